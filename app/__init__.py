@@ -1,0 +1,1 @@
+"""The screen: what a visitor sees of core, as a Streamlit application."""

@@ -1,0 +1,1 @@
+"""Everything on the Explore view that lives in the browser."""

@@ -1,0 +1,88 @@
+"""The widgets that every view shares. Each has a key and lives in the URL, so that a link reproduces the screen."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import state, words
+from core.checkpoints import CATALOG
+from core.engine import Request
+from core.errors import Refused
+
+TITLES = {spec.id: spec.title for spec in CATALOG}
+
+
+def bar(views: list[str]) -> str:
+    """The top line: the name of the product and the views there are. Returns the chosen view."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="bar"):
+        st.markdown(f"# {words.TITLE}", width="content")
+        return st.segmented_control(
+            words.VIEW,
+            views,
+            default=views[0],
+            required=True,
+            key="view",
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+
+
+def request() -> tuple[Request, list[str]]:
+    """The sentence, the model, and the target of an encoder–decoder; and a sentence for whatever the link asked in vain."""
+    notes = _model_of_the_link()
+    left, right = st.columns([0.72, 0.28], gap="small")
+    with right:
+        model = st.selectbox(
+            words.MODEL,
+            list(TITLES),
+            format_func=lambda name: TITLES[name],
+            key="model",
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+    with left:
+        text = st.text_input(
+            words.TEXT,
+            words.EXAMPLE,
+            key="text",
+            bind="query-params",
+            placeholder=words.TEXT_PLACEHOLDER,
+            label_visibility="collapsed",
+        )
+    target = None
+    if reads_a_target(model):
+        target = st.text_input(
+            words.TARGET,
+            words.EXAMPLE_TARGET,
+            key="target",
+            bind="query-params",
+            placeholder=words.TARGET_PLACEHOLDER,
+            help=words.TARGET_HELP,
+        )
+    return Request(model, (text or "",), target or None), notes
+
+
+def reads_a_target(model: str) -> bool:
+    """Whether the model has a decoder beside its encoder. A model that cannot be loaded says why when its run is asked for."""
+    try:
+        with st.spinner(words.LOADING.format(title=TITLES[model])):
+            return state.engine().load(model).config.kind == "encoder-decoder"
+    except Refused:
+        return False
+
+
+def _model_of_the_link() -> list[str]:
+    """Read the model from the URL by id as well as by title; a sentence when there is no such model.
+
+    Streamlit binds the title and drops what it does not know without a word.
+    """
+    if "model" in st.session_state or "model" not in st.query_params:
+        return []
+    asked = st.query_params["model"]
+    if asked in TITLES:
+        st.session_state["model"] = asked
+        return []
+    if asked in TITLES.values():
+        return []
+    titles = ", ".join(TITLES.values())
+    return [words.UNKNOWN_MODEL.format(name=asked, title=TITLES[state.DEFAULT_MODEL], titles=titles)]

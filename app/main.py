@@ -1,0 +1,34 @@
+"""The server: `streamlit run app/main.py`. Path line, warm-up, routes and compression; ui.py is what runs per visitor."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:  # `streamlit run` puts app/ on the path, not the folder that holds it
+    sys.path.insert(0, str(ROOT))
+
+import streamlit as st  # noqa: E402
+from anyio import to_thread  # noqa: E402
+from starlette.middleware import Middleware  # noqa: E402
+
+from app import routes, state  # noqa: E402
+
+
+@asynccontextmanager
+async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
+    """Nobody is the first visitor: the default model and its first picture are ready before the port answers."""
+    await to_thread.run_sync(state.warm_up)
+    yield {}
+
+
+app = st.App(
+    Path(__file__).with_name("ui.py"),
+    lifespan=lifespan,
+    routes=routes.ROUTES,
+    middleware=[Middleware(routes.Gzipped)],
+    on_script_error=state.on_script_error,
+)

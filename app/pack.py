@@ -1,0 +1,260 @@
+"""Attention as bytes for the browser: a whole small trace, one tile of a large one, or one row.
+
+A message is [u32 length of the header, little-endian][header: JSON, padded to 4 bytes][raw numbers]. Weights travel as
+uint16, so a value on the screen is exact to 1/65535; pictures of heads that nobody has opened yet travel as uint8.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from core.attention import AttentionRecord
+from core.trace import Trace
+
+WHOLE_BYTES = 1_500_000  # up to here every head of a trace travels at once, and switching heads needs no server
+THUMBNAIL = 32  # pixels along a side of the small picture of a head
+TILE = 512  # cells along a side of a tile; what is larger is pooled
+POOL_ROWS = 1024  # a pooled tile looks at every query row up to here, and at evenly spaced ones above
+POOL_BLOCK = 64  # rows of a pooled tile worked out together
+REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: it may look
+
+
+@dataclass(frozen=True)
+class Place:
+    """One site of a model: the records, one a layer, that share a kind of attention."""
+
+    id: str  # encoder, decoder or cross: also its name in the URL
+    records: tuple[int, ...]  # indices into run.attention, by layer
+
+
+def places(run: Trace) -> tuple[Place, ...]:
+    """The sites of a run in the order of the pass."""
+    found: dict[str, list[int]] = {}
+    for i, record in enumerate(run.attention):
+        found.setdefault("cross" if record.site == "cross_attn" else record.stack, []).append(i)
+    return tuple(Place(name, tuple(records)) for name, records in found.items())
+
+
+def pack(header: dict[str, Any], body: bytes) -> bytes:
+    """One message."""
+    head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-len(head) % 4)  # JSON ignores it, and numbers in the body stay aligned
+    return struct.pack("<I", len(head)) + head + body
+
+
+def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header and the body of a message."""
+    (length,) = struct.unpack_from("<I", message)
+    return json.loads(message[4 : 4 + length]), message[4 + length :]
+
+
+def quantised(weights: torch.Tensor, top: int = 65535) -> np.ndarray:
+    """Weights in 0..1 as integers 0..top, rounded: uint16, or uint8 for a top of 255."""
+    whole = (weights.clamp(0, 1).double() * top).round()
+    return whole.cpu().numpy().astype("<u2" if top > 255 else "u1")
+
+
+def reasons(record: AttentionRecord, queries: Sequence[int], keys: Sequence[int], head: int) -> np.ndarray:
+    """[query, key] uint8: why each cell is masked, as an index into REASONS.
+
+    The words and their order of precedence are MaskRule.why_masked's, worked out for a whole tile at once.
+    """
+    rule = record.rule.mask
+    q, k = torch.as_tensor(queries), torch.as_tensor(keys)
+    allowed = record.mask(queries, keys, head).cpu()  # [query, key]
+    code = torch.full(allowed.shape, REASONS.index("masked by the caller"), dtype=torch.uint8)
+    if rule.window is not None:
+        code[(q[:, None] - k).abs() >= rule.window] = REASONS.index("outside the window")
+    if rule.causal:
+        code[k > q[:, None]] = REASONS.index("future")
+    if rule.keep is not None:
+        code[:, ~rule.keep[0].cpu()[k]] = REASONS.index("padding")
+    for edit in rule.edits:
+        if edit.head in (None, head):
+            code[(q[:, None] == edit.query) & (k == edit.key)] = REASONS.index("edited")
+    code[allowed] = 0
+    return code.numpy()
+
+
+class Body:
+    """Raw numbers behind one header: each array goes in at a multiple of 4 bytes."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, array: np.ndarray) -> int:
+        """The offset at which the array starts."""
+        data = np.ascontiguousarray(array).tobytes()
+        data += b"\0" * (-len(data) % 4)
+        start = self.size
+        self.parts.append(data)
+        self.size += len(data)
+        return start
+
+    def bytes(self) -> bytes:
+        return b"".join(self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What the browser needs to draw a run, without anything that differs between visitors."""
+
+    header: dict[str, Any]
+    body: bytes
+
+
+def picture(run: Trace, key: str) -> Picture:
+    """Every head of a small run; of a large one its thumbnails, the rest being fetched as tiles under `key`."""
+    body = Body()
+    cells = sum(record.n_heads * record.n_query * record.n_key for record in run.attention)
+    whole = cells * 2 <= WHOLE_BYTES
+    header = {
+        "key": key,
+        "whole": whole,
+        "tile": TILE,
+        "model": run.spec.title,
+        "kind": run.config.kind,
+        "tokens": {"source": list(run.source.labels), "target": None if run.target is None else list(run.target.labels)},
+        "sites": [_site(run, place, body, whole) for place in places(run)],
+        "reasons": REASONS,
+        "ms": run.seconds * 1000,
+        "device": run.device,
+        "dtype": run.dtype,
+    }
+    return Picture(header, body.bytes())
+
+
+def _site(run: Trace, place: Place, body: Body, whole: bool) -> dict[str, Any]:
+    records = [run.attention[i] for i in place.records]
+    first = records[0]
+    self_tokens = "source" if first.stack == "encoder" or run.target is None else "target"
+    site: dict[str, Any] = {
+        "id": place.id,
+        "records": place.records,
+        "heads": first.n_heads,
+        "kv_heads": first.n_kv_heads,
+        "query": self_tokens,
+        "key": "source" if place.id == "cross" else self_tokens,
+        "n_query": first.n_query,
+        "n_key": first.n_key,
+    }
+    if not whole:
+        small = [record.thumbnail(THUMBNAIL) for record in records]
+        site["rows"], site["columns"] = small[0].values.shape[1:]
+        site["thumbnails_at"] = body.add(np.stack([quantised(t.values.sqrt(), 255) for t in small]))
+        return site
+    patterns = torch.stack([record.pattern() for record in records])  # [layer, head, query, key]
+    site["weights_at"] = body.add(quantised(patterns))
+    site["entropy_at"] = body.add(entropy(patterns).cpu().numpy().astype("<f4"))
+    site["masks_at"], site["mask_of"] = _masks(records, body)
+    site["receipts"] = [receipt(record) for record in records]
+    return site
+
+
+def _masks(records: Sequence[AttentionRecord], body: Body) -> tuple[list[int], list[list[int]]]:
+    """Offsets of the distinct masks, and which of them each layer has: one number, or one a head where heads differ.
+
+    A mask that hides nothing is number -1 and is not sent.
+    """
+    offsets: list[int] = []
+    number: dict[bytes, int] = {}
+    of: list[list[int]] = []
+    for record in records:
+        queries, keys = range(record.n_query), range(record.n_key)
+        apart = any(e.head is not None for e in record.rule.mask.edits) or record.rule.mask.given is not None
+        row = []
+        for head in range(record.n_heads if apart else 1):
+            codes = reasons(record, queries, keys, head)
+            if not codes.any():
+                row.append(-1)
+                continue
+            data = codes.tobytes()
+            if data not in number:
+                number[data] = len(offsets)
+                offsets.append(body.add(codes))
+            row.append(number[data])
+        of.append(row)
+    return offsets, of
+
+
+def entropy(pattern: torch.Tensor) -> torch.Tensor:
+    """Bits of each row, [..., query] from [..., query, key]: −Σ p log₂ p."""
+    return torch.special.entr(pattern).sum(-1) / np.log(2)
+
+
+def receipt(record: AttentionRecord) -> dict[str, Any]:
+    """The proofs on one record, as the component shows them."""
+    proof = record.receipt()
+    return {"sums": proof.rows_sum_error, "masked": proof.masked_max, "fused": proof.fused_error, "rows": proof.rows}
+
+
+def tile(record: AttentionRecord, head: int, *, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE) -> bytes:
+    """The weights of one head for queries rows[0]..rows[1] and keys columns[0]..columns[1] (ends excluded), as a message.
+
+    Up to cells × cells they are every weight. Larger regions are pooled to at most that: each cell the largest weight of
+    its patch, and the header says how it was found. The body is uint16 weights, then uint8 reasons, both [row, column].
+    """
+    n_rows, n_columns = min(cells, rows[1] - rows[0]), min(cells, columns[1] - columns[0])
+    exact = n_rows == rows[1] - rows[0] and n_columns == columns[1] - columns[0]
+    if exact:
+        values = record.pattern(head, slice(*rows), slice(*columns))[0]
+        codes = reasons(record, range(*rows), range(*columns), head)
+        how = ""
+    else:
+        values, how = _pooled(record, head, rows, columns, n_rows, n_columns)
+        middles = [_middles(*rows, n_rows), _middles(*columns, n_columns)]
+        # A patch counts as masked where its middle is and no weight was found in it.
+        codes = np.where(values.cpu().numpy() > 0, 0, reasons(record, middles[0], middles[1], head)).astype("u1")
+    header = {"rows": n_rows, "columns": n_columns, "exact": exact, "how": how}
+    return pack(header, _body(quantised(values), codes))
+
+
+def row(record: AttentionRecord, head: int, query: int) -> bytes:
+    """Where one query looks, as a message: uint16 weights [key], then uint8 reasons [key]; its entropy in the header."""
+    weights = record.row(head, query)
+    codes = reasons(record, [query], range(record.n_key), head)[0]
+    return pack({"entropy": float(entropy(weights))}, _body(quantised(weights), codes))
+
+
+def _body(*arrays: np.ndarray) -> bytes:
+    body = Body()
+    for array in arrays:
+        body.add(array)
+    return body.bytes()
+
+
+def _middles(start: int, stop: int, n: int) -> list[int]:
+    return [start + int((i + 0.5) * (stop - start) / n) for i in range(n)]
+
+
+def _pooled(
+    record: AttentionRecord,
+    head: int,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    n_rows: int,
+    n_columns: int,
+) -> tuple[torch.Tensor, str]:
+    """[n_rows, n_columns] largest weights, and how they were found in words."""
+    every = rows[1] - rows[0] <= POOL_ROWS
+    queries = list(range(*rows)) if every else _middles(*rows, n_rows)
+    parts = []
+    for start in range(0, len(queries), POOL_BLOCK):
+        block = record.pattern(head, queries[start : start + POOL_BLOCK], slice(*columns))[0]
+        parts.append(F.adaptive_max_pool1d(block, n_columns))
+    values = torch.cat(parts)  # [query, n_columns]
+    if len(values) > n_rows:
+        values = F.adaptive_max_pool1d(values.T, n_rows).T
+    how = "the largest weight of each patch"
+    if not every:
+        how += f", looking at {n_rows} of {rows[1] - rows[0]:,} query rows"
+    return values, how

@@ -1,0 +1,40 @@
+"""Tables, pure: a trace in, a DataFrame out."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from app import words
+from core.trace import Trace
+
+MIB, MB = 1 << 20, 10**6
+
+
+def steps(run: Trace) -> pd.DataFrame:
+    """The tensors of a run in the order of the pass: name, axes, shape, dtype, bytes in MiB and MB, held or not."""
+    return pd.DataFrame(
+        [
+            {
+                "name": step.name,
+                "axes": " × ".join(step.axes),
+                "shape": " × ".join(f"{n:,}" for n in step.shape),
+                "dtype": step.dtype,
+                "mib": step.bytes / MIB,
+                "mb": step.bytes / MB,
+                "held": words.MATERIALISED if step.materialised else words.NEVER,
+                "note": step.note,
+            }
+            for step in run.steps
+        ],
+        columns=list(words.STEPS_COLUMNS),
+    )
+
+
+def size(n_bytes: int) -> str:
+    """Bytes in words: "613 bytes", "4.2 MiB"."""
+    amount, unit = float(n_bytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:,.0f} bytes" if unit == "bytes" else f"{amount:,.1f} {unit}"

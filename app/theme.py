@@ -1,0 +1,63 @@
+"""Colours, in one place: the components get them as data, the page as style.
+
+A query is always orange and a key always blue. Weights have one sequential ramp, five stops from 0 to 1; on a dark page
+it has its own stops, so that more weight is always further from the background.
+"""
+
+from typing import TypedDict
+
+
+class Palette(TypedDict):
+    """One page colour scheme, every colour as #rrggbb."""
+
+    background: str
+    panel: str
+    ink: str  # text
+    mute: str  # secondary text, still 4.5 : 1 on the background
+    line: str
+    query: str
+    key: str
+    proof: str  # what has been checked
+    ramp: tuple[str, str, str, str, str]
+    hatch: str  # the lines over masked cells
+
+
+LIGHT = Palette(
+    background="#fcfcfa",
+    panel="#ffffff",
+    ink="#14181f",
+    mute="#5c6673",
+    line="#e3e5e8",
+    query="#b45309",
+    key="#1d4ed8",
+    proof="#0f766e",
+    ramp=("#f4f5f7", "#cfe0f2", "#7fb0dc", "#2f74b5", "#0b2f5c"),
+    hatch="#c3c8cf",
+)
+DARK = Palette(
+    background="#0f1216",
+    panel="#161a20",
+    ink="#eceff3",
+    mute="#9aa5b3",
+    line="#2a3038",
+    query="#f5a254",
+    key="#7aa7ff",
+    proof="#4fd1c5",
+    ramp=("#161b22", "#12395a", "#1f6fa8", "#57b4e8", "#e9f8ff"),
+    hatch="#3d4651",
+)
+PALETTES = {"light": LIGHT, "dark": DARK}
+
+# Streamlit leaves room for a tool bar and generous gaps; one picture a screen needs that room. The page's own menu stays
+# where it is, on top of ours.
+PAGE_STYLE = """
+<style>
+[data-testid="stHeader"] { background: transparent; height: 3rem; pointer-events: none; }
+[data-testid="stHeader"] button, [data-testid="stHeader"] [role="button"] { pointer-events: auto; }
+[data-testid="stMainBlockContainer"] { padding: 0.4rem 1.5rem 0.5rem; max-width: none; }
+[data-testid="stMainBlockContainer"] > div > [data-testid="stVerticalBlock"] { gap: 0.5rem; }
+.st-key-bar { border-bottom: 1px solid var(--hl-line, rgba(128, 128, 128, 0.2)); padding-bottom: 0.4rem; }
+.st-key-bar h1 { font-size: 1.1rem; font-weight: 700; padding: 0; letter-spacing: 0.01em; }
+[data-testid="stExpander"] summary { padding-top: 0.3rem; padding-bottom: 0.3rem; }
+</style>
+"""

@@ -1,0 +1,13 @@
+"""The script that runs for every visitor, on every change: page, shared controls, the chosen view."""
+
+import streamlit as st
+
+from app import controls, theme, words
+from app.views import explore
+
+VIEWS = {words.EXPLORE: explore.show}
+
+st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
+st.html(theme.PAGE_STYLE)
+view = controls.bar(list(VIEWS))
+VIEWS[view]()

@@ -1,0 +1,1 @@
+"""The views, one file each: widgets in, drawing out."""

@@ -1,0 +1,63 @@
+"""Explore: one sentence, every head of every layer, one of them large."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import controls, state, tables, words
+from app.components.explore.explore import explore
+from core.trace import Trace
+
+
+def show() -> None:
+    """Draw the view."""
+    request, notes = controls.request()
+    answer = state.answer(request)
+    sentence = st.container(key="sentences", gap=None)
+    if answer.picture is None or answer.trace is None:
+        _nothing_yet(answer.sentence)
+        return
+    notes += explore(answer.picture)
+    with sentence:
+        for note in [*([answer.sentence] if answer.sentence else []), *notes]:
+            st.text(note)  # never markdown: it may quote what the visitor typed
+    _shapes(answer.trace)
+
+
+def _nothing_yet(sentence: str | None) -> None:
+    if sentence:
+        st.text(sentence)
+    st.text(words.NOTHING_YET)
+    st.button(words.TAKE_EXAMPLE, on_click=_take_example)
+
+
+def _take_example() -> None:
+    st.session_state["text"] = words.EXAMPLE
+    st.session_state["model"] = state.DEFAULT_MODEL
+
+
+def _shapes(run: Trace) -> None:
+    with st.expander(words.STEPS):
+        status = state.engine().status()
+        st.caption(
+            words.DEVICE.format(
+                device=run.device,
+                dtype=run.dtype,
+                seconds=f"{run.seconds * 1000:.0f}",
+                held=tables.size(run.bytes),
+                models=", ".join(status["models"]),
+            )
+        )
+        table = tables.steps(run)
+        never = table["held"] == words.NEVER
+        styled = table.style.apply(lambda row: ["color: #888" if never[row.name] else ""] * len(row), axis=1)
+        st.dataframe(
+            styled,
+            hide_index=True,
+            column_config={
+                **words.STEPS_COLUMNS,
+                "mib": st.column_config.NumberColumn(words.STEPS_COLUMNS["mib"], format="%.3f"),
+                "mb": st.column_config.NumberColumn(words.STEPS_COLUMNS["mb"], format="%.3f"),
+            },
+        )
+        st.caption(words.STEPS_CAPTION)

@@ -1,0 +1,214 @@
+"""What a trace costs beside a plain forward pass: seconds, bytes held, and peak memory.
+
+The model has the shape of GPT-2 small and random weights. Seconds are compared within a round, in which plain
+and traced passes alternate, so that whatever else the machine does meets both; the ratio is the median over
+rounds, goal ≤ 1.05. Peak memory is measured in a process of its own for each case, and beside transformers' maps.
+
+    python -m benchmarks.capture --lengths 128 512 --rounds 9 --no-memory
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+import core
+from core.checkpoints import Loaded
+from core.memory import free_bytes
+
+MiB = 1 << 20
+LENGTHS = (128, 512, 1024, 2048, 4096)
+N_LAYERS, N_HEADS, D_MODEL, VOCAB = 12, 12, 768, 50_257
+CASES = ("model", "plain", "traced", "transformers")
+
+
+def gpt2_small(n_ctx: int) -> Loaded:
+    """GPT-2 small's shape with a longer position table."""
+    return core.build(
+        core.ModelConfig(
+            vocab_size=VOCAB,
+            d_model=D_MODEL,
+            n_heads=N_HEADS,
+            d_ff=4 * D_MODEL,
+            n_decoder_layers=N_LAYERS,
+            n_ctx=n_ctx,
+            activation="gelu_tanh",
+        )
+    )
+
+
+def ids_of(n: int) -> list[int]:
+    return torch.randint(VOCAB, (n,), generator=torch.Generator().manual_seed(n)).tolist()
+
+
+def plain_pass(loaded: Loaded, ids: Sequence[int]) -> Tensor:
+    """The same pass that a trace runs, and nothing else."""
+    with torch.inference_mode():
+        return loaded.model.last_residual(torch.tensor([ids]))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def compare_seconds(loaded: Loaded, n: int, rounds: int) -> tuple[list[float], list[float]]:
+    """Seconds of the plain and of the traced passes, one of each a round."""
+    ids = ids_of(n)
+    cases = {"plain": lambda: plain_pass(loaded, ids), "traced": lambda: core.trace(loaded, ids=ids)}
+    times: dict[str, list[float]] = {name: [] for name in cases}
+    for work in cases.values():
+        work()
+    for i in range(rounds):
+        order = list(cases) if i % 2 else list(reversed(cases))  # neither is always the one with warm caches
+        for name in order:
+            times[name].append(seconds(cases[name]))
+    return times["plain"], times["traced"]
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def default_rounds(n: int) -> int:
+    return max(5, min(41, 8192 // n))
+
+
+def peak_bytes() -> int:
+    """The most memory this process has had. ru_maxrss alone would count its parent's as well on Linux."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def transformers_pass(n: int) -> int:
+    """GPT2Model with output_attentions: the bytes that its output holds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from transformers import GPT2Config, GPT2Model
+
+    config = GPT2Config(
+        n_positions=max(LENGTHS),
+        n_embd=D_MODEL,
+        n_layer=N_LAYERS,
+        n_head=N_HEADS,
+        attn_implementation="eager",
+    )
+    model = GPT2Model(config).eval()
+    with torch.inference_mode():
+        output = model(torch.tensor([ids_of(n)]), output_attentions=True, use_cache=False)
+    return sum(t.numel() * t.element_size() for t in (output.last_hidden_state, *output.attentions))
+
+
+def child(case: str, n: int) -> None:
+    """Run one case in this process and print the bytes held and the peak."""
+    held = 0
+    if case == "transformers":
+        held = transformers_pass(n)
+    else:
+        loaded = gpt2_small(max(LENGTHS))
+        gc.collect()
+        if case == "plain":
+            kept = plain_pass(loaded, ids_of(n))
+            held = kept.numel() * kept.element_size()
+        elif case == "traced":
+            held = core.trace(loaded, ids=ids_of(n)).bytes
+    print(held, peak_bytes())
+
+
+def expected_bytes(case: str, n: int) -> int:
+    """About what a child will need, to leave it out where the machine has less."""
+    weights = 4 * (12 * N_LAYERS * D_MODEL**2 + (VOCAB + max(LENGTHS)) * D_MODEL)
+    maps = 4 * n * n * N_HEADS * (N_LAYERS + 3) if case == "transformers" else 0  # + the layer in the making
+    return 2 * weights + maps + (1 << 29)
+
+
+def run_child(case: str, n: int) -> tuple[int, int] | None:
+    """(bytes held, peak bytes) of one case; None, and a sentence, where it would not fit."""
+    needed, free = expected_bytes(case, n), free_bytes(torch.device("cpu"))
+    if needed > free:
+        print(
+            f"{case} at {n:,} tokens is left out: it needs about {needed / MiB:,.0f} MiB, "
+            f"and {free / MiB:,.0f} MiB are free."
+        )
+        return None
+    command = [sys.executable, "-m", "benchmarks.capture", "--child", case, "--lengths", str(n)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return int(output[-2]), int(output[-1])
+
+
+def machine() -> str:
+    """What the numbers depend on, without saying whose machine it is."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return (
+        f"{os.cpu_count()} cores ({platform.machine()}), {pages / 2**30:.0f} GiB memory, "
+        f"torch {torch.__version__} with {torch.get_num_threads()} threads, "
+        f"Python {platform.python_version()}, {platform.system()}"
+    )
+
+
+def print_seconds(lengths: Sequence[int], rounds: int | None) -> None:
+    loaded = gpt2_small(max(LENGTHS))
+    print("\n| tokens | rounds | plain, ms | traced, ms | traced ÷ plain | quartiles | fastest ÷ fastest |")
+    print("|---|---|---|---|---|---|---|")
+    for n in lengths:
+        plain, traced = compare_seconds(loaded, n, rounds or default_rounds(n))
+        low, ratio, high = quartiles([t / p for p, t in zip(plain, traced, strict=True)])
+        print(
+            f"| {n:,} | {len(plain)} "
+            f"| {statistics.median(plain) * 1e3:,.1f} | {statistics.median(traced) * 1e3:,.1f} "
+            f"| {ratio:.3f} | {low:.3f} to {high:.3f} | {min(traced) / min(plain):.3f} |",
+            flush=True,
+        )
+
+
+def print_memory(lengths: Sequence[int]) -> None:
+    print("\n| tokens | case | held, MiB | peak of the process, MiB |")
+    print("|---|---|---|---|")
+    for n in lengths:
+        for case in CASES:
+            if (result := run_child(case, n)) is not None:
+                print(f"| {n:,} | {case} | {result[0] / MiB:,.1f} | {result[1] / MiB:,.0f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.capture", description=__doc__)
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="tokens")
+    parser.add_argument("--rounds", type=int, help="rounds at every length (default: fewer for longer ones)")
+    parser.add_argument("--no-seconds", action="store_true", help="memory only")
+    parser.add_argument("--no-memory", action="store_true", help="seconds only")
+    parser.add_argument("--child", choices=CASES, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if max(options.lengths) > max(LENGTHS):
+        parser.error(f"the model has positions for {max(LENGTHS):,} tokens")
+    if options.child:
+        return child(options.child, options.lengths[0])
+    print(machine())
+    if not options.no_seconds:
+        print_seconds(options.lengths, options.rounds)
+    if not options.no_memory:
+        print_memory(options.lengths)
+
+
+if __name__ == "__main__":
+    main()

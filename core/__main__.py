@@ -1,0 +1,83 @@
+"""The command line: `python -m core trace "text"`, `python -m core models`, `python -m core plan config.json`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import report
+from .checkpoints import CATALOG, load
+from .engine import pick_device
+from .errors import Refused
+from .trace import trace
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 when it worked, 2 with one sentence on standard error when it could not."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except Refused as error:
+        print(f"headlight: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"headlight: {error.filename or 'the file'}: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m core", description="Look at what attention does inside a transformer.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    one = commands.add_parser("trace", help="run a model on a text and write what happened")
+    one.add_argument("text", help="what the model reads")
+    one.add_argument("--target", help="what an encoder-decoder's decoder has written so far")
+    one.add_argument("--model", default="minilm", help="catalogue id, Hub repository or folder (default: minilm)")
+    one.add_argument("--revision", help="branch, tag or commit on the Hub")
+    one.add_argument("--json", type=Path, metavar="FILE", help="tokens, shapes, measures of every head, predictions; - for the screen")
+    one.add_argument("--npz", type=Path, metavar="FILE", help="every head's weights as float32 arrays, for numpy")
+    one.add_argument("--html", type=Path, metavar="FILE", help="one page to look at in any browser, offline")
+    one.set_defaults(run=_trace)
+
+    models = commands.add_parser("models", help="list the models that are offered by name")
+    models.add_argument("--json", action="store_true", help="as JSON")
+    models.set_defaults(run=_models)
+    return parser
+
+
+def _trace(options: argparse.Namespace) -> None:
+    loaded = load(options.model, device=pick_device(), revision=options.revision, progress=_progress)
+    run = trace(loaded, options.text, options.target)
+    if options.npz:
+        report.write_npz(run, options.npz)
+    if options.html:
+        options.html.write_text(report.html(run), encoding="utf-8")
+    if options.json == Path("-"):
+        print(json.dumps(report.summary(run), ensure_ascii=False))
+    elif options.json:
+        options.json.write_text(json.dumps(report.summary(run), ensure_ascii=False, indent=1), encoding="utf-8")
+    if not (options.json or options.npz or options.html):
+        print(report.words(run))
+
+
+def _models(options: argparse.Namespace) -> None:
+    if options.json:
+        print(json.dumps([{"id": s.id, "title": s.title, "parameters": s.n_params, "licence": s.licence, "note": s.note} for s in CATALOG]))
+        return
+    for spec in CATALOG:
+        print(f"{spec.id:14} {spec.title:24} {spec.n_params:>12,} parameters  {spec.note}")
+    print("\nAny Hub repository (owner/name) or local folder of a supported family loads as well.")
+
+
+def _progress(name: str, done: int, total: int) -> None:
+    share = f"{done / total:4.0%}" if total else f"{done >> 20} MiB"
+    print(f"\r{name}: {share}", end="" if done < total else "\n", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""load(): a name from the catalog, a Hub repository or a folder becomes a model ready to run."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from ..config import ModelConfig
+from ..errors import CheckpointError
+from ..model import Transformer
+from .catalog import CATALOG, ModelSpec
+from .family import Family, Theirs, shown
+from .fetching import Progress, fetch
+from .files import read_json, stored_tensors
+from .loading import build, family_of
+from .vocabulary import read_tokenizer
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+
+__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "find", "load"]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A model ready to run, with everything that came with it."""
+
+    spec: ModelSpec
+    config: ModelConfig
+    model: Transformer
+    tokenizer: Tokenizer | None  # None: give ids instead of text
+    device: torch.device
+    dtype: torch.dtype
+    unused: tuple[str, ...]  # their tensors that the model has no use for
+    pad_id: int
+    start_id: int | None  # what a decoder begins with; None unless it is an encoder-decoder
+
+
+def find(name: str | os.PathLike[str]) -> ModelSpec:
+    """The spec behind a name: a catalog id, a folder that exists, or owner/name on the Hub. Nothing is read or downloaded."""
+    if isinstance(name, str):
+        for spec in CATALOG:
+            if spec.id == name:
+                return spec
+    text = os.fspath(name)
+    if "\0" not in text and os.path.isdir(text):
+        folder = Path(text)
+        return ModelSpec(id=text, title=folder.resolve().name, source="folder", location=text)
+    if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name:
+        return ModelSpec(id=name, title=name.split("/")[1], source="hub", location=name)
+    offered = ", ".join(spec.id for spec in CATALOG)
+    raise CheckpointError(
+        f"There is no model {shown(text)}. Give one of {offered}, a Hub repository such as openai-community/gpt2, "
+        "or a folder that holds config.json and model.safetensors."
+    )
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype = torch.float32,
+    revision: str | None = None,
+    progress: Progress | None = None,
+) -> Loaded:
+    """A catalog id, "owner/name" on the Hub, or a folder with config.json and model.safetensors.
+
+    Raises CheckpointError with a sentence that names the file and the tensor if it cannot be loaded.
+    """
+    spec = find(name)
+    if revision is not None:
+        if spec.source not in ("hub",):
+            raise CheckpointError(f"{spec.id} has no revisions: only Hub repositories have.")
+        spec = replace(spec, revision=revision)
+    spec, folder = locate(spec, progress)
+    if spec.sha256 and (digest := sha256(folder / "model.safetensors")) != spec.sha256:
+        raise CheckpointError(
+            f"model.safetensors of {spec.id} is not the published file: its SHA-256 is {digest[:12]}…, not {spec.sha256[:12]}…. "
+            "Install or download it again."
+        )
+    return load_folder(folder, spec, torch.device(device), dtype)
+
+
+def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]:
+    """The folder that holds the files, after a download if need be, and the spec as it really is."""
+    if spec.source == "folder":
+        return spec, Path(spec.location)
+    if spec.source == "package":
+        module, inside = spec.location.split("/", 1)
+        package = importlib.util.find_spec(module)  # finds a top-level package without running it
+        if package is not None and package.origin is not None:
+            return spec, Path(package.origin).parent / inside
+        if not spec.hub:
+            raise CheckpointError(f"{spec.title} is not installed. `make run` installs it.")
+        spec = replace(spec, source="hub", location=spec.hub)
+        try:
+            return spec, fetch(spec, progress)
+        except CheckpointError as error:
+            raise CheckpointError(f"{spec.title} is not installed; `make run` installs it. Nor could it be downloaded: {error}") from error
+    return spec, fetch(spec, progress)
+
+
+def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(f"{spec.title} has no config.json. Choose a folder or repository with config.json and model.safetensors.")
+    values = read_json(folder / "config.json")
+    family_of(Theirs(values))  # what we do not know is refused before its weights are looked at
+    model, family, unused = build(values, stored_tensors(folder), device, dtype)
+    tokenizer = read_tokenizer(folder, family.model_type)
+    pad_id, start_id = special_ids(values, folder, family, model.config, tokenizer)
+    n_params = sum(parameter.numel() for parameter in model.parameters())
+    return Loaded(
+        spec=replace(spec, family=family.model_type, n_params=n_params),
+        config=model.config,
+        model=model,
+        tokenizer=tokenizer,
+        device=device,
+        dtype=dtype,
+        unused=unused,
+        pad_id=pad_id,
+        start_id=start_id,
+    )
+
+
+def special_ids(
+    values: dict[str, Any], folder: Path, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
+) -> tuple[int, int | None]:
+    """(pad_id, start_id). Padding is masked, so where a model has no token for it any other will do: its last one, or 0."""
+    theirs = Theirs(values)
+    generation = Theirs(read_json(folder / "generation_config.json") if (folder / "generation_config.json").is_file() else {})
+
+    def stated(key: str) -> int | None:
+        for place in (theirs, generation):
+            value = place.any(key, None)
+            value = value[0] if isinstance(value, list) and value else value  # Llama 3 ends with any of several tokens
+            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < config.vocab_size:
+                return value
+        return None
+
+    named = [tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>")] if tokenizer is not None else []
+    end = stated("eos_token_id")
+    candidates = [stated("pad_token_id"), *named, end, 0]
+    pad_id = next(i for i in candidates if i is not None and i < config.vocab_size)
+    if config.kind != "encoder-decoder":
+        return pad_id, None
+    start = stated("decoder_start_token_id")
+    if start is None:
+        start = end if family.start_token == "eos" else pad_id
+    return pad_id, pad_id if start is None else start
+
+
+def sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error

@@ -1,0 +1,8 @@
+"""Every family that can be loaded, by the model_type of its config.json."""
+
+from ..family import Family
+from .decoders import DECODERS
+from .encoder_decoders import ENCODER_DECODERS
+from .encoders import ENCODERS
+
+FAMILIES: dict[str, Family] = {family.model_type: family for family in (*ENCODERS, *DECODERS, *ENCODER_DECODERS)}

@@ -1,0 +1,171 @@
+"""Encoder-decoders: BART and Marian, siblings from fairseq, and T5."""
+
+import math
+
+from ...errors import CheckpointError
+from ..family import ACTIVATIONS, Family, Reader, Source, Theirs, activation, flag, number, shown, whole
+
+_FAIRSEQ_BLOCK = {
+    "{stack}.blocks.{i}.attn.q": "{stack}.layers.{i}.self_attn.q_proj",
+    "{stack}.blocks.{i}.attn.k": "{stack}.layers.{i}.self_attn.k_proj",
+    "{stack}.blocks.{i}.attn.v": "{stack}.layers.{i}.self_attn.v_proj",
+    "{stack}.blocks.{i}.attn.o": "{stack}.layers.{i}.self_attn.out_proj",
+    "{stack}.blocks.{i}.attn_norm": "{stack}.layers.{i}.self_attn_layer_norm",
+    "decoder.blocks.{i}.cross_attn.q": "decoder.layers.{i}.encoder_attn.q_proj",
+    "decoder.blocks.{i}.cross_attn.k": "decoder.layers.{i}.encoder_attn.k_proj",
+    "decoder.blocks.{i}.cross_attn.v": "decoder.layers.{i}.encoder_attn.v_proj",
+    "decoder.blocks.{i}.cross_attn.o": "decoder.layers.{i}.encoder_attn.out_proj",
+    "decoder.blocks.{i}.cross_norm": "decoder.layers.{i}.encoder_attn_layer_norm",
+    "{stack}.blocks.{i}.mlp.up": "{stack}.layers.{i}.fc1",
+    "{stack}.blocks.{i}.mlp.down": "{stack}.layers.{i}.fc2",
+    "{stack}.blocks.{i}.mlp_norm": "{stack}.layers.{i}.final_layer_norm",
+    "head.unembed.weight": "lm_head.weight",
+    "head.unembed.bias": Source("final_logits_bias", zeros_if_absent=True),
+}
+_TOKENS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")  # one table under up to three names
+
+
+def _same_in_both(what: str, ours: str) -> Reader:
+    """Our two stacks have one number of heads and one MLP width; published models agree, with exceptions refused here."""
+
+    def read(c: Theirs) -> int:
+        encoder, decoder = c.int(f"encoder_{ours}"), c.int(f"decoder_{ours}")
+        if encoder != decoder:
+            raise CheckpointError(f"{c.where}: encoder and decoder have different {what} ({encoder} and {decoder}), which is not supported.")
+        return encoder
+
+    return read
+
+
+_SEQ2SEQ_FIELDS: dict[str, Reader] = {
+    "vocab_size": whole("vocab_size"),
+    "d_model": whole("d_model"),
+    "n_heads": _same_in_both("numbers of heads", "attention_heads"),
+    "d_ff": _same_in_both("MLP widths", "ffn_dim"),
+    "n_encoder_layers": whole("encoder_layers"),
+    "n_decoder_layers": whole("decoder_layers"),
+    "n_ctx": whole("max_position_embeddings"),
+    "activation": activation("activation_function", "gelu"),
+    "embed_scale": lambda c: math.sqrt(c.int("d_model")) if c.bool("scale_embedding", False) else 1.0,
+    "tied": flag("tie_word_embeddings", True),
+}
+_SEQ2SEQ_FIXED = {"norm_order": "post", "final_norm": False, "head_bias": True}
+# Left over in configs of BART's first files; other models of that code really set them.
+_BART_REQUIRES = {"normalize_before": (False,), "add_final_layer_norm": (False,), "normalize_embedding": (True,)}
+
+BART = Family(
+    model_type="bart",
+    title="BART",
+    prefix="model.",
+    start_token="eos",
+    fields=_SEQ2SEQ_FIELDS,
+    fixed=_SEQ2SEQ_FIXED | {"position_offset": 2, "embed_norm": True},
+    requires=_BART_REQUIRES,
+    weights=_FAIRSEQ_BLOCK
+    | {
+        "{stack}.embed.token": _TOKENS,
+        "{stack}.embed.position": "{stack}.embed_positions",
+        "{stack}.embed.norm": "{stack}.layernorm_embedding",
+    },
+)
+MARIAN = Family(
+    model_type="marian",
+    title="Marian",
+    prefix="model.",
+    start_token="pad",
+    fields=_SEQ2SEQ_FIELDS,
+    fixed=_SEQ2SEQ_FIXED | {"position": "sinusoidal", "sinusoid_layout": "halves"},
+    requires={"share_encoder_decoder_embeddings": (True,)},
+    weights=_FAIRSEQ_BLOCK | {"{stack}.embed.token": _TOKENS},
+)
+
+
+def _t5_mlp(c: Theirs) -> tuple[str, bool]:
+    """The activation, and whether it is gated: "relu", or "gated-gelu" in v1.1, whose gelu is the tanh one."""
+    words = c.str("feed_forward_proj", "relu").split("-")
+    name = "gelu_new" if words == ["gated", "gelu"] else words[-1]
+    if words[:-1] not in ([], ["gated"]) or name not in ACTIVATIONS:
+        raise CheckpointError(
+            f"{c.where}: feed_forward_proj={shown('-'.join(words))} is not supported. "
+            f"Supported are {', '.join(ACTIVATIONS)}, each also as gated-…"
+        )
+    return ACTIVATIONS[name], len(words) == 2
+
+
+def _t5_tied(c: Theirs) -> bool:
+    return c.bool("tie_word_embeddings", True)
+
+
+def _t5_logit_scale(c: Theirs) -> float:
+    """v1.0 shrinks the last residual by √d_model. Newer files say so; in older ones it goes with the tied embeddings."""
+    return c.int("d_model") ** -0.5 if c.bool("scale_decoder_outputs", _t5_tied(c)) else 1.0
+
+
+def _t5_decoder_layers(c: Theirs) -> int:
+    if c.strings("architectures") == ("T5EncoderModel",):
+        return 0
+    return c.int("num_decoder_layers", None) or c.int("num_layers")
+
+
+T5 = Family(
+    model_type="t5",
+    title="T5",
+    start_token="pad",
+    fields={
+        "vocab_size": whole("vocab_size"),
+        "d_model": whole("d_model"),
+        "n_heads": whole("num_heads"),
+        "d_head": whole("d_kv"),
+        "d_ff": whole("d_ff"),
+        "n_encoder_layers": whole("num_layers"),
+        "n_decoder_layers": _t5_decoder_layers,
+        "n_ctx": whole("n_positions", 512),  # the length of its training; distances have no end
+        "n_relative_buckets": whole("relative_attention_num_buckets", 32),
+        "max_relative_distance": whole("relative_attention_max_distance", 128),
+        "norm_eps": number("layer_norm_epsilon", 1e-6),
+        "activation": lambda c: _t5_mlp(c)[0],
+        "gated": lambda c: _t5_mlp(c)[1],
+        "tied": _t5_tied,
+        "logit_scale": _t5_logit_scale,
+    },
+    fixed={
+        "position": "relative",
+        "norm": "rms",
+        "attn_scale": 1.0,
+        "qkv_bias": False,
+        "out_bias": False,
+        "mlp_bias": False,
+    },
+    weights={
+        "{stack}.embed.token": _TOKENS,
+        "{stack}.relative_bias": "{stack}.block.0.layer.0.SelfAttention.relative_attention_bias",
+        "{stack}.blocks.{i}.attn_norm": "{stack}.block.{i}.layer.0.layer_norm",
+        "{stack}.blocks.{i}.attn.q": "{stack}.block.{i}.layer.0.SelfAttention.q",
+        "{stack}.blocks.{i}.attn.k": "{stack}.block.{i}.layer.0.SelfAttention.k",
+        "{stack}.blocks.{i}.attn.v": "{stack}.block.{i}.layer.0.SelfAttention.v",
+        "{stack}.blocks.{i}.attn.o": "{stack}.block.{i}.layer.0.SelfAttention.o",
+        "decoder.blocks.{i}.cross_norm": "decoder.block.{i}.layer.1.layer_norm",
+        "decoder.blocks.{i}.cross_attn.q": "decoder.block.{i}.layer.1.EncDecAttention.q",
+        "decoder.blocks.{i}.cross_attn.k": "decoder.block.{i}.layer.1.EncDecAttention.k",
+        "decoder.blocks.{i}.cross_attn.v": "decoder.block.{i}.layer.1.EncDecAttention.v",
+        "decoder.blocks.{i}.cross_attn.o": "decoder.block.{i}.layer.1.EncDecAttention.o",
+        "encoder.blocks.{i}.mlp_norm": "encoder.block.{i}.layer.1.layer_norm",
+        "encoder.blocks.{i}.mlp.gate": "encoder.block.{i}.layer.1.DenseReluDense.wi_0",
+        "encoder.blocks.{i}.mlp.up": (
+            "encoder.block.{i}.layer.1.DenseReluDense.wi",
+            "encoder.block.{i}.layer.1.DenseReluDense.wi_1",
+        ),
+        "encoder.blocks.{i}.mlp.down": "encoder.block.{i}.layer.1.DenseReluDense.wo",
+        "decoder.blocks.{i}.mlp_norm": "decoder.block.{i}.layer.2.layer_norm",
+        "decoder.blocks.{i}.mlp.gate": "decoder.block.{i}.layer.2.DenseReluDense.wi_0",
+        "decoder.blocks.{i}.mlp.up": (
+            "decoder.block.{i}.layer.2.DenseReluDense.wi",
+            "decoder.block.{i}.layer.2.DenseReluDense.wi_1",
+        ),
+        "decoder.blocks.{i}.mlp.down": "decoder.block.{i}.layer.2.DenseReluDense.wo",
+        "{stack}.norm": "{stack}.final_layer_norm",
+        "head.unembed": "lm_head",
+    },
+)
+
+ENCODER_DECODERS = (BART, MARIAN, T5)

@@ -1,0 +1,162 @@
+"""Family: one published architecture as data, and Theirs: its config.json read with types checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..errors import CheckpointError
+
+Required: Any = object()  # stands for "no default": the key must be there
+
+# Nothing published comes near; a larger number is a damaged file, and would overflow further down.
+LARGEST_WHOLE = 2**31 - 1
+
+
+class Theirs:
+    """Their config.json. Every getter raises CheckpointError naming the key when its value is missing or of the wrong type.
+
+    A key that is null counts as absent, which is how published files mean it.
+    """
+
+    def __init__(self, values: Mapping[str, Any], tensors: frozenset[str] = frozenset(), where: str = "config.json"):
+        self.values, self.where = values, where
+        self.tensors = tensors  # names in the weight files, without the family's prefix
+
+    def __contains__(self, key: str) -> bool:
+        return self.values.get(key) is not None
+
+    def any(self, key: str, default: Any = Required) -> Any:
+        value = self.values.get(key)
+        if value is None:
+            if default is Required:
+                raise CheckpointError(f"{self.where} has no {key}, which this model's family needs. The file may be incomplete.")
+            return default
+        return value
+
+    def int(self, key: str, default: Any = Required) -> Any:
+        value = self.any(key, default)
+        if value is default:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= LARGEST_WHOLE:
+            raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a whole number from 0 to {LARGEST_WHOLE}.")
+        return value
+
+    def float(self, key: str, default: Any = Required) -> Any:
+        value = self.any(key, default)
+        if value is default:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e30:
+            raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a finite number.")
+        return float(value)
+
+    def bool(self, key: str, default: Any = Required) -> Any:
+        value = self.any(key, default)
+        if value is not default and not isinstance(value, bool):
+            raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be true or false.")
+        return value
+
+    def str(self, key: str, default: Any = Required) -> Any:
+        value = self.any(key, default)
+        if value is not default and not isinstance(value, str):
+            raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a word in quotes.")
+        return value
+
+    def strings(self, key: str) -> tuple[Any, ...]:
+        """A list of words; empty when absent."""
+        value = self.any(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a list of words.")
+        return tuple(value)
+
+    def inside(self, key: str) -> Theirs:
+        """The object under a key; an empty one when absent."""
+        value = self.any(key, {})
+        if not isinstance(value, dict):
+            raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be an object in braces.")
+        return Theirs(value, self.tensors, f"{self.where}: {key}")
+
+
+def shown(value: Any) -> str:
+    """A value from a file, short enough for a sentence."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+Reader = Callable[[Theirs], Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one of our modules comes from in their files, and how to cut it out."""
+
+    module: str | tuple[str, ...]  # a tuple: the first one present wins
+    transpose: bool = False  # GPT-2's Conv1D keeps weights [in, out]
+    fused: tuple[str, ...] = ()  # the projections that share one tensor, in the order of its rows
+    part: str = ""  # which of them this is
+    per_head: bool = False  # GPT-NeoX interleaves: [head, (q k v), d_head]
+    plus_one: bool = False  # Gemma keeps a norm's distance from one
+    zeros_if_absent: bool = False  # a bias that starts at zero and that base models leave out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """How one model_type's config.json and tensor names become ours.
+
+    `fields` maps a field of ModelConfig to a reader of their config. `requires` maps one of their keys to the values that
+    we can honour; the first is what an absent key means. `weights` maps our modules to theirs, `{i}` the layer and
+    `{stack}` encoder or decoder; weight and bias follow, and a row that names a whole tensor comes first.
+    """
+
+    model_type: str
+    title: str
+    fields: Mapping[str, Reader]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    requires: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    weights: Mapping[str, str | tuple[str, ...] | Source]
+    prefix: str = ""  # present in some exports, absent in others
+    head: Literal["lm", "mlm"] = "lm"  # what it has when the file holds one
+    start_token: str = ""  # the token that a decoder begins with when config.json does not say: pad or eos
+
+
+def whole(key: str, default: Any = Required) -> Reader:
+    return lambda c: c.int(key, default)
+
+
+def number(key: str, default: Any = Required) -> Reader:
+    return lambda c: c.float(key, default)
+
+
+def flag(key: str, default: Any = Required) -> Reader:
+    return lambda c: c.bool(key, default)
+
+
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+def activation(key: str, default: Any = Required) -> Reader:
+    def read(c: Theirs) -> str:
+        name = c.str(key, default)
+        if name not in ACTIVATIONS:
+            raise CheckpointError(
+                f"{c.where}: the activation {key}={shown(name)} is not supported. Supported are {', '.join(ACTIVATIONS)}."
+            )
+        return ACTIVATIONS[name]
+
+    return read
+
+
+def conv1d(module: str, part: str = "") -> Source:
+    """A row of GPT-2, whose linear layers are stored [in, out]."""
+    return Source(module, transpose=True, fused=("q", "k", "v") if part else (), part=part)

@@ -1,0 +1,121 @@
+"""The files of a checkpoint: JSON read strictly, tensors listed from safetensors headers and read when asked. Never a pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import CheckpointError
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+LARGEST_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB
+FLOATS = {"F64", "F32", "F16", "BF16"}
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A tensor that lies in a file: its shape is known, its numbers are read on demand (mapped, not copied, where possible)."""
+
+    name: str
+    file: str
+    shape: tuple[int, ...]
+    dtype: str  # as safetensors spells it: F32, BF16
+    handle: Any
+
+    def read(self) -> Tensor:
+        try:
+            return self.handle.get_tensor(self.name)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise CheckpointError(f"{self.file}: the tensor {self.name} cannot be read ({error}). Download the file again.") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file. Raises CheckpointError naming the file if there is none, or it says one key twice."""
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise CheckpointError(f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is.")
+        values = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_no_twins)
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{path.name} is not valid JSON ({error}). Download the file again.") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path.name} must hold an object in braces, but it holds a {type(values).__name__}.")
+    return values
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(k for k in keys if keys.count(k) > 1)!r} is there twice")
+    return values
+
+
+def stored_tensors(folder: Path) -> dict[str, Stored]:
+    """Every tensor of model.safetensors, or of the shards that its index names, by name.
+
+    Raises CheckpointError if there are no safetensors, a header lies, a shard is missing or outside the folder, or two
+    shards hold the same tensor.
+    """
+    if (folder / SINGLE).is_file():
+        return {stored.name: stored for stored in _header(folder / SINGLE)}
+    if (folder / INDEX).is_file():
+        return _sharded(folder)
+    raise CheckpointError(no_safetensors(sorted(path.name for path in folder.iterdir())))
+
+
+def no_safetensors(names: list[str]) -> str:
+    """Why a folder or repository with these files cannot be loaded, and what to do about it."""
+    pickles = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl")) and "/" not in name]
+    if pickles:
+        return (
+            f"The weights are only there as {pickles[0]}, a Python pickle, and a pickle can run any code when it is opened. "
+            "Only safetensors are read. Convert them on a machine that may run it: "
+            "AutoModel.from_pretrained(folder).save_pretrained(folder, safe_serialization=True) with the transformers package."
+        )
+    others = [name for name in names if name.endswith((".safetensors", ".gguf", ".h5", ".msgpack", ".onnx"))]
+    found = f" It has {', '.join(others[:3])}, which is not read." if others else ""
+    return f"There is no {SINGLE} and no {INDEX} here.{found} Choose a folder or repository that holds one of them."
+
+
+def _header(path: Path) -> list[Stored]:
+    try:
+        handle = safe_open(path, framework="pt")
+        names = list(handle.keys())
+        slices = [handle.get_slice(name) for name in names]
+        return [Stored(n, path.name, tuple(s.get_shape()), str(s.get_dtype()), handle) for n, s in zip(names, slices, strict=True)]
+    except (SafetensorError, OSError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"{path.name} is not a whole safetensors file ({error}). Download it again.") from error
+
+
+def _sharded(folder: Path) -> dict[str, Stored]:
+    placed: Mapping[str, Any] = read_json(folder / INDEX).get("weight_map", None)
+    if not isinstance(placed, dict) or not placed:
+        raise CheckpointError(f"{INDEX} has no weight_map, the list of tensors and the files they are in.")
+    shards = dict.fromkeys(placed.values()) if all(isinstance(name, str) for name in placed.values()) else {}
+    for name in shards:
+        if Path(name).name != name or "\\" in name or "\0" in name or not name.endswith(".safetensors"):
+            raise CheckpointError(f"{INDEX} names the file {name!r}. A shard must be a .safetensors file in the same folder.")
+        if not (folder / name).is_file():
+            raise CheckpointError(f"{INDEX} names the file {name}, which is not there. The download may be incomplete.")
+    if not shards:
+        raise CheckpointError(f"{INDEX}: every entry of weight_map must be a file name.")
+    found: dict[str, Stored] = {}
+    for shard in shards:
+        for stored in _header(folder / shard):
+            if stored.name in found:
+                raise CheckpointError(f"The tensor {stored.name} is both in {found[stored.name].file} and in {shard}.")
+            found[stored.name] = stored
+    for name, shard in placed.items():
+        if name not in found or found[name].file != shard:
+            raise CheckpointError(f"{INDEX} says that the tensor {name} is in {shard}, but it is not.")
+    return found

@@ -1,0 +1,272 @@
+"""A family's table, a config.json and stored tensors make a Transformer: each of our weights found, each of theirs accounted for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..config import ModelConfig
+from ..errors import CheckpointError, ConfigError
+from ..model import Embedding, Transformer
+from ..positions import sinusoid_table
+from .families import FAMILIES
+from .family import Family, Source, Theirs, shown
+from .files import FLOATS, Stored
+
+OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
+HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
+LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of our tensors: where it comes from. `stored` None: it is zeros by definition."""
+
+    stored: Stored | None
+    source: Source
+    twins: tuple[Stored, ...] = ()  # the same tensor again, under its other names
+
+
+def family_of(theirs: Theirs) -> Family:
+    """Raises CheckpointError by name for a model_type that we do not have."""
+    name = theirs.any("model_type")
+    if not isinstance(name, str) or name not in FAMILIES:
+        supported = ", ".join(sorted(FAMILIES))
+        more = " A mixture of experts has no single MLP to show." if "moe" in str(name) or name in ("mixtral", "dbrx") else ""
+        more = " Of its text models, gemma3_text is." if name == "gemma3" else more
+        raise CheckpointError(f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}.")
+    if theirs.values.get("quantization_config"):
+        raise CheckpointError(f"{theirs.where}: the weights are quantized, which is not supported. Choose the original model instead.")
+    family = FAMILIES[name]
+    for key, allowed in family.requires.items():
+        value = theirs.any(key, allowed[0])
+        if not any(value is a or (value == a and type(value) is type(a)) for a in allowed):
+            raise CheckpointError(
+                f"{theirs.where}: {family.title} with {key}={shown(value)} is not supported; it must be {' or '.join(map(spelled, allowed))}."
+            )
+    return family
+
+
+def spelled(value: object) -> str:
+    """A value as config.json spells it."""
+    return {True: "true", False: "false", None: "null"}.get(value, repr(value)) if value in (True, False, None) else repr(value)
+
+
+def config_from(family: Family, theirs: Theirs) -> ModelConfig:
+    """Our config, with the head that the family has when there is one. Raises CheckpointError."""
+    fields = {ours: read(theirs) for ours, read in family.fields.items()}
+    try:
+        return ModelConfig(**{**family.fixed, **fields, "head": family.head})
+    except ConfigError as error:
+        raise CheckpointError(f"{theirs.where} describes a model that cannot be built: {error}.") from error
+    except (TypeError, OverflowError, ZeroDivisionError) as error:
+        raise CheckpointError(f"{theirs.where} holds numbers that do not make a model ({error}).") from error
+
+
+def build(values: Mapping[str, Any], tensors: Mapping[str, Stored], device: torch.device, dtype: torch.dtype) -> tuple[Transformer, Family, tuple[str, ...]]:
+    """The model with its weights, its family, and the names of their tensors that it has no use for.
+
+    Shapes are compared before anything is allocated, and each weight is held once. Raises CheckpointError naming the
+    tensor that is missing, of another shape, or not finite.
+    """
+    theirs = Theirs(values)
+    family = family_of(theirs)
+    available = without_prefix(family, tensors)
+    config = config_from(family, theirs)
+    check_layers(config, available)
+    config = with_head(config, family, theirs, available)
+    config = really_tied(config, family, available)
+    with torch.device("meta"):
+        model = Transformer(config).eval()
+    places = find_all(model, config, family, available)
+    state = {name: value_of(name, place, shape_of(model, name), config, device, dtype) for name, place in places.items()}
+    model.load_state_dict(state, strict=False, assign=True)
+    model.tie()
+    fill_sinusoids(model, config, device)
+    model.requires_grad_(False)
+    if left := [name for name, value in [*model.named_parameters(), *model.named_buffers()] if value.is_meta]:
+        raise CheckpointError(f"The weights hold nothing for {left[0]}.")
+    used = {s.name for p in places.values() for s in (p.stored, *p.twins) if s is not None}
+    return model, family, tuple(sorted(tensors.keys() - used))
+
+
+def without_prefix(family: Family, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
+    available: dict[str, Stored] = {}
+    for name, stored in tensors.items():
+        short = name.removeprefix(family.prefix)
+        if short in available:
+            raise CheckpointError(f"{stored.file} holds both {family.prefix}{short} and {short}; only one can be meant.")
+        available[short] = stored
+    return available
+
+
+def check_layers(config: ModelConfig, available: Mapping[str, Stored]) -> None:
+    """A layer has tensors of its own, so a config with more layers than tensors lies, and would take forever to build."""
+    n_layers = config.n_encoder_layers + config.n_decoder_layers
+    if n_layers > len(available):
+        raise CheckpointError(f"config.json speaks of {n_layers} layers, but the weight files hold only {len(available)} tensors.")
+    if config.position == "sinusoidal" and config.n_ctx > LONGEST_TABLE:
+        raise CheckpointError(f"config.json asks for {config.n_ctx} sinusoidal positions; at most {LONGEST_TABLE} are supported.")
+
+
+def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Mapping[str, Stored]) -> ModelConfig:
+    """Without its head if the files hold none and config.json names no class that has one."""
+    if config.kind == "encoder" and family.head == "lm":
+        return replace(config, head="none")  # half of an encoder-decoder
+    rows = [row for row in family.weights if row.startswith("head.")]
+    held = any(module_held(name, available) for row in rows for name in modules_of(as_source(family.weights[row])))
+    named = any(name.endswith(HEADED) for name in theirs.strings("architectures"))
+    own = not config.tied or config.head == "mlm"  # an unembedding shared with the token table needs no tensor of its own
+    other = any(not name.endswith((*HEADED, "Model")) for name in theirs.strings("architectures"))  # …ForSequenceClassification
+    return config if held or named or not (own or other) else replace(config, head="none")
+
+
+def module_held(name: str, available: Mapping[str, Stored]) -> bool:
+    return name in available or f"{name}.weight" in available
+
+
+def really_tied(config: ModelConfig, family: Family, available: Mapping[str, Stored]) -> ModelConfig:
+    """Untied if the files hold an unembedding that differs from the token table, whatever config.json says."""
+    if not config.tied or config.head == "none":
+        return config
+    own = [available[n] for n in names_of("head.unembed.weight", family)[0] if n in available]
+    table = [available[n] for n in names_of(f"{config.stacks[0][0]}.embed.token.weight", family)[0] if n in available]
+    if own and table and not same(own[0], table[0]):
+        return replace(config, tied=False)
+    return config
+
+
+def same(one: Stored, other: Stored) -> bool:
+    return one.shape == other.shape and torch.equal(one.read(), other.read())
+
+
+def as_source(row: str | tuple[str, ...] | Source) -> Source:
+    return row if isinstance(row, Source) else Source(row)
+
+
+def modules_of(source: Source) -> tuple[str, ...]:
+    return (source.module,) if isinstance(source.module, str) else source.module
+
+
+def names_of(name: str, family: Family) -> tuple[list[str], Source]:
+    """'decoder.blocks.3.attn.q.weight' -> the names it may have in their files, and how to cut it. Raises KeyError: no row."""
+    module, leaf = name.rsplit(".", 1)
+    layer = re.search(r"\.blocks\.(\d+)\.", name)
+    stack = module.split(".", 1)[0]
+    spots = {"i": layer[1] if layer else "", "stack": stack}
+    template = re.sub(r"\.blocks\.\d+\.", ".blocks.{i}.", module)
+    for row in (template, template.replace(stack, "{stack}", 1)):
+        if f"{row}.{leaf}" in family.weights:
+            source = as_source(family.weights[f"{row}.{leaf}"])
+            return [m.format(**spots) for m in modules_of(source)], source
+        if row in family.weights:
+            source = as_source(family.weights[row])
+            return [f"{m.format(**spots)}.{old}" for m in modules_of(source) for old in OLD_LEAVES[leaf]], source
+    raise KeyError(f"{family.model_type} has no row for {template}.{leaf}")
+
+
+def find_all(model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored]) -> dict[str, Place]:
+    """Where each of our tensors lies. What is shared is asked for once. Raises CheckpointError for the first missing one."""
+    first = f"{config.stacks[0][0]}.embed.token.weight"
+    shared = {f"{stack}.embed.token.weight" for stack, _ in config.stacks[1:]}
+    if config.tied:
+        shared.add("head.unembed.weight")
+    places: dict[str, Place] = {}
+    for name in model.state_dict():
+        if name in shared:
+            continue
+        names, source = names_of(name, family)
+        if name == first and config.tied and config.head != "none":
+            names = names + names_of("head.unembed.weight", family)[0]
+        places[name] = find(name, names, source, shape_of(model, name), config, family, available)
+    return places
+
+
+def find(
+    ours: str,
+    names: list[str],
+    source: Source,
+    shape: tuple[int, ...],
+    config: ModelConfig,
+    family: Family,
+    available: Mapping[str, Stored],
+) -> Place:
+    found = [available[name] for name in names if name in available]
+    if not found and source.zeros_if_absent:
+        return Place(None, source)
+    if not found:
+        raise CheckpointError(
+            f"The weight files hold no tensor {' or '.join(names[:2])}, which {family.title} needs for {ours}. "
+            "They may be incomplete, or belong to another config.json."
+        )
+    stored, twins = found[0], tuple(found[1:])
+    expected = their_shape(shape, source, config)
+    if stored.shape != expected and stored.shape != (1, *expected):  # final_logits_bias is kept as one row
+        raise CheckpointError(
+            f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but config.json makes it {list(expected)}."
+        )
+    if stored.dtype not in FLOATS:
+        raise CheckpointError(
+            f"{stored.file}: the tensor {stored.name} is stored as {stored.dtype}; only {', '.join(sorted(FLOATS))} are read. "
+            "Choose the model that is not quantized."
+        )
+    for twin in twins:
+        if not same(stored, twin):
+            raise CheckpointError(f"{twin.file}: {stored.name} and {twin.name} must be the same tensor, but they differ.")
+    return Place(stored, source, twins)
+
+
+def shape_of(model: Transformer, name: str) -> tuple[int, ...]:
+    return tuple(model.get_parameter(name).shape)
+
+
+def widths(config: ModelConfig) -> dict[str, int]:
+    """How many rows each projection takes in a fused tensor."""
+    q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+    return {"q": q, "k": kv, "v": kv, "gate": config.d_ff, "up": config.d_ff}
+
+
+def their_shape(shape: tuple[int, ...], source: Source, config: ModelConfig) -> tuple[int, ...]:
+    """The shape that one of our tensors has in their file."""
+    if source.fused:
+        shape = (sum(widths(config)[part] for part in source.fused), *shape[1:])
+    return shape[::-1] if source.transpose else shape
+
+
+def value_of(name: str, place: Place, shape: tuple[int, ...], config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Our tensor, on the device. A plain one stays mapped to its file until the cast copies it."""
+    if place.stored is None:
+        return torch.zeros(shape, device=device, dtype=dtype)
+    tensor = cut(place.stored.read(), place.source, config).reshape(shape)
+    low, high = torch.aminmax(tensor)
+    if not (torch.isfinite(low) and torch.isfinite(high)):
+        raise CheckpointError(f"{place.stored.file}: the tensor {place.stored.name} holds numbers that are not finite.")
+    if place.source.plus_one:
+        tensor = tensor.float() + 1
+    if dtype == torch.float16 and max(-low.item(), high.item()) > torch.finfo(dtype).max:
+        raise CheckpointError(f"{place.stored.file}: {place.stored.name} holds numbers too large for float16. Load it as bfloat16 or float32.")
+    return tensor.to(device=device, dtype=dtype).contiguous()
+
+
+def cut(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
+    """The part of their tensor that is ours, rows first."""
+    if source.transpose:
+        tensor = tensor.t() if tensor.ndim == 2 else tensor
+    if not source.fused:
+        return tensor
+    if source.per_head:
+        return tensor.unflatten(0, (config.n_heads, len(source.fused), config.d_head))[:, source.fused.index(source.part)].flatten(0, 1)
+    sizes = [widths(config)[part] for part in source.fused]
+    return tensor.split(sizes)[source.fused.index(source.part)]
+
+
+def fill_sinusoids(model: Transformer, config: ModelConfig, device: torch.device) -> None:
+    """Sinusoidal tables are computed, not loaded, so they are still on the meta device."""
+    for module in model.modules():
+        if isinstance(module, Embedding) and config.position == "sinusoidal":
+            module.sinusoid = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout).to(device)

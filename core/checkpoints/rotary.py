@@ -1,0 +1,61 @@
+"""Rotary positions as published files state them: rope_scaling and rope_theta of older files, rope_parameters of newer ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..config import RotaryScaling
+from ..errors import CheckpointError
+from .family import Reader, Theirs, shown
+
+KINDS = ("default", "linear", "dynamic", "yarn", "llama3")
+
+
+def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
+    """The object that holds the rotary numbers. Models with two kinds of layers keep one for each."""
+    parameters = c.inside("rope_parameters")
+    if layers in parameters.values:
+        return parameters.inside(layers)
+    return parameters if parameters.values else c.inside("rope_scaling")
+
+
+def rotary_base(key: str = "rope_theta", default: float = 10_000.0) -> Reader:
+    def read(c: Theirs) -> float:
+        base = rope(c).float("rope_theta", None) or c.float(key, default)
+        if base <= 1:
+            raise CheckpointError(f"{c.where}: rope_theta is {base}, but the base of rotary angles must be above 1.")
+        return base
+
+    return read
+
+
+def rotary_fraction(key: str = "partial_rotary_factor", default: float = 1.0) -> Reader:
+    def read(c: Theirs) -> float:
+        share = rope(c).float("partial_rotary_factor", None)
+        return c.float(key, default) if share is None else share
+
+    return read
+
+
+def rotary_scaling(c: Theirs) -> RotaryScaling | None:
+    """Raises CheckpointError for a kind that we do not compute, by name."""
+    r = rope(c)
+    kind = r.str("rope_type", None) or r.str("type", "default")
+    if kind not in KINDS:
+        raise CheckpointError(
+            f"{r.where}: rotary positions of type {shown(kind)} are not supported. Supported are {', '.join(KINDS)}."
+        )
+    if kind == "default":
+        return None
+    n_ctx = c.int("max_position_embeddings")
+    original = r.int("original_max_position_embeddings", None) or c.int("original_max_position_embeddings", None) or n_ctx
+    # Published code lets `dynamic` grow from the stated length, whatever the file says it was trained on.
+    settings: dict[str, Any] = dict(kind=kind, n_ctx_original=n_ctx if kind == "dynamic" else original)
+    settings["factor"] = r.float("factor", n_ctx / original) if kind == "yarn" else r.float("factor")
+    if kind == "llama3":
+        settings |= dict(low_freq_factor=r.float("low_freq_factor"), high_freq_factor=r.float("high_freq_factor"))
+    if kind == "yarn":
+        settings |= dict(beta_fast=r.float("beta_fast", None) or 32.0, beta_slow=r.float("beta_slow", None) or 1.0)
+        settings |= dict(truncate=r.bool("truncate", True), attention_factor=r.float("attention_factor", None))
+        settings |= dict(mscale=r.float("mscale", None), mscale_all_dim=r.float("mscale_all_dim", None))
+    return RotaryScaling(**settings)

@@ -1,0 +1,196 @@
+"""Engine: one process's models and traces, shared by every visitor, bounded in memory, threads and patience."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from . import memory
+from .checkpoints import Loaded, load
+from .errors import Refused
+from .interventions import Intervention
+from .trace import Trace, trace
+
+Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
+
+
+class Busy(Refused):
+    """Too many runs are waiting already; says how many, and to try again."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that decides a run, and nothing else: the cache's key and the URL's content."""
+
+    model_id: str
+    texts: tuple[str, ...]
+    target_text: str | None = None
+    interventions: tuple[Intervention, ...] = ()
+    padding_side: Literal["left", "right"] = "right"
+
+    @property
+    def key(self) -> str:
+        """A name for this run, safe in a URL, that cannot be guessed without knowing its text."""
+        edits = [(type(edit).__name__, asdict(edit)) for edit in self.interventions]
+        parts = (self.model_id, self.texts, self.target_text, edits, self.padding_side)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def pick_device() -> torch.device:
+    """cuda, then mps, then cpu."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+@dataclass(eq=False)
+class Engine:
+    """Loads models and runs requests. Any number of threads may call it.
+
+    At most `workers` passes run at once and `max_waiting` more wait; models and traces are dropped, oldest use first, when
+    there are more than `max_models` and `max_traces` or the traces hold more than `max_trace_bytes`. `load_model` is what
+    turns a model id into a model: an operator who allows less passes a stricter one.
+    """
+
+    device: torch.device = field(default_factory=pick_device)
+    dtype: torch.dtype = torch.float32
+    max_models: int = 2
+    max_traces: int = 64
+    max_trace_bytes: int = 1 << 30
+    max_waiting: int = 64
+    workers: int = 1
+    load_model: Callable[..., Loaded] = load
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._models: OrderedDict[str, Future[Loaded]] = OrderedDict()
+        self._traces: OrderedDict[str, Future[Trace]] = OrderedDict()
+        self._requests: OrderedDict[str, Request] = OrderedDict()  # small, so that an old link still finds its run
+        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="pass")
+        self._waiting = 0
+
+    def load(self, model_id: str, progress: Progress | None = None) -> Loaded:
+        """The model, from memory or disk. Two visitors who ask at once wait for one load. Raises CheckpointError."""
+
+        def make() -> Loaded:
+            return self.load_model(model_id, device=self.device, dtype=self.dtype, progress=progress)
+
+        with self._lock:
+            future, mine = self._claim(self._models, model_id)
+        if mine:
+            self._finish(self._models, model_id, future, make)
+            with self._lock:
+                self._drop_models()
+        return future.result()
+
+    def run(self, request: Request, progress: Progress | None = None) -> Trace:
+        """The trace of this request, from memory or by running it. Raises Refused in its kinds, Busy among them."""
+        with self._lock:
+            self._requests[request.key] = request
+            self._requests.move_to_end(request.key)
+            while len(self._requests) > 64 * self.max_traces:
+                self._requests.popitem(last=False)
+            known = request.key in self._traces
+            if not known and self._waiting >= self.workers + self.max_waiting:
+                raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
+            future, mine = self._claim(self._traces, request.key)
+            self._waiting += mine
+        if mine:
+            try:
+                loaded = self.load(request.model_id, progress)
+                self._pool.submit(self._finish, self._traces, request.key, future, lambda: _run(loaded, request)).result()
+            except BaseException as error:
+                self._fail(self._traces, request.key, future, error)
+                raise
+            finally:
+                with self._lock:
+                    self._waiting -= 1
+                    self._drop_traces()
+        return future.result()
+
+    def trace(self, key: str) -> Trace:
+        """The trace of a request that was run before, run again if it was dropped. Raises KeyError for an unknown key."""
+        with self._lock:
+            request = self._requests[key]
+        return self.run(request)
+
+    def status(self) -> dict[str, Any]:
+        """What is held now, for the operator: counts, bytes and the device."""
+        with self._lock:
+            traces = [f.result() for f in self._traces.values() if _is_ready(f)]
+            models = [name for name, f in self._models.items() if _is_ready(f)]
+            return {
+                "device": str(self.device),
+                "dtype": str(self.dtype).removeprefix("torch."),
+                "models": models,
+                "traces": len(traces),
+                "trace_bytes": sum(t.bytes for t in traces),
+                "running_or_waiting": self._waiting,
+                "free_bytes": memory.free_bytes(self.device),
+            }
+
+    # bookkeeping; every method below but _finish and _fail is called under the lock
+
+    def _claim(self, cache: OrderedDict[str, Future[Any]], key: str) -> tuple[Future[Any], bool]:
+        """The future of this key, and whether the caller is the one to fulfil it."""
+        if key in cache:
+            cache.move_to_end(key)
+            return cache[key], False
+        cache[key] = Future()
+        return cache[key], True
+
+    def _finish(self, cache: OrderedDict[str, Future[Any]], key: str, future: Future[Any], make: Callable[[], Any]) -> None:
+        try:
+            future.set_result(make())
+        except BaseException as error:
+            self._fail(cache, key, future, error)
+
+    def _fail(self, cache: OrderedDict[str, Future[Any]], key: str, future: Future[Any], error: BaseException) -> None:
+        """Tell everybody who waits, and forget the key: the next visitor may have better luck."""
+        with self._lock:
+            if cache.get(key) is future:
+                del cache[key]
+        if not future.done():
+            future.set_exception(error)
+
+    def _drop_models(self) -> None:
+        while len(self._models) > self.max_models:
+            name, future = next(iter(self._models.items()))
+            del self._models[name]
+            if not _is_ready(future):
+                continue
+            for key in [k for k, f in self._traces.items() if _is_ready(f) and f.result().loaded is future.result()]:
+                del self._traces[key]  # a trace holds its model
+
+    def _drop_traces(self) -> None:
+        held = [(key, f.result().bytes) for key, f in self._traces.items() if _is_ready(f)]
+        total = sum(size for _, size in held)
+        for key, size in held[:-1]:  # the newest stays whatever its size: somebody is about to look at it
+            if len(self._traces) <= self.max_traces and total <= self.max_trace_bytes:
+                break
+            del self._traces[key]
+            total -= size
+
+
+def _is_ready(future: Future[Any]) -> bool:
+    return future.done() and future.exception() is None
+
+
+def _run(loaded: Loaded, request: Request) -> Trace:
+    return trace(
+        loaded,
+        list(request.texts),
+        request.target_text,
+        interventions=request.interventions,
+        padding_side=request.padding_side,
+    )

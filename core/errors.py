@@ -1,0 +1,21 @@
+"""Refused and its kinds: every error that is a sentence for a person, saying what is wrong, what is allowed and what to try."""
+
+
+class Refused(ValueError):
+    """The base of them all. The message is shown to visitors as it stands, so it holds no path they should not see."""
+
+
+class ConfigError(Refused):
+    """A configuration that cannot be built; names the fields and both numbers."""
+
+
+class TextError(Refused):
+    """A text that cannot be run: empty, too long for the model, or not text."""
+
+
+class CheckpointError(Refused):
+    """A model that cannot be loaded; names the file and the tensor."""
+
+
+class TooLarge(Refused):
+    """A run that would not fit; states the bytes it needs and the bytes there are."""

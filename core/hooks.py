@@ -1,0 +1,82 @@
+"""HookPoint: a named place in the forward pass where a run may look at, or replace, what flows by.
+
+Nothing is ever attached to a model. A run sets its hooks in a context variable, every hook point looks there, and so
+any number of threads trace one shared model side by side without seeing each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from torch import nn
+
+Hook = Callable[[Any], Any]  # return None to look, a value to replace; clone a tensor before editing it
+
+
+class HookPoint(nn.Module):
+    """Passes its input through. Its module path is its name; `axes` are the names of the dimensions that pass."""
+
+    def __init__(self, *axes: str):
+        super().__init__()
+        self.axes = axes
+
+    def forward(self, x: Any) -> Any:
+        hooks = _hooks.get()
+        hook = None if hooks is None else hooks.get(self)
+        if hook is None:
+            return x
+        out = hook(x)
+        return x if out is None else out
+
+    @property
+    def watched(self) -> bool:
+        """Whether the current run has a hook here. Attention asks, to spell itself out only where it must."""
+        hooks = _hooks.get()
+        return hooks is not None and self in hooks
+
+    def extra_repr(self) -> str:
+        return ", ".join(self.axes)
+
+
+_hooks: ContextVar[Mapping[HookPoint, Hook] | None] = ContextVar("hooks", default=None)
+
+
+def hook_points(model: nn.Module) -> dict[str, HookPoint]:
+    """Every hook point by its module path, e.g. `decoder.blocks.3.attn.hook_q`."""
+    return {name: module for name, module in model.named_modules() if isinstance(module, HookPoint)}
+
+
+@contextmanager
+def hooked(model: nn.Module, hooks: Mapping[str, Hook]) -> Iterator[None]:
+    """Run `hooks` at the named points of `model` for every forward pass of this context.
+
+    Contexts nest: at one point the outer hook runs first and the inner one sees what it left.
+    Raises KeyError naming the points that do not exist.
+    """
+    points = hook_points(model)
+    if unknown := sorted(hooks.keys() - points.keys()):
+        raise KeyError(f"no such hook point: {', '.join(unknown)}")
+    merged = dict(_hooks.get() or {})
+    for name, hook in hooks.items():
+        point = points[name]
+        merged[point] = chain(merged[point], hook) if point in merged else hook
+    token = _hooks.set(merged)
+    try:
+        yield
+    finally:
+        _hooks.reset(token)
+
+
+def chain(*hooks: Hook) -> Hook:
+    """One hook that runs several in order, each seeing what the one before it left."""
+
+    def run(x: Any) -> Any:
+        for hook in hooks:
+            out = hook(x)
+            x = x if out is None else out
+        return x
+
+    return run

@@ -1,0 +1,358 @@
+"""One transformer, every shape: encoder, decoder, or both, chosen by ModelConfig.
+
+Axes, everywhere in this order:
+    batch    texts run together
+    head     query heads; kv_head counts the key/value heads they share (fewer than heads: grouped-query attention)
+    pos      places in one text; query looks, key is looked at
+    d_model  the residual stream     d_head  one head     d_ff  the hidden layer of the MLP     vocab  words
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import ModelConfig
+from .hooks import HookPoint
+from .positions import RelativeBias, alibi_slopes, rotary_frequencies, rotate, sinusoid_table
+from .rules import BiasRule, DistanceBias, MaskRule, ScoreRule, attend, softmax
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
+
+Turn = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
+
+
+class RMSNorm(nn.Module):
+    """x / √mean(x²) · weight (Zhang & Sennrich 2019), in float32 whatever comes in."""
+
+    def __init__(self, width: int, eps: float):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        x32 = x.float()
+        return self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+
+
+def make_norm(config: ModelConfig, width: int) -> nn.Module:
+    return RMSNorm(width, config.norm_eps) if config.norm == "rms" else nn.LayerNorm(width, config.norm_eps)
+
+
+class Attention(nn.Module):
+    """softmax(q kᵀ / √d_head) v for every head, side by side (Vaswani et al. 2017, §3.2), keys and values grouped as in GQA."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.d_head = config.d_head
+        self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
+        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
+        self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
+        self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
+        self.o = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=config.out_bias)
+        self.q_norm = make_norm(config, config.d_head) if config.qk_norm else nn.Identity()
+        self.k_norm = make_norm(config, config.d_head) if config.qk_norm else nn.Identity()
+
+        self.hook_q = HookPoint("batch", "head", "query", "d_head")
+        self.hook_k = HookPoint("batch", "kv_head", "key", "d_head")
+        self.hook_v = HookPoint("batch", "kv_head", "key", "d_head")
+        self.hook_rule = HookPoint()  # a ScoreRule passes here, not a tensor
+        self.hook_scores = HookPoint("batch", "head", "query", "key")
+        self.hook_pattern = HookPoint("batch", "head", "query", "key")
+        self.hook_z = HookPoint("batch", "head", "query", "d_head")
+
+    def forward(self, x: Tensor, memory: Tensor, mask: MaskRule, bias: BiasRule | None, turn: Turn | None) -> Tensor:
+        """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same."""
+        q = self.q_norm(self.heads(self.q(x)))  # [batch, head, query, d_head]
+        k = self.k_norm(self.heads(self.k(memory)))  # [batch, kv_head, key, d_head]
+        v = self.heads(self.v(memory))  # [batch, kv_head, key, d_head]
+        if turn is not None:
+            q, k = rotate(q, *turn), rotate(k, *turn)
+        q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
+        rule = self.hook_rule(ScoreRule(mask, self.scale, bias))
+        spelled_out = self.hook_scores.watched or self.hook_pattern.watched
+        z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
+        return self.o(z.transpose(1, 2).flatten(2))  # [batch, query, d_model]
+
+    def spell_out(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
+        """The same in steps that a hook can see and change, for runs that edit scores or the pattern themselves."""
+        queries = torch.arange(q.shape[2], device=q.device)
+        keys = torch.arange(k.shape[2], device=q.device)
+        scores = self.hook_scores(rule.scores(q, k, queries, keys))  # [batch, head, query, key]
+        pattern = self.hook_pattern(softmax(rule.masked(scores, queries, keys)))
+        return pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
+
+    def heads(self, x: Tensor) -> Tensor:
+        """[batch, pos, head * d_head] -> [batch, head, pos, d_head]"""
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+
+
+class MLP(nn.Module):
+    """down(act(up(x))), or down(act(gate(x)) * up(x)) when gated (Shazeer 2020, arXiv:2002.05202)."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
+        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias) if config.gated else None
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
+        self.activation = ACTIVATIONS[config.activation]
+        self.hook_post = HookPoint("batch", "pos", "d_ff")
+
+    def forward(self, x: Tensor) -> Tensor:
+        post = self.activation(self.up(x)) if self.gate is None else self.activation(self.gate(x)) * self.up(x)
+        return self.down(self.hook_post(post))  # [batch, pos, d_ff] -> [batch, pos, d_model]
+
+
+class Block(nn.Module):
+    """One layer of the residual stream. The sublayers f are attention, cross-attention where there is an encoder, and the MLP.
+
+    in turn   pre: x + f(norm(x))    sandwich: x + norm(f(norm(x)))    post: norm(x + f(x))
+    parallel  x + attention(norm(x)) + mlp(norm(x))
+    """
+
+    def __init__(self, config: ModelConfig, cross: bool):
+        super().__init__()
+        self.norm_order, self.parallel = config.norm_order, config.parallel
+        sandwich = config.norm_order == "sandwich"
+        self.attn, self.attn_norm = Attention(config), make_norm(config, config.d_model)
+        self.attn_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
+        if cross:
+            self.cross_attn, self.cross_norm = Attention(config), make_norm(config, config.d_model)
+            self.cross_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
+        self.mlp, self.mlp_norm = MLP(config), make_norm(config, config.d_model)
+        self.mlp_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
+        stream = ("batch", "pos", "d_model")
+        self.hook_resid_pre = HookPoint(*stream)
+        self.hook_attn_out = HookPoint(*stream)
+        if not config.parallel:
+            self.hook_resid_mid = HookPoint(*stream)
+        if cross:
+            self.hook_cross_out = HookPoint(*stream)
+            self.hook_resid_cross = HookPoint(*stream)
+        self.hook_mlp_out = HookPoint(*stream)
+        self.hook_resid_post = HookPoint(*stream)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: MaskRule,
+        bias: BiasRule | None,
+        turn: Turn | None,
+        memory: Tensor | None,
+        memory_mask: MaskRule | None,
+    ) -> Tensor:
+        def attention(h: Tensor) -> Tensor:
+            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn)))
+
+        def cross_attention(h: Tensor) -> Tensor:
+            return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None)))
+
+        def mlp(h: Tensor) -> Tensor:
+            return self.hook_mlp_out(self.mlp_out_norm(self.mlp(h)))
+
+        x = self.hook_resid_pre(x)  # [batch, pos, d_model]
+        if self.parallel:
+            return self.hook_resid_post(x + attention(self.attn_norm(x)) + mlp(self.mlp_norm(x)))
+        x = self.hook_resid_mid(self.residual(x, self.attn_norm, attention))
+        if memory is not None:
+            x = self.hook_resid_cross(self.residual(x, self.cross_norm, cross_attention))
+        return self.hook_resid_post(self.residual(x, self.mlp_norm, mlp))
+
+    def residual(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """post: norm(x + f(x))     pre and sandwich: x + f(norm(x))"""
+        return norm(x + sublayer(x)) if self.norm_order == "post" else x + sublayer(norm(x))
+
+
+class Embedding(nn.Module):
+    """Token, position and token-type vectors, added."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.kind, self.has_table = config.position, config.has_position_table
+        self.scale, self.offset = config.embed_scale, config.position_offset
+        self.token = nn.Embedding(config.vocab_size, config.d_model)
+        if config.position == "learned":
+            self.position = nn.Embedding(config.n_ctx + config.position_offset, config.d_model)
+        if config.position == "sinusoidal":
+            table = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout)
+            self.register_buffer("sinusoid", table, persistent=False)
+        self.token_type = nn.Embedding(config.n_token_types, config.d_model) if config.n_token_types else None
+        self.norm = make_norm(config, config.d_model) if config.embed_norm else nn.Identity()
+        self.hook_token = HookPoint("batch", "pos", "d_model")
+        if self.has_table:
+            self.hook_position = HookPoint("batch", "pos", "d_model")
+        self.hook_embed = HookPoint("batch", "pos", "d_model")
+
+    def forward(self, ids: Tensor, positions: Tensor, type_ids: Tensor | None) -> Tensor:
+        """ids [batch, pos], positions [batch or 1, pos] -> [batch, pos, d_model]"""
+        x = self.hook_token(self.token(ids) * self.scale)
+        if self.token_type is not None:
+            x = x + self.token_type(torch.zeros_like(ids) if type_ids is None else type_ids)
+        if self.has_table:
+            x = x + self.hook_position(self.position_rows(positions))
+        return self.hook_embed(self.norm(x))
+
+    def position_rows(self, positions: Tensor) -> Tensor:
+        """[batch or 1, pos] -> the vectors added there, [batch or 1, pos, d_model]"""
+        if self.kind == "learned":
+            return self.position(positions + self.offset)
+        return self.sinusoid[positions].to(self.token.weight.dtype)
+
+
+class Stack(nn.Module):
+    """Embedding, blocks, final norm: an encoder, which looks both ways, or a decoder, which looks back."""
+
+    def __init__(self, config: ModelConfig, n_layers: int, causal: bool, cross: bool):
+        super().__init__()
+        self.config, self.causal = config, causal
+        self.embed = Embedding(config)
+        self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
+        self.norm = make_norm(config, config.d_model) if config.final_norm else nn.Identity()
+        self.hook_positions = HookPoint("batch", "pos")
+        if config.position == "rotary":
+            self.hook_angles = HookPoint("batch", "pos", "d_rotary/2")
+            if config.rotary_base_windowed is not None:
+                self.hook_angles_windowed = HookPoint("batch", "pos", "d_rotary/2")
+        if config.position == "relative":
+            self.relative_bias = RelativeBias(config, bidirectional=not causal)
+        self.hook_final = HookPoint("batch", "pos", "d_model")
+
+    def forward(
+        self,
+        ids: Tensor,
+        type_ids: Tensor | None = None,
+        keep: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_keep: Tensor | None = None,
+    ) -> Tensor:
+        """ids [batch, pos] -> [batch, pos, d_model]. keep is True where there is a real token, False on padding."""
+        config, n = self.config, ids.shape[1]
+        positions = self.hook_positions(self.positions(ids, keep))
+        bias = self.bias(positions)
+        turn, turn_windowed = self.turns(positions)
+        memory_mask = None if memory is None else MaskRule(config.n_heads, n, memory.shape[1], keep=memory_keep)
+        x = self.embed(ids, positions, type_ids)
+        for layer, block in enumerate(self.blocks):
+            windowed = config.is_windowed(layer)
+            mask = MaskRule(config.n_heads, n, n, self.causal, config.window if windowed else None, keep)
+            x = block(x, mask, bias, turn_windowed if windowed else turn, memory, memory_mask)
+        return self.hook_final(self.norm(x))
+
+    def positions(self, ids: Tensor, keep: Tensor | None) -> Tensor:
+        """[batch or 1, pos]: each token's place among the real tokens, so that padding on either side moves nothing."""
+        if keep is None:
+            return torch.arange(ids.shape[1], device=ids.device)[None]
+        return (keep.long().cumsum(-1) - 1).clamp(min=0)
+
+    def turns(self, positions: Tensor) -> tuple[Turn | None, Turn | None]:
+        """Cosine and sine for the layers that see everything and for those with a window."""
+        if self.config.position != "rotary":
+            return None, None
+        turn = self.turn(positions, self.hook_angles, windowed=False)
+        if self.config.rotary_base_windowed is None:
+            return turn, turn
+        return turn, self.turn(positions, self.hook_angles_windowed, windowed=True)
+
+    def turn(self, positions: Tensor, hook_angles: HookPoint, windowed: bool) -> Turn:
+        frequencies, factor = rotary_frequencies(self.config, positions.shape[-1], windowed)
+        angles = hook_angles(positions[..., None].float() * frequencies.to(positions.device))  # [batch, pos, d_rotary/2]
+        dtype = self.embed.token.weight.dtype
+        return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
+
+    def bias(self, positions: Tensor) -> BiasRule | None:
+        """What distance adds to the scores of every layer; None when position enters elsewhere."""
+        if self.config.position == "relative":
+            return DistanceBias("relative", positions, positions, self.relative_bias)
+        if self.config.position == "alibi":
+            slopes = alibi_slopes(self.config.n_heads).to(positions.device)
+            return DistanceBias("alibi", positions, positions, lambda distance: -slopes[:, None, None] * distance.abs()[:, None])
+        return None
+
+
+class Head(nn.Module):
+    """From the last residual to a score for every word."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.scale, self.mlm = config.logit_scale, config.head == "mlm"
+        if self.mlm:
+            self.dense = nn.Linear(config.d_model, config.d_model)
+            self.activation = ACTIVATIONS[config.activation]
+            self.norm = make_norm(config, config.d_model)
+        self.unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.head_bias)
+        self.hook_logits = HookPoint("batch", "pos", "vocab")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[batch, pos, d_model] -> [batch, pos, vocab]"""
+        if self.mlm:
+            x = self.norm(self.activation(self.dense(x)))
+        return self.hook_logits(self.unembed(x * self.scale))
+
+
+class Transformer(nn.Module):
+    """The stacks that the config asks for, and a head unless it asks for none."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        self.encoder = Stack(config, config.n_encoder_layers, causal=False, cross=False) if config.n_encoder_layers else None
+        self.decoder = None
+        if config.n_decoder_layers:
+            self.decoder = Stack(config, config.n_decoder_layers, causal=True, cross=self.encoder is not None)
+        self.head = Head(config) if config.head != "none" else None
+        self.tie()
+
+    def tie(self) -> None:
+        """Share what the config shares: one token table for both stacks, and with the head where `tied`."""
+        first = self.stacks[0]
+        for stack in self.stacks[1:]:
+            stack.embed.token = first.embed.token
+        if self.config.tied and self.head is not None:
+            self.head.unembed.weight = first.embed.token.weight
+
+    @property
+    def stacks(self) -> list[Stack]:
+        return [stack for stack in (self.encoder, self.decoder) if stack is not None]
+
+    def forward(
+        self,
+        ids: Tensor,
+        target_ids: Tensor | None = None,
+        keep: Tensor | None = None,
+        target_keep: Tensor | None = None,
+        type_ids: Tensor | None = None,
+    ) -> Tensor:
+        """Logits [batch, pos, vocab] of the target for encoder-decoders, of the only text otherwise.
+
+        Without a head: the last residual [batch, pos, d_model].
+        """
+        x = self.last_residual(ids, target_ids, keep, target_keep, type_ids)
+        return x if self.head is None else self.head(x)
+
+    def last_residual(
+        self,
+        ids: Tensor,
+        target_ids: Tensor | None = None,
+        keep: Tensor | None = None,
+        target_keep: Tensor | None = None,
+        type_ids: Tensor | None = None,
+    ) -> Tensor:
+        """[batch, pos, d_model]: all of the pass but the head, which may then be asked about a few positions only."""
+        if self.encoder is None:
+            assert self.decoder is not None
+            return self.decoder(ids, keep=keep)
+        memory = self.encoder(ids, type_ids, keep)
+        if self.decoder is None:
+            return memory
+        if target_ids is None:
+            raise ValueError("an encoder-decoder needs target_ids as well: the text that the decoder has written so far")
+        return self.decoder(target_ids, keep=target_keep, memory=memory, memory_keep=keep)

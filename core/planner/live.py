@@ -1,0 +1,51 @@
+"""LiveBytes: how many bytes of tensors are alive at each moment of any torch program, on real, fake or meta tensors."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class LiveBytes(TorchDispatchMode):
+    """Counts every storage from the operation that makes it until it is freed: `live` now, `peak` at most, `peak_op` where.
+
+    Equal to the record of PyTorch's CPU allocator for everything but the scratch space inside a kernel. Use it under
+    torch.no_grad(): under inference_mode compound operations are not taken apart and what they make stays unseen.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+        self.peak_op = ""
+        self._seen: dict[int, int] = {}
+
+    def track(self, *values: Any) -> None:
+        """Count what exists already, such as weights and inputs."""
+        for value in tree_leaves(values):
+            if isinstance(value, torch.Tensor):
+                self._add(value, "given")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for value in tree_leaves(out):
+            if isinstance(value, torch.Tensor):
+                self._add(value, str(func))
+        return out
+
+    def _add(self, tensor: torch.Tensor, op: str) -> None:
+        storage = tensor.untyped_storage()
+        address, n_bytes = storage._cdata, storage.nbytes()
+        if address in self._seen:
+            return
+        self._seen[address] = n_bytes
+        self.live += n_bytes
+        if self.live > self.peak:
+            self.peak, self.peak_op = self.live, op
+        weakref.finalize(storage, self._free, address)
+
+    def _free(self, address: int) -> None:
+        self.live -= self._seen.pop(address, 0)

@@ -1,0 +1,265 @@
+"""The widest moments of one forward pass: what is alive when, read off core.model line by line.
+
+Most of a pass comes and goes. Its peak is one of a handful of moments (turning q and k, one block of mask rows, the
+hidden layer of the MLP ...), and each is written down here with everything that is alive in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.config import ModelConfig
+from core.rules import BLOCK_BYTES
+
+INT = 8  # bytes of an id, a position or a distance
+FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
+
+Path = Literal["fused", "spelled_out", "eager"]
+Keep = Literal["", "qk", "qkv", "kv"]
+
+
+def pass_moments(
+    config: ModelConfig,
+    *,
+    batch: int,
+    source_len: int,
+    target_len: int,
+    by: int,
+    padded: bool,
+    keep: Keep,
+    path: Path,
+    all_logits: bool,
+    norms: bool,
+) -> tuple[dict[str, int], int]:
+    """Bytes alive beside the weights at each moment, and the bytes kept once the pass is over.
+
+    keep      what stays of every attention: "qkv" or "qk" in a trace, "kv" in a cache, "" in a plain pass
+    path      fused: the kernel's. spelled_out: core.model's steps. eager: the textbook's steps
+    norms     a trace also keeps the size of the residual stream and of each sublayer's output
+    """
+    moments: dict[str, int] = {}
+    inputs = batch * (source_len + target_len) * (INT + (1 if padded else 0))  # ids, and which of them are real
+    held = memory_len = 0
+    for name, n_layers in config.stacks:
+        n = source_len if name == config.stacks[0][0] else target_len
+        stack = StackPass(config, name, n_layers, batch, n, memory_len, by, padded, keep, path, norms)
+        moments |= {moment: inputs + held + value for moment, value in stack.moments().items()}
+        held += stack.kept
+        memory_len = n
+    last = batch * memory_len * config.d_model * by
+    positions = memory_len if all_logits else 1
+    moments["head"] = inputs + held + last + head_bytes(config, batch * positions, by, probabilities=not all_logits)
+    return moments, held
+
+
+@dataclass(frozen=True)
+class StackPass:
+    """The sizes of one stack's pass: n queries, and memory_len keys from the encoder where it has cross-attention."""
+
+    config: ModelConfig
+    name: Literal["encoder", "decoder"]
+    n_layers: int
+    batch: int
+    n: int
+    memory_len: int
+    by: int
+    padded: bool
+    keep: Keep
+    path: Path
+    norms: bool
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.n
+
+    @property
+    def stream(self) -> int:
+        """One [batch, pos, d_model]."""
+        return self.tokens * self.config.d_model * self.by
+
+    @property
+    def q(self) -> int:
+        """One [batch, head, query, d_head]."""
+        return self.tokens * self.config.n_heads * self.config.d_head * self.by
+
+    def kv(self, n_key: int) -> int:
+        """One [batch, kv_head, key, d_head]."""
+        return self.batch * n_key * self.config.n_kv_heads * self.config.d_head * self.by
+
+    def captured(self, n_key: int) -> int:
+        """What is kept of one attention over n_key keys."""
+        return sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep)
+
+    @property
+    def captured_layer(self) -> int:
+        return self.captured(self.n) + (self.captured(self.memory_len) if self.memory_len else 0)
+
+    @property
+    def kept(self) -> int:
+        """What is left of this stack when it is done."""
+        return self.n_layers * self.captured_layer
+
+    def moments(self) -> dict[str, int]:
+        """Bytes beside the weights and what earlier stacks left, at the moments that may be the widest."""
+        around = self._around()
+        before = around + (self.n_layers - 1) * self.captured_layer  # when the last layer begins
+        moments = {f"{self.name} embedding": around + self._embedding()}
+        for moment, value in self._attention(self.n, cross=False).items():
+            moments[f"{self.name} {moment}"] = before + self._residual(0) + value
+        before += self.captured(self.n)
+        if self.memory_len:
+            for moment, value in self._attention(self.memory_len, cross=True).items():
+                moments[f"{self.name} cross-attention: {moment}"] = before + self._residual(1) + value
+            before += self.captured(self.memory_len)
+        before += self._residual(1)
+        moments[f"{self.name} MLP"] = before + self._mlp()
+        outputs = (2 if self.config.norm_order == "sandwich" else 1) * self.stream  # of the sublayer, and what it read
+        moments[f"{self.name} norm"] = before + outputs + self._norm(self.stream // self.by, self.tokens)
+        return moments
+
+    def _around(self) -> int:
+        """Alive from the first layer to the last: positions, angles, sizes, and in a decoder the encoder's output."""
+        rows = self.tokens if self.padded else self.n
+        around = rows * INT * (2 if self.padded else 1)
+        around += self.batch * self.memory_len * self.config.d_model * self.by
+        if self.config.position == "rotary":
+            kinds = 1 if self.config.rotary_base_windowed is None else 2
+            around += kinds * rows * self.config.d_rotary * self.by
+            # angles in float32, while they become cosines and sines
+            around += kinds * rows * self.config.d_rotary // 2 * FLOAT * (3 if self.norms else 2)
+        if self.norms:
+            per_layer = 4 if self.config.parallel else 7 if self.memory_len else 5
+            around += (per_layer * self.n_layers + 2) * self.tokens * FLOAT
+        return around
+
+    def _residual(self, earlier: int) -> int:
+        """The residual stream: what entered the block, and where a sublayer of it is done already, what came of that."""
+        return (1 + earlier) * self.stream
+
+    def _normed(self) -> int:
+        """What a sublayer reads: a tensor of its own, but for post-norm, where it reads the residual itself."""
+        return 0 if self.config.norm_order == "post" else self.stream
+
+    def _norm(self, n_numbers: int, rows: int, strided: bool = False) -> int:
+        """A norm at work on n_numbers, its output included."""
+        if self.config.norm == "layer":
+            return (2 if strided else 1) * n_numbers * self.by + 2 * rows * FLOAT
+        if self.by == FLOAT:
+            return 2 * n_numbers * FLOAT + rows * FLOAT
+        return n_numbers * (2 * FLOAT + self.by) + rows * FLOAT
+
+    def _embedding(self) -> int:
+        """Token vectors, the next thing to be added, and the sum."""
+        config, adds = self.config, 0
+        if config.has_position_table:
+            adds = self.stream if self.padded else self.stream // self.batch
+        if config.n_token_types:
+            adds = max(adds, self.stream + self.tokens * INT)
+        table = 2 * self.stream + adds
+        return max(table, self.stream + self._norm(self.stream // self.by, self.tokens) if config.embed_norm else 0)
+
+    def _attention(self, n_key: int, *, cross: bool) -> dict[str, int]:
+        """The moments of one attention over n_key keys, its own q, k and v included."""
+        config = self.config
+        q, kv = self.q, self.kv(n_key)
+        projected = q + 2 * kv
+        moments = {"projections": projected}
+        if config.qk_norm:
+            q_rows, k_rows = self.tokens * config.n_heads, self.batch * n_key * config.n_kv_heads
+            moments["qk norm"] = max(
+                q + self._norm(q // self.by, q_rows, strided=True),
+                q + kv + self._norm(kv // self.by, k_rows, strided=True),
+            )
+        if config.position == "rotary" and not cross:
+            # The two turned halves are joined while their parts are still there: d_rotary + d_head features, or 2·d_rotary.
+            joined = (config.d_rotary + max(config.d_rotary, config.d_head)) / config.d_head
+            moments["rotary turn"] = projected + max(int(q * joined), q + int(kv * joined))
+        if self.path == "fused":
+            moments["softmax and sum"] = projected + self._attend(n_key, cross=cross)
+        else:
+            moments["scores and weights"] = projected + self._spelled_out(n_key, cross=cross)
+        # z is laid out as q is, and is copied where that is not one token after the other.
+        turned = config.qk_norm or (config.position == "rotary" and not cross)
+        copied = turned or self.path != "fused" or self._rows(n_key, cross=cross) < self.n
+        moments["output projection"] = projected + q + (q if copied else 0) + self.stream
+        return {moment: self._normed() + value for moment, value in moments.items()}
+
+    def _needs(self, *, cross: bool) -> tuple[bool, bool]:
+        """Whether the scores have a bias, and whether a sliding window hides some of them."""
+        biased = self.config.position in ("relative", "alibi") and not cross
+        windowed = self.config.window is not None and self.config.window < self.n and not cross
+        return biased, windowed
+
+    def _rows(self, n_key: int, *, cross: bool) -> int:
+        """Query rows that go through the kernel together: all of them, unless a mask or bias has to be made in numbers."""
+        biased, windowed = self._needs(cross=cross)
+        if not (biased or windowed or self.padded):
+            return self.n
+        row = self.batch * (self.config.n_heads if biased else 1) * n_key * self.by
+        return min(self.n, max(1, BLOCK_BYTES // row))
+
+    def _attend(self, n_key: int, *, cross: bool) -> int:
+        """z with its log-sum-exp, and where the kernel needs a mask or a bias in numbers, one block of their rows."""
+        z = self.q + self.tokens * self.config.n_heads * FLOAT
+        biased, windowed = self._needs(cross=cross)
+        if not (biased or windowed or self.padded):
+            return z
+        rows = self._rows(n_key, cross=cross)
+        indices = INT * (rows + n_key)
+        # What the first block leaves in `allowed` and `bias` is still there while the second is made.
+        first = self._block(rows * n_key, 0, biased=biased, windowed=windowed)
+        second = self._block(min(rows, self.n - rows) * n_key, rows * n_key, biased=biased, windowed=windowed)
+        return z + indices + max(first, second)
+
+    def _block(self, cells: int, before: int, *, biased: bool, windowed: bool) -> int:
+        """The widest moment of a block of `cells` (query, key) pairs of one text, after a block of `before` cells."""
+        if not cells:
+            return 0
+        config, texts = self.config, self.batch if self.padded else 1
+        making = max(texts + 1, 3, 2 * INT + 2 if windowed else 0) * cells  # mask, one byte a cell, and its ingredients
+        mask = texts * cells
+        if not biased:
+            return max(texts * before + making, mask + mask * self.by)
+        per_head = texts * config.n_heads
+        bias, bias_before = per_head * cells * self.by, per_head * before * self.by
+        if config.position == "relative":
+            distances = max(53 * texts * cells, 2 * INT * texts * cells + bias)  # T5's buckets are worked out in int64
+            copied = 2 * bias
+        else:
+            distances = 2 * INT * texts * cells + per_head * cells * FLOAT  # ALiBi's slopes are float32
+            copied = per_head * cells * (FLOAT + (FLOAT if self.by == FLOAT else self.by))
+        return max(
+            2 * bias_before + making,
+            bias_before + mask + distances,
+            bias_before + mask + copied,
+            2 * mask + 2 * bias,
+        )
+
+    def _spelled_out(self, n_key: int, *, cross: bool) -> int:
+        """Scores and weights as tensors: two maps at once in the textbook, four in core.model, where hooks hold them."""
+        config, texts = self.config, self.batch if self.padded else 1
+        scores = self.tokens * config.n_heads * n_key * self.by  # [batch, head, query, key]
+        keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
+        mask = texts * self.n * n_key
+        biased, windowed = self._needs(cross=cross)
+        making = self._block(self.n * n_key, 0, biased=biased, windowed=windowed)  # mask, and bias where there is one
+        if self.path == "eager":
+            grouped = config.n_heads != config.n_kv_heads
+            return max(2 * scores + mask, scores + making) + (2 * keys if grouped else 0)
+        products = max(self.q + 3 * keys + scores, self.q + 2 * keys + 2 * scores)
+        return max(products, scores + making, 4 * scores + 2 * mask, 2 * scores + 3 * keys + self.q)
+
+    def _mlp(self) -> int:
+        """Its input, then the widest of: gate, up and product; before and after the activation; hidden and output."""
+        hidden = self.tokens * self.config.d_ff * self.by
+        return self._normed() + max((3 if self.config.gated else 2) * hidden, hidden + self.stream)
+
+
+def head_bytes(config: ModelConfig, positions: int, by: int, *, probabilities: bool) -> int:
+    """Scores of every word at so many positions, and where asked for their probabilities, which are float32."""
+    if config.head == "none":
+        return 0
+    as_float = FLOAT if by == FLOAT else 2 * FLOAT  # other formats are copied first
+    words = config.vocab_size * (by + (as_float if probabilities else 0))
+    return positions * (words + (4 if config.head == "mlm" else 1) * config.d_model * by)

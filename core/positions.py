@@ -1,0 +1,132 @@
+"""Where a token's place in line enters: added to the embeddings, turned into q and k, or added to the scores."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from .config import ModelConfig, RotaryScaling, SinusoidLayout
+
+
+def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
+    """[pos, d_model]: wavelengths rise geometrically from 2π to 10000·2π (Vaswani et al. 2017, §3.5).
+
+    `interleaved` alternates sine and cosine as the paper writes it; `halves` puts all sines first, then all cosines,
+    as fairseq and Marian do.
+    """
+    frequencies = 10_000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    angles = torch.arange(n_pos, dtype=torch.float64)[:, None] * frequencies
+    parts = [angles.sin(), angles.cos()]
+    table = torch.cat(parts, dim=-1) if layout == "halves" else torch.stack(parts, dim=-1).flatten(1)
+    return table.float()
+
+
+def rotary_frequencies(config: ModelConfig, n_pos: int, windowed: bool = False) -> tuple[Tensor, float]:
+    """[d_rotary/2] radians per position, and the factor on q and k that yarn asks for (1 otherwise).
+
+    Su et al. 2021 (arXiv:2104.09864), with the published stretchings of RotaryScaling. `n_pos` is the length of this
+    input: only `dynamic` depends on it. `windowed` asks for the frequencies of the layers with a sliding window.
+    """
+    base, d, scaling = config.rotary_base, config.d_rotary, config.rotary_scaling
+    if windowed and config.rotary_base_windowed is not None:
+        base, scaling = config.rotary_base_windowed, None
+    if scaling is not None and scaling.kind == "dynamic" and d > 2:
+        length = max(n_pos, scaling.n_ctx_original)
+        base *= (scaling.factor * length / scaling.n_ctx_original - (scaling.factor - 1)) ** (d / (d - 2))
+    frequencies = 1.0 / base ** (torch.arange(0, d, 2).float() / d)
+    if scaling is None or scaling.kind == "dynamic":
+        return frequencies, 1.0
+    if scaling.kind == "linear":
+        return frequencies / scaling.factor, 1.0
+    if scaling.kind == "llama3":
+        return _llama3(frequencies, scaling), 1.0
+    return _yarn(frequencies, base, d, scaling)
+
+
+def _llama3(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
+    """Long waves slowed by `factor`, short ones kept, a linear blend between (Llama 3.1 reference code)."""
+    turns = scaling.n_ctx_original * frequencies / (2 * math.pi)  # over the length of the original training
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return frequencies * (kept + (1 - kept) / scaling.factor)
+
+
+def _yarn(frequencies: Tensor, base: float, d: int, scaling: RotaryScaling) -> tuple[Tensor, float]:
+    """Kept above beta_fast turns, slowed by `factor` below beta_slow, blended between (YaRN, §3.2 and §3.4)."""
+
+    def dimension(turns: float) -> float:
+        return d * math.log(scaling.n_ctx_original / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = dimension(scaling.beta_fast), dimension(scaling.beta_slow)
+    if scaling.truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, d - 1)
+    if low == high:
+        high += 0.001  # as published, so that the ramp has a slope
+    slowed = ((torch.arange(d // 2).float() - low) / (high - low)).clamp(0, 1)
+    return frequencies * (1 - slowed) + frequencies / scaling.factor * slowed, _yarn_factor(scaling)
+
+
+def _yarn_factor(scaling: RotaryScaling) -> float:
+    def magnitude(weight: float) -> float:
+        return 0.1 * weight * math.log(scaling.factor) + 1.0 if scaling.factor > 1 else 1.0
+
+    if scaling.attention_factor is not None:
+        return scaling.attention_factor
+    if scaling.mscale and scaling.mscale_all_dim:
+        return magnitude(scaling.mscale) / magnitude(scaling.mscale_all_dim)
+    return magnitude(1.0)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn the first 2·cos.shape[-1] features of x [batch, head, pos, d_head]; pass the rest.
+
+    Feature j turns with feature j + d_rotary/2: the halves layout of the published files.
+    """
+    half = cos.shape[-1]
+    a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], dim=-1)
+
+
+def alibi_slopes(n_heads: int) -> Tensor:
+    """[head]: a geometric sequence (Press et al. 2021, arXiv:2108.12409); off powers of two, every other term of the next one fills in."""
+
+    def power_of_two(n: int) -> list[float]:
+        return [2 ** (-8 * (h + 1) / n) for h in range(n)]
+
+    floor = 2 ** math.floor(math.log2(n_heads))
+    return torch.tensor(power_of_two(floor) + power_of_two(2 * floor)[::2][: n_heads - floor])
+
+
+def relative_bucket(distance: Tensor, n_buckets: int, max_distance: int, bidirectional: bool) -> Tensor:
+    """T5's bucket for each distance = key position − query position (Raffel et al. 2020, §2.1; mesh-tensorflow).
+
+    Half of the buckets hold one distance each, the other half are spread logarithmically up to max_distance. A
+    bidirectional stack gives one half of all of them to each side; a causal one sees nothing to its right.
+    """
+    offset = torch.zeros_like(distance)
+    if bidirectional:
+        n_buckets //= 2
+        offset = (distance > 0).long() * n_buckets
+        distance = distance.abs()
+    else:
+        distance = -distance.clamp(max=0)
+    exact = n_buckets // 2
+    ratio = (distance.clamp(min=1).float() / exact).log() / math.log(max_distance / exact)
+    far = exact + (ratio * (n_buckets - exact)).long()
+    return offset + torch.where(distance < exact, distance, far.clamp(max=n_buckets - 1))
+
+
+class RelativeBias(nn.Embedding):
+    """T5's learned score for every bucket of distance: a table [bucket, head]."""
+
+    def __init__(self, config: ModelConfig, bidirectional: bool):
+        super().__init__(config.n_relative_buckets, config.n_heads)
+        self.bidirectional, self.max_distance = bidirectional, config.max_relative_distance
+
+    def forward(self, distance: Tensor) -> Tensor:
+        """distance [..., query, key] -> bias [..., head, query, key]"""
+        bucket = relative_bucket(distance, self.num_embeddings, self.max_distance, self.bidirectional)
+        return super().forward(bucket).movedim(-1, -3)

@@ -1,0 +1,219 @@
+"""What turns q·k into attention, kept as rules: who may look at whom, what distance adds, and the scale.
+
+A mask or a positional bias is n×n numbers but a few words of rule. Models hand the rule to the fused kernel, traces keep
+the rule, and cells are worked out only for the tile that somebody looks at. Masks are bool and True means may look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+BLOCK_BYTES = 1 << 26  # the most that one block of rows of a mask, bias or pattern may take: 64 MiB
+
+
+@dataclass(frozen=True)
+class MaskEdit:
+    """One cell of a mask set by hand; head None means every head."""
+
+    query: int
+    key: int
+    allowed: bool
+    head: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MaskRule:
+    """Who may look at whom, n_query queries at n_key keys.
+
+    keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture),
+    bool, broadcastable to [batch, head, query, key].
+    """
+
+    n_heads: int
+    n_query: int
+    n_key: int
+    causal: bool = False
+    window: int | None = None  # |query − key| must stay below it
+    keep: Tensor | None = None
+    edits: tuple[MaskEdit, ...] = ()
+    given: Tensor | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Every query may look at every key."""
+        return not self.causal and self._sees_all
+
+    @property
+    def is_causal_only(self) -> bool:
+        """Nothing but the future is hidden: the fused kernel then needs no mask at all."""
+        return self.causal and self._sees_all
+
+    @property
+    def _sees_all(self) -> bool:
+        wide = self.window is None or self.window >= max(self.n_query, self.n_key)
+        return wide and self.keep is None and self.given is None and not self.edits
+
+    def block(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """[batch or 1, head or 1, query, key] bool for the positions asked for."""
+        mask = torch.ones(1, 1, len(queries), len(keys), dtype=torch.bool, device=queries.device)
+        if self.causal:
+            mask = mask & (keys <= queries[:, None])
+        if self.window is not None:
+            mask = mask & ((queries[:, None] - keys).abs() < self.window)
+        if self.keep is not None:
+            mask = mask & self.keep[:, None, None, keys]
+        if self.given is not None:
+            mask = mask & tile(self.given, queries, keys)
+        if any(edit.head is not None for edit in self.edits):
+            mask = mask.expand(-1, self.n_heads, -1, -1)
+        if self.edits:
+            mask = mask.clone()
+        for edit in self.edits:
+            cell = (queries == edit.query)[:, None] & (keys == edit.key)  # [query, key]
+            heads = slice(None) if edit.head is None else slice(edit.head, edit.head + 1)
+            mask[:, heads] = torch.where(cell, edit.allowed, mask[:, heads])
+        return mask
+
+    def why_masked(self, query: int, key: int, head: int = 0, text: int = 0) -> str | None:
+        """The reason why this query may not look at this key, in words; None where it may."""
+        at = (torch.tensor([query]), torch.tensor([key]))
+        for edit in reversed(self.edits):
+            if (edit.query, edit.key) == (query, key) and edit.head in (None, head):
+                return None if edit.allowed else "edited"
+        if self.keep is not None and not self.keep[text, key]:
+            return "padding"
+        if self.causal and key > query:
+            return "future"
+        if self.window is not None and abs(query - key) >= self.window:
+            return "outside the window"
+        if self.given is not None:
+            mask = tile(self.given, at[0].to(self.given.device), at[1].to(self.given.device))
+            mask = mask.expand(max(mask.shape[0], text + 1), max(mask.shape[1], head + 1), 1, 1)
+            return None if mask[text, head, 0, 0] else "masked by the caller"
+        return None
+
+    def of(self, text: int) -> MaskRule:
+        """The same rule for one text of the batch."""
+        given = self.given if self.given is None or self.given.shape[0] == 1 else self.given[text : text + 1]
+        return replace(self, keep=None if self.keep is None else self.keep[text : text + 1], given=given)
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceBias:
+    """What the distance between two tokens adds to their score (ALiBi, T5).
+
+    of_distance maps key position − query position, [batch, query, key], to [batch, head, query, key]. The positions
+    [batch or 1, pos] are where the model believes the tokens to be, which padding or an intervention may move.
+    """
+
+    kind: str  # alibi, relative
+    query_positions: Tensor
+    key_positions: Tensor
+    of_distance: Callable[[Tensor], Tensor]
+
+    def block(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """[batch or 1, head, query, key] float for the positions asked for."""
+        return self.of_distance(self.key_positions[:, None, keys] - self.query_positions[:, queries, None])
+
+    def of(self, text: int) -> DistanceBias:
+        """The same rule for one text of the batch."""
+
+        def row(positions: Tensor) -> Tensor:
+            return positions[text : text + 1] if positions.shape[0] > 1 else positions
+
+        return replace(self, query_positions=row(self.query_positions), key_positions=row(self.key_positions))
+
+
+@dataclass(frozen=True, eq=False)
+class GivenBias:
+    """Numbers added to the scores that came from outside (core.capture), broadcastable to [batch, head, query, key]."""
+
+    values: Tensor
+    kind: str = "given"
+
+    def block(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """[batch or 1, head or 1, query, key] float for the positions asked for."""
+        return tile(self.values, queries, keys)
+
+    def of(self, text: int) -> GivenBias:
+        """The same numbers for one text of the batch."""
+        return self if self.values.shape[0] == 1 else replace(self, values=self.values[text : text + 1])
+
+
+BiasRule = DistanceBias | GivenBias
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRule:
+    """softmax((q·k · scale + bias) / temperature) over what the mask allows: all of attention but q, k and v."""
+
+    mask: MaskRule
+    scale: float
+    bias: BiasRule | None = None
+    temperature: float = 1.0
+
+    def of(self, text: int) -> ScoreRule:
+        """The same rule for one text of the batch."""
+        return replace(self, mask=self.mask.of(text), bias=None if self.bias is None else self.bias.of(text))
+
+    def scores(self, q: Tensor, k: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        """[batch, head, query, key] before the mask, from q [batch, head, query, d_head] and k [batch, kv_head, key, d_head].
+
+        q and k hold just the positions that `queries` and `keys` name.
+        """
+        group = q.shape[1] // k.shape[1]  # query heads that share one key head
+        scores = q @ k.repeat_interleave(group, dim=1).mT * self.scale
+        if self.bias is not None:
+            scores = scores + self.bias.block(queries, keys).to(scores.dtype)
+        return scores if self.temperature == 1 else scores / self.temperature
+
+    def masked(self, scores: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        """The scores with -inf where the mask forbids to look."""
+        return scores.masked_fill(~self.mask.block(queries, keys), float("-inf"))
+
+
+def softmax(masked_scores: Tensor) -> Tensor:
+    """Over keys; a row that may look at nothing becomes zeros, as the fused kernel leaves it, never NaN."""
+    return masked_scores.softmax(-1).nan_to_num_(nan=0.0)
+
+
+def row_blocks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
+    """Slices that cover n_rows, each within BLOCK_BYTES (and one row at least)."""
+    step = max(1, BLOCK_BYTES // max(1, bytes_per_row))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(n_rows, start + step))
+
+
+def tile(x: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+    """The asked-for rows and columns of x [..., query or 1, key or 1], which broadcasts."""
+    x = x if x.shape[-2] == 1 else x[..., queries, :]
+    return x if x.shape[-1] == 1 else x[..., keys]
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
+    """softmax(q kᵀ · scale + bias) v by the fused kernel: [batch, head, query, d_head].
+
+    q is [batch, head, query, d_head]; k and v are [batch, kv_head, key, d_head]. Where the rule needs a mask or a bias
+    as numbers, they are made for one block of rows at a time, so that no [head, query, key] tensor ever exists.
+    """
+    mask, grouped, scale = rule.mask, q.shape[1] != k.shape[1], rule.scale / rule.temperature
+    if rule.bias is None and mask.is_free:
+        return F.scaled_dot_product_attention(q, k, v, scale=scale, enable_gqa=grouped)
+    if rule.bias is None and mask.is_causal_only and mask.n_query == mask.n_key:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
+    keys = torch.arange(mask.n_key, device=q.device)
+    wide = q.shape[0] * (q.shape[1] if rule.bias is not None else 1) * mask.n_key * q.element_size()
+    parts = []
+    for rows in row_blocks(mask.n_query, wide):
+        queries = torch.arange(rows.start, rows.stop, device=q.device)
+        allowed = mask.block(queries, keys)
+        if rule.bias is not None:
+            bias = rule.bias.block(queries, keys).to(q.dtype) / rule.temperature
+            allowed = bias.masked_fill(~allowed, float("-inf"))
+        parts.append(F.scaled_dot_product_attention(q[:, :, rows], k, v, attn_mask=allowed, scale=scale, enable_gqa=grouped))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)

@@ -1,0 +1,52 @@
+"""Fixtures that every kind of test shares: small models that hide nothing, and the browser."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pytest
+import torch
+
+from core.config import ModelConfig
+from core.model import Transformer
+from scripts import browser
+
+# Sizes that differ wherever they may, so that no swapped axis goes unnoticed.
+TINY: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head": 8, "d_ff": 29, "n_ctx": 37}
+
+
+class MakeModel(Protocol):
+    """What the fixture `make_model` returns."""
+
+    def __call__(self, *, seed: int = 0, **config: Any) -> Transformer: ...
+
+
+@pytest.fixture(scope="session")
+def make_model() -> MakeModel:
+    """make_model(seed=0, **config) -> a tiny Transformer in eval mode, every parameter of it perturbed.
+
+    Fields of ModelConfig override TINY; without layer counts it is a two-layer decoder. Perturbed, because
+    fresh norms are all ones and fresh biases all zeros: a model that mixes them up would compute the same.
+    """
+
+    def make(*, seed: int = 0, **config: Any) -> Transformer:
+        if not config.get("n_encoder_layers") and "n_decoder_layers" not in config:
+            config["n_decoder_layers"] = 2
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = Transformer(ModelConfig(**(TINY | config)))
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(0.1 * torch.randn_like(parameter))
+        return model.eval()
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of this machine's Chromium; `make test` has seen to it that there is one."""
+    path = browser.find()
+    if path is None:
+        pytest.skip("no Chromium or Chrome on this machine: `make test` says how to install one")
+    return path

@@ -1,0 +1,36 @@
+"""Fixtures of the core's tests: small models with perturbed weights, ready to trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from core import Loaded, ModelConfig, build
+
+TINY: dict[str, Any] = {"vocab_size": 61, "d_model": 20, "n_heads": 4, "d_head": 6, "d_ff": 23, "n_ctx": 37}
+KINDS: dict[str, dict[str, int]] = {
+    "encoder": {"n_encoder_layers": 2},
+    "decoder": {"n_decoder_layers": 2},
+    "encoder-decoder": {"n_encoder_layers": 2, "n_decoder_layers": 2},
+}
+
+
+def make_loaded(seed: int = 0, **config: Any) -> Loaded:
+    """A tiny random model whose norms and biases are perturbed too, since fresh ones (ones and zeros) hide mistakes."""
+    if not config.get("n_encoder_layers") and not config.get("n_decoder_layers"):
+        config["n_decoder_layers"] = 2
+    loaded = build(ModelConfig(**(TINY | config)), seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    for parameter in loaded.model.parameters():
+        parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return replace(loaded, pad_id=0)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., Loaded]:
+    """tiny(seed=0, **config) -> a small model; without layer counts a two-layer decoder."""
+    return make_loaded

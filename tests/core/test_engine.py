@@ -1,0 +1,179 @@
+"""Engine: visitors never mix, nothing is done twice, everything is bounded, and refusals say both numbers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import core
+from core import memory
+from core.engine import Busy
+from core.errors import CheckpointError, TextError, TooLarge
+from tests.core.conftest import make_loaded
+
+WORDS = "the cat sat on a mat and then it ran far away from all of us".split()
+
+
+def word_tokenizer() -> Tokenizer:
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, **{w: i + 1 for i, w in enumerate(WORDS)}}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # type: ignore[assignment]
+    return tokenizer
+
+
+class Loader:
+    """Stands in for core.load: makes tiny models, counts, and can be slow."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds, self.calls = seconds, []  # type: ignore[var-annotated]
+
+    def __call__(self, model_id: str, **_: Any) -> core.Loaded:
+        self.calls.append(model_id)
+        time.sleep(self.seconds)
+        if model_id == "missing":
+            raise CheckpointError("There is no model called missing.")
+        loaded = make_loaded(seed=len(model_id), n_decoder_layers=2)
+        return core.Loaded(**{**vars(loaded), "tokenizer": word_tokenizer()})
+
+
+def engine(loader: Callable[..., core.Loaded] | None = None, **options: Any) -> core.Engine:
+    return core.Engine(device=torch.device("cpu"), load_model=loader or Loader(), **options)
+
+
+def sentences(n: int) -> list[str]:
+    return [" ".join(WORDS[(i * 7 + j * (i % 5 + 1)) % len(WORDS)] for j in range(3 + i % 11)) for i in range(n)]
+
+
+def test_300_traces_from_threads_are_those_of_a_queue() -> None:
+    loaded = Loader()("one")
+    edits = [(), (core.Ablate("decoder", 0, 1),), (core.Temperature(2.0),), (core.ShufflePositions(3),)]
+    jobs = [(text, edits[i % 4]) for i, text in enumerate(sentences(300))]
+
+    def run(job: tuple[str, Any]) -> list[torch.Tensor]:
+        trace = core.trace(loaded, job[0], interventions=job[1])
+        return [record.pattern() for record in trace.attention] + [trace.last_residual(torch.tensor([0, 1]))]
+
+    serial = [run(job) for job in jobs]
+    with ThreadPoolExecutor(12) as pool:
+        together = list(pool.map(run, jobs))
+    different = sum(
+        len(a) != len(b) or any(not torch.equal(x, y) for x, y in zip(a, b, strict=True))
+        for a, b in zip(serial, together, strict=True)
+    )
+    assert different == 0
+
+
+def test_one_engine_serves_many_visitors_each_their_own() -> None:
+    shared = engine(workers=2)
+    texts = sentences(60)
+
+    def visit(text: str) -> bool:
+        run = shared.run(core.Request("one", (text,)))
+        return run.source.text == text and run.attention[0].n_query == len(text.split())
+
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(visit, texts * 3))
+
+
+def test_the_same_request_runs_once_and_a_model_loads_once() -> None:
+    loader = Loader(seconds=0.05)
+    shared = engine(loader)
+    request = core.Request("one", ("the cat sat",))
+    with ThreadPoolExecutor(8) as pool:
+        runs = list(pool.map(shared.run, [request] * 8))
+    assert loader.calls == ["one"]
+    assert all(run is runs[0] for run in runs)
+
+
+def test_a_request_names_its_run() -> None:
+    a = core.Request("one", ("the cat",), None, (core.Ablate("decoder", 0, 1),))
+    b = core.Request("one", ("the cat",), None, (core.Ablate("decoder", 0, 2),))
+    assert a.key == core.Request("one", ("the cat",), None, (core.Ablate("decoder", 0, 1),)).key
+    assert len({a.key, b.key, core.Request("one", ("the", "cat")).key, core.Request("one", ("the cat",), "").key}) == 4
+    assert len(a.key) == 64 and a.key.isalnum()
+
+
+def test_old_traces_are_dropped_and_come_back_by_their_key() -> None:
+    shared = engine(max_traces=3)
+    requests = [core.Request("one", (text,)) for text in sentences(10)]
+    first = shared.run(requests[0])
+    for request in requests[1:]:
+        shared.run(request)
+    assert shared.status()["traces"] == 3
+    again = shared.trace(requests[0].key)
+    assert again is not first and torch.equal(again.attention[0].pattern(), first.attention[0].pattern())
+    with pytest.raises(KeyError):
+        shared.trace("0" * 64)
+
+
+def test_traces_are_bounded_in_bytes_as_well() -> None:
+    shared = engine(max_trace_bytes=1)
+    for text in sentences(5):
+        shared.run(core.Request("one", (text,)))
+    assert shared.status()["traces"] == 1  # the one somebody is looking at
+
+
+def test_a_dropped_model_takes_its_traces_along() -> None:
+    loader = Loader()
+    shared = engine(loader, max_models=1)
+    shared.run(core.Request("one", ("the cat",)))
+    shared.run(core.Request("other", ("the cat",)))
+    assert shared.status()["models"] == ["other"] and shared.status()["traces"] == 1
+
+
+def test_errors_reach_everybody_who_waits_and_are_not_kept() -> None:
+    loader = Loader(seconds=0.05)
+    shared = engine(loader)
+
+    def visit(_: int) -> str:
+        with pytest.raises(CheckpointError) as caught:
+            shared.run(core.Request("missing", ("the cat",)))
+        return str(caught.value)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(visit, range(4))) == {"There is no model called missing."}
+    with pytest.raises(TextError, match="empty"):
+        shared.run(core.Request("one", ("",)))
+    assert shared.status()["traces"] == 0 and shared.status()["running_or_waiting"] == 0
+    assert shared.run(core.Request("one", ("the cat",))).texts == 1
+
+
+def test_a_crowd_is_asked_to_wait() -> None:
+    gate = threading.Event()
+
+    def slow(model_id: str, **_: Any) -> core.Loaded:
+        gate.wait(10)
+        return Loader()(model_id)
+
+    shared = engine(slow, max_waiting=2)
+    texts = sentences(3)
+    with ThreadPoolExecutor(3) as pool:
+        visits = [pool.submit(shared.run, core.Request("one", (text,))) for text in texts]
+        while shared.status()["running_or_waiting"] < 3:
+            time.sleep(0.005)
+        with pytest.raises(Busy, match="3 sentences are waiting"):
+            shared.run(core.Request("one", ("us all",)))
+        gate.set()
+        assert [visit.result().texts for visit in visits] == [1, 1, 1]
+
+
+def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 3 << 20)
+    loaded = make_loaded(position="rotary")
+    ran: list[int] = []
+    with core.hooked(loaded.model, {"decoder.hook_final": lambda x: ran.append(1)}), pytest.raises(TooLarge) as caught:
+        core.trace(loaded, ids=[1] * 20_000)
+    assert not ran
+    sentence = str(caught.value)
+    assert sentence.startswith("A run on 20,000 tokens would need ") and "3 MiB are free" in sentence and "shorter" in sentence
+
+
+def test_free_bytes_is_a_plausible_number() -> None:
+    free = memory.free_bytes(torch.device("cpu"))
+    assert (1 << 20) < free < (1 << 62)

