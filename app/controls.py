@@ -15,7 +15,7 @@ TITLES = {spec.id: spec.title for spec in CATALOG}
 def bar(views: list[str]) -> str:
     """The top line: the name of the product and the views there are. Returns the chosen view."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="bar"):
-        st.markdown(f"# {words.TITLE}", width="content")
+        st.title(words.TITLE, anchor=False, width="content")
         return st.segmented_control(
             words.VIEW,
             views,

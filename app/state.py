@@ -52,6 +52,7 @@ def warm_up() -> None:
     for name in ("pandas", "pyarrow", "app.views.explore"):
         importlib.import_module(name)
     try:
+        engine().run(Request(DEFAULT_MODEL, (words.TITLE,)))  # the first pass of a process is slow; the example's should not be
         picture(DEFAULT_REQUEST)
     except Refused as refusal:
         log.warning("The default model is not available: %s", refusal)
@@ -162,6 +163,24 @@ def asked_place(header: Mapping[str, Any], params: Mapping[str, str]) -> tuple[P
     head = number("head", site["heads"], opening.head)
     query = None if params.get("query") == "none" else number("query", site["n_query"], opening.query or 0)
     return Place(asked, layer, head, query), notes
+
+
+def label_of(header: Mapping[str, Any], place: Place) -> str | None:
+    """What the locked token of a place reads; None where none is locked."""
+    site = next(s for s in header["sites"] if s["id"] == place.site)
+    return None if place.query is None else header["tokens"][site["query"]][place.query]
+
+
+def carried_place(header: Mapping[str, Any], place: Place, label: str | None) -> Place:
+    """The place of the picture before, on a new one: the same head if there is one, the same word if it is there."""
+    opening = opening_place(header)
+    site = next((s for s in header["sites"] if s["id"] == place.site), header["sites"][0])
+    layer, head = min(place.layer, len(site["records"]) - 1), min(place.head, site["heads"] - 1)
+    labels = header["tokens"][site["query"]]
+    query = place.query
+    if query is not None and (query >= len(labels) or labels[query] != label):
+        query = labels.index(label) if label in labels else min(opening.query or 0, len(labels) - 1)
+    return Place(site["id"], layer, head, query)
 
 
 def told_place(header: Mapping[str, Any], told: object) -> Place | None:

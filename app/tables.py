@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+from pandas.io.formats.style import Styler
 
 from app import words
 from core.trace import Trace
@@ -28,6 +29,12 @@ def steps(run: Trace) -> pd.DataFrame:
         ],
         columns=list(words.STEPS_COLUMNS),
     )
+
+
+def muted(table: pd.DataFrame) -> Styler:
+    """The table of steps with grey rows for what never existed."""
+    never = table["held"] == words.NEVER
+    return table.style.apply(lambda row: ["color: #7c8794" if never[row.name] else ""] * len(row), axis=1)
 
 
 def size(n_bytes: int) -> str:

@@ -49,15 +49,20 @@ DARK = Palette(
 PALETTES = {"light": LIGHT, "dark": DARK}
 
 # Streamlit leaves room for a tool bar and generous gaps; one picture a screen needs that room. The page's own menu stays
-# where it is, on top of ours.
+# where it is, on top of ours. Type grows with the window, so that the last row of a class can read it.
 PAGE_STYLE = """
 <style>
-[data-testid="stHeader"] { background: transparent; height: 3rem; pointer-events: none; }
+html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
+[data-testid="stHeader"] { background: transparent; height: 3rem; min-height: 3rem; pointer-events: none; }
 [data-testid="stHeader"] button, [data-testid="stHeader"] [role="button"] { pointer-events: auto; }
-[data-testid="stMainBlockContainer"] { padding: 0.4rem 1.5rem 0.5rem; max-width: none; }
-[data-testid="stMainBlockContainer"] > div > [data-testid="stVerticalBlock"] { gap: 0.5rem; }
-.st-key-bar { border-bottom: 1px solid var(--hl-line, rgba(128, 128, 128, 0.2)); padding-bottom: 0.4rem; }
-.st-key-bar h1 { font-size: 1.1rem; font-weight: 700; padding: 0; letter-spacing: 0.01em; }
-[data-testid="stExpander"] summary { padding-top: 0.3rem; padding-bottom: 0.3rem; }
+[data-testid="stMainBlockContainer"] { padding: 0.35rem 1.5rem 0.5rem; max-width: none; }
+[data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.55rem; }
+.st-key-bar { border-bottom: 1px solid color-mix(in srgb, currentColor 14%, transparent); padding-bottom: 0.35rem; align-items: center; }
+.st-key-bar h1 { font-size: 1.15rem; font-weight: 700; line-height: 2.2rem; padding: 0; letter-spacing: 0.01em; }
+.st-key-bar button { border: 0; color: inherit; font-weight: 600; background: color-mix(in srgb, currentColor 7%, transparent); }
+.st-key-text input, .st-key-target input { font-size: 1.1rem; }
+[data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style) { display: none; }
+.st-key-sentences [data-testid="stText"] { border-left: 3px solid #b45309; padding-left: 0.6rem; white-space: normal; }
+[data-testid="stExpander"] summary { padding-top: 0.3rem; padding-bottom: 0.3rem; min-height: 0; }
 </style>
 """

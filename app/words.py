@@ -43,6 +43,7 @@ SITE_TABS = {"encoder": "self", "decoder": "causal", "cross": "cross"}
 # what the component writes; it fills in the braces itself, each part in its own colour
 COMPONENT = {
     "heads": "All heads",
+    "heads_size": "{kind} · {layers} layers × {heads} heads",
     "heads_help": "Rows are layers, columns are heads. Small pictures use a square-root scale, so that faint patterns show.",
     "heads_label": "All heads, one small picture each. Arrow keys move between heads and layers.",
     "hint": "Rows are layers, columns are heads. Arrow keys move, Enter locks. Hover any token: everything follows.",
@@ -63,7 +64,7 @@ COMPONENT = {
     "gives_nothing": "{query} may look at nothing: every key is masked, and its row is all zeros.",
     "gives_masked": "{query} may not look at {key}: it is {reason}.",
     "gives_all": "On average, tokens give {share} of their attention to {key}. Choose a token to see what it looks at.",
-    "entropy": "Entropy {bits} bits: about {tokens} tokens’ worth.",
+    "entropy": "Entropy {bits}: about {tokens} tokens’ worth.",
     "entropy_mean": "The whole head averages {bits}.",
     "entropy_help": "How spread out the attention is. 0 bits: all of it on one token. Each bit more doubles the number of tokens that share it.",
     "choose": "Choose a token to see what it looks at.",
@@ -139,4 +140,4 @@ STEPS_COLUMNS = {
 }
 MATERIALISED = "yes"
 NEVER = "never materialised"
-DEVICE = "{device}, {dtype} · {seconds} ms for the pass · this trace holds {held} · {models} in memory"
+DEVICE = "{device}, {dtype} · {ms} ms for the pass · this trace holds {held} · {models} in memory"

@@ -2,7 +2,7 @@
 
 The model has the shape of GPT-2 small and random weights. Seconds are compared within a round, in which plain
 and traced passes alternate, so that whatever else the machine does meets both; the ratio is the median over
-rounds, goal ≤ 1.05. Peak memory is measured in a process of its own for each case, and beside transformers' maps.
+rounds, goal ≤ 1.05. Peak memory is measured in a process of its own for each case, and beside transformers'.
 
     python -m benchmarks.capture --lengths 128 512 --rounds 9 --no-memory
 """
@@ -13,7 +13,6 @@ import argparse
 import gc
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -32,7 +32,9 @@ from core.memory import free_bytes
 MiB = 1 << 20
 LENGTHS = (128, 512, 1024, 2048, 4096)
 N_LAYERS, N_HEADS, D_MODEL, VOCAB = 12, 12, 768, 50_257
-CASES = ("model", "plain", "traced", "transformers")
+CASES = ("plain", "traced", "transformers")
+
+T = TypeVar("T")
 
 
 def gpt2_small(n_ctx: int) -> Loaded:
@@ -89,51 +91,58 @@ def default_rounds(n: int) -> int:
     return max(5, min(41, 8192 // n))
 
 
-def peak_bytes() -> int:
-    """The most memory this process has had. ru_maxrss alone would count its parent's as well on Linux."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def status_bytes(field: str) -> int:
+    """A field of this process's memory on Linux: VmRSS, what it has now; VmHWM, the most it has had."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(field)
 
 
-def transformers_pass(n: int) -> int:
-    """GPT2Model with output_attentions: the bytes that its output holds."""
+def peak_during(work: Callable[[], T]) -> tuple[T, int]:
+    """What `work` returns, and the most memory it took at once on top of what the process had. Needs Linux."""
+    gc.collect()
+    before = status_bytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew; getrusage cannot do that
+    result = work()
+    return result, status_bytes("VmHWM") - before
+
+
+def transformers_model(n_ctx: int) -> Callable[[list[int]], tuple[Tensor, ...]]:
+    """GPT2Model of the same shape: ids -> everything that its output holds, all attention maps included."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from transformers import GPT2Config, GPT2Model
 
     config = GPT2Config(
-        n_positions=max(LENGTHS),
-        n_embd=D_MODEL,
-        n_layer=N_LAYERS,
-        n_head=N_HEADS,
-        attn_implementation="eager",
+        n_positions=n_ctx, n_embd=D_MODEL, n_layer=N_LAYERS, n_head=N_HEADS, attn_implementation="eager"
     )
     model = GPT2Model(config).eval()
-    with torch.inference_mode():
-        output = model(torch.tensor([ids_of(n)]), output_attentions=True, use_cache=False)
-    return sum(t.numel() * t.element_size() for t in (output.last_hidden_state, *output.attentions))
+
+    def run(ids: list[int]) -> tuple[Tensor, ...]:
+        with torch.inference_mode():
+            output = model(torch.tensor([ids]), output_attentions=True, use_cache=False)
+        return (output.last_hidden_state, *output.attentions)
+
+    return run
 
 
 def child(case: str, n: int) -> None:
-    """Run one case in this process and print the bytes held and the peak."""
-    held = 0
+    """Run one case in this process and print the bytes that it holds and the bytes that it took."""
+    ids = ids_of(n)
     if case == "transformers":
-        held = transformers_pass(n)
+        run = transformers_model(max(LENGTHS))
+        tensors, peak = peak_during(lambda: run(ids))
+        held = sum(t.numel() * t.element_size() for t in tensors)
     else:
         loaded = gpt2_small(max(LENGTHS))
-        gc.collect()
         if case == "plain":
-            kept = plain_pass(loaded, ids_of(n))
+            kept, peak = peak_during(lambda: plain_pass(loaded, ids))
             held = kept.numel() * kept.element_size()
-        elif case == "traced":
-            held = core.trace(loaded, ids=ids_of(n)).bytes
-    print(held, peak_bytes())
+        else:
+            trace, peak = peak_during(lambda: core.trace(loaded, ids=ids))
+            held = trace.bytes
+    print(held, peak)
 
 
 def expected_bytes(case: str, n: int) -> int:
@@ -144,7 +153,7 @@ def expected_bytes(case: str, n: int) -> int:
 
 
 def run_child(case: str, n: int) -> tuple[int, int] | None:
-    """(bytes held, peak bytes) of one case; None, and a sentence, where it would not fit."""
+    """(bytes held, most bytes taken) of one case; None, and a sentence, where it would not fit."""
     needed, free = expected_bytes(case, n), free_bytes(torch.device("cpu"))
     if needed > free:
         print(
@@ -183,7 +192,7 @@ def print_seconds(lengths: Sequence[int], rounds: int | None) -> None:
 
 
 def print_memory(lengths: Sequence[int]) -> None:
-    print("\n| tokens | case | held, MiB | peak of the process, MiB |")
+    print("\n| tokens | case | held, MiB | most taken during the pass, MiB |")
     print("|---|---|---|---|")
     for n in lengths:
         for case in CASES:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 
-from benchmarks.capture import MiB, machine, peak_bytes
+from benchmarks.capture import MiB, machine
 from core.attention import AttentionRecord
 from core.rules import MaskRule, ScoreRule
 
@@ -66,7 +66,6 @@ def main() -> None:
             f"| {'yes' if exact else 'sampled rows'} |",
             flush=True,
         )
-    print(f"\nPeak of the process: {peak_bytes() / MiB:,.0f} MiB.")
 
 
 if __name__ == "__main__":

@@ -19,18 +19,23 @@ def build(config: ModelConfig, seed: int = 0, *, device: str | torch.device = "c
     spec = ModelSpec(
         id="built",
         title=f"random {config.kind}",
-        family="built",
         source="built",
         location="",
-        revision=None,
-        files=(),
-        sha256=None,
-        licence="",
         n_params=n_params,
         note=f"random weights, seed {seed}",
     )
     start_id = 0 if config.kind == "encoder-decoder" else None
-    return Loaded(spec, config, model, None, torch.device(device), dtype, (), None, start_id)
+    return Loaded(
+        spec=spec,
+        config=config,
+        model=model,
+        tokenizer=None,
+        device=torch.device(device),
+        dtype=dtype,
+        unused=(),
+        pad_id=0,
+        start_id=start_id,
+    )
 
 
 def initialise(model: Transformer) -> Transformer:

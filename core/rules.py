@@ -179,7 +179,9 @@ class ScoreRule:
 
 def softmax(masked_scores: Tensor) -> Tensor:
     """Over keys; a row that may look at nothing becomes zeros, as the fused kernel leaves it, never NaN."""
-    return masked_scores.softmax(-1).nan_to_num_(nan=0.0)
+    pattern = masked_scores.softmax(-1)
+    # In place only without gradients: the backward pass of softmax reads its own output.
+    return pattern.nan_to_num(nan=0.0) if pattern.requires_grad else pattern.nan_to_num_(nan=0.0)
 
 
 def row_blocks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 from .errors import TextError
 
 UNKNOWN = ("[UNK]", "<unk>", "<UNK>")  # what published vocabularies call a piece that they do not hold
+SPACE_SIGNS = ({"Ġ"}, {"▁"})  # how byte-level and sentencepiece vocabularies write a space
 VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u00ad": "U+00AD", "\x7f": "␡"}
 JOINERS = "\u200c\u200d"  # inside a word or an emoji they decide its shape; alone they are nothing to see
 
@@ -42,11 +43,19 @@ class Tokens:
         characters that leave no mark shown as one (␣ ↵ ⇥ U+200B). Tokens that share a character say which part of it they
         are ("🎉 1/3"); a piece that the vocabulary does not hold is followed by what the model reads instead ("🎉 [UNK]").
         """
-        parts = shared_characters(self.offsets)
-        return tuple(self._label(i, *parts[i]) for i in range(len(self)))
+        spaces = tuple(self._is_space(i) for i in range(len(self)))
+        parts = shared_characters([(0, 0) if space else span for space, span in zip(spaces, self.offsets, strict=True)])
+        return tuple(self._label(i, space, *parts[i]) for i, space in enumerate(spaces))
 
-    def _label(self, i: int, part: int, n_parts: int) -> str:
+    def _is_space(self, i: int) -> bool:
+        """Whether the token is nothing but the sign for spaces, which may have no characters: some tokenizers put one
+        before the text, and some leave spaces out of their offsets."""
+        return set(self.strings[i]) in SPACE_SIGNS and self.text[slice(*self.offsets[i])] != self.strings[i]
+
+    def _label(self, i: int, space: bool, part: int, n_parts: int) -> str:
         start, end = self.offsets[i]
+        if space:
+            return "␣" * len(self.strings[i])
         if self.special[i] or self.padding[i] or start == end:
             return self.strings[i]
         label = visible(self.text[start:end])
@@ -63,7 +72,7 @@ def shared_characters(offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int
     groups: list[list[int]] = []
     reach = -1  # the character after the last one seen in the group
     for i, (start, end) in enumerate(offsets):
-        if start < end and groups and start < reach:
+        if start < end and start < reach:
             groups[-1].append(i)
         else:
             groups.append([i])
@@ -118,7 +127,7 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
     tokens = Tokens(
         text=text,
         ids=tuple(encoding.ids),
-        strings=tuple(encoding.tokens),
+        strings=tuple(_string(tokenizer, i) for i in encoding.ids),  # encoding.tokens has the text where a piece is unknown
         offsets=tuple(encoding.offsets),
         word_ids=tuple(encoding.word_ids),
         sequence_ids=tuple(encoding.sequence_ids),

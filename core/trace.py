@@ -289,9 +289,8 @@ def _padded(loaded: Loaded, batch: Sequence[Tokens], side: Literal["left", "righ
             f"Token number {highest} is not in this model's vocabulary, which has 0 to {config.vocab_size - 1}. "
             "Give numbers below that, or the tokenizer that belongs to this model."
         )
-    pad_id = loaded.pad_id if loaded.pad_id is not None else 0
-    pad_string = from_ids(loaded.tokenizer, [pad_id]).strings[0] if loaded.pad_id is not None else "[PAD]"
-    return pad(batch, pad_id, pad_string, side)
+    pad_string = from_ids(loaded.tokenizer, [loaded.pad_id]).strings[0] if loaded.tokenizer else "[PAD]"
+    return pad(batch, loaded.pad_id, pad_string, side)
 
 
 def _inputs(sources: tuple[Tokens, ...], targets: tuple[Tokens, ...] | None, device: torch.device) -> dict[str, Tensor | None]:

@@ -37,27 +37,24 @@ def _take_example() -> None:
 
 
 def _shapes(run: Trace) -> None:
-    with st.expander(words.STEPS):
-        status = state.engine().status()
+    with st.expander(words.STEPS, key="shapes", on_change="rerun") as box:
+        if not box.open:  # the table is larger than the picture: it is made and sent when somebody wants it
+            return
         st.caption(
             words.DEVICE.format(
                 device=run.device,
                 dtype=run.dtype,
-                seconds=f"{run.seconds * 1000:.0f}",
+                ms=f"{run.seconds * 1000:.0f}",
                 held=tables.size(run.bytes),
-                models=", ".join(status["models"]),
+                models=", ".join(state.engine().status()["models"]),
             )
         )
-        table = tables.steps(run)
-        never = table["held"] == words.NEVER
-        styled = table.style.apply(lambda row: ["color: #888" if never[row.name] else ""] * len(row), axis=1)
-        st.dataframe(
-            styled,
-            hide_index=True,
-            column_config={
-                **words.STEPS_COLUMNS,
-                "mib": st.column_config.NumberColumn(words.STEPS_COLUMNS["mib"], format="%.3f"),
-                "mb": st.column_config.NumberColumn(words.STEPS_COLUMNS["mb"], format="%.3f"),
-            },
-        )
+        st.dataframe(tables.muted(tables.steps(run)), hide_index=True, column_config=_columns())
         st.caption(words.STEPS_CAPTION)
+
+
+def _columns() -> dict[str, object]:
+    def number(name: str) -> object:
+        return st.column_config.NumberColumn(words.STEPS_COLUMNS[name], format="%.3f")
+
+    return {**words.STEPS_COLUMNS, "mib": number("mib"), "mb": number("mb")}

@@ -1,15 +1,168 @@
-"""Downloads from the Hugging Face Hub: only the files a model needs, into the Hub's own cache, byte by byte reported."""
+"""Downloads from the Hugging Face Hub: only the files a model needs, into the Hub's own cache, reported byte by byte."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+from huggingface_hub.errors import (
+    DisabledRepoError,
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    HTTPError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 
 from ..errors import CheckpointError
 from .catalog import ModelSpec
+from .family import Theirs
+from .files import INDEX, SINGLE, no_safetensors, read_json, shard_names
+from .loading import family_of
 
-Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
+Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
+
+SMALL = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
+VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))  # the first that is there is enough
+PATIENCE = 10.0  # seconds to wait for the Hub's first answer
 
 
-def fetch(spec: ModelSpec, progress: Progress | None) -> Path:
-    raise CheckpointError("offline")
+def fetch(spec: ModelSpec, progress: Progress | None = None) -> Path:
+    """The folder in the cache that holds the files of a Hub repository, downloaded where they are not there yet.
+
+    Without a connection, what an earlier download left in the cache is used. Raises CheckpointError that says what is wrong:
+    no such repository, revision or file, no access, no connection, no room on the disk.
+    """
+    try:
+        return _download(spec, progress)
+    except CheckpointError:
+        raise
+    except (HTTPError, OSError, HFValidationError) as error:
+        if sentence := _refusal(spec, error):
+            raise CheckpointError(sentence) from error
+        return _cached(spec, error)
+
+
+def _download(spec: ModelSpec, progress: Progress | None) -> Path:
+    info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
+    sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
+    if "config.json" not in sizes:
+        raise CheckpointError(f"{spec.location} on the Hub has no config.json, so it is not a model that can be loaded here.")
+
+    def get(name: str, bar: type | None = None) -> Path:
+        return Path(hf_hub_download(spec.location, name, revision=info.sha, etag_timeout=PATIENCE, tqdm_class=bar))
+
+    config = get("config.json")
+    family_of(Theirs(read_json(config)))  # refused by name before gigabytes are on their way
+    wanted = [*present(SMALL, sizes), *vocabulary(sizes), *weights(sizes, get)]
+    total = sum(sizes[name] for name in wanted)
+    _check_room(total)
+    done = 0
+    for name in wanted:
+        get(name, _bar(name, done, total, progress))
+        done += sizes[name]
+        if progress is not None:
+            progress(name, done, total)
+    return config.parent
+
+
+def present(names: Iterable[str], sizes: dict[str, int]) -> list[str]:
+    return [name for name in names if name in sizes]
+
+
+def vocabulary(sizes: dict[str, int]) -> list[str]:
+    """The files of the best tokenizer that the repository has; none is no error, ids still work."""
+    return next((list(names) for names in VOCABULARIES if all(name in sizes for name in names)), [])
+
+
+def weights(sizes: dict[str, int], get: Callable[[str], Path]) -> list[str]:
+    """One safetensors file, or the shards that the index names."""
+    if SINGLE in sizes:
+        return [SINGLE]
+    if INDEX not in sizes:
+        raise CheckpointError(no_safetensors(sorted(sizes)))
+    shards = shard_names(read_json(get(INDEX)))
+    if missing := [name for name in shards if name not in sizes]:
+        raise CheckpointError(f"{INDEX} names the file {missing[0]}, which the repository does not have.")
+    return [INDEX, *shards]
+
+
+def _bar(name: str, done: int, total: int, progress: Progress | None) -> type:
+    """A class with the few methods of a tqdm bar that the Hub's client calls; it draws nothing and passes the bytes on."""
+
+    class Bar:
+        def __init__(self, *_: Any, initial: int = 0, **settings: Any):
+            self.n, self.total = initial, settings.get("total")
+
+        def update(self, n: float | None = 1) -> None:
+            self.n += int(n or 0)
+            if progress is not None:
+                progress(name, min(total, done + self.n), total)
+
+        def ignore(self, *_: Any, **__: Any) -> None:
+            """What only a drawn bar needs."""
+
+        # With update_transfer there, the client counts each byte once, however it downloads.
+        update_transfer = set_postfix_str = set_transfer_postfix_str = refresh = close = ignore
+
+        def __enter__(self) -> Bar:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+    return Bar
+
+
+def _check_room(needed: int) -> None:
+    folder = Path(constants.HF_HUB_CACHE)
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise CheckpointError(
+            f"The files take {needed / 1e9:.1f} GB, but the disk that keeps downloads has {free / 1e9:.1f} GB left. "
+            "Choose a smaller model, or make room."
+        )
+
+
+def _refusal(spec: ModelSpec, error: Exception) -> str | None:
+    """The sentence for an error that no cache can mend; None for a connection that failed."""
+    place = f"{spec.location} on the Hub"
+    if isinstance(error, GatedRepoError):
+        return f"{place} is only for people who have agreed to its terms. Agree on its page, then log in with `hf auth login`."
+    if isinstance(error, RepositoryNotFoundError):
+        return f"There is no {place}, or it is private. Check the spelling: owner/name, as in openai-community/gpt2."
+    if isinstance(error, RevisionNotFoundError):
+        return f"{place} has no revision {spec.revision!r}. Give a branch, a tag or a commit, or none for the newest."
+    if isinstance(error, DisabledRepoError):
+        return f"{place} has been switched off by the Hub. Choose another model."
+    if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+        return f"{place} lost a file while it was being downloaded. Try again."
+    if isinstance(error, HFValidationError):
+        return f"{spec.location!r} is not a name that the Hub allows. Check the spelling: owner/name, as in openai-community/gpt2."
+    if isinstance(error, HfHubHTTPError) and error.response is not None and error.response.status_code in (401, 403, 429):
+        refused = "answers too many questions at the moment" if error.response.status_code == 429 else "does not let you in"
+        return f"The Hub {refused} (HTTP {error.response.status_code}) at {spec.location}. Try again later, or log in with `hf auth login`."
+    return None
+
+
+def _cached(spec: ModelSpec, error: Exception) -> Path:
+    """The folder of an earlier download."""
+    names = [*SMALL, *(name for names in VOCABULARIES for name in names), SINGLE, INDEX, "*.safetensors"]
+    try:
+        folder = Path(snapshot_download(spec.location, revision=spec.revision, local_files_only=True, allow_patterns=names))
+    except (OSError, ValueError):
+        folder = None
+    if folder is None or not (folder / "config.json").is_file() or not ((folder / SINGLE).exists() or (folder / INDEX).exists()):
+        raise CheckpointError(
+            f"The Hub cannot be reached, and {spec.location} is not among the models downloaded before "
+            f"({type(error).__name__}). Check the connection, or choose a model that is already here."
+        ) from error
+    return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,11 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import CheckpointError
+from .family import shown
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 LARGEST_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB
+SHARD = re.compile(r"[\w-][\w.-]*\.safetensors")
 FLOATS = {"F64", "F32", "F16", "BF16"}
 
 
@@ -97,25 +100,29 @@ def _header(path: Path) -> list[Stored]:
         raise CheckpointError(f"{path.name} is not a whole safetensors file ({error}). Download it again.") from error
 
 
+def shard_names(index: Mapping[str, Any]) -> list[str]:
+    """The files that an index names, each once. Raises CheckpointError unless they are plain names of safetensors files."""
+    placed = index.get("weight_map")
+    if not isinstance(placed, dict) or not placed or not all(isinstance(name, str) for name in placed.values()):
+        raise CheckpointError(f"{INDEX} has no weight_map, the list that gives each tensor its file.")
+    for name in placed.values():
+        if not SHARD.fullmatch(name):
+            raise CheckpointError(f"{INDEX} names the file {shown(name)}. A shard must be a .safetensors file in the same folder.")
+    return list(dict.fromkeys(placed.values()))
+
+
 def _sharded(folder: Path) -> dict[str, Stored]:
-    placed: Mapping[str, Any] = read_json(folder / INDEX).get("weight_map", None)
-    if not isinstance(placed, dict) or not placed:
-        raise CheckpointError(f"{INDEX} has no weight_map, the list of tensors and the files they are in.")
-    shards = dict.fromkeys(placed.values()) if all(isinstance(name, str) for name in placed.values()) else {}
-    for name in shards:
-        if Path(name).name != name or "\\" in name or "\0" in name or not name.endswith(".safetensors"):
-            raise CheckpointError(f"{INDEX} names the file {name!r}. A shard must be a .safetensors file in the same folder.")
-        if not (folder / name).is_file():
-            raise CheckpointError(f"{INDEX} names the file {name}, which is not there. The download may be incomplete.")
-    if not shards:
-        raise CheckpointError(f"{INDEX}: every entry of weight_map must be a file name.")
+    index = read_json(folder / INDEX)
+    shards = shard_names(index)
+    if missing := [name for name in shards if not (folder / name).is_file()]:
+        raise CheckpointError(f"{INDEX} names the file {missing[0]}, which is not there. The download may be incomplete.")
     found: dict[str, Stored] = {}
     for shard in shards:
         for stored in _header(folder / shard):
             if stored.name in found:
                 raise CheckpointError(f"The tensor {stored.name} is both in {found[stored.name].file} and in {shard}.")
             found[stored.name] = stored
-    for name, shard in placed.items():
+    for name, shard in index["weight_map"].items():
         if name not in found or found[name].file != shard:
             raise CheckpointError(f"{INDEX} says that the tensor {name} is in {shard}, but it is not.")
     return found

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ..config import ModelConfig
 from ..errors import CheckpointError, ConfigError
@@ -21,6 +22,16 @@ from .files import FLOATS, Stored
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
 LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
+
+
+class Unfilled(TorchFunctionMode):
+    """Modules made inside it do not fill their parameters with random numbers, which takes seconds even where there is no memory."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", "") == "torch.nn.init":
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ def build(values: Mapping[str, Any], tensors: Mapping[str, Stored], device: torc
     check_layers(config, available)
     config = with_head(config, family, theirs, available)
     config = really_tied(config, family, available)
-    with torch.device("meta"):
+    with torch.device("meta"), Unfilled():
         model = Transformer(config).eval()
     places = find_all(model, config, family, available)
     state = {name: value_of(name, place, shape_of(model, name), config, device, dtype) for name, place in places.items()}

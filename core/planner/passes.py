@@ -237,18 +237,23 @@ class StackPass:
         )
 
     def _spelled_out(self, n_key: int, *, cross: bool) -> int:
-        """Scores and weights as tensors: two maps at once in the textbook, four in core.model, where hooks hold them."""
+        """Scores and weights as tensors: two maps at once in the textbook, three in core.model, where a hook has one."""
         config, texts = self.config, self.batch if self.padded else 1
-        scores = self.tokens * config.n_heads * n_key * self.by  # [batch, head, query, key]
+        maps = self.tokens * config.n_heads * n_key * self.by  # [batch, head, query, key]
         keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
-        mask = texts * self.n * n_key
+        cells = texts * self.n * n_key
         biased, windowed = self._needs(cross=cross)
-        making = self._block(self.n * n_key, 0, biased=biased, windowed=windowed)  # mask, and bias where there is one
         if self.path == "eager":
-            grouped = config.n_heads != config.n_kv_heads
-            return max(2 * scores + mask, scores + making) + (2 * keys if grouped else 0)
-        products = max(self.q + 3 * keys + scores, self.q + 2 * keys + 2 * scores)
-        return max(products, scores + making, 4 * scores + 2 * mask, 2 * scores + 3 * keys + self.q)
+            grouped = 2 * keys if config.n_heads != config.n_kv_heads else 0
+            return grouped + 2 * maps + cells + (config.n_heads * cells * self.by if biased else 0)
+        if biased:
+            bias = config.n_heads * cells * self.by
+            distances = 53 * cells if config.position == "relative" else 2 * INT * cells
+            adding = max(maps + distances + bias, 2 * maps + bias)
+        else:
+            adding = 2 * maps
+        mask = (2 * INT + 2 if windowed else 3) * self.n * n_key + cells
+        return max(self.q + keys + maps, adding, maps + mask, 2 * maps + 2 * cells, 3 * maps, 2 * maps + keys + self.q)
 
     def _mlp(self) -> int:
         """Its input, then the widest of: gate, up and product; before and after the activation; hidden and output."""

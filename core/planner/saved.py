@@ -93,11 +93,10 @@ def saved_outside(
     batch: int,
     n: int,
     by: int,
-    has_memory: bool = False,
-    attention: Attention = "spelled_out",
+    feeds_decoder: bool = False,
 ) -> tuple[SavedItem, ...]:
     """What is kept of one stack beside its layers: ids, angles, the embedding's and the final norm."""
-    layer = _Layer(config, batch, n, by, attention, False)
+    layer = _Layer(config, batch, n, by, "eager", False)
     items = [SavedItem("ids", batch * n * INT, "the token table's gradient goes to these rows")]
     if config.n_token_types:
         items.append(SavedItem("token type ids", batch * n * INT, "the same for the table of token types"))
@@ -110,6 +109,8 @@ def saved_outside(
         items += layer.norm("embed_norm", config.d_model, batch * n)
     if config.final_norm:
         items += layer.norm("final_norm", config.d_model, batch * n)
+    if feeds_decoder:
+        items.append(SavedItem("memory", layer.stream, "every cross-attention's keys and values come from it"))
     return tuple(SavedItem(f"{name} {item.name}", item.bytes, item.why) for item in items)
 
 
@@ -218,3 +219,20 @@ class _Layer:
 
     def _dropped(self, name: str, numbers: int) -> SavedItem:
         return SavedItem(f"{name} dropout", numbers, "which were dropped, one byte each")
+
+
+def saved_head(config: ModelConfig, *, positions: int, by: int) -> tuple[SavedItem, ...]:
+    """What the head keeps of so many positions, the loss not counted."""
+    if config.head == "none":
+        return ()
+    stream = positions * config.d_model * by
+    items = [SavedItem("head input", stream, "for the gradient of the unembedding")]
+    if config.head == "mlm":
+        layer = _Layer(config, 1, positions, by, "eager", False)
+        items.append(SavedItem("head dense input", stream, "for the gradient of the dense weights"))
+        if config.activation == "relu":
+            items.append(SavedItem("head activation", stream, "for the gradient of relu and of the norm"))
+        else:
+            items.append(SavedItem("head dense", stream, "for the gradient of the activation"))
+        items += layer.norm("head norm", config.d_model, positions, shared_input=config.activation == "relu")
+    return tuple(items)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ def make_loaded(seed: int = 0, **config: Any) -> Loaded:
     generator = torch.Generator().manual_seed(seed + 1)
     for parameter in loaded.model.parameters():
         parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
-    return replace(loaded, pad_id=0)
+    return loaded
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,8 @@
 // Streamlit calls the default export again whenever the data or the theme changes, always with the same parentElement.
 // So state lives in a WeakMap, listeners are attached once, and later calls only redraw. Everything a visitor does here
 // is drawn here; Python is told once, debounced. Text of visitors goes in through textContent and fillText only.
+//
+// explore.py puts three constants in front: WORDS, PALETTES and STYLE, from words.py, theme.py and explore.css.
 
 const VIEWS = new WeakMap();
 const TELL_AFTER = 250; // ms without a change before Python is told
@@ -19,6 +21,7 @@ export default function ({ data, parentElement, setStateValue }) {
   if (!view || view.root !== root) {
     view?.destroy();
     view = new View(root);
+    root.before(el("style", "", STYLE));
     VIEWS.set(parentElement, view);
   }
   view.update(data, setStateValue);
@@ -39,12 +42,12 @@ function el(tag, className, text) {
   return node;
 }
 
-// "{query} gives {share}" and {query: ["it", "q"], share: "68 %"} as nodes; a pair is text and its class.
+// "{query} gives {share}" and {query: ["it", "q"], share: "68 %"} as nodes; a pair is set off, and names its class.
 function phrase(template, parts) {
   return template.split(/(\{\w+\})/).filter(Boolean).map((piece) => {
     if (piece[0] !== "{") return document.createTextNode(piece);
     const part = parts[piece.slice(1, -1)];
-    return Array.isArray(part) ? el("em", part[1], part[0]) : el("em", "", String(part));
+    return Array.isArray(part) ? el("em", part[1], part[0]) : document.createTextNode(part);
   });
 }
 
@@ -227,6 +230,7 @@ class Remote {
 class View {
   constructor(root) {
     this.root = root;
+    this.words = WORDS;
     this.place = null; // {site, layer, head, query}: what is chosen; query null when none is locked
     this.hover = null; // {query, key}: what the pointer or the keyboard is on; key may be null
     this.area = null; // [q0, q1, k0, k1): the part of the map on the screen
@@ -239,6 +243,8 @@ class View {
     this.build();
     this.watch = new ResizeObserver(() => this.redraw("layout"));
     this.watch.observe(root);
+    const page = document.querySelector('[data-testid="stMainBlockContainer"]');
+    if (page) this.watch.observe(page); // a sentence above moves the picture down, which then has less room
     this.resized = () => this.redraw("layout");
     addEventListener("resize", this.resized);
   }
@@ -336,7 +342,6 @@ class View {
       const [header, body] = unpack(data);
       const same = this.picture?.key === header.key;
       this.picture = header;
-      this.words = header.words;
       this.sites = header.sites.map((site) => new Site(site, body));
       if (!same) this.remote = new Remote(header.key, () => this.redraw("map", "over", "facts", "strip", "proofs"));
       this.ranks.clear();
@@ -359,7 +364,7 @@ class View {
     const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.5 ? "dark" : "light";
     if (name !== this.themeName) this.atlas = this.lineCache = this.hatch = null;
     this.themeName = name;
-    this.palette = this.picture.palettes[name];
+    this.palette = PALETTES[name];
     this.colour = colours(this.palette.ramp);
     for (const [key, value] of Object.entries(this.palette)) {
       if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
@@ -693,14 +698,14 @@ class View {
     const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
     const top = this.root.getBoundingClientRect().top + scrolled;
     const em = parseFloat(getComputedStyle(this.root).fontSize);
-    const below = 3.6 * 16; // the closed box of shapes under the component, which Streamlit draws in its own size
+    const below = 3.4 * em; // the closed box of shapes under the component, which Streamlit draws in its own size
     const around = this.strips.offsetHeight + this.footer.offsetHeight + 1.6 * em;
     const height = clamp(innerHeight - top - below - around, 20 * em, 64 * em);
     const wide = width > 56 * em;
     this.root.classList.toggle("narrow", !wide);
     const gap = 1.7 * em;
     const { site } = this;
-    this.headsWidth = wide ? 20 * em : width;
+    this.headsWidth = wide ? 20.5 * em : width;
     const factsWidth = 19 * em;
     const mapHeight = wide ? height - this.mapHead.offsetHeight - 0.3 * em : Math.max(20 * em, width);
     const room = wide ? width - this.headsWidth - factsWidth - 2 * gap : width;
@@ -743,7 +748,8 @@ class View {
 
   buildTexts() {
     const { words, picture, site } = this;
-    this.headsTitle.replaceChildren(words.heads, " ", el("span", "", `${site.layers} × ${site.heads}`));
+    const size = said(words.heads_size, { kind: picture.kind, layers: site.layers, heads: site.heads });
+    this.headsTitle.replaceChildren(el("b", "", words.heads), " ", el("span", "", size));
     this.headsTitle.title = words.heads_help;
     this.overview.setAttribute("aria-label", words.heads_label);
     this.matrix.setAttribute("aria-label", words.map_label);
@@ -1280,13 +1286,13 @@ class View {
       if (!order.length) this.big.replaceChildren(...phrase(words.gives_nothing, { query: q }));
       else if (reason) this.big.replaceChildren(...phrase(words.gives_masked, { query: q, key: [keys[key], "k"], reason: this.reason(reason) }));
       else {
-        const parts = { query: q, share: share(weight(key)), key: [keys[key], "k"], rank: ranking.rank.get(key), n: order.length };
+        const parts = { query: q, share: [share(weight(key)), ""], key: [keys[key], "k"], rank: ranking.rank.get(key), n: order.length };
         this.big.replaceChildren(...phrase(words.gives, parts));
       }
     } else if (mean) {
       order = [...mean.keys()].sort((a, b) => mean[b] - mean[a] || a - b);
       weight = (k) => mean[k];
-      this.big.replaceChildren(...phrase(words.gives_all, { share: share(mean[order[0]]), key: [keys[order[0]], "k"] }));
+      this.big.replaceChildren(...phrase(words.gives_all, { share: [share(mean[order[0]]), ""], key: [keys[order[0]], "k"] }));
     } else {
       this.big.textContent = query === null ? words.choose : words.loading;
     }
@@ -1322,8 +1328,8 @@ class View {
     const { words, place, site } = this;
     const line = [];
     if (ranking?.order.length) {
-      const parts = { bits: `${ranking.bits.toFixed(2)} bits`, tokens: (2 ** ranking.bits).toFixed(1) };
-      line.push(...phrase(words.entropy.replace("{bits} bits", "{bits}"), parts), " ");
+      const parts = { bits: [`${ranking.bits.toFixed(2)} bits`, ""], tokens: (2 ** ranking.bits).toFixed(1) };
+      line.push(...phrase(words.entropy, parts), " ");
     }
     if (this.picture.whole) {
       const all = site.entropies(place.layer, place.head);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import streamlit as st
@@ -10,16 +12,23 @@ import streamlit as st
 from app import pack, state, theme, words
 
 HERE = Path(__file__).parent
-SCRIPT = (HERE / "explore.js").read_bytes()
-STYLE = (HERE / "explore.css").read_text()
-SCRIPT_NAME = f"explore.{hashlib.sha256(SCRIPT).hexdigest()[:16]}.js"
+NAMES = ("site", "layer", "head", "query")  # of the place, in the URL
 
-# Streamlit sends a component's script with every message of it. This line is the script; the real one is fetched once,
-# compressed, and kept by the browser for as long as its content is the same.
-# (Two lines: Streamlit takes a single line with a slash in it for the name of a file.)
+# Streamlit sends a component's script and style with every message of it. So what it gets is one line, and the real
+# script, with its style, words and colours, is fetched once and kept by the browser for as long as it stays the same.
+CONSTANTS = {
+    "WORDS": words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
+    "PALETTES": theme.PALETTES,
+    "STYLE": (HERE / "explore.css").read_text(encoding="utf-8"),
+}
+SCRIPT = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in CONSTANTS.items()) + (
+    HERE / "explore.js"
+).read_text(encoding="utf-8")
+SCRIPT_NAME = f"explore.{hashlib.sha256(SCRIPT.encode()).hexdigest()[:16]}.js"
+# Two lines, because Streamlit takes one line with a slash in it for the name of a file.
 LOADER = f'// explore\nexport default (await import(new URL("headlight/{SCRIPT_NAME}", document.baseURI).href)).default;\n'
 
-_component = st.components.v2.component("explore", html='<div class="hl"></div>', css=STYLE, js=LOADER)
+_component = st.components.v2.component("explore", html='<div class="hl"></div>', js=LOADER)
 
 
 def explore(picture: pack.Picture) -> list[str]:
@@ -28,35 +37,36 @@ def explore(picture: pack.Picture) -> list[str]:
     Returns a sentence for each part of the URL's place that the picture cannot show.
     """
     header, memory = picture.header, st.session_state.setdefault("explore_place", {})
-    params = {name: st.query_params[name] for name in ("site", "layer", "head", "query") if name in st.query_params}
+    asked = _asked()
     told = state.told_place(header, (st.session_state.get("explore") or {}).get("place"))
     notes: list[str] = []
     if memory.get("key") != header["key"]:
-        # A new picture. The first of a visit opens where the link says; later ones stay at the head that is on the screen.
-        place, complaints = state.asked_place(header, params)
-        notes = [] if memory else complaints
-        memory |= {"key": header["key"], "opened": place, "place": place, "told": told, "stamp": memory.get("stamp", 0) + 1}
+        # The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new
+        # sentence stays at the head, and if it can at the word, that is on the screen.
+        if memory and asked == memory["asked"]:
+            place = state.carried_place(header, memory["place"], memory["label"])
+        else:
+            place, notes = state.asked_place(header, asked)
+        memory |= {"opened": place, "place": place, "told": told, "stamp": memory.get("stamp", 0) + 1}
     elif told is not None and told != memory["told"]:
         memory |= {"told": told, "place": told}
-    elif params != memory["params"]:
-        # The URL moved without us: the visitor went back or forward.
-        place, notes = state.asked_place(header, params)
+    elif asked != memory["asked"]:
+        place, notes = state.asked_place(header, asked)
         memory |= {"opened": place, "place": place, "stamp": memory["stamp"] + 1}
     _write(memory["place"], state.opening_place(header))
-    memory["params"] = {name: st.query_params[name] for name in ("site", "layer", "head", "query") if name in st.query_params}
-    opened = memory["opened"]
-    message = pack.pack(
-        header
-        | {
-            "words": words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
-            "palettes": theme.PALETTES,
-            "opened": {"site": opened.site, "layer": opened.layer, "head": opened.head, "query": opened.query},
-            "stamp": memory["stamp"],
-        },
-        picture.body,
+    memory |= {"key": header["key"], "asked": _asked(), "label": state.label_of(header, memory["place"])}
+    opened = {"opened": asdict(memory["opened"]), "stamp": memory["stamp"]}
+    _component(
+        key="explore",
+        data=pack.pack(header | opened, picture.body),
+        default={"place": None},
+        on_place_change=lambda: None,
     )
-    _component(key="explore", data=message, default={"place": None}, on_place_change=lambda: None)
     return notes
+
+
+def _asked() -> dict[str, str]:
+    return {name: st.query_params[name] for name in NAMES if name in st.query_params}
 
 
 def _write(place: state.Place, opening: state.Place) -> None:

@@ -1,0 +1,77 @@
+"""`python -m core`: what it writes is what core gives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import core
+from core import __main__ as command_line
+from core import report
+
+TEXT = "The animal didn't cross the street because it was too tired."
+
+
+@pytest.fixture(scope="module")
+def minilm_run() -> core.Trace:
+    return core.trace(core.load("minilm"), TEXT)
+
+
+def test_npz_holds_every_heads_weights(minilm_run: core.Trace, tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    assert command_line.main(["trace", TEXT, "--npz", str(file)]) == 0
+    with np.load(file) as arrays:
+        assert arrays["source.labels"].tolist() == list(minilm_run.source.labels)
+        assert len([name for name in arrays if name.endswith(".attn")]) == 6
+        for record in minilm_run.attention:
+            assert np.abs(arrays[record.name] - record.pattern().numpy()).max() <= 1e-6
+
+
+def test_json_holds_tokens_shapes_measures_and_receipts(minilm_run: core.Trace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["trace", TEXT, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["source"]["labels"][2] == "animal" and found["config"]["kind"] == "encoder"
+    assert found["attention"][0]["heads"][2]["previous_token_share"] == pytest.approx(
+        minilm_run.attention[0].pattern(2)[0].diagonal(-1).mean().item(), abs=1e-5
+    )
+    assert all(a["receipt"]["fused_error"] <= 1e-5 for a in found["attention"])
+    assert found["steps"][0]["shape"] == [1, 16] and found["model"]["parameters"] > 22_000_000
+
+
+def test_the_page_is_whole_and_holds_text_as_data(minilm_run: core.Trace) -> None:
+    page = report.html(core.trace(minilm_run.loaded, "</script><img src=x onerror=alert(1)>"))
+    assert page.count("</script>") == 1 and "<img" not in page
+    assert "http://" not in page and "https://" not in page
+    data = json.loads(page.split("const D = ")[1].split(";\nconst $")[0])
+    assert data["text"] == "</script><img src=x onerror=alert(1)>" and len(data["records"]) == 6
+
+
+def test_models_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["models"]) == 0
+    assert "minilm" in capsys.readouterr().out
+    assert command_line.main(["models", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["id"] == "minilm"
+
+
+def test_it_starts_as_a_program_and_says_what_it_saw() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "core", "trace", TEXT], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "16 tokens: [CLS] The animal" in done.stdout
+
+
+def test_long_heads_are_measured_on_evenly_spaced_rows(monkeypatch: pytest.MonkeyPatch, minilm_run: core.Trace) -> None:
+    monkeypatch.setattr(report, "MEASURED_ROWS", 8)
+    found = report.summary(minilm_run)["attention"][0]
+    assert found["rows_measured"] == 8
+    rows = torch.arange(0, 16, 2)
+    pattern = minilm_run.attention[0].pattern(2, rows)[0]
+    previous = [pattern[i, q - 1].item() for i, q in enumerate(rows.tolist()) if q]
+    assert found["heads"][2]["previous_token_share"] == pytest.approx(sum(previous) / len(previous), abs=1e-6)
