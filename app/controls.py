@@ -30,34 +30,33 @@ def bar(views: list[str]) -> str:
 def request() -> tuple[Request, list[str]]:
     """The sentence, the model, and the target of an encoder–decoder; and a sentence for whatever the link asked in vain."""
     notes = _model_of_the_link()
-    left, right = st.columns([0.72, 0.28], gap="small")
-    with right:
-        model = st.selectbox(
-            words.MODEL,
-            list(TITLES),
-            format_func=lambda name: TITLES[name],
-            key="model",
-            bind="query-params",
-            label_visibility="collapsed",
-        )
-    with left:
-        text = st.text_input(
-            words.TEXT,
-            words.EXAMPLE,
-            key="text",
-            bind="query-params",
-            placeholder=words.TEXT_PLACEHOLDER,
-            label_visibility="collapsed",
-        )
+    row = st.container(horizontal=True, gap="small", key="request")
+    boxes, chooser = row.container(width="stretch"), row.container(width=320)
+    model = chooser.selectbox(
+        words.MODEL,
+        list(TITLES),
+        format_func=lambda name: TITLES[name],
+        key="model",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    columns = boxes.columns(2 if reads_a_target(model) else 1, gap="small")
+    text = columns[0].text_input(
+        words.TEXT,
+        words.EXAMPLE,
+        key="text",
+        bind="query-params",
+        placeholder=words.TEXT_PLACEHOLDER,
+        label_visibility="collapsed",
+    )
     target = None
-    if reads_a_target(model):
-        target = st.text_input(
+    for column in columns[1:]:
+        target = column.text_input(
             words.TARGET,
-            words.EXAMPLE_TARGET,
             key="target",
             bind="query-params",
             placeholder=words.TARGET_PLACEHOLDER,
-            help=words.TARGET_HELP,
+            label_visibility="collapsed",
         )
     return Request(model, (text or "",), target or None), notes
 

@@ -59,7 +59,12 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.55rem; }
 .st-key-bar { border-bottom: 1px solid color-mix(in srgb, currentColor 14%, transparent); padding-bottom: 0.35rem; align-items: center; }
 .st-key-bar h1 { font-size: 1.15rem; font-weight: 700; line-height: 2.2rem; padding: 0; letter-spacing: 0.01em; }
-.st-key-bar button { border: 0; color: inherit; font-weight: 600; background: color-mix(in srgb, currentColor 7%, transparent); }
+.st-key-bar button, .st-key-bar button:hover {
+    border: 0;
+    color: inherit;
+    background: color-mix(in srgb, currentColor 8%, transparent);
+}
+.st-key-bar button p { font-weight: 600; }
 .st-key-text input, .st-key-target input { font-size: 1.1rem; }
 [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style) { display: none; }
 .st-key-sentences [data-testid="stText"] { border-left: 3px solid #b45309; padding-left: 0.6rem; white-space: normal; }

@@ -2,17 +2,14 @@
 
 TITLE = "Headlight"
 EXAMPLE = "The animal didn't cross the street because it was too tired."
-EXAMPLE_TARGET = ""
 
 # controls
 VIEW = "View"
 EXPLORE = "Explore"
 TEXT = "Sentence"
 TEXT_PLACEHOLDER = "Type a sentence and press Enter"
-TEXT_HELP = "Any text. It goes through the model as you typed it; press Enter to run it."
 TARGET = "Target"
-TARGET_PLACEHOLDER = "What the decoder has written so far"
-TARGET_HELP = "The decoder reads this text, and looks back at the sentence while it does."
+TARGET_PLACEHOLDER = "Target: what the decoder has written so far"
 MODEL = "Model"
 LOADING = "Loading {title}"
 
@@ -43,10 +40,14 @@ SITE_TABS = {"encoder": "self", "decoder": "causal", "cross": "cross"}
 # what the component writes; it fills in the braces itself, each part in its own colour
 COMPONENT = {
     "heads": "All heads",
-    "heads_size": "{kind} · {layers} layers × {heads} heads",
+    "heads_size": "{kind} · {layers} × {heads}",
+    "layers": ["{n} layer", "{n} layers"],
+    "heads_count": ["{n} head", "{n} heads"],
+    "head_numbers": ["head {n}", "heads {n}"],
     "heads_help": "Rows are layers, columns are heads. Small pictures use a square-root scale, so that faint patterns show.",
     "heads_label": "All heads, one small picture each. Arrow keys move between heads and layers.",
     "hint": "Rows are layers, columns are heads. Arrow keys move, Enter locks. Hover any token: everything follows.",
+    "shared_all": "Each {n} heads under one blue bar share a key head.",
     "shared": "Heads {heads} share one key head.",
     "place": "Layer {layer} · Head {head}",
     "axes": "query ↓  key →",
@@ -73,7 +74,7 @@ COMPONENT = {
     "free_last": "Nothing is masked in this row.",
     "free_all": "Nothing is masked in this head.",
     "hidden": "{hidden} of {n} keys are masked: {reasons}.",
-    "shares": "Shares its keys and values with head {heads}.",
+    "shares": "Shares its keys and values with {heads}.",
     "lines": "Lines",
     "lines_help": "Queries on top, keys below. For each query, the fewest lines that carry 80 % of its attention.",
     "lines_note": "keep 80 % of each row",
@@ -92,6 +93,7 @@ COMPONENT = {
     "linear": "linear",
     "log": "log",
     "per_row": "per row",
+    "per_row_top": "row’s largest",
     "colour_help": "linear: 0 to 1. log: from 0.0001 to 1, so that small weights show. per row: each row up to its own largest weight.",
     "tip_value": "{value} ({share}), rank {rank} of {n}",
     "tip_pooled": "largest weight here {value}",

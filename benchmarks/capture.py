@@ -20,7 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -62,29 +62,31 @@ def plain_pass(loaded: Loaded, ids: Sequence[int]) -> Tensor:
         return loaded.model.last_residual(torch.tensor([ids]))
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+class Times(NamedTuple):
+    """One pass: by the clock on the wall, and of the processors, which other programs disturb far less."""
+
+    wall: float
+    cpu: float
+
+
+def time_of(work: Callable[[], object]) -> Times:
+    wall, cpu = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - start
+    return Times(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def compare_seconds(loaded: Loaded, n: int, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of the plain and of the traced passes, one of each a round."""
+def compare(loaded: Loaded, n: int, rounds: int) -> tuple[list[Times], list[Times]]:
+    """Times of the plain and of the traced passes, one of each a round."""
     ids = ids_of(n)
     cases = {"plain": lambda: plain_pass(loaded, ids), "traced": lambda: core.trace(loaded, ids=ids)}
-    times: dict[str, list[float]] = {name: [] for name in cases}
+    times: dict[str, list[Times]] = {name: [] for name in cases}
     for work in cases.values():
         work()
     for i in range(rounds):
         order = list(cases) if i % 2 else list(reversed(cases))  # neither is always the one with warm caches
         for name in order:
-            times[name].append(seconds(cases[name]))
+            times[name].append(time_of(cases[name]))
     return times["plain"], times["traced"]
-
-
-def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, middle, high
 
 
 def default_rounds(n: int) -> int:
@@ -100,7 +102,7 @@ def status_bytes(field: str) -> int:
 
 
 def peak_during(work: Callable[[], T]) -> tuple[T, int]:
-    """What `work` returns, and the most memory it took at once on top of what the process had. Needs Linux."""
+    """What `work` returns, and the most memory it took on top of what the process had. Needs Linux."""
     gc.collect()
     before = status_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew; getrusage cannot do that
@@ -112,12 +114,10 @@ def transformers_model(n_ctx: int) -> Callable[[list[int]], tuple[Tensor, ...]]:
     """GPT2Model of the same shape: ids -> everything that its output holds, all attention maps included."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from transformers import GPT2Config, GPT2Model
+        from transformers import AutoModel, GPT2Config
 
-    config = GPT2Config(
-        n_positions=n_ctx, n_embd=D_MODEL, n_layer=N_LAYERS, n_head=N_HEADS, attn_implementation="eager"
-    )
-    model = GPT2Model(config).eval()
+    config = GPT2Config(n_positions=n_ctx, n_embd=D_MODEL, n_layer=N_LAYERS, n_head=N_HEADS)
+    model = AutoModel.from_config(config, attn_implementation="eager").eval()
 
     def run(ids: list[int]) -> tuple[Tensor, ...]:
         with torch.inference_mode():
@@ -178,15 +178,17 @@ def machine() -> str:
 
 def print_seconds(lengths: Sequence[int], rounds: int | None) -> None:
     loaded = gpt2_small(max(LENGTHS))
-    print("\n| tokens | rounds | plain, ms | traced, ms | traced ÷ plain | quartiles | fastest ÷ fastest |")
+    print("\n| tokens | rounds | plain, ms | traced, ms | traced ÷ plain | quartiles | of processor time |")
     print("|---|---|---|---|---|---|---|")
     for n in lengths:
-        plain, traced = compare_seconds(loaded, n, rounds or default_rounds(n))
-        low, ratio, high = quartiles([t / p for p, t in zip(plain, traced, strict=True)])
+        plain, traced = compare(loaded, n, rounds or default_rounds(n))
+        pairs = list(zip(plain, traced, strict=True))
+        low, ratio, high = statistics.quantiles([t.wall / p.wall for p, t in pairs], n=4, method="inclusive")
+        cpu_ratio = statistics.median(t.cpu / p.cpu for p, t in pairs)
+        plain_ms, traced_ms = (statistics.median(t.wall for t in times) * 1e3 for times in (plain, traced))
         print(
-            f"| {n:,} | {len(plain)} "
-            f"| {statistics.median(plain) * 1e3:,.1f} | {statistics.median(traced) * 1e3:,.1f} "
-            f"| {ratio:.3f} | {low:.3f} to {high:.3f} | {min(traced) / min(plain):.3f} |",
+            f"| {n:,} | {len(pairs)} | {plain_ms:,.1f} | {traced_ms:,.1f} "
+            f"| {ratio:.3f} | {low:.3f} to {high:.3f} | {cpu_ratio:.3f} |",
             flush=True,
         )
 
@@ -204,6 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.capture", description=__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="tokens")
     parser.add_argument("--rounds", type=int, help="rounds at every length (default: fewer for longer ones)")
+    parser.add_argument("--threads", type=int, help="torch's threads (default: torch's own choice)")
     parser.add_argument("--no-seconds", action="store_true", help="memory only")
     parser.add_argument("--no-memory", action="store_true", help="seconds only")
     parser.add_argument("--child", choices=CASES, help=argparse.SUPPRESS)
@@ -212,6 +215,8 @@ def main() -> None:
         parser.error(f"the model has positions for {max(LENGTHS):,} tokens")
     if options.child:
         return child(options.child, options.lengths[0])
+    if options.threads:
+        torch.set_num_threads(options.threads)
     print(machine())
     if not options.no_seconds:
         print_seconds(options.lengths, options.rounds)

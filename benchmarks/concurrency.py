@@ -25,9 +25,7 @@ ONE_AT_A_TIME = threading.Lock()
 def with_context(model: Transformer, ids: torch.Tensor) -> int:
     """Look at every point through the run's own context."""
     seen: list[torch.Size] = []
-    points = [
-        name for name in hook_points(model) if not name.endswith(("hook_rule", "hook_scores", "hook_pattern"))
-    ]
+    points = [name for name in hook_points(model) if not name.endswith(("hook_rule", "hook_scores", "hook_pattern"))]
     with torch.inference_mode(), hooked(model, {name: lambda x: seen.append(x.shape) for name in points}):
         model.last_residual(ids)
     return len(seen)
@@ -69,12 +67,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    config = ModelConfig(
-        vocab_size=30522, d_model=384, n_heads=12, d_ff=1536, n_encoder_layers=6, head="none"
-    )
+    config = ModelConfig(vocab_size=30522, d_model=384, n_heads=12, d_ff=1536, n_encoder_layers=6, head="none")
     model = build(config).model
     texts = [torch.randint(0, 30522, (1, 16 + i % 8)) for i in range(options.traces)]
-    with_context(model, texts[0]), with_lock(model, texts[0])
+    for way in (with_context, with_lock):
+        way(model, texts[0])
     context, lock = [], []
     for _ in range(options.rounds):
         context.append(rate(with_context, model, texts, options.threads))

@@ -31,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m core", description="Look at what attention does inside a transformer.")
+    parser = argparse.ArgumentParser(
+        prog="python -m core", description="Look at what attention does inside a transformer."
+    )
     commands = parser.add_subparsers(required=True, metavar="command")
 
     one = commands.add_parser("trace", help="run a model on a text and write what happened")
@@ -39,7 +41,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--target", help="what an encoder-decoder's decoder has written so far")
     one.add_argument("--model", default="minilm", help="catalogue id, Hub repository or folder (default: minilm)")
     one.add_argument("--revision", help="branch, tag or commit on the Hub")
-    one.add_argument("--json", type=Path, metavar="FILE", help="tokens, shapes, measures of every head, predictions; - for the screen")
+    one.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="tokens, shapes, measures of every head, predictions; - for the screen",
+    )
     one.add_argument("--npz", type=Path, metavar="FILE", help="every head's weights as float32 arrays, for numpy")
     one.add_argument("--html", type=Path, metavar="FILE", help="one page to look at in any browser, offline")
     one.set_defaults(run=_trace)
@@ -67,7 +74,14 @@ def _trace(options: argparse.Namespace) -> None:
 
 def _models(options: argparse.Namespace) -> None:
     if options.json:
-        print(json.dumps([{"id": s.id, "title": s.title, "parameters": s.n_params, "licence": s.licence, "note": s.note} for s in CATALOG]))
+        print(
+            json.dumps(
+                [
+                    {"id": s.id, "title": s.title, "parameters": s.n_params, "licence": s.licence, "note": s.note}
+                    for s in CATALOG
+                ]
+            )
+        )
         return
     for spec in CATALOG:
         print(f"{spec.id:14} {spec.title:24} {spec.n_params:>12,} parameters  {spec.note}")

@@ -174,9 +174,13 @@ class AttentionRecord:
             middles = ((torch.arange(n_rows) + 0.5) * self.n_query / n_rows).long()
             for i, head in enumerate(chosen):
                 values[i] = F.adaptive_max_pool1d(self.pattern(head, middles)[0], n_columns)
-            return Thumbnail(values, False, f"{n_rows} of {self.n_query} query rows, evenly spaced; the largest weight per pixel")
+            return Thumbnail(
+                values, False, f"{n_rows} of {self.n_query} query rows, evenly spaced; the largest weight per pixel"
+            )
         edges = [round(i * self.n_query / n_rows) for i in range(n_rows + 1)]
-        step = max(1, (1 << 24) // max(1, self.n_key * 4 * -(-self.n_query // n_rows)))  # picture rows worked out together
+        step = max(
+            1, (1 << 24) // max(1, self.n_key * 4 * -(-self.n_query // n_rows))
+        )  # picture rows worked out together
         for i, head in enumerate(chosen):
             for top in range(0, n_rows, step):
                 bottom = min(n_rows, top + step)

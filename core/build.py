@@ -10,7 +10,9 @@ from .config import ModelConfig
 from .model import Transformer
 
 
-def build(config: ModelConfig, seed: int = 0, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Loaded:
+def build(
+    config: ModelConfig, seed: int = 0, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+) -> Loaded:
     """The model that `config` describes, untrained, the same for the same seed. It has no tokenizer: trace it with ids=[...]."""
     with torch.random.fork_rng():  # the caller's own random numbers go on as if nothing had happened
         torch.manual_seed(seed)

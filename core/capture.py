@@ -101,7 +101,13 @@ class _Recorder(TorchFunctionMode):
             bias = GivenBias(added.clone()) if added is not None and bool((added != 0).any()) else None
         n_layers = len(self.records)
         rule = ScoreRule(
-            MaskRule(q.shape[1], q.shape[2], k.shape[2], causal=is_causal, given=None if given is None or given.all() else given),
+            MaskRule(
+                q.shape[1],
+                q.shape[2],
+                k.shape[2],
+                causal=is_causal,
+                given=None if given is None or given.all() else given,
+            ),
             q.shape[-1] ** -0.5 if scale is None else scale,
             bias,
         )
@@ -117,7 +123,9 @@ class _Recorder(TorchFunctionMode):
 def _four_axes(x: Tensor) -> Tensor:
     """[..., n, d] with leading axes folded or added so that there are four."""
     if x.is_nested:
-        raise ValueError("capture cannot record nested tensors; build nn.TransformerEncoder with enable_nested_tensor=False")
+        raise ValueError(
+            "capture cannot record nested tensors; build nn.TransformerEncoder with enable_nested_tensor=False"
+        )
     if x.ndim < 4:
         return x.reshape((1,) * (4 - x.ndim) + tuple(x.shape))
     return x.flatten(0, x.ndim - 4)

@@ -44,9 +44,13 @@ class RotaryScaling:
         if self.factor < 1:
             raise ConfigError(f"rotary scaling factor ({self.factor}) must be at least 1")
         if self.kind != "linear" and self.n_ctx_original < 1:
-            raise ConfigError(f"{self.kind} rotary scaling needs n_ctx_original, the length it was trained on (got {self.n_ctx_original})")
+            raise ConfigError(
+                f"{self.kind} rotary scaling needs n_ctx_original, the length it was trained on (got {self.n_ctx_original})"
+            )
         if self.kind == "llama3" and self.high_freq_factor <= self.low_freq_factor:
-            raise ConfigError(f"high_freq_factor ({self.high_freq_factor}) must exceed low_freq_factor ({self.low_freq_factor})")
+            raise ConfigError(
+                f"high_freq_factor ({self.high_freq_factor}) must exceed low_freq_factor ({self.low_freq_factor})"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +113,14 @@ class ModelConfig:
         for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_ctx"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} ({getattr(self, name)}) must be at least 1")
-        for name in ("n_encoder_layers", "n_decoder_layers", "n_kv_heads", "d_head", "position_offset", "n_token_types"):
+        for name in (
+            "n_encoder_layers",
+            "n_decoder_layers",
+            "n_kv_heads",
+            "d_head",
+            "position_offset",
+            "n_token_types",
+        ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
         for name, allowed in (
@@ -122,9 +133,13 @@ class ModelConfig:
         ):
             _one_of(name, getattr(self, name), allowed)
         if not (self.n_encoder_layers or self.n_decoder_layers):
-            raise ConfigError("a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)")
+            raise ConfigError(
+                "a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)"
+            )
         if not self.d_head and self.d_model % self.n_heads:
-            raise ConfigError(f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads}), or give d_head")
+            raise ConfigError(
+                f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads}), or give d_head"
+            )
         object.__setattr__(self, "n_kv_heads", self.n_kv_heads or self.n_heads)
         object.__setattr__(self, "d_head", self.d_head or self.d_model // self.n_heads)
         if self.n_heads % self.n_kv_heads:
@@ -164,7 +179,9 @@ class ModelConfig:
         # logarithmic rest needs room above them.
         exact = self.n_relative_buckets // 2
         if self.max_relative_distance <= exact:
-            raise ConfigError(f"max_relative_distance ({self.max_relative_distance}) must exceed n_relative_buckets / 2 ({exact})")
+            raise ConfigError(
+                f"max_relative_distance ({self.max_relative_distance}) must exceed n_relative_buckets / 2 ({exact})"
+            )
 
     @property
     def kind(self) -> Kind:
@@ -181,7 +198,11 @@ class ModelConfig:
     @property
     def stacks(self) -> tuple[tuple[Literal["encoder", "decoder"], int], ...]:
         """The stacks that exist with their number of layers, in the order of the forward pass."""
-        return tuple((name, n) for name, n in (("encoder", self.n_encoder_layers), ("decoder", self.n_decoder_layers)) if n)
+        both: tuple[tuple[Literal["encoder", "decoder"], int], ...] = (
+            ("encoder", self.n_encoder_layers),
+            ("decoder", self.n_decoder_layers),
+        )
+        return tuple((name, n) for name, n in both if n)
 
     @property
     def has_position_table(self) -> bool:

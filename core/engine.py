@@ -108,7 +108,9 @@ class Engine:
         if mine:
             try:
                 loaded = self.load(request.model_id, progress)
-                self._pool.submit(self._finish, self._traces, request.key, future, lambda: _run(loaded, request)).result()
+                self._pool.submit(
+                    self._finish, self._traces, request.key, future, lambda: _run(loaded, request)
+                ).result()
             except BaseException as error:
                 self._fail(self._traces, request.key, future, error)
                 raise
@@ -149,7 +151,9 @@ class Engine:
         cache[key] = Future()
         return cache[key], True
 
-    def _finish(self, cache: OrderedDict[str, Future[Any]], key: str, future: Future[Any], make: Callable[[], Any]) -> None:
+    def _finish(
+        self, cache: OrderedDict[str, Future[Any]], key: str, future: Future[Any], make: Callable[[], Any]
+    ) -> None:
         try:
             future.set_result(make())
         except BaseException as error:

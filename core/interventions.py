@@ -61,7 +61,9 @@ class EditMask:
         def edit(rule: ScoreRule) -> ScoreRule:
             for name, value, n in (("query", self.query, rule.mask.n_query), ("key", self.key, rule.mask.n_key)):
                 if not 0 <= value < n:
-                    raise InterventionError(f"There is no {name} {value} to edit: this text has positions 0 to {n - 1}.")
+                    raise InterventionError(
+                        f"There is no {name} {value} to edit: this text has positions 0 to {n - 1}."
+                    )
             cell = MaskEdit(self.query, self.key, self.allowed, self.head)
             return replace(rule, mask=replace(rule.mask, edits=(*rule.mask.edits, cell)))
 
@@ -175,7 +177,9 @@ def _attentions(model: Transformer, stack: StackName | None, layer: int | None, 
                 found.append(name)
     if not found:
         layers = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in model.config.stacks)
-        raise InterventionError(f"There is no {site or 'attention'} in {stack or 'any'} layer {layer}; this model has {layers}.")
+        raise InterventionError(
+            f"There is no {site or 'attention'} in {stack or 'any'} layer {layer}; this model has {layers}."
+        )
     return found
 
 

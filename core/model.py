@@ -184,6 +184,7 @@ class Embedding(nn.Module):
             self.position = nn.Embedding(config.n_ctx + config.position_offset, config.d_model)
         if config.position == "sinusoidal":
             table = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout)
+            self.sinusoid: Tensor
             self.register_buffer("sinusoid", table, persistent=False)
         self.token_type = nn.Embedding(config.n_token_types, config.d_model) if config.n_token_types else None
         self.norm = make_norm(config, config.d_model) if config.embed_norm else nn.Identity()
@@ -264,7 +265,9 @@ class Stack(nn.Module):
 
     def turn(self, positions: Tensor, hook_angles: HookPoint, windowed: bool) -> Turn:
         frequencies, factor = rotary_frequencies(self.config, positions.shape[-1], windowed)
-        angles = hook_angles(positions[..., None].float() * frequencies.to(positions.device))  # [batch, pos, d_rotary/2]
+        angles = hook_angles(
+            positions[..., None].float() * frequencies.to(positions.device)
+        )  # [batch, pos, d_rotary/2]
         dtype = self.embed.token.weight.dtype
         return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
 
@@ -274,7 +277,9 @@ class Stack(nn.Module):
             return DistanceBias("relative", positions, positions, self.relative_bias)
         if self.config.position == "alibi":
             slopes = alibi_slopes(self.config.n_heads).to(positions.device)
-            return DistanceBias("alibi", positions, positions, lambda distance: -slopes[:, None, None] * distance.abs()[:, None])
+            return DistanceBias(
+                "alibi", positions, positions, lambda distance: -slopes[:, None, None] * distance.abs()[:, None]
+            )
         return None
 
 
@@ -304,7 +309,9 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config = config
-        self.encoder = Stack(config, config.n_encoder_layers, causal=False, cross=False) if config.n_encoder_layers else None
+        self.encoder = (
+            Stack(config, config.n_encoder_layers, causal=False, cross=False) if config.n_encoder_layers else None
+        )
         self.decoder = None
         if config.n_decoder_layers:
             self.decoder = Stack(config, config.n_decoder_layers, causal=True, cross=self.encoder is not None)
@@ -354,5 +361,7 @@ class Transformer(nn.Module):
         if self.decoder is None:
             return memory
         if target_ids is None:
-            raise ValueError("an encoder-decoder needs target_ids as well: the text that the decoder has written so far")
+            raise ValueError(
+                "an encoder-decoder needs target_ids as well: the text that the decoder has written so far"
+            )
         return self.decoder(target_ids, keep=target_keep, memory=memory, memory_keep=keep)

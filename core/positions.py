@@ -126,7 +126,7 @@ class RelativeBias(nn.Embedding):
         super().__init__(config.n_relative_buckets, config.n_heads)
         self.bidirectional, self.max_distance = bidirectional, config.max_relative_distance
 
-    def forward(self, distance: Tensor) -> Tensor:
-        """distance [..., query, key] -> bias [..., head, query, key]"""
-        bucket = relative_bucket(distance, self.num_embeddings, self.max_distance, self.bidirectional)
+    def forward(self, input: Tensor) -> Tensor:
+        """distances [..., query, key] -> bias [..., head, query, key]"""
+        bucket = relative_bucket(input, self.num_embeddings, self.max_distance, self.bidirectional)
         return super().forward(bucket).movedim(-1, -3)

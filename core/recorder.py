@@ -13,6 +13,7 @@ from torch import Tensor
 from .attention import AttentionRecord
 from .checkpoints import Loaded
 from .hooks import Hook, HookPoint, hook_points
+from .model import Embedding
 from .rules import DistanceBias, ScoreRule
 from .text import Tokens
 
@@ -81,7 +82,9 @@ class Recorder:
     records: list[AttentionRecord] = field(default_factory=list)
     norms: dict[str, Tensor] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)  # what an attention or a stack showed so far, by hook point
-    spelled_out: set[str] = field(default_factory=set)  # attentions that run in steps, because something edits them there
+    spelled_out: set[str] = field(
+        default_factory=set
+    )  # attentions that run in steps, because something edits them there
 
     def hooks(self, edited: set[str]) -> dict[str, Hook]:
         """A looking hook for every point. scores and pattern are looked at only where the run spells them out anyway."""
@@ -127,9 +130,7 @@ class Recorder:
         shape = (q.shape[0], q.shape[1], rule.mask.n_query, rule.mask.n_key)
         size = shape[0] * shape[1] * shape[2] * shape[3]
         mask_shape = (shape[0], 1, *shape[2:])
-        mask = Step(
-            f"{attention}.hook_mask", SCORE_AXES, mask_shape, "bool", size // shape[1], False, mask_words(rule)
-        )
+        mask = Step(f"{attention}.hook_mask", SCORE_AXES, mask_shape, "bool", size // shape[1], False, mask_words(rule))
         self.steps.append(mask)
         if attention not in self.spelled_out:
             for what in ("scores", "pattern"):
@@ -153,7 +154,7 @@ class Recorder:
                 self.seen.pop(f"{name}.hook_k"),
                 Held(v) if self.hold_values else partial(self.run_again, f"{name}.hook_v"),
                 self.seen.pop(f"{name}.hook_rule"),
-                self.loaded.model.get_submodule(f"{name}.o").weight,
+                self.loaded.model.get_parameter(f"{name}.o.weight"),
                 self.seen.pop(f"{name}.hook_scores", None),
                 self.seen.pop(f"{name}.hook_pattern", None),
             )
@@ -187,13 +188,17 @@ class Recorder:
     def table(self, stack: str, places: Tensor) -> Tensor:
         """[batch or 1, pos, d_model]: the rows the model added."""
         with torch.inference_mode():
-            return next(s for s, (name, _) in zip(self.loaded.model.stacks, self.loaded.config.stacks) if name == stack).embed.position_rows(places)
+            embed = self.loaded.model.get_submodule(f"{stack}.embed")
+            assert isinstance(embed, Embedding)
+            return embed.position_rows(places)
 
 
-KEPT = frozenset(("hook_q", "hook_k", "hook_v", "hook_scores", "hook_pattern", "hook_positions", "hook_angles", "hook_angles_windowed"))
-MEASURED = frozenset(
-    ("hook_embed", "hook_resid_pre", "hook_attn_out", "hook_resid_mid", "hook_cross_out", "hook_resid_cross", "hook_mlp_out", "hook_resid_post", "hook_final")
-)  # fmt: skip
+# By the last part of the name: what is kept as it passes, and where the length of the stream is measured.
+KEPT = frozenset(
+    f"hook_{what}" for what in ("q", "k", "v", "scores", "pattern", "positions", "angles", "angles_windowed")
+)
+STREAM = ("embed", "resid_pre", "attn_out", "resid_mid", "cross_out", "resid_cross", "mlp_out", "resid_post", "final")
+MEASURED = frozenset(f"hook_{what}" for what in STREAM)
 SCORE_AXES = ("batch", "head", "query", "key")
 
 
@@ -264,5 +269,3 @@ def mask_words(rule: ScoreRule) -> str:
 
 def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-

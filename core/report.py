@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 import tokenizers
+import torch
 from torch import Tensor
 
 from . import measures
@@ -40,7 +40,11 @@ def summary(run: Trace) -> dict[str, Any]:
             "unused_tensors": list(run.loaded.unused),
         },
         "config": {"kind": run.config.kind, **asdict(run.config)},
-        "versions": {"torch": torch.__version__, "tokenizers": tokenizers.__version__, "python": platform.python_version()},
+        "versions": {
+            "torch": torch.__version__,
+            "tokenizers": tokenizers.__version__,
+            "python": platform.python_version(),
+        },
         "device": run.device,
         "dtype": run.dtype,
         "seconds": run.seconds,
@@ -75,7 +79,9 @@ def words(run: Trace) -> str:
         )
         where = int(record.pattern(best[1])[0].argmax())
         query, key = divmod(where, record.n_key)
-        lines.append(f"  {record.name} head {best[1]}: {queries.labels[query]!r} looks at {keys.labels[key]!r}, {best[0]:.0%}")
+        lines.append(
+            f"  {record.name} head {best[1]}: {queries.labels[query]!r} looks at {keys.labels[key]!r}, {best[0]:.0%}"
+        )
     return "\n".join(lines)
 
 
@@ -131,7 +137,9 @@ def html(run: Trace) -> str:
 
 
 def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
-    rows = torch.arange(0, record.n_query, max(1, math.ceil(record.n_query / MEASURED_ROWS)), device=record.batch_q.device)
+    rows = torch.arange(
+        0, record.n_query, max(1, math.ceil(record.n_query / MEASURED_ROWS)), device=record.batch_q.device
+    )
     heads = []
     for head in range(record.n_heads):
         pattern = record.pattern(head, rows)[0]
@@ -142,7 +150,9 @@ def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
                 "entropy_bits": _mean(measures.entropy(pattern)[sees]),
                 "distance": _mean(measures.distance(pattern, rows)[sees]) if record.site == "attn" else None,
                 "first_token_share": measures.sink_share(pattern).item(),
-                "previous_token_share": measures.previous_token(pattern, rows).item() if record.site == "attn" else None,
+                "previous_token_share": measures.previous_token(pattern, rows).item()
+                if record.site == "attn"
+                else None,
             }
         )
     return {
@@ -159,7 +169,12 @@ def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
 
 
 def _tokens(tokens: Tokens) -> dict[str, Any]:
-    return {"text": tokens.text, "labels": list(tokens.labels), "ids": list(tokens.ids), "strings": list(tokens.strings)}
+    return {
+        "text": tokens.text,
+        "labels": list(tokens.labels),
+        "ids": list(tokens.ids),
+        "strings": list(tokens.strings),
+    }
 
 
 def _mean(x: Tensor) -> float | None:

@@ -217,5 +217,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
         if rule.bias is not None:
             bias = rule.bias.block(queries, keys).to(q.dtype) / rule.temperature
             allowed = bias.masked_fill(~allowed, float("-inf"))
-        parts.append(F.scaled_dot_product_attention(q[:, :, rows], k, v, attn_mask=allowed, scale=scale, enable_gqa=grouped))
+        parts.append(
+            F.scaled_dot_product_attention(q[:, :, rows], k, v, attn_mask=allowed, scale=scale, enable_gqa=grouped)
+        )
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)

@@ -121,22 +121,32 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
         )
     try:
         encoding = tokenizer.encode(text)
-    except Exception as error:  # the library raises bare Exception, e.g. for a letter that a vocabulary without <unk> lacks
+    except (
+        Exception
+    ) as error:  # the library raises bare Exception, e.g. for a letter that a vocabulary without <unk> lacks
         raise TextError(f"This model's tokenizer cannot read the text: {error}. Try other words.") from error
-    reserved = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special and token.content not in UNKNOWN}
+    reserved = {
+        i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special and token.content not in UNKNOWN
+    }
     tokens = Tokens(
         text=text,
         ids=tuple(encoding.ids),
-        strings=tuple(_string(tokenizer, i) for i in encoding.ids),  # encoding.tokens has the text where a piece is unknown
+        strings=tuple(
+            _string(tokenizer, i) for i in encoding.ids
+        ),  # encoding.tokens has the text where a piece is unknown
         offsets=tuple(encoding.offsets),
         word_ids=tuple(encoding.word_ids),
         sequence_ids=tuple(encoding.sequence_ids),
-        special=tuple(bool(m) or i in reserved for m, i in zip(encoding.special_tokens_mask, encoding.ids, strict=True)),
+        special=tuple(
+            bool(m) or i in reserved for m, i in zip(encoding.special_tokens_mask, encoding.ids, strict=True)
+        ),
         type_ids=tuple(encoding.type_ids),
         padding=(False,) * len(encoding.ids),
     )
     if not any(sequence is not None for sequence in tokens.sequence_ids):
-        raise TextError("This model finds nothing to read in the text: it holds only spaces or signs that the model skips. Type a word.")
+        raise TextError(
+            "This model finds nothing to read in the text: it holds only spaces or signs that the model skips. Type a word."
+        )
     return tokens
 
 
@@ -174,7 +184,11 @@ def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:
     if (bad := min(numbers)) < 0:
         raise TextError(f"Token number {bad} is negative. They count from 0.")
     strings = tuple(_string(tokenizer, i) for i in numbers)
-    reserved = set() if tokenizer is None else {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    reserved = (
+        set()
+        if tokenizer is None
+        else {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    )
     text, offsets = _decoded(tokenizer, numbers)
     n = len(numbers)
     return Tokens(
@@ -218,5 +232,10 @@ def _decoded(tokenizer: Tokenizer | None, ids: tuple[int, ...]) -> tuple[str, tu
 def _added(tokenizer: Tokenizer, before: tuple[int, ...], ids: tuple[int, ...]) -> str:
     known = [i for i in ids if i < 2**32 and tokenizer.id_to_token(i) is not None]
     context = [i for i in before if i < 2**32 and tokenizer.id_to_token(i) is not None]
-    alone, joined = tokenizer.decode(context, skip_special_tokens=False), tokenizer.decode(context + known, skip_special_tokens=False)
-    return joined.removeprefix(alone) if joined.startswith(alone) else tokenizer.decode(known, skip_special_tokens=False)
+    alone, joined = (
+        tokenizer.decode(context, skip_special_tokens=False),
+        tokenizer.decode(context + known, skip_special_tokens=False),
+    )
+    return (
+        joined.removeprefix(alone) if joined.startswith(alone) else tokenizer.decode(known, skip_special_tokens=False)
+    )

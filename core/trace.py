@@ -187,13 +187,15 @@ def trace_tokens(
     inputs = _inputs(sources, targets, device)
     # run_bytes counts q, k and v as captured; v alone is their kv_heads share.
     value_bytes = needed.captured * config.n_kv_heads // (config.n_heads + 2 * config.n_kv_heads)
-    hold = value_bytes + max(len(t) for t in sources) * len(sources) * config.d_model * loaded.dtype.itemsize <= HELD_BYTES
+    hold = (
+        value_bytes + max(len(t) for t in sources) * len(sources) * config.d_model * loaded.dtype.itemsize <= HELD_BYTES
+    )
 
     def run(*watchers: dict[str, Hook]) -> Tensor:
         with torch.inference_mode(), ExitStack() as contexts:
             for hooks in (*edits, *watchers):
                 contexts.enter_context(hooked(model, hooks))
-            return model.last_residual(**inputs)
+            return model.last_residual(*inputs)
 
     def run_again(point: str) -> Tensor:
         seen: list[Tensor] = []
@@ -231,7 +233,9 @@ def _tokens(
     side: Literal["left", "right"],
 ) -> tuple[Tokens, ...]:
     if (text is None) == (ids is None):
-        raise TextError(f"Give the {what} either as text or as token ids, not {'both' if ids is not None else 'neither'}.")
+        raise TextError(
+            f"Give the {what} either as text or as token ids, not {'both' if ids is not None else 'neither'}."
+        )
     if ids is not None:
         batch = [from_ids(loaded.tokenizer, ids)]
     else:
@@ -258,7 +262,9 @@ def _decoder_tokens(
     if len(texts) != n_texts:
         raise TextError(f"{n_texts} source texts need as many target texts, not {len(texts)}.")
     if loaded.start_id is None:
-        raise TextError(f"{loaded.spec.title} does not say which token starts its output; give target_ids=[...] instead.")
+        raise TextError(
+            f"{loaded.spec.title} does not say which token starts its output; give target_ids=[...] instead."
+        )
     start = replace(from_ids(loaded.tokenizer, [loaded.start_id]), text="", offsets=((0, 0),), special=(True,))
     batch = []
     for t in texts:
@@ -293,19 +299,25 @@ def _padded(loaded: Loaded, batch: Sequence[Tokens], side: Literal["left", "righ
     return pad(batch, loaded.pad_id, pad_string, side)
 
 
-def _inputs(sources: tuple[Tokens, ...], targets: tuple[Tokens, ...] | None, device: torch.device) -> dict[str, Tensor | None]:
-    """The model's arguments, [batch, pos] each; keep only where there is padding, so that the fused kernel needs no mask."""
+def _inputs(
+    sources: tuple[Tokens, ...], targets: tuple[Tokens, ...] | None, device: torch.device
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor]:
+    """ids, target_ids, keep, target_keep and type_ids, [batch, pos] each.
+
+    keep is None where there is no padding, so that the fused kernel needs no mask.
+    """
+
+    def column(batch: tuple[Tokens, ...], name: str) -> Tensor:
+        return torch.tensor([getattr(tokens, name) for tokens in batch], device=device)
 
     def keep(batch: tuple[Tokens, ...]) -> Tensor | None:
-        padding = torch.tensor([t.padding for t in batch], device=device)
+        padding = column(batch, "padding")
         return ~padding if padding.any() else None
 
-    inputs: dict[str, Tensor | None] = {
-        "ids": torch.tensor([t.ids for t in sources], device=device),
-        "type_ids": torch.tensor([t.type_ids for t in sources], device=device),
-        "keep": keep(sources),
-    }
-    if targets is not None:
-        inputs["target_ids"] = torch.tensor([t.ids for t in targets], device=device)
-        inputs["target_keep"] = keep(targets)
-    return inputs
+    return (
+        column(sources, "ids"),
+        None if targets is None else column(targets, "ids"),
+        keep(sources),
+        None if targets is None else keep(targets),
+        column(sources, "type_ids"),
+    )

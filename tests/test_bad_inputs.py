@@ -14,8 +14,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from core import __main__ as command_line
 from core import Loaded, load
+from core import __main__ as command_line
 
 Outcome = tuple[int, str, str]  # exit code, standard output, standard error
 
@@ -23,7 +23,9 @@ Outcome = tuple[int, str, str]  # exit code, standard output, standard error
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Run `python -m core` with these arguments, in this process; the default model is read from disk only once."""
-    monkeypatch.setattr(command_line, "load", lambda name, **options: minilm() if name == "minilm" else load(name, **options))
+    monkeypatch.setattr(
+        command_line, "load", lambda name, **options: minilm() if name == "minilm" else load(name, **options)
+    )
 
     def call(*arguments: str) -> Outcome:
         code = command_line.main(arguments)
@@ -111,7 +113,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "embeddings.position_embeddings.weight": (20, 16),
         "embeddings.token_type_embeddings.weight": (2, 16),
     }
-    for norm in ("embeddings.LayerNorm", "encoder.layer.0.attention.output.LayerNorm", "encoder.layer.0.output.LayerNorm"):
+    for norm in (
+        "embeddings.LayerNorm",
+        "encoder.layer.0.attention.output.LayerNorm",
+        "encoder.layer.0.output.LayerNorm",
+    ):
         shapes |= {f"{norm}.weight": (16,), f"{norm}.bias": (16,)}
     for linear in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
         shapes |= {f"encoder.layer.0.{linear}.weight": (16, 16), f"encoder.layer.0.{linear}.bias": (16,)}
@@ -121,7 +127,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def edit_config(**changes: Any) -> Callable[[Path], None]:
+def edit_config(**changes: Any) -> Callable[[Path], object]:
     def edit(place: Path) -> None:
         config = json.loads((place / "config.json").read_text())
         (place / "config.json").write_text(json.dumps({**config, **changes}))
@@ -129,7 +135,7 @@ def edit_config(**changes: Any) -> Callable[[Path], None]:
     return edit
 
 
-def edit_bytes(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+def edit_bytes(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
     def edit(place: Path) -> None:
         file = place / "model.safetensors"
         file.write_bytes(change(file.read_bytes()))
@@ -155,7 +161,7 @@ def no_positions(place: Path) -> None:
     save_file(tensors, place / "model.safetensors")
 
 
-BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], None], str]] = {
+BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "no config": (lambda p: (p / "config.json").unlink(), "config.json"),
     "a config that is not JSON": (lambda p: (p / "config.json").write_text("{"), "config.json"),
     "a config that is a list": (lambda p: (p / "config.json").write_text("[]"), "config.json"),
@@ -165,10 +171,16 @@ BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a size in words": (edit_config(hidden_size="sixteen"), "hidden_size"),
     "heads that do not divide": (edit_config(num_attention_heads=3), "n_heads (3)"),
     "a config that lies about the width": (edit_config(hidden_size=32), "embeddings.word_embeddings.weight"),
-    "a config that asks for the moon": (edit_config(hidden_size=2**30, num_attention_heads=2), "hidden_size|word_embeddings"),
+    "a config that asks for the moon": (
+        edit_config(hidden_size=2**30, num_attention_heads=2),
+        "hidden_size|word_embeddings",
+    ),
     "truncated weights": (edit_bytes(lambda b: b[: len(b) // 2]), "model.safetensors"),
     "empty weights": (edit_bytes(lambda b: b""), "model.safetensors"),
-    "a header that lies about its length": (edit_bytes(lambda b: struct.pack("<Q", 2**60) + b[8:]), "model.safetensors"),
+    "a header that lies about its length": (
+        edit_bytes(lambda b: struct.pack("<Q", 2**60) + b[8:]),
+        "model.safetensors",
+    ),
     "only a pickle": (only_a_pickle, "pytorch_model.bin"),
     "a missing tensor": (no_positions, "embeddings.position_embeddings.weight"),
     "an index that leaves the folder": (index_that_leaves_the_folder, "passwd|index"),

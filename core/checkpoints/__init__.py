@@ -103,13 +103,17 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
         try:
             return spec, fetch(spec, progress)
         except CheckpointError as error:
-            raise CheckpointError(f"{spec.title} is not installed; `make run` installs it. Nor could it be downloaded: {error}") from error
+            raise CheckpointError(
+                f"{spec.title} is not installed; `make run` installs it. Nor could it be downloaded: {error}"
+            ) from error
     return spec, fetch(spec, progress)
 
 
 def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
     if not (folder / "config.json").is_file():
-        raise CheckpointError(f"{spec.title} has no config.json. Choose a folder or repository with config.json and model.safetensors.")
+        raise CheckpointError(
+            f"{spec.title} has no config.json. Choose a folder or repository with config.json and model.safetensors."
+        )
     values = read_json(folder / "config.json")
     family_of(Theirs(values))  # what we do not know is refused before its weights are looked at
     model, family, unused = build(values, stored_tensors(folder), device, dtype)
@@ -134,7 +138,9 @@ def special_ids(
 ) -> tuple[int, int | None]:
     """(pad_id, start_id). Padding is masked, so where a model has no token for it any other will do: its last one, or 0."""
     theirs = Theirs(values)
-    generation = Theirs(read_json(folder / "generation_config.json") if (folder / "generation_config.json").is_file() else {})
+    generation = Theirs(
+        read_json(folder / "generation_config.json") if (folder / "generation_config.json").is_file() else {}
+    )
 
     def stated(key: str) -> int | None:
         for place in (theirs, generation):

@@ -21,9 +21,8 @@ class Theirs:
     A key that is null counts as absent, which is how published files mean it.
     """
 
-    def __init__(self, values: Mapping[str, Any], tensors: frozenset[str] = frozenset(), where: str = "config.json"):
+    def __init__(self, values: Mapping[str, Any], where: str = "config.json"):
         self.values, self.where = values, where
-        self.tensors = tensors  # names in the weight files, without the family's prefix
 
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None
@@ -32,7 +31,9 @@ class Theirs:
         value = self.values.get(key)
         if value is None:
             if default is Required:
-                raise CheckpointError(f"{self.where} has no {key}, which this model's family needs. The file may be incomplete.")
+                raise CheckpointError(
+                    f"{self.where} has no {key}, which this model's family needs. The file may be incomplete."
+                )
             return default
         return value
 
@@ -40,15 +41,22 @@ class Theirs:
         value = self.any(key, default)
         if value is default:
             return value
-        if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= LARGEST_WHOLE:
-            raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a whole number from 0 to {LARGEST_WHOLE}.")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_WHOLE:
+            raise CheckpointError(
+                f"{self.where}: {key} is {shown(value)}, but it must be a whole number from 0 to {LARGEST_WHOLE}."
+            )
         return value
 
     def float(self, key: str, default: Any = Required) -> Any:
         value = self.any(key, default)
         if value is default:
             return value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 1e30:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+            or abs(value) > 1e30
+        ):
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a finite number.")
         return float(value)
 
@@ -76,7 +84,7 @@ class Theirs:
         value = self.any(key, {})
         if not isinstance(value, dict):
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be an object in braces.")
-        return Theirs(value, self.tensors, f"{self.where}: {key}")
+        return Theirs(value, f"{self.where}: {key}")
 
 
 def shown(value: Any) -> str:

@@ -53,7 +53,9 @@ def _download(spec: ModelSpec, progress: Progress | None) -> Path:
     info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
     sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
     if "config.json" not in sizes:
-        raise CheckpointError(f"{spec.location} on the Hub has no config.json, so it is not a model that can be loaded here.")
+        raise CheckpointError(
+            f"{spec.location} on the Hub has no config.json, so it is not a model that can be loaded here."
+        )
 
     def get(name: str, bar: type | None = None) -> Path:
         return Path(hf_hub_download(spec.location, name, revision=info.sha, etag_timeout=PATIENCE, tqdm_class=bar))
@@ -147,8 +149,14 @@ def _refusal(spec: ModelSpec, error: Exception) -> str | None:
         return f"{place} lost a file while it was being downloaded. Try again."
     if isinstance(error, HFValidationError):
         return f"{spec.location!r} is not a name that the Hub allows. Check the spelling: owner/name, as in openai-community/gpt2."
-    if isinstance(error, HfHubHTTPError) and error.response is not None and error.response.status_code in (401, 403, 429):
-        refused = "answers too many questions at the moment" if error.response.status_code == 429 else "does not let you in"
+    if (
+        isinstance(error, HfHubHTTPError)
+        and error.response is not None
+        and error.response.status_code in (401, 403, 429)
+    ):
+        refused = (
+            "answers too many questions at the moment" if error.response.status_code == 429 else "does not let you in"
+        )
         return f"The Hub {refused} (HTTP {error.response.status_code}) at {spec.location}. Try again later, or log in with `hf auth login`."
     return None
 
@@ -157,10 +165,16 @@ def _cached(spec: ModelSpec, error: Exception) -> Path:
     """The folder of an earlier download."""
     names = [*SMALL, *(name for names in VOCABULARIES for name in names), SINGLE, INDEX, "*.safetensors"]
     try:
-        folder = Path(snapshot_download(spec.location, revision=spec.revision, local_files_only=True, allow_patterns=names))
+        folder = Path(
+            snapshot_download(spec.location, revision=spec.revision, local_files_only=True, allow_patterns=names)
+        )
     except (OSError, ValueError):
         folder = None
-    if folder is None or not (folder / "config.json").is_file() or not ((folder / SINGLE).exists() or (folder / INDEX).exists()):
+    if (
+        folder is None
+        or not (folder / "config.json").is_file()
+        or not ((folder / SINGLE).exists() or (folder / INDEX).exists())
+    ):
         raise CheckpointError(
             f"The Hub cannot be reached, and {spec.location} is not among the models downloaded before "
             f"({type(error).__name__}). Check the connection, or choose a model that is already here."

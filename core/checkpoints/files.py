@@ -35,14 +35,18 @@ class Stored:
         try:
             return self.handle.get_tensor(self.name)
         except (SafetensorError, OSError, ValueError) as error:
-            raise CheckpointError(f"{self.file}: the tensor {self.name} cannot be read ({error}). Download the file again.") from error
+            raise CheckpointError(
+                f"{self.file}: the tensor {self.name} cannot be read ({error}). Download the file again."
+            ) from error
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file. Raises CheckpointError naming the file if there is none, or it says one key twice."""
     try:
         if path.stat().st_size > LARGEST_JSON:
-            raise CheckpointError(f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is.")
+            raise CheckpointError(
+                f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is."
+            )
         values = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_no_twins)
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error
@@ -95,7 +99,10 @@ def _header(path: Path) -> list[Stored]:
         handle = safe_open(path, framework="pt")
         names = list(handle.keys())
         slices = [handle.get_slice(name) for name in names]
-        return [Stored(n, path.name, tuple(s.get_shape()), str(s.get_dtype()), handle) for n, s in zip(names, slices, strict=True)]
+        return [
+            Stored(n, path.name, tuple(s.get_shape()), str(s.get_dtype()), handle)
+            for n, s in zip(names, slices, strict=True)
+        ]
     except (SafetensorError, OSError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{path.name} is not a whole safetensors file ({error}). Download it again.") from error
 
@@ -107,7 +114,9 @@ def shard_names(index: Mapping[str, Any]) -> list[str]:
         raise CheckpointError(f"{INDEX} has no weight_map, the list that gives each tensor its file.")
     for name in placed.values():
         if not SHARD.fullmatch(name):
-            raise CheckpointError(f"{INDEX} names the file {shown(name)}. A shard must be a .safetensors file in the same folder.")
+            raise CheckpointError(
+                f"{INDEX} names the file {shown(name)}. A shard must be a .safetensors file in the same folder."
+            )
     return list(dict.fromkeys(placed.values()))
 
 
@@ -115,7 +124,9 @@ def _sharded(folder: Path) -> dict[str, Stored]:
     index = read_json(folder / INDEX)
     shards = shard_names(index)
     if missing := [name for name in shards if not (folder / name).is_file()]:
-        raise CheckpointError(f"{INDEX} names the file {missing[0]}, which is not there. The download may be incomplete.")
+        raise CheckpointError(
+            f"{INDEX} names the file {missing[0]}, which is not there. The download may be incomplete."
+        )
     found: dict[str, Stored] = {}
     for shard in shards:
         for stored in _header(folder / shard):

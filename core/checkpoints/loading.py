@@ -21,6 +21,7 @@ from .files import FLOATS, Stored
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
+MOST_LAYERS = 1000  # each takes time to build even on the meta device
 LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
 
 
@@ -48,11 +49,19 @@ def family_of(theirs: Theirs) -> Family:
     name = theirs.any("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
         supported = ", ".join(sorted(FAMILIES))
-        more = " A mixture of experts has no single MLP to show." if "moe" in str(name) or name in ("mixtral", "dbrx") else ""
+        more = (
+            " A mixture of experts has no single MLP to show."
+            if "moe" in str(name) or name in ("mixtral", "dbrx")
+            else ""
+        )
         more = " Of its text models, gemma3_text is." if name == "gemma3" else more
-        raise CheckpointError(f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}.")
+        raise CheckpointError(
+            f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
+        )
     if theirs.values.get("quantization_config"):
-        raise CheckpointError(f"{theirs.where}: the weights are quantized, which is not supported. Choose the original model instead.")
+        raise CheckpointError(
+            f"{theirs.where}: the weights are quantized, which is not supported. Choose the original model instead."
+        )
     family = FAMILIES[name]
     for key, allowed in family.requires.items():
         value = theirs.any(key, allowed[0])
@@ -65,7 +74,11 @@ def family_of(theirs: Theirs) -> Family:
 
 def spelled(value: object) -> str:
     """A value as config.json spells it."""
-    return {True: "true", False: "false", None: "null"}.get(value, repr(value)) if value in (True, False, None) else repr(value)
+    return (
+        {True: "true", False: "false", None: "null"}.get(value, repr(value))
+        if value in (True, False, None)
+        else repr(value)
+    )
 
 
 def config_from(family: Family, theirs: Theirs) -> ModelConfig:
@@ -79,7 +92,9 @@ def config_from(family: Family, theirs: Theirs) -> ModelConfig:
         raise CheckpointError(f"{theirs.where} holds numbers that do not make a model ({error}).") from error
 
 
-def build(values: Mapping[str, Any], tensors: Mapping[str, Stored], device: torch.device, dtype: torch.dtype) -> tuple[Transformer, Family, tuple[str, ...]]:
+def build(
+    values: Mapping[str, Any], tensors: Mapping[str, Stored], device: torch.device, dtype: torch.dtype
+) -> tuple[Transformer, Family, tuple[str, ...]]:
     """The model with its weights, its family, and the names of their tensors that it has no use for.
 
     Shapes are compared before anything is allocated, and each weight is held once. Raises CheckpointError naming the
@@ -89,13 +104,14 @@ def build(values: Mapping[str, Any], tensors: Mapping[str, Stored], device: torc
     family = family_of(theirs)
     available = without_prefix(family, tensors)
     config = config_from(family, theirs)
-    check_layers(config, available)
+    check_sizes(config, available)
     config = with_head(config, family, theirs, available)
     config = really_tied(config, family, available)
-    with torch.device("meta"), Unfilled():
-        model = Transformer(config).eval()
+    model = empty(config)
     places = find_all(model, config, family, available)
-    state = {name: value_of(name, place, shape_of(model, name), config, device, dtype) for name, place in places.items()}
+    state = {
+        name: value_of(name, place, shape_of(model, name), config, device, dtype) for name, place in places.items()
+    }
     model.load_state_dict(state, strict=False, assign=True)
     model.tie()
     fill_sinusoids(model, config, device)
@@ -111,18 +127,36 @@ def without_prefix(family: Family, tensors: Mapping[str, Stored]) -> dict[str, S
     for name, stored in tensors.items():
         short = name.removeprefix(family.prefix)
         if short in available:
-            raise CheckpointError(f"{stored.file} holds both {family.prefix}{short} and {short}; only one can be meant.")
+            raise CheckpointError(
+                f"{stored.file} holds both {family.prefix}{short} and {short}; only one can be meant."
+            )
         available[short] = stored
     return available
 
 
-def check_layers(config: ModelConfig, available: Mapping[str, Stored]) -> None:
-    """A layer has tensors of its own, so a config with more layers than tensors lies, and would take forever to build."""
+def check_sizes(config: ModelConfig, available: Mapping[str, Stored]) -> None:
+    """Refuses what a lying config.json would cost before any tensor contradicts it: layers and computed tables."""
     n_layers = config.n_encoder_layers + config.n_decoder_layers
-    if n_layers > len(available):
-        raise CheckpointError(f"config.json speaks of {n_layers} layers, but the weight files hold only {len(available)} tensors.")
+    if n_layers > min(MOST_LAYERS, len(available)):
+        raise CheckpointError(
+            f"config.json speaks of {n_layers} layers, but the weight files hold only {len(available)} tensors "
+            f"(and at most {MOST_LAYERS} layers are supported)."
+        )
     if config.position == "sinusoidal" and config.n_ctx > LONGEST_TABLE:
-        raise CheckpointError(f"config.json asks for {config.n_ctx} sinusoidal positions; at most {LONGEST_TABLE} are supported.")
+        raise CheckpointError(
+            f"config.json asks for {config.n_ctx} sinusoidal positions; at most {LONGEST_TABLE} are supported."
+        )
+
+
+def empty(config: ModelConfig) -> Transformer:
+    """The modules without memory for their parameters."""
+    try:
+        with torch.device("meta"), Unfilled():
+            return Transformer(config).eval()
+    except (RuntimeError, OverflowError) as error:  # sizes whose product no address can hold
+        raise CheckpointError(
+            f"config.json describes a model too large to exist ({str(error).splitlines()[0]})."
+        ) from error
 
 
 def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Mapping[str, Stored]) -> ModelConfig:
@@ -132,8 +166,12 @@ def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Ma
     rows = [row for row in family.weights if row.startswith("head.")]
     held = any(module_held(name, available) for row in rows for name in modules_of(as_source(family.weights[row])))
     named = any(name.endswith(HEADED) for name in theirs.strings("architectures"))
-    own = not config.tied or config.head == "mlm"  # an unembedding shared with the token table needs no tensor of its own
-    other = any(not name.endswith((*HEADED, "Model")) for name in theirs.strings("architectures"))  # …ForSequenceClassification
+    own = (
+        not config.tied or config.head == "mlm"
+    )  # an unembedding shared with the token table needs no tensor of its own
+    other = any(
+        not name.endswith((*HEADED, "Model")) for name in theirs.strings("architectures")
+    )  # …ForSequenceClassification
     return config if held or named or not (own or other) else replace(config, head="none")
 
 
@@ -181,7 +219,9 @@ def names_of(name: str, family: Family) -> tuple[list[str], Source]:
     raise KeyError(f"{family.model_type} has no row for {template}.{leaf}")
 
 
-def find_all(model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored]) -> dict[str, Place]:
+def find_all(
+    model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored]
+) -> dict[str, Place]:
     """Where each of our tensors lies. What is shared is asked for once. Raises CheckpointError for the first missing one."""
     first = f"{config.stacks[0][0]}.embed.token.weight"
     shared = {f"{stack}.embed.token.weight" for stack, _ in config.stacks[1:]}
@@ -228,7 +268,9 @@ def find(
         )
     for twin in twins:
         if not same(stored, twin):
-            raise CheckpointError(f"{twin.file}: {stored.name} and {twin.name} must be the same tensor, but they differ.")
+            raise CheckpointError(
+                f"{twin.file}: {stored.name} and {twin.name} must be the same tensor, but they differ."
+            )
     return Place(stored, source, twins)
 
 
@@ -249,7 +291,9 @@ def their_shape(shape: tuple[int, ...], source: Source, config: ModelConfig) -> 
     return shape[::-1] if source.transpose else shape
 
 
-def value_of(name: str, place: Place, shape: tuple[int, ...], config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Tensor:
+def value_of(
+    name: str, place: Place, shape: tuple[int, ...], config: ModelConfig, device: torch.device, dtype: torch.dtype
+) -> Tensor:
     """Our tensor, on the device. A plain one stays mapped to its file until the cast copies it."""
     if place.stored is None:
         return torch.zeros(shape, device=device, dtype=dtype)
@@ -260,7 +304,9 @@ def value_of(name: str, place: Place, shape: tuple[int, ...], config: ModelConfi
     if place.source.plus_one:
         tensor = tensor.float() + 1
     if dtype == torch.float16 and max(-low.item(), high.item()) > torch.finfo(dtype).max:
-        raise CheckpointError(f"{place.stored.file}: {place.stored.name} holds numbers too large for float16. Load it as bfloat16 or float32.")
+        raise CheckpointError(
+            f"{place.stored.file}: {place.stored.name} holds numbers too large for float16. Load it as bfloat16 or float32."
+        )
     return tensor.to(device=device, dtype=dtype).contiguous()
 
 
@@ -271,7 +317,9 @@ def cut(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
     if not source.fused:
         return tensor
     if source.per_head:
-        return tensor.unflatten(0, (config.n_heads, len(source.fused), config.d_head))[:, source.fused.index(source.part)].flatten(0, 1)
+        return tensor.unflatten(0, (config.n_heads, len(source.fused), config.d_head))[
+            :, source.fused.index(source.part)
+        ].flatten(0, 1)
     sizes = [widths(config)[part] for part in source.fused]
     return tensor.split(sizes)[source.fused.index(source.part)]
 

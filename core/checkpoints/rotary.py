@@ -13,10 +13,10 @@ KINDS = ("default", "linear", "dynamic", "yarn", "llama3")
 
 def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
     """The object that holds the rotary numbers. Models with two kinds of layers keep one for each."""
-    parameters = c.inside("rope_parameters")
+    parameters, scaling = c.inside("rope_parameters"), c.inside("rope_scaling")
     if layers in parameters.values:
         return parameters.inside(layers)
-    return parameters if parameters.values else c.inside("rope_scaling")
+    return scaling if scaling.values else parameters
 
 
 def rotary_base(key: str = "rope_theta", default: float = 10_000.0) -> Reader:
@@ -37,18 +37,31 @@ def rotary_fraction(key: str = "partial_rotary_factor", default: float = 1.0) ->
     return read
 
 
-def rotary_scaling(c: Theirs) -> RotaryScaling | None:
-    """Raises CheckpointError for a kind that we do not compute, by name."""
+def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
+    """Raises CheckpointError by name for a kind that we do not compute."""
     r = rope(c)
     kind = r.str("rope_type", None) or r.str("type", "default")
-    if kind not in KINDS:
+    if kind not in supported:
         raise CheckpointError(
-            f"{r.where}: rotary positions of type {shown(kind)} are not supported. Supported are {', '.join(KINDS)}."
+            f"{r.where}: rotary positions of type {shown(kind)} are not supported. Supported are {', '.join(supported)}."
         )
+    return kind
+
+
+def unscaled(c: Theirs) -> None:
+    """For families whose published code has no scaling but one that we do not compute (Phi-3: longrope)."""
+    rotary_kind(c, ("default",))
+
+
+def rotary_scaling(c: Theirs) -> RotaryScaling | None:
+    """Raises CheckpointError for a kind that we do not compute, or without its numbers."""
+    r, kind = rope(c), rotary_kind(c)
     if kind == "default":
         return None
     n_ctx = c.int("max_position_embeddings")
-    original = r.int("original_max_position_embeddings", None) or c.int("original_max_position_embeddings", None) or n_ctx
+    original = (
+        r.int("original_max_position_embeddings", None) or c.int("original_max_position_embeddings", None) or n_ctx
+    )
     # Published code lets `dynamic` grow from the stated length, whatever the file says it was trained on.
     settings: dict[str, Any] = dict(kind=kind, n_ctx_original=n_ctx if kind == "dynamic" else original)
     settings["factor"] = r.float("factor", n_ctx / original) if kind == "yarn" else r.float("factor")

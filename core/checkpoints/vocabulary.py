@@ -22,7 +22,7 @@ def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
     if (folder / "tokenizer.json").is_file():
         return plain(_built("tokenizer.json", lambda: Tokenizer.from_str(_text(folder / "tokenizer.json"))))
     path = folder / "tokenizer_config.json"
-    settings = Theirs(read_json(path) if path.is_file() else {}, where="tokenizer_config.json")
+    settings = Theirs(read_json(path) if path.is_file() else {}, "tokenizer_config.json")
     if (folder / "vocab.txt").is_file():
         return plain(_built("vocab.txt", lambda: wordpiece(folder, settings)))
     if model_type in BYTE_LEVEL and (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
@@ -49,7 +49,9 @@ def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > LARGEST_JSON:
-            raise CheckpointError(f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is.")
+            raise CheckpointError(
+                f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is."
+            )
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path.name} cannot be read as text. Download it again.") from error
@@ -64,7 +66,9 @@ def special(settings: Theirs, key: str, default: str) -> str:
 def wordpiece(folder: Path, settings: Theirs) -> Tokenizer:
     """BERT's, from one piece a line (Devlin et al. 2018, §3; Schuster & Nakajima 2012)."""
     vocab = {line.rstrip("\r\n"): i for i, line in enumerate(_text(folder / "vocab.txt").rstrip("\n").split("\n"))}
-    names = {role: special(settings, f"{role}_token", f"[{role.upper()}]") for role in ("unk", "cls", "sep", "pad", "mask")}
+    names = {
+        role: special(settings, f"{role}_token", f"[{role.upper()}]") for role in ("unk", "cls", "sep", "pad", "mask")
+    }
     if missing := [names[role] for role in ("unk", "cls", "sep") if names[role] not in vocab]:
         raise CheckpointError(f"vocab.txt has no {missing[0]}, which BERT's tokenizer needs.")
     tokenizer = Tokenizer(models.WordPiece(vocab, unk_token=names["unk"], max_input_chars_per_word=100))

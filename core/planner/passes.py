@@ -248,12 +248,16 @@ class StackPass:
             return grouped + 2 * maps + cells + (config.n_heads * cells * self.by if biased else 0)
         if biased:
             bias = config.n_heads * cells * self.by
-            distances = 53 * cells if config.position == "relative" else 2 * INT * cells
-            adding = max(maps + distances + bias, 2 * maps + bias)
+            if config.position == "relative":
+                distances = max(53 * cells, 2 * INT * cells + bias)
+            else:
+                distances = 2 * INT * cells + config.n_heads * cells * FLOAT
+            adding = max(maps + distances, maps + bias + config.n_heads * cells * FLOAT, 2 * maps + bias)
         else:
             adding = 2 * maps
         mask = (2 * INT + 2 if windowed else 3) * self.n * n_key + cells
-        return max(self.q + keys + maps, adding, maps + mask, 2 * maps + 2 * cells, 3 * maps, 2 * maps + keys + self.q)
+        widest = max(self.q + keys + maps, adding, maps + mask, 2 * maps + 2 * cells, 3 * maps, 2 * maps + keys + self.q)
+        return widest + INT * (self.n + n_key + 1)  # which queries, which keys
 
     def _mlp(self) -> int:
         """Its input, then the widest of: gate, up and product; before and after the activation; hidden and output."""

@@ -6,7 +6,8 @@ fake CPU tensors where the fused kernel is asked for, whose meta version takes a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -101,8 +102,8 @@ def trace_shapes(
     with ExitStack() as contexts:
         fused = path == "fused"
         contexts.enter_context(FakeTensorMode() if fused else torch.device("meta"))
-        contexts.enter_context(_default_dtype(model_dtype))
-        model = Transformer(config).eval()
+        with _default_dtype(model_dtype):
+            model = Transformer(config).eval()
         for stack in model.stacks:
             if config.position == "sinusoidal":
                 stack.embed.sinusoid = stack.embed.sinusoid.to(model_dtype)
@@ -242,7 +243,7 @@ class Steps(TorchFunctionMode):
         self.stack: list[str] = []
         self.flops: Flops | None = None
         self._counted = 0
-        self._last: Tensor | None = None
+        self._last: weakref.ref[Tensor] | None = None  # weak: a tracer that held tensors would change their peak
 
     @property
     def module(self) -> str:
@@ -277,7 +278,7 @@ class Steps(TorchFunctionMode):
         if not isinstance(out, Tensor):
             return
         _set_axes(out, point.axes)
-        if self.rows and out is self._last:
+        if self._last is not None and self._last() is out:
             row = self.rows[-1]
             self.rows[-1] = TracedStep(name, row.op, point.axes, row.shape, row.dtype, row.bytes, row.flops, row.view)
         else:
@@ -302,7 +303,7 @@ class Steps(TorchFunctionMode):
             TracedStep(name, op, _get_axes(out), tuple(out.shape), _name(out.dtype), n_bytes, total - self._counted, view)
         )
         self._counted = total
-        self._last = out
+        self._last = weakref.ref(out)
 
 
 _MT: Any = Tensor.mT.__get__

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from core import Loaded, ModelConfig, build
+from core import AttentionRecord, Loaded, ModelConfig, build
 
 TINY: dict[str, Any] = {"vocab_size": 61, "d_model": 20, "n_heads": 4, "d_head": 6, "d_ff": 23, "n_ctx": 37}
 KINDS: dict[str, dict[str, int]] = {
@@ -27,6 +27,13 @@ def make_loaded(seed: int = 0, **config: Any) -> Loaded:
     for parameter in loaded.model.parameters():
         parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
     return loaded
+
+
+def fused_error(record: AttentionRecord) -> float:
+    """The receipt's |pattern @ v − fused kernel|, which must exist."""
+    error = record.receipt().fused_error
+    assert error is not None
+    return error
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from core.attention import AttentionRecord
 from core.planner.live import LiveBytes
 from core.recorder import Held
 from core.rules import MaskRule, ScoreRule
+from tests.core.conftest import fused_error
 
 Tiny = Callable[..., core.Loaded]
 
@@ -40,7 +41,13 @@ def test_a_pattern_is_an_eager_softmax_of_the_same_q_and_k() -> None:
 
 @pytest.mark.parametrize(
     ("heads", "queries", "keys"),
-    [(None, None, None), (2, 5, None), ([3, 0], slice(4, 9), [0, 7, 7]), (-1, -1, -1), (slice(None), [8, 2], slice(0, 20, 3))],
+    [
+        (None, None, None),
+        (2, 5, None),
+        ([3, 0], slice(4, 9), [0, 7, 7]),
+        (-1, -1, -1),
+        (slice(None), [8, 2], slice(0, 20, 3)),
+    ],
 )
 def test_any_slice_is_that_slice_of_the_whole(heads: Any, queries: Any, keys: Any) -> None:
     record = record_of(23, causal=True)
@@ -104,7 +111,7 @@ def test_rows_that_may_see_nothing_are_reported_and_never_nan() -> None:
     pattern = record.pattern()
     assert not pattern.isnan().any() and pattern[:, :2].abs().max() == 0
     assert record.receipt().blocked == 2
-    assert record.receipt().fused_error is not None and record.receipt().fused_error <= 1e-6
+    assert fused_error(record) <= 1e-6
 
 
 def test_every_hidden_cell_has_its_reason() -> None:
@@ -158,7 +165,11 @@ def test_bias_and_temperature_enter_the_recomputed_pattern(tiny: Tiny) -> None:
         loaded = tiny(position=position)
         run = core.trace(loaded, ids=list(range(9)), interventions=[core.Temperature(1.7)])
         spelled: dict[str, torch.Tensor] = {}
-        points = {n: (lambda x, n=n: spelled.update({n: x})) for n in core.hook_points(loaded.model) if n.endswith("pattern")}
+        points = {
+            n: (lambda x, n=n, spelled=spelled: spelled.update({n: x}))
+            for n in core.hook_points(loaded.model)
+            if n.endswith("pattern")
+        }
         with core.hooked(loaded.model, points):
             core.trace(loaded, ids=list(range(9)), interventions=[core.Temperature(1.7)])
         for record in run.attention:

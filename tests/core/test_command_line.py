@@ -33,7 +33,9 @@ def test_npz_holds_every_heads_weights(minilm_run: core.Trace, tmp_path: Path) -
             assert np.abs(arrays[record.name] - record.pattern().numpy()).max() <= 1e-6
 
 
-def test_json_holds_tokens_shapes_measures_and_receipts(minilm_run: core.Trace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_tokens_shapes_measures_and_receipts(
+    minilm_run: core.Trace, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command_line.main(["trace", TEXT, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["source"]["labels"][2] == "animal" and found["config"]["kind"] == "encoder"

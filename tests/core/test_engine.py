@@ -18,7 +18,7 @@ from core.engine import Busy
 from core.errors import CheckpointError, TextError, TooLarge
 from tests.core.conftest import make_loaded
 
-WORDS = "the cat sat on a mat and then it ran far away from all of us".split()
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "it", "ran", "far", "away", "from", "all", "of", "us"]
 
 
 def word_tokenizer() -> Tokenizer:
@@ -171,7 +171,11 @@ def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.Monk
         core.trace(loaded, ids=[1] * 20_000)
     assert not ran
     sentence = str(caught.value)
-    assert sentence.startswith("A run on 20,000 tokens would need ") and "3 MiB are free" in sentence and "shorter" in sentence
+    assert (
+        sentence.startswith("A run on 20,000 tokens would need ")
+        and "3 MiB are free" in sentence
+        and "shorter" in sentence
+    )
 
 
 def test_free_bytes_is_a_plausible_number() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from core.checkpoints import load, loading
 from core.checkpoints.families import FAMILIES
-from core.checkpoints.family import Family, Source
+from core.checkpoints.family import Family
 from core.checkpoints.files import Stored, read_json, stored_tensors
 from core.errors import CheckpointError
 from core.model import Transformer
@@ -89,7 +89,7 @@ def test_no_two_rows_can_be_swapped(model_type: str) -> None:
             for name, tensors in named.items():
                 try:
                     noticed = distance(build(name, tensors), name) > NOTICED
-                except (CheckpointError, KeyError):
+                except (CheckpointError, KeyError, RuntimeError):  # it does not even load
                     noticed = True
                 else:
                     loaded += 1

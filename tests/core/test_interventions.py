@@ -9,6 +9,7 @@ import torch
 
 import core
 from core.interventions import InterventionError
+from tests.core.conftest import fused_error
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -24,7 +25,7 @@ def test_an_ablated_head_writes_nothing_and_the_rest_is_as_before(tiny: Tiny) ->
     assert torch.equal(plain.attention[0].pattern(), cut.attention[0].pattern())
     assert not torch.allclose(plain.attention[1].pattern(), cut.attention[1].pattern())
     with torch.inference_mode():  # the same as a W_O whose columns for this head are zero
-        weight = loaded.model.get_submodule("decoder.blocks.0.attn.o").weight
+        weight = loaded.model.get_parameter("decoder.blocks.0.attn.o.weight")
         kept = weight.clone()
         weight[:, 12:18] = 0
         by_hand = core.trace(loaded, ids=IDS)
@@ -39,7 +40,7 @@ def test_an_edited_cell_closes_or_opens_one_look(tiny: Tiny) -> None:
     assert record.pattern()[:, 5, 3].abs().max() == 0 and record.why_masked(5, 3) == "edited"
     assert record.pattern(1, 2, 6) > 0 and record.pattern(0, 2, 6) == 0
     assert (record.pattern().sum(-1) - 1).abs().max() <= 1e-6
-    assert record.receipt().fused_error is not None and record.receipt().fused_error <= 1e-6
+    assert fused_error(record) <= 1e-6
 
 
 def test_a_row_edited_until_it_sees_nothing_is_reported(tiny: Tiny) -> None:
@@ -63,7 +64,7 @@ def test_scale_and_temperature_change_the_scores_by_their_factor(tiny: Tiny) -> 
     assert torch.allclose(raw.scores(), plain.scores() * 6**0.5, atol=1e-5)
     cold = core.trace(tiny(), ids=IDS, interventions=[core.Temperature(0.5)]).attention[0]
     assert torch.allclose(cold.scores(), plain.scores() * 2, atol=1e-5)
-    assert cold.receipt().fused_error is not None and cold.receipt().fused_error <= 1e-6
+    assert fused_error(cold) <= 1e-6
 
 
 @pytest.mark.parametrize("position", ["learned", "sinusoidal", "rotary", "alibi", "relative"])

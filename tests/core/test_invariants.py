@@ -14,14 +14,27 @@ from core.recorder import Step
 from tests.core.conftest import KINDS, make_loaded
 
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "alibi", "relative")
-MLPS = ({"activation": "relu"}, {"activation": "gelu"}, {"activation": "silu", "gated": True}, {"activation": "gelu_tanh", "gated": True})
+MLPS = (
+    {"activation": "relu"},
+    {"activation": "gelu"},
+    {"activation": "silu", "gated": True},
+    {"activation": "gelu_tanh", "gated": True},
+)
 
 
 def configs(n: int) -> list[dict[str, Any]]:
     """n of all combinations; the seed is fixed, and every value of every axis comes up."""
     rng = random.Random(7)
     axes = itertools.product(
-        KINDS, POSITIONS, ("pre", "post", "sandwich"), ("layer", "rms"), (4, 2, 1), MLPS, (None, 3), (False, True), (False, True)
+        KINDS,
+        POSITIONS,
+        ("pre", "post", "sandwich"),
+        ("layer", "rms"),
+        (4, 2, 1),
+        MLPS,
+        (None, 3),
+        (False, True),
+        (False, True),
     )
     every = [
         {
@@ -88,7 +101,11 @@ def check_direction(loaded: core.Loaded, source: list[int], target: list[int] | 
             ids = torch.tensor([source if target is None else target])
             changed = ids.clone()
             changed[0, 4:] = (changed[0, 4:] + 7) % 61
-            after = loaded.model.last_residual(changed) if target is None else loaded.model.last_residual(torch.tensor([source]), changed)
+            after = (
+                loaded.model.last_residual(changed)
+                if target is None
+                else loaded.model.last_residual(torch.tensor([source]), changed)
+            )
             assert torch.equal(after[:, :4], plain[:, :4])
             assert not torch.allclose(after[:, 4:], plain[:, 4:])
         elif loaded.config.position == "none" and loaded.config.window is None:
@@ -105,7 +122,9 @@ def check_padding(loaded: core.Loaded, source: list[int], target: list[int] | No
         sources = core.text.pad([short, long], 0, "[PAD]", side)
         targets = None
         if target is not None:
-            targets = core.text.pad([core.text.from_ids(None, target), core.text.from_ids(None, [*target, 3, 8])], 0, "[PAD]", side)
+            targets = core.text.pad(
+                [core.text.from_ids(None, target), core.text.from_ids(None, [*target, 3, 8])], 0, "[PAD]", side
+            )
         both = core.trace_tokens(loaded, sources, targets, ())
         real = [i for i, padding in enumerate((sources if targets is None else targets)[0].padding) if not padding]
         n = len(real)
@@ -140,7 +159,10 @@ def test_post_norm_stream_has_the_norms_that_the_pass_had(tiny: Any) -> None:
     loaded = tiny(n_encoder_layers=2, norm_order="post", head="none")
     run = core.trace(loaded, ids=[4, 8, 15, 16, 23])
     seen: dict[str, torch.Tensor] = {}
-    with torch.inference_mode(), core.hooked(loaded.model, {"encoder.blocks.1.hook_resid_mid": lambda x: seen.update(x=x)}):
+    with (
+        torch.inference_mode(),
+        core.hooked(loaded.model, {"encoder.blocks.1.hook_resid_mid": lambda x: seen.update(x=x)}),
+    ):
         loaded.model(torch.tensor([[4, 8, 15, 16, 23]]))
     assert torch.allclose(run.resid["encoder.blocks.1.hook_resid_mid"], seen["x"][0].norm(dim=-1))
     assert len(run.resid) == 1 + 5 * 2 + 1

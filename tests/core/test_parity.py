@@ -10,7 +10,7 @@ from torch import Tensor
 
 from core.checkpoints import Loaded, load
 from core.hooks import hook_points, hooked
-from tests.core.published import PUBLISHED, Reference, Run, reference
+from tests.core.published import PUBLISHED, Run, reference
 
 LOGITS, PATTERNS = 1e-5, 1e-6
 

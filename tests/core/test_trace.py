@@ -62,17 +62,26 @@ def test_an_encoder_decoder_reads_the_target_behind_its_start(tiny: Tiny) -> Non
 
 @pytest.mark.parametrize(
     ("position", "has"),
-    [("learned", "table"), ("sinusoidal", "table"), ("rotary", "angles"), ("alibi", "bias"), ("relative", "bias"), ("none", None)],
+    [
+        ("learned", "table"),
+        ("sinusoidal", "table"),
+        ("rotary", "angles"),
+        ("alibi", "bias"),
+        ("relative", "bias"),
+        ("none", None),
+    ],
 )
 def test_positions_are_the_models_own(tiny: Tiny, position: str, has: str | None) -> None:
     loaded = tiny(position=position)
     (record,) = core.trace(loaded, ids=[1, 2, 3]).positions
     assert record.kind == position and record.places.tolist() == [0, 1, 2]
     table, angles = record.table(), record.angles()
-    assert (table is not None, angles is not None, record.bias is not None) == tuple(has == w for w in ("table", "angles", "bias"))
+    assert (table is not None, angles is not None, record.bias is not None) == tuple(
+        has == w for w in ("table", "angles", "bias")
+    )
     if position == "learned":
         assert table is not None
-        assert torch.equal(table, loaded.model.get_submodule("decoder.embed.position").weight[:3])
+        assert torch.equal(table, loaded.model.get_parameter("decoder.embed.position.weight")[:3])
     if position == "rotary":
         assert angles is not None and angles.shape == (3, 3)
         assert torch.allclose(angles[2], 2 / 10_000 ** (torch.arange(3) * 2 / 6))
@@ -81,7 +90,9 @@ def test_positions_are_the_models_own(tiny: Tiny, position: str, has: str | None
         assert block.shape == (1, 4, 3, 3)
     if position == "alibi":
         assert record.bias is not None
-        assert torch.allclose(record.bias.block(torch.tensor([2]), torch.arange(3))[0, 0, 0], -0.25 * torch.tensor([2.0, 1, 0]))
+        assert torch.allclose(
+            record.bias.block(torch.tensor([2]), torch.arange(3))[0, 0, 0], -0.25 * torch.tensor([2.0, 1, 0])
+        )
 
 
 def test_dropped_positions_show_what_was_added(tiny: Tiny) -> None:

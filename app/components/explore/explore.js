@@ -12,6 +12,7 @@ const TOP = 5; // keys with a bar of their own
 const STRIP_TOKENS = 600; // tokens in the strip at once
 const TABLE_ROWS = 500;
 const LINE_TOKENS = 64; // above, lines between tokens are a blur
+const LONG = 128; // keys; above, the map opens on a logarithmic scale
 const KEEP = 0.8; // of each row that its lines carry
 const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
 
@@ -77,6 +78,12 @@ function ranges(numbers) {
   }
   return runs.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
 }
+
+const number = (n) => Math.round(n).toLocaleString("en");
+const counted = (forms, n) => said(forms[n === 1 ? 0 : 1], { n });
+
+// In a sentence, a token that is only signs would be taken for the sentence's own.
+const quoted = (label) => (/^[\p{P}\p{S}\s]+$/u.test(label) ? `“${label}”` : label);
 
 function short(label) {
   const letters = Array.from(label);
@@ -194,6 +201,7 @@ class Remote {
     this.key = key;
     this.arrived = arrived;
     this.kept = new Map();
+    this.underway = new Set(); // one request a path: a pointer that crosses a hundred rows asks for the last of them
     this.failed = false;
   }
 
@@ -208,7 +216,9 @@ class Remote {
       this.kept.set(id, value); // newest last
       return value;
     }
-    this.kept.set(id, null);
+    if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down
+    if (this.underway.has(path)) return null; // arrived() makes the caller ask again, for what it wants by then
+    this.underway.add(path);
     if (this.kept.size > 64) this.kept.delete(this.kept.keys().next().value);
     fetch(url)
       .then(async (response) => {
@@ -217,10 +227,13 @@ class Remote {
         this.failed = false;
       })
       .catch(() => {
-        this.kept.delete(id);
         this.failed = true;
+        this.again = performance.now() + 3000;
       })
-      .finally(() => this.arrived());
+      .finally(() => {
+        this.underway.delete(path);
+        this.arrived();
+      });
     return null;
   }
 }
@@ -234,7 +247,7 @@ class View {
     this.place = null; // {site, layer, head, query}: what is chosen; query null when none is locked
     this.hover = null; // {query, key}: what the pointer or the keyboard is on; key may be null
     this.area = null; // [q0, q1, k0, k1): the part of the map on the screen
-    this.scale = "linear";
+    this.scale = null; // until somebody chooses: see scaleShown
     this.tab = "map";
     this.stale = new Set();
     this.painted = 0;
@@ -326,7 +339,11 @@ class View {
     this.matrix.addEventListener("keydown", (e) => this.mapKey(e));
     this.matrix.addEventListener("blur", () => this.point(null));
     this.strips.addEventListener("pointerover", (e) => this.stripHover(e));
-    this.strips.addEventListener("pointerleave", () => this.point(null));
+    this.strips.addEventListener("pointerenter", () => (this.onStrip = true));
+    this.strips.addEventListener("pointerleave", () => {
+      this.onStrip = false;
+      this.point(null);
+    });
     this.strips.addEventListener("click", (e) => this.stripClick(e));
     this.strips.addEventListener("keydown", (e) => this.stripKey(e));
     this.strips.addEventListener("focusin", (e) => this.stripHover(e));
@@ -343,7 +360,7 @@ class View {
       const same = this.picture?.key === header.key;
       this.picture = header;
       this.sites = header.sites.map((site) => new Site(site, body));
-      if (!same) this.remote = new Remote(header.key, () => this.redraw("map", "over", "facts", "strip", "proofs"));
+      if (!same) this.remote = new Remote(header.key, () => this.arrived());
       this.ranks.clear();
       this.atlas = null;
       this.lineCache = null;
@@ -372,6 +389,11 @@ class View {
     this.root.style.setProperty("--ramp", `linear-gradient(90deg, ${this.palette.ramp.join(", ")})`);
     this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.root.dataset.theme = name;
+  }
+
+  arrived() {
+    this.redraw("map", "over", "facts", "strip", "proofs");
+    if (!this.tip.hidden && this.hover?.key != null) this.showTip(this.hover, ...this.tipAt);
   }
 
   tell() {
@@ -414,7 +436,7 @@ class View {
 
   // The keys a query may look at, most weight first, and each one's rank; cached for the head on the screen.
   ranking(query) {
-    const id = [this.site.id, this.place.layer, this.place.head, query].join();
+    const id = `${this.headName},${query}`;
     if (this.ranks.has(id)) return this.ranks.get(id);
     const row = this.row(query);
     if (!row) return null;
@@ -630,7 +652,10 @@ class View {
 
   zoom(factor, at) {
     const { site, area } = this;
-    const centre = at ?? { query: this.query ?? (area[0] + area[1]) / 2, key: (area[2] + area[3]) / 2 };
+    const middle = { query: (area[0] + area[1]) / 2, key: (area[2] + area[3]) / 2 };
+    const { query } = this;
+    const inside = at ?? (query === null ? middle : { query, key: this.ranking(query)?.order[0] ?? middle.key });
+    const centre = { query: clamp(inside.query, area[0], area[1]), key: clamp(inside.key ?? middle.key, area[2], area[3]) };
     const size = (from, to, most) => clamp(Math.round((to - from) * factor), Math.min(8, most), most);
     const rows = size(area[0], area[1], site.n_query);
     const columns = size(area[2], area[3], site.n_key);
@@ -707,7 +732,8 @@ class View {
     const { site } = this;
     this.headsWidth = wide ? 20.5 * em : width;
     const factsWidth = 19 * em;
-    const mapHeight = wide ? height - this.mapHead.offsetHeight - 0.3 * em : Math.max(20 * em, width);
+    const note = this.picture.whole ? 0.3 * em : 2.9 * em; // room to say how a tile was found
+    const mapHeight = wide ? height - this.mapHead.offsetHeight - note : Math.max(20 * em, width);
     const room = wide ? width - this.headsWidth - factsWidth - 2 * gap : width;
     if (!this.area) this.area = [0, site.n_query, 0, site.n_key];
     this.geometry = this.mapGeometry(room, mapHeight, em);
@@ -738,8 +764,9 @@ class View {
     const tall = longest(this.labels("key"), k0, k1);
     const top = tall * 0.87 + font * 0.6 + 0.6 * em;
     const lean = tall * 0.5; // room for the last label, which leans to the right
-    const cell = Math.min((width - left - 2) / columns, (height - top - 2) / rows, 4 * em);
-    return { left, top, cell, font, width: Math.max(left + cell * columns + 2, left + cell * (columns - 0.5) + lean + 6) };
+    const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
+    const cell = Math.min(across, (height - top - 2) / rows, 4 * em);
+    return { left, top, cell, font, width: left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em) };
   }
 
   font() {
@@ -748,7 +775,11 @@ class View {
 
   buildTexts() {
     const { words, picture, site } = this;
-    const size = said(words.heads_size, { kind: picture.kind, layers: site.layers, heads: site.heads });
+    const size = said(words.heads_size, {
+      kind: picture.kind,
+      layers: counted(words.layers, site.layers),
+      heads: counted(words.heads_count, site.heads),
+    });
     this.headsTitle.replaceChildren(el("b", "", words.heads), " ", el("span", "", size));
     this.headsTitle.title = words.heads_help;
     this.overview.setAttribute("aria-label", words.heads_label);
@@ -756,11 +787,11 @@ class View {
     this.hint.textContent = words.hint;
     const sharing = site.kv_heads < site.heads;
     this.shared.hidden = !sharing;
-    if (sharing) this.shared.textContent = said(words.shared, { heads: `${ranges(site.group(0))} …` });
+    this.shared.textContent = sharing ? said(words.shared_all, { n: site.heads / site.kv_heads }) : "";
     this.linesTitle.replaceChildren(el("b", "", words.lines), el("span", "", words.lines_note));
     this.linesTitle.title = words.lines_help;
     const { source, target } = picture.tokens;
-    const parts = { n: source.length, m: target?.length, ms: Math.round(picture.ms), device: picture.device, dtype: picture.dtype };
+    const parts = { n: number(source.length), m: number(target?.length), ms: Math.round(picture.ms), device: picture.device, dtype: picture.dtype };
     this.runLine.textContent = said(target ? words.run_pair : words.run, parts);
   }
 
@@ -812,7 +843,7 @@ class View {
     this.legendTop = el("span", "", "1");
     this.legendLow = low;
     const scales = [["linear", words.linear], ["log", words.log], ["per row", words.per_row]];
-    const choice = group(words.colour, scales, this.scale, (scale) => {
+    const choice = group(words.colour, scales, this.scaleShown, (scale) => {
       this.scale = scale;
       this.redraw("map");
     });
@@ -855,6 +886,7 @@ class View {
 
   shadeStrip() {
     const { query, site } = this;
+    if (!this.onStrip) for (const strip of this.strips.children) this.bringIntoView(strip);
     const row = query === null ? null : this.row(query);
     const mean = query === null ? this.averages() : null;
     const weight = (k) => (row ? row.weights[k] / 65535 : (mean?.[k] ?? 0));
@@ -876,6 +908,17 @@ class View {
     }
   }
 
+  // A long sentence scrolls inside its strip, never the page.
+  bringIntoView(strip) {
+    const i = strip.classList.contains("query") ? this.query : this.hover?.key;
+    const token = i == null || strip.scrollHeight <= strip.clientHeight ? null : strip.querySelector(`[data-i="${i}"]`);
+    if (!token) return;
+    const [top, bottom] = [token.offsetTop, token.offsetTop + token.offsetHeight];
+    if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
+      strip.scrollTop = (top + bottom - strip.clientHeight) / 2;
+    }
+  }
+
   // ------------------------------------------------------------------ all heads
 
   overviewGeometry() {
@@ -884,7 +927,8 @@ class View {
     const left = 1.5 * em;
     const bracket = site.kv_heads < site.heads ? 0.35 * em : 0;
     const top = 1.15 * em + bracket;
-    const pitch = clamp((this.headsWidth - left) / site.heads, 6, 2.2 * em);
+    const tallest = Math.max(1.6 * em, (0.5 * this.room.heads) / site.layers); // leave half of the column to the rest
+    const pitch = clamp((this.headsWidth - left) / site.heads, 6, Math.min(4.8 * em, tallest));
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
     return { left, top, bracket, pitch, gap, size: pitch - gap };
   }
@@ -896,7 +940,7 @@ class View {
     const width = g.left + g.pitch * site.heads + 2;
     const height = g.top + g.pitch * site.layers + 2;
     this.overview.style.height = `${height}px`;
-    this.overview.style.maxHeight = `${this.room.heads - 2.4 * em}px`;
+    this.overview.style.maxHeight = `${this.room.heads - 3 * em - this.hint.offsetHeight - this.shared.offsetHeight}px`;
     if (this.atlas?.site !== site) this.atlas = this.drawAtlas(site);
     const context = fit(this.overviewBase, width, height);
     context.imageSmoothingEnabled = g.size < this.atlas.columns;
@@ -1052,28 +1096,42 @@ class View {
       return { rows, columns, values, masked, exact: true, area };
     }
     const params = { record: site.records[place.layer], head: place.head, q0, q1, k0, k1 };
+    const of = this.headName;
     return this.remote.get("tile", params, (bytes) => {
       const [header, body] = unpack(bytes);
       const cells = header.rows * header.columns;
       const masked = new Uint8Array(body, Math.ceil((cells * 2) / 4) * 4, cells);
-      return { ...header, values: new Uint16Array(body, 0, cells), masked: masked.some(Boolean) ? masked : null, area };
+      return { ...header, values: new Uint16Array(body, 0, cells), masked: masked.some(Boolean) ? masked : null, area, of };
     });
   }
 
-  // The small picture of the head, until its tile is there
+  // Until the tile is there: the one before, if it shows a part of this head, or else the small picture
   standIn() {
-    const { site, place } = this;
+    const { site, place, lastTile: last } = this;
+    const [q0, q1, k0, k1] = this.area;
+    const same = last && last.of === this.headName && last.area[0] < q1 && last.area[1] > q0 && last.area[2] < k1 && last.area[3] > k0;
+    if (same) return { ...last, exact: false, how: this.words.loading };
     const { rows, columns, values } = site.thumbnail(place.layer, place.head);
     const area = [0, site.n_query, 0, site.n_key];
-    return { rows, columns, values: Uint16Array.from(values, (v) => (v / 255) ** 2 * 65535), masked: null, exact: false, how: this.words.loading, area };
+    return { rows, columns, values: Uint16Array.from(values, (v) => (v / 255) ** 2 * 65535), masked: null, exact: false, how: this.words.loading, area, of: this.headName };
   }
 
-  // weight 0..65535 -> 0..255, by the chosen scale
+  get headName() {
+    return [this.picture.key, this.site.id, this.place.layer, this.place.head].join();
+  }
+
+  // The weights of a long row are all small: unless somebody chose otherwise, it is drawn on the scale that shows them.
+  get scaleShown() {
+    return this.scale ?? (this.site.n_key > LONG ? "log" : "linear");
+  }
+
+  // weight 0..65535 -> 0..255, by the scale
   levels(tile) {
     const { rows, columns, values } = tile;
     const out = new Uint8Array(rows * columns);
-    if (this.scale === "linear") return out.map((_, i) => Math.round((values[i] * 255) / 65535));
-    if (this.scale === "log") {
+    const scale = this.scaleShown;
+    if (scale === "linear") return out.map((_, i) => Math.round((values[i] * 255) / 65535));
+    if (scale === "log") {
       return out.map((_, i) => (values[i] ? clamp(Math.round(255 * (1 + Math.log10(values[i] / 65535) / 4)), 0, 255) : 0));
     }
     for (let r = 0; r < rows; r++) {
@@ -1087,18 +1145,20 @@ class View {
   drawMap() {
     const { words, place } = this;
     const titles = words.sites[this.site.id];
-    this.mapTitle.replaceChildren(el("b", "", said(words.place, place)), " ", el("span", "", titles?.[0] ?? this.site.id));
+    this.mapTitle.replaceChildren(el("b", "", said(words.place, place)), " ");
+    if (this.sites.length === 1) this.mapTitle.append(el("span", "", titles?.[0] ?? this.site.id)); // else its tab says so
     this.mapTitle.title = titles?.[1] ?? "";
     this.matrix.hidden = this.tab !== "map";
     this.tableBox.hidden = this.tab !== "table";
     if (this.legendLow) {
-      this.legendLow.textContent = this.scale === "log" ? "0.0001" : "0";
-      this.legendTop.textContent = this.scale === "per row" ? "row’s largest" : "1";
+      this.legendLow.textContent = this.scaleShown === "log" ? "0.0001" : "0";
+      this.legendTop.textContent = this.scaleShown === "per row" ? this.words.per_row_top : "1";
     }
     if (this.tab !== "map") return;
     const g = (this.geometry = this.mapGeometry(this.room.width, this.room.height, this.room.em));
     const context = fit(this.mapBase, this.room.width, this.room.height);
     const tile = this.tile() ?? this.standIn();
+    this.lastTile = tile;
     this.mapNote.textContent = tile.exact ? "" : tile.how === words.loading ? words.loading : said(words.sampled, { how: tile.how });
     if (this.remote.failed) this.mapNote.textContent = words.offline;
     this.root.dataset.exact = tile.exact;
@@ -1205,12 +1265,12 @@ class View {
     }
     if (query !== null && query >= q0 && query < q1) {
       context.strokeStyle = this.palette.query;
-      context.lineWidth = 2;
+      context.lineWidth = g.cell < 6 ? 1 : 2;
       context.strokeRect(g.left - 1.5, g.top + (query - q0) * g.cell - 1.5, (k1 - k0) * g.cell + 2, g.cell + 2);
     }
     if (this.hover?.key != null && this.hover.key >= k0 && this.hover.key < k1) {
       context.strokeStyle = this.palette.key;
-      context.lineWidth = 2;
+      context.lineWidth = g.cell < 6 ? 1 : 2;
       context.strokeRect(g.left + (this.hover.key - k0) * g.cell - 1.5, g.top - 1.5, g.cell + 2, (q1 - q0) * g.cell + 2);
     }
   }
@@ -1227,6 +1287,7 @@ class View {
   }
 
   showTip({ query, key }, x, y) {
+    this.tipAt = [x, y];
     const ranking = this.ranking(query);
     const { words } = this;
     const name = (axis, i) => [el("em", axis === "query" ? "q" : "k", this.labels(axis)[i]), el("small", "", ` ${said(words.position, { i })}`)];
@@ -1273,7 +1334,7 @@ class View {
     const queries = this.labels("query");
     const keys = this.labels("key");
     const ranking = query === null ? null : this.ranking(query);
-    const q = query === null ? null : [queries[query], "q"];
+    const q = query === null ? null : [quoted(queries[query]), "q"];
     this.factsTitle.replaceChildren(...(q ? phrase(words.looks, { query: q }) : [words.looks_all]));
     const mean = query === null ? this.averages() : null;
     let order = [];
@@ -1284,15 +1345,15 @@ class View {
       const key = this.hover?.key ?? order[0];
       const reason = ranking.masked?.[key];
       if (!order.length) this.big.replaceChildren(...phrase(words.gives_nothing, { query: q }));
-      else if (reason) this.big.replaceChildren(...phrase(words.gives_masked, { query: q, key: [keys[key], "k"], reason: this.reason(reason) }));
+      else if (reason) this.big.replaceChildren(...phrase(words.gives_masked, { query: q, key: [quoted(keys[key]), "k"], reason: this.reason(reason) }));
       else {
-        const parts = { query: q, share: [share(weight(key)), ""], key: [keys[key], "k"], rank: ranking.rank.get(key), n: order.length };
+        const parts = { query: q, share: [share(weight(key)), ""], key: [quoted(keys[key]), "k"], rank: number(ranking.rank.get(key)), n: number(order.length) };
         this.big.replaceChildren(...phrase(words.gives, parts));
       }
     } else if (mean) {
       order = [...mean.keys()].sort((a, b) => mean[b] - mean[a] || a - b);
       weight = (k) => mean[k];
-      this.big.replaceChildren(...phrase(words.gives_all, { share: [share(mean[order[0]]), ""], key: [keys[order[0]], "k"] }));
+      this.big.replaceChildren(...phrase(words.gives_all, { share: [share(mean[order[0]]), ""], key: [quoted(keys[order[0]]), "k"] }));
     } else {
       this.big.textContent = query === null ? words.choose : words.loading;
     }
@@ -1301,7 +1362,9 @@ class View {
     this.drawMask(ranking);
     const sharing = site.group(place.head).filter((head) => head !== place.head);
     this.groupLine.hidden = !sharing.length;
-    this.groupLine.textContent = sharing.length ? said(words.shares, { heads: ranges(sharing) }) : "";
+    this.groupLine.textContent = sharing.length
+      ? said(words.shares, { heads: said(words.head_numbers[sharing.length > 1 ? 1 : 0], { n: ranges(sharing) }) })
+      : "";
     if (this.tab === "table") this.drawTable(order, weight, ranking, q);
     this.drawLines();
   }
@@ -1328,7 +1391,7 @@ class View {
     const { words, place, site } = this;
     const line = [];
     if (ranking?.order.length) {
-      const parts = { bits: [`${ranking.bits.toFixed(2)} bits`, ""], tokens: (2 ** ranking.bits).toFixed(1) };
+      const parts = { bits: [`${ranking.bits.toFixed(2)} bits`, ""], tokens: ranking.bits < 4 ? (2 ** ranking.bits).toFixed(1) : number(2 ** ranking.bits) };
       line.push(...phrase(words.entropy, parts), " ");
     }
     if (this.picture.whole) {
@@ -1353,10 +1416,10 @@ class View {
     }
     const count = new Map();
     for (const code of ranking.masked) if (code) count.set(code, (count.get(code) ?? 0) + 1);
-    const reasons = [...count].map(([code, n]) => (count.size > 1 ? `${n} ${this.reason(code)}` : this.reason(code))).join(", ");
+    const reasons = [...count].map(([code, n]) => (count.size > 1 ? `${number(n)} ${this.reason(code)}` : this.reason(code))).join(", ");
     const hidden = [...count.values()].reduce((a, b) => a + b, 0);
     this.maskLine.textContent = hidden
-      ? said(words.hidden, { hidden, n: ranking.weights.length, reasons })
+      ? said(words.hidden, { hidden: number(hidden), n: number(ranking.weights.length), reasons })
       : words.free_last;
   }
 
@@ -1403,14 +1466,15 @@ class View {
   }
 
   drawLines() {
-    const { site, place, query } = this;
+    const { site, query } = this;
     const { em } = this.room;
-    const used = this.linesBox.offsetTop - this.facts.offsetTop;
+    this.linesBox.hidden = false;
+    const used = this.linesBox.offsetTop;
     const many = Math.max(site.n_query, site.n_key);
     this.linesBox.hidden = !this.picture.whole || many > LINE_TOKENS || many < 2 || this.room.heads - used < 6 * em;
     if (this.linesBox.hidden) return;
     const width = this.facts.clientWidth;
-    const height = clamp(this.room.heads - used - 2.2 * em, 4 * em, 8 * em);
+    const height = clamp(this.room.heads - used - 1.8 * em, 4 * em, 9 * em);
     const context = fit(this.linesCanvas, width, height);
     const x = (i, n) => 8 + (i * (width - 16)) / Math.max(1, n - 1);
     const [top, bottom] = [0.6 * em, height - 0.7 * em];
@@ -1420,7 +1484,7 @@ class View {
       c.bezierCurveTo(x(q, site.n_query), height / 2, x(k, site.n_key), height / 2, x(k, site.n_key), bottom);
       c.stroke();
     };
-    const id = [this.picture.key, site.id, place.layer, place.head, width, height, this.themeName].join();
+    const id = [this.headName, width, height, this.themeName].join();
     if (this.lineCache?.id !== id) {
       const canvas = document.createElement("canvas");
       const c = fit(canvas, width, height);

@@ -4,7 +4,7 @@ import math
 
 from ...errors import CheckpointError
 from ..family import Family, Reader, Source, Theirs, activation, conv1d, flag, number, shown, whole
-from ..rotary import rope, rotary_base, rotary_fraction, rotary_scaling
+from ..rotary import rope, rotary_base, rotary_fraction, rotary_scaling, unscaled
 
 GPT2 = Family(
     model_type="gpt2",
@@ -207,8 +207,12 @@ def _gemma3_windowed(c: Theirs) -> tuple[int, ...]:
 
 def _gemma3_local_base(c: Theirs) -> float:
     local = rope(c, "sliding_attention")
-    if (kind := local.str("rope_type", "default")) != "default" and "sliding_attention" in c.inside("rope_parameters").values:
-        raise CheckpointError(f"{local.where}: rotary positions of type {shown(kind)} are not supported for layers with a window.")
+    if (kind := local.str("rope_type", "default")) != "default" and "sliding_attention" in c.inside(
+        "rope_parameters"
+    ).values:
+        raise CheckpointError(
+            f"{local.where}: rotary positions of type {shown(kind)} are not supported for layers with a window."
+        )
     if "sliding_attention" in c.inside("rope_parameters").values:
         return local.float("rope_theta", 10_000.0)
     return c.float("rope_local_base_freq", 10_000.0)
@@ -226,9 +230,7 @@ GEMMA3 = Family(
     },
     fixed=_LLAMA_FIXED | {"norm_order": "sandwich", "qk_norm": True},
     requires=_GEMMA_REQUIRES,
-    weights=_LLAMA_WEIGHTS
-    | _SANDWICH
-    | _plus_one(_QK_NORM),
+    weights=_LLAMA_WEIGHTS | _SANDWICH | _plus_one(_QK_NORM),
 )
 
 _QKV, _GATE_UP = ("q", "k", "v"), ("gate", "up")
@@ -236,12 +238,14 @@ PHI3 = Family(
     model_type="phi3",
     title="Phi-3",
     prefix="model.",
-    fields=_LLAMA_FIELDS | {"window": whole("sliding_window", None)},
+    fields=_LLAMA_FIELDS | {"window": whole("sliding_window", None), "rotary_scaling": unscaled},
     fixed=_LLAMA_FIXED,
     requires=_NO_BIAS,
     weights=_LLAMA_WEIGHTS
     | {f"decoder.blocks.{{i}}.attn.{p}": Source("layers.{i}.self_attn.qkv_proj", fused=_QKV, part=p) for p in _QKV}
-    | {f"decoder.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=_GATE_UP, part=p) for p in _GATE_UP},
+    | {
+        f"decoder.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=_GATE_UP, part=p) for p in _GATE_UP
+    },
 )
 
 GPT_NEOX = Family(

@@ -31,7 +31,9 @@ def _same_in_both(what: str, ours: str) -> Reader:
     def read(c: Theirs) -> int:
         encoder, decoder = c.int(f"encoder_{ours}"), c.int(f"decoder_{ours}")
         if encoder != decoder:
-            raise CheckpointError(f"{c.where}: encoder and decoder have different {what} ({encoder} and {decoder}), which is not supported.")
+            raise CheckpointError(
+                f"{c.where}: encoder and decoder have different {what} ({encoder} and {decoder}), which is not supported."
+            )
         return encoder
 
     return read

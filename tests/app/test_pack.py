@@ -1,0 +1,182 @@
+"""What travels to the browser is what core says: whole traces, tiles, rows, reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import core
+from app import pack
+from core.attention import AttentionRecord
+from core.interventions import EditMask
+from core.trace import Trace
+
+SMALL: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head": 8, "d_ff": 29, "n_ctx": 3000, "position": "rotary"}
+
+
+def run(n: int = 13, target: int = 0, interventions: Sequence[Any] = (), **config: Any) -> Trace:
+    """A run of a small random model on n tokens."""
+    loaded = core.build(core.ModelConfig(**(SMALL | config)), seed=1)
+    ids = [i % 31 for i in range(n)]
+    target_ids = list(range(target)) or None
+    return core.trace(loaded, ids=ids, target_ids=target_ids, interventions=interventions)
+
+
+def section(body: bytes, offset: int, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+    return np.frombuffer(body, kind, int(np.prod(shape)), offset).reshape(shape)
+
+
+def test_a_message_comes_back_as_it_went_and_its_numbers_are_aligned():
+    header = {"text": "<b>ünï\u2028", "n": [1, 2]}
+    message = pack.pack(header, b"\1\2\3\4")
+    assert pack.unpack(message) == (header, b"\1\2\3\4")
+    assert (len(message) - 4) % 4 == 0
+
+
+def test_every_weight_of_a_small_run_is_within_half_a_step():
+    trace = run(n_encoder_layers=2)
+    picture = pack.picture(trace, "key")
+    site = picture.header["sites"][0]
+    sent = section(picture.body, site["weights_at"], "<u2", (2, 4, 13, 13)) / 65535
+    true = torch.stack([record.pattern() for record in trace.attention]).numpy()
+    assert picture.header["whole"]
+    assert np.abs(sent - true).max() <= 0.5 / 65535 + 1e-9
+    bits = section(picture.body, site["entropy_at"], "<f4", (2, 4, 13))
+    assert bits == pytest.approx(-(true * np.log2(true)).sum(-1), abs=1e-4)
+
+
+def test_sites_of_an_encoder_decoder_name_their_tokens_and_layers():
+    header = pack.picture(run(13, 5, n_encoder_layers=2, n_decoder_layers=3), "key").header
+    found = {s["id"]: (len(s["records"]), s["query"], s["key"], s["n_query"], s["n_key"]) for s in header["sites"]}
+    assert found == {
+        "encoder": (2, "source", "source", 13, 13),
+        "decoder": (3, "target", "target", 5, 5),
+        "cross": (3, "target", "source", 5, 13),
+    }
+    assert [len(header["tokens"][side]) for side in ("source", "target")] == [13, 5]
+
+
+def test_the_tokens_of_a_decoder_alone_are_the_source():
+    header = pack.picture(run(n_decoder_layers=1), "key").header
+    assert header["tokens"]["target"] is None
+    assert header["sites"][0]["query"] == "source"
+
+
+EDITS = (
+    EditMask("decoder", 0, query=2, key=5, allowed=True, head=1),
+    EditMask("decoder", 0, query=5, key=2, allowed=False, head=1),
+    EditMask("decoder", 0, query=7, key=7, allowed=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "interventions"),
+    [
+        ({"n_encoder_layers": 1}, ()),
+        ({"n_decoder_layers": 1}, ()),
+        ({"n_decoder_layers": 2, "window": 4, "windowed_layers": (1,)}, ()),
+        ({"n_encoder_layers": 1, "window": 3}, ()),
+        ({"n_decoder_layers": 1, "window": 6}, EDITS),
+    ],
+)
+def test_reasons_are_those_that_core_gives_cell_by_cell(config, interventions):
+    for record in run(interventions=interventions, **config).attention:
+        for head in range(record.n_heads):
+            codes = pack.reasons(record, range(13), range(13), head)
+            words = [[record.why_masked(q, k, head) or "" for k in range(13)] for q in range(13)]
+            assert [[pack.REASONS[code] for code in row] for row in codes] == words
+
+
+def test_reasons_of_padding_are_core_s_too():
+    record = run(n_decoder_layers=1).attention[0]
+    keep = torch.ones(1, 13, dtype=torch.bool)
+    keep[0, 9:] = False
+    rule = replace(record.batch_rule, mask=replace(record.batch_rule.mask, keep=keep))
+    padded = replace(record, batch_rule=rule)
+    codes = pack.reasons(padded, range(13), range(13), 0)
+    words = [[padded.why_masked(q, k) or "" for k in range(13)] for q in range(13)]
+    assert [[pack.REASONS[code] for code in row] for row in codes] == words
+
+
+def test_a_mask_travels_once_and_none_where_nothing_is_hidden():
+    picture = pack.picture(run(n_decoder_layers=4, window=4, windowed_layers=(1, 3)), "key")
+    site = picture.header["sites"][0]
+    assert site["mask_of"] == [[0], [1], [0], [1]]
+    assert section(picture.body, site["masks_at"][0], "u1", (13, 13))[0, 12] == pack.REASONS.index("future")
+    assert pack.picture(run(n_encoder_layers=2), "key").header["sites"][0]["mask_of"] == [[-1], [-1]]
+
+
+def test_heads_with_masks_of_their_own_get_them():
+    site = pack.picture(run(n_decoder_layers=1, interventions=EDITS), "key").header["sites"][0]
+    (heads,) = site["mask_of"]
+    assert len(heads) == 4
+    assert heads[1] != heads[0] == heads[2] == heads[3]
+
+
+def test_a_large_run_sends_thumbnails_of_every_head_and_no_weights():
+    trace = run(450, n_decoder_layers=1)
+    picture = pack.picture(trace, "key")
+    site = picture.header["sites"][0]
+    assert not picture.header["whole"]
+    assert "weights_at" not in site
+    assert len(picture.body) == 4 * 32 * 32
+    sent = section(picture.body, site["thumbnails_at"], "u1", (1, 4, 32, 32)) / 255
+    assert sent[0] ** 2 == pytest.approx(trace.attention[0].thumbnail(32).values.numpy(), abs=1 / 255)
+
+
+def numbers(message: bytes) -> tuple[dict, np.ndarray, np.ndarray]:
+    header, body = pack.unpack(message)
+    shape = (header["rows"], header["columns"])
+    cells = shape[0] * shape[1]
+    return header, section(body, 0, "<u2", shape), section(body, -(-cells * 2 // 4) * 4, "u1", shape)
+
+
+@pytest.fixture(scope="module")
+def long() -> AttentionRecord:
+    return run(1300, n_decoder_layers=1).attention[0]
+
+
+def test_a_tile_is_every_weight_where_it_fits(long: AttentionRecord):
+    header, weights, codes = numbers(pack.tile(long, 2, rows=(600, 683), columns=(575, 690)))
+    assert header == {"rows": 83, "columns": 115, "exact": True, "how": ""}
+    true = long.pattern(2, slice(600, 683), slice(575, 690))[0].numpy()
+    assert np.abs(weights / 65535 - true).max() <= 0.5 / 65535 + 1e-9
+    assert (codes == pack.reasons(long, range(600, 683), range(575, 690), 2)).all()
+    assert (weights[codes > 0] == 0).all()
+
+
+def test_a_larger_region_keeps_the_largest_weight_and_says_so(long: AttentionRecord):
+    header, weights, codes = numbers(pack.tile(long, 1, rows=(0, 900), columns=(0, 900), cells=60))
+    assert (header["rows"], header["columns"], header["exact"]) == (60, 60, False)
+    assert "largest" in header["how"]
+    true = torch.nn.functional.adaptive_max_pool2d(long.pattern(1, slice(0, 900), slice(0, 900)), 60)[0].numpy()
+    assert np.abs(weights / 65535 - true).max() <= 0.5 / 65535 + 1e-9
+    assert codes[0, 59] == pack.REASONS.index("future")
+    assert codes[59, 0] == 0
+
+
+def test_a_very_long_region_is_sampled_and_says_how_many_rows(long: AttentionRecord):
+    header, weights, _ = numbers(pack.tile(long, 1, rows=(0, 1300), columns=(0, 1300), cells=50))
+    assert "50 of 1,300" in header["how"]
+    middle = long.pattern(1, [13])[0, 0]  # the first of fifty patches of 26 rows
+    assert weights[0].max() / 65535 == pytest.approx(middle.max().item(), abs=1e-5)
+
+
+def test_a_row_carries_every_key_and_the_exact_entropy(long: AttentionRecord):
+    header, body = pack.unpack(pack.row(long, 3, 800))
+    weights, codes = section(body, 0, "<u2", (1300,)), section(body, 2600, "u1", (1300,))
+    true = long.row(3, 800)
+    assert np.abs(weights / 65535 - true.numpy()).max() <= 0.5 / 65535 + 1e-9
+    assert (codes[:801] == 0).all() and (codes[801:] == pack.REASONS.index("future")).all()
+    seen = true[:801].double()
+    assert header["entropy"] == pytest.approx(float(-(seen * seen.log2()).sum()), abs=1e-3)
+
+
+def test_entropy_is_zero_for_one_key_and_log2_n_for_n_equal_ones():
+    rows = torch.tensor([[1.0, 0, 0, 0], [0.25] * 4, [0, 0, 0, 0]])
+    assert pack.entropy(rows).tolist() == pytest.approx([0, 2, 0])

@@ -1,0 +1,156 @@
+"""Routes answer with core's numbers, refuse with a sentence, and never leave Streamlit's own folder."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from app import pack, routes, state
+from app.components.explore.explore import LOADER, SCRIPT, SCRIPT_NAME
+from core.engine import Request
+from core.trace import Trace
+
+REQUEST = Request(state.DEFAULT_MODEL, ("The cat sat on the mat.",))
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return state.engine().run(REQUEST)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    def rest(_):
+        return PlainTextResponse("from Streamlit")
+
+    application = Starlette(
+        routes=[*routes.ROUTES, Route("/{rest:path}", rest)], middleware=[Middleware(routes.Gzipped)]
+    )
+    with TestClient(application) as client:
+        yield client
+
+
+def ask(client: TestClient, path: str, **params):
+    return client.get(f"/headlight/{path}", params={"run": REQUEST.key} | params)
+
+
+def test_a_tile_is_what_core_says(client: TestClient, trace: Trace):
+    answer = ask(client, "tile", record=4, head=7, q0=1, q1=6, k0=0, k1=9)
+    header, body = pack.unpack(answer.content)
+    sent = np.frombuffer(body, "<u2", 45).reshape(5, 9) / 65535
+    assert header["exact"] and header["rows"] == 5
+    assert np.abs(sent - trace.attention[4].pattern(7, slice(1, 6), slice(0, 9))[0].numpy()).max() < 1e-5
+
+
+def test_a_row_is_what_core_says(client: TestClient, trace: Trace):
+    header, body = pack.unpack(ask(client, "row", record=2, head=3, query=4).content)
+    row = trace.attention[2].row(3, 4)
+    assert np.abs(np.frombuffer(body, "<u2", len(row)) / 65535 - row.numpy()).max() < 1e-5
+    assert header["entropy"] == pytest.approx(float(-(row * row.log2()).sum()), abs=1e-4)
+
+
+def test_a_proof_is_the_record_s_receipt(client: TestClient, trace: Trace):
+    assert ask(client, "proof", record=1).json() == pack.receipt(trace.attention[1])
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "said"),
+    [
+        ("tile", {"record": 99}, "record (99) must be from 0 to 5."),
+        ("tile", {"record": 0, "head": 12}, "head (12) must be from 0 to 11."),
+        ("tile", {"record": 0, "head": 0, "q0": 5, "q1": 5}, "q1 (5) must be from 6 to 9."),
+        ("tile", {"record": 0, "head": 0, "q0": 0, "q1": 10}, "q1 (10) must be from 1 to 9."),
+        ("tile", {"record": 0, "head": 0, "q0": 0, "q1": 1, "k0": "0x3"}, "k0 must be a whole number; it is “0x3”."),
+        ("tile", {"record": "-1"}, "record must be a whole number; it is “-1”."),
+        ("tile", {"record": "9" * 5000}, "must be a whole number"),
+        ("tile", {}, "record is missing."),
+        ("row", {"record": 0, "head": 0, "query": 9}, "query (9) must be from 0 to 8."),
+        ("proof", {"record": "<b>"}, "record must be a whole number; it is “<b>”."),
+    ],
+)
+def test_a_parameter_that_does_not_do_gets_a_sentence(client: TestClient, trace: Trace, path, params, said):
+    answer = ask(client, path, **params)
+    assert answer.status_code == 400
+    assert said in answer.text
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("path", ["tile", "row", "proof"])
+@pytest.mark.parametrize("key", ["", "0" * 64, "../../etc/passwd"])
+def test_an_unknown_run_is_not_found(client: TestClient, path: str, key: str):
+    answer = client.get(f"/headlight/{path}", params={"run": key, "record": 0})
+    assert answer.status_code == 404
+    assert "Reload the page" in answer.text
+
+
+def test_a_proof_of_a_record_that_does_not_exist_is_refused(client: TestClient, trace: Trace):
+    assert ask(client, "proof", record=6).status_code == 404
+
+
+def test_the_script_is_the_one_that_the_component_asks_for(client: TestClient):
+    answer = client.get(f"/headlight/{SCRIPT_NAME}")
+    assert SCRIPT_NAME in LOADER
+    assert answer.text == SCRIPT
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert "immutable" in answer.headers["cache-control"]
+
+
+def test_health_and_counts_say_nothing_of_anybody_s_text(client: TestClient, trace: Trace):
+    assert client.get("/healthz").json() == {"status": "ok"}
+    counts = client.get("/metrics")
+    assert counts.json()["traces"] >= 1
+    assert "cat" not in counts.text and REQUEST.key not in counts.text
+
+
+def test_streamlit_s_scripts_are_compressed_and_the_same(client: TestClient):
+    path = next(routes.STATIC.glob("js/index.*.js"))
+    answer = client.get(f"/static/js/{path.name}", headers={"accept-encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.content == path.read_bytes()
+    assert len(gzip.compress(path.read_bytes(), 6)) == int(answer.headers["content-length"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../index.html",
+        "/static/..%2f..%2f..%2fcore%2fconfig.py",
+        "/static/js/%00.js",
+        "/static//etc/hosts.js",
+        "/static/js",
+        "/static/js/none.js",
+        "/static/media/",
+    ],
+)
+def test_anything_else_is_left_to_streamlit(client: TestClient, path: str):
+    answer = client.get(path, headers={"accept-encoding": "gzip"})
+    assert answer.text == "from Streamlit"
+
+
+def test_a_browser_that_takes_no_gzip_gets_none(client: TestClient):
+    path = next(routes.STATIC.glob("js/index.*.js"))
+    answer = client.get(f"/static/js/{path.name}", headers={"accept-encoding": "identity"})
+    assert answer.text == "from Streamlit"
+
+
+def test_routes_answer_side_by_side(client: TestClient, trace: Trace):
+    sizes: list[int] = []
+
+    def get(head: int) -> None:
+        sizes.append(len(ask(client, "tile", record=0, head=head, q0=0, q1=9, k0=0, k1=9).content))
+
+    threads = [threading.Thread(target=get, args=(head,)) for head in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(sizes) == 12 and len(set(sizes)) == 1

@@ -1,0 +1,145 @@
+"""Where a picture opens, what a link may ask for, what the browser may report, and what becomes of an error."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import state, words
+from app.state import Place
+from core.engine import Request
+from core.errors import TextError
+
+HEADER = {
+    "key": "k1",
+    "model": "Pair",
+    "tokens": {"source": ["The", "cat", "saw", "it", "."], "target": ["<s>", "die", "Katze"]},
+    "sites": [
+        {"id": "encoder", "records": [0, 1], "heads": 4, "query": "source", "key": "source", "n_query": 5, "n_key": 5},
+        {"id": "cross", "records": [3, 5], "heads": 4, "query": "target", "key": "source", "n_query": 3, "n_key": 5},
+    ],
+}
+OPENING = Place("encoder", 1, 1, 3)
+
+
+def test_a_picture_opens_at_the_chosen_head_as_far_as_it_exists_and_at_it():
+    assert state.opening_place(HEADER) == OPENING
+
+
+def test_without_it_the_last_word_but_one_is_chosen():
+    header = HEADER | {"tokens": {"source": ["a", "b", "c", "d", "e"], "target": None}}
+    assert state.opening_place(header).query == 3
+
+
+def test_a_link_is_followed():
+    asked = {"site": "cross", "layer": "0", "head": "3", "query": "2"}
+    assert state.asked_place(HEADER, asked) == (Place("cross", 0, 3, 2), [])
+    assert state.asked_place(HEADER, Place("cross", 0, 3, None).params()) == (Place("cross", 0, 3, None), [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "place", "said"),
+    [
+        ({"layer": "7"}, OPENING, "layer 7, which Pair does not have on this sentence: 1 is shown. There, layer goes from 0 to 1."),
+        ({"head": "4"}, OPENING, "head 4"),
+        ({"query": "5"}, OPENING, "query 5"),
+        ({"query": "-1"}, OPENING, "query “-1”, which is not a whole number: 3 is shown."),
+        ({"layer": "1e3"}, OPENING, "not a whole number"),
+        ({"layer": "9" * 4000}, OPENING, "not a whole number"),
+        ({"site": "<img>"}, OPENING, "a kind of attention called “<img>”, which Pair does not have. It has: encoder, cross."),
+        ({"site": "cross", "query": "4"}, Place("cross", 1, 1, 2), "query 4"),
+    ],
+)
+def test_what_a_link_asks_in_vain_gets_a_sentence_and_the_rest_is_followed(asked, place, said):
+    found, notes = state.asked_place(HEADER, asked)
+    assert found == place
+    assert len(notes) == 1 and said in notes[0]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        "text",
+        {"key": "k0", "site": "encoder", "layer": 0, "head": 0, "query": None},
+        {"key": "k1", "site": "decoder", "layer": 0, "head": 0, "query": None},
+        {"key": "k1", "site": "encoder", "layer": 2, "head": 0, "query": None},
+        {"key": "k1", "site": "encoder", "layer": 0, "head": -1, "query": None},
+        {"key": "k1", "site": "encoder", "layer": "0", "head": 0, "query": None},
+        {"key": "k1", "site": "encoder", "layer": 0.5, "head": 0, "query": None},
+        {"key": "k1", "site": "encoder", "layer": float("nan"), "head": 0, "query": None},
+        {"key": "k1", "site": "encoder", "layer": 0, "head": 0, "query": 5},
+    ],
+)
+def test_a_report_that_does_not_fit_the_picture_is_ignored(told):
+    assert state.told_place(HEADER, told) is None
+
+
+def test_a_report_that_fits_is_believed():
+    told = {"key": "k1", "site": "cross", "layer": 1, "head": 2.0, "query": 0}
+    assert state.told_place(HEADER, told) == Place("cross", 1, 2, 0)
+
+
+def test_a_new_sentence_keeps_the_head_and_the_word():
+    before = Place("encoder", 0, 2, 1)
+    assert state.label_of(HEADER, before) == "cat"
+    header = HEADER | {"tokens": {"source": ["My", "old", "cat", "saw", "it"], "target": None}}
+    assert state.carried_place(header, before, "cat") == Place("encoder", 0, 2, 2)
+    assert state.carried_place(header, before, "dog") == Place("encoder", 0, 2, 4)
+    assert state.carried_place(header, Place("encoder", 0, 2, None), None).query is None
+
+
+def test_a_smaller_model_shows_what_it_has():
+    before = Place("decoder", 11, 9, 0)
+    assert state.carried_place(HEADER, before, "The") == Place("encoder", 1, 3, 0)
+
+
+def script() -> None:
+    """The answer to a request, as the view sees it, in a script of its own."""
+    import streamlit as st
+
+    from app import state
+    from core.engine import Request
+
+    answer = state.answer(Request(state.DEFAULT_MODEL, (st.session_state.get("said", ""),)))
+    st.text(answer.sentence or "fine")
+    st.text("none" if answer.request is None else answer.request.texts[0])
+
+
+def run(app: AppTest, text: str) -> list[str]:
+    app.session_state["said"] = text
+    app.run()
+    assert not app.exception
+    return [element.value for element in app.text]
+
+
+def test_a_refusal_is_a_sentence_and_the_last_good_picture_stays():
+    app = AppTest.from_function(script, default_timeout=30)
+    sentence, shown = run(app, "")
+    assert shown == "none" and "empty" in sentence
+    assert run(app, "A cat.") == ["fine", "A cat."]
+    sentence, shown = run(app, "word " * 600)
+    assert shown == "A cat." and "512" in sentence and sentence.endswith(words.LAST_PICTURE)
+    assert run(app, "Two cats.") == ["fine", "Two cats."]
+
+
+def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, caplog):
+    app = AppTest.from_function(script, default_timeout=30)
+    run(app, "A cat.")
+    real = state.engine().run
+
+    def broken(request: Request, progress=None):
+        if request.texts == ("A dog.",):
+            raise RuntimeError("secret detail")
+        return real(request, progress)
+
+    monkeypatch.setattr(state.engine(), "run", broken)
+    sentence, shown = run(app, "A dog.")
+    assert shown == "A cat." and sentence.startswith(words.BROKEN) and "secret" not in sentence
+    assert "secret detail" in caplog.text
+
+
+def test_pictures_are_made_once_a_request():
+    assert state.picture(state.DEFAULT_REQUEST) is state.picture(state.DEFAULT_REQUEST)
+    with pytest.raises(TextError):
+        state.picture(Request(state.DEFAULT_MODEL, ("",)))

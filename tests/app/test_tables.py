@@ -1,0 +1,52 @@
+"""The table of shapes holds the run's own steps, in both units, and says what never existed."""
+
+from __future__ import annotations
+
+import pytest
+
+import core
+from app import tables, words
+
+
+@pytest.fixture(scope="module")
+def run() -> core.Trace:
+    config = core.ModelConfig(vocab_size=31, d_model=22, n_heads=4, d_head=8, d_ff=29, n_ctx=37, n_decoder_layers=2)
+    return core.trace(core.build(config), ids=range(13))
+
+
+def test_a_row_for_every_step_in_order(run):
+    table = tables.steps(run)
+    assert list(table["name"]) == [step.name for step in run.steps]
+    assert list(table.columns) == list(words.STEPS_COLUMNS)
+
+
+def test_both_units_of_the_same_bytes(run):
+    table = tables.steps(run)
+    sizes = [step.bytes for step in run.steps]
+    assert (table["mib"] * (1 << 20)).round().tolist() == sizes
+    assert (table["mb"] * 1e6).round().tolist() == sizes
+
+
+def test_scores_are_shown_as_never_materialised(run):
+    table = tables.steps(run).set_index("name")
+    row = table.loc["decoder.blocks.0.attn.hook_scores"]
+    assert row["held"] == words.NEVER
+    assert row["shape"] == "1 × 4 × 13 × 13"
+    assert row["axes"] == "batch × head × query × key"
+
+
+def test_what_never_existed_is_grey_and_only_that(run):
+    table = tables.steps(run)
+    html = tables.muted(table).to_html()
+    never = int((table["held"] == words.NEVER).sum())
+    assert 0 < never < len(table)
+    assert len(tables.muted(table)._compute().ctx) == never * len(table.columns)
+    assert "color" in html
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [(0, "0 bytes"), (1023, "1,023 bytes"), (1024, "1.0 KiB"), (301_989_888, "288.0 MiB"), (5 << 40, "5.0 TiB"), (5 << 50, "5,120.0 TiB")],
+)
+def test_sizes_in_words(n, text):
+    assert tables.size(n) == text
