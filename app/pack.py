@@ -123,7 +123,10 @@ def picture(run: Trace, key: str) -> Picture:
         "tile": TILE,
         "model": run.spec.title,
         "kind": run.config.kind,
-        "tokens": {"source": list(run.source.labels), "target": None if run.target is None else list(run.target.labels)},
+        "tokens": {
+            "source": list(run.source.labels),
+            "target": None if run.target is None else list(run.target.labels),
+        },
         "sites": [_site(run, place, body, whole) for place in places(run)],
         "reasons": REASONS,
         "ms": run.seconds * 1000,
@@ -197,7 +200,9 @@ def receipt(record: AttentionRecord) -> dict[str, Any]:
     return {"sums": proof.rows_sum_error, "masked": proof.masked_max, "fused": proof.fused_error, "rows": proof.rows}
 
 
-def tile(record: AttentionRecord, head: int, *, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE) -> bytes:
+def tile(
+    record: AttentionRecord, head: int, *, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
+) -> bytes:
     """The weights of one head for queries rows[0]..rows[1] and keys columns[0]..columns[1] (ends excluded), as a message.
 
     Up to cells × cells they are every weight. Larger regions are pooled to at most that: each cell the largest weight of

@@ -52,7 +52,8 @@ def warm_up() -> None:
     for name in ("pandas", "pyarrow", "app.views.explore"):
         importlib.import_module(name)
     try:
-        engine().run(Request(DEFAULT_MODEL, (words.TITLE,)))  # the first pass of a process is slow; the example's should not be
+        # The first pass of a process is slow, and the time of the example's is on the screen.
+        engine().run(Request(DEFAULT_MODEL, (words.TITLE,)))
         picture(DEFAULT_REQUEST)
     except Refused as refusal:
         log.warning("The default model is not available: %s", refusal)
@@ -197,4 +198,5 @@ def told_place(header: Mapping[str, Any], told: object) -> Place | None:
 
 
 def _within(value: object, size: int) -> bool:
-    return isinstance(value, int | float) and value == int(value) and 0 <= value < size
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())  # JSON has one kind of number
+    return whole and 0 <= value < size

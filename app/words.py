@@ -16,7 +16,9 @@ LOADING = "Loading {title}"
 # sentences for a person whose request did not work
 LAST_PICTURE = "The picture still shows the last sentence that worked."
 BROKEN = "Something went wrong here, and it is not your fault. Your text is still in the box: try it again, or try another sentence."
-UNKNOWN_MODEL = "This link asks for a model called “{name}”, which is not on the list: {title} is shown. The list has {titles}."
+UNKNOWN_MODEL = (
+    "This link asks for a model called “{name}”, which is not on the list: {title} is shown. The list has {titles}."
+)
 UNKNOWN_PLACE = "This link asks for {what} {asked}, which {model} does not have on this sentence: {shown} is shown. There, {what} goes from {low} to {high}."
 UNKNOWN_SITE = "This link asks for a kind of attention called “{asked}”, which {model} does not have. It has: {known}."
 UNREADABLE = "This link asks for {what} “{asked}”, which is not a whole number: {shown} is shown."

@@ -91,25 +91,28 @@ def wordpiece(folder: Path, settings: Theirs) -> Tokenizer:
 
 
 def byte_level(folder: Path, settings: Theirs, model_type: str) -> Tokenizer:
-    """GPT-2's, which reads bytes and so knows no unknown piece (Radford et al. 2019, §2.2), with the marks of the family around a text."""
+    """GPT-2's, which reads bytes and so knows no unknown piece (Radford et al. 2019, §2.2), with the family's marks around a text."""
     tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
     spaced = settings.bool("add_prefix_space", False)
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=spaced)
     tokenizer.decoder = decoders.ByteLevel()
-    end = {"gpt2": "<|endoftext|>"}.get(model_type, "</s>")
     start = {"gpt2": "<|endoftext|>", "opt": "</s>"}.get(model_type, "<s>")
-    bos, eos = special(settings, "bos_token", start), special(settings, "eos_token", end)
-    framed = model_type in ("roberta", "bart")
-    opened = settings.bool("add_bos_token", model_type == "opt")
-    for name in {bos, eos} if framed else {bos} if opened else ():
-        if tokenizer.token_to_id(name) is None:
+    bos = special(settings, "bos_token", start)
+    eos = special(settings, "eos_token", "<|endoftext|>" if model_type == "gpt2" else "</s>")
+
+    def numbered(name: str) -> tuple[str, int]:
+        number = tokenizer.token_to_id(name)
+        if number is None:
             raise CheckpointError(f"vocab.json has no {name}, which the tokenizer of this family needs.")
-    if framed:
-        around = (eos, tokenizer.token_to_id(eos)), (bos, tokenizer.token_to_id(bos))
-        tokenizer.post_processor = processors.RobertaProcessing(*around, trim_offsets=True, add_prefix_space=spaced)
-    elif opened:
-        frame = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))])
-        tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), frame])
+        return name, number
+
+    if model_type in ("roberta", "bart"):
+        tokenizer.post_processor = processors.RobertaProcessing(
+            numbered(eos), numbered(bos), trim_offsets=True, add_prefix_space=spaced
+        )
+    elif settings.bool("add_bos_token", model_type == "opt"):
+        opening = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[numbered(bos)])
+        tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), opening])
     else:
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     names = [bos, eos, *(special(settings, f"{role}_token", f"<{role}>") for role in ("unk", "pad"))]

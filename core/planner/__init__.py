@@ -1,7 +1,43 @@
 """What a transformer costs, before it runs: parameters, bytes, FLOPs in closed form, and the tracer that proves them."""
 
+from .cache import KVCache, kv_cache
+from .depth import with_layers
+from .devices import DEVICES, Device, roofline
+from .fit import Fit, longest_fit
+from .operations import Operation, decode, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
-from .plan import Plan, plan
+from .plan import Memory, Plan, memory_plan, plan
+from .presets import PRESETS, Preset
 from .runs import RunBytes, run_bytes
+from .saved import SavedItem
+from .tracing import TracedRun, TracedStep, trace_shapes
 
-__all__ = ["Parameters", "Plan", "RunBytes", "parameters", "plan", "run_bytes"]
+__all__ = [
+    "DEVICES",
+    "PRESETS",
+    "Device",
+    "Fit",
+    "KVCache",
+    "Memory",
+    "Operation",
+    "Parameters",
+    "Plan",
+    "Preset",
+    "RunBytes",
+    "SavedItem",
+    "TracedRun",
+    "TracedStep",
+    "decode",
+    "kv_cache",
+    "longest_fit",
+    "memory_plan",
+    "parameters",
+    "plan",
+    "prefill",
+    "roofline",
+    "run_bytes",
+    "total_bytes",
+    "total_flops",
+    "trace_shapes",
+    "with_layers",
+]

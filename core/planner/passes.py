@@ -16,7 +16,7 @@ INT = 8  # bytes of an id, a position or a distance
 FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
 
 Path = Literal["fused", "spelled_out", "eager"]
-Keep = Literal["", "qk", "qkv", "kv"]
+Keep = Literal["", "qk", "qkv"]
 
 
 def pass_moments(
@@ -34,7 +34,7 @@ def pass_moments(
 ) -> tuple[dict[str, int], int]:
     """Bytes alive beside the weights at each moment, and the bytes kept once the pass is over.
 
-    keep      what stays of every attention: "qkv" or "qk" in a trace, "kv" in a cache, "" in a plain pass
+    keep      what stays of every attention: "qkv" or "qk" in a trace, "" in a plain pass
     path      fused: the kernel's. spelled_out: core.model's steps. eager: the textbook's steps
     norms     a trace also keeps the size of the residual stream and of each sublayer's output
     """

@@ -7,9 +7,9 @@ fake CPU tensors where the fused kernel is asked for, whose meta version takes a
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,11 +25,9 @@ from core.config import ModelConfig
 from core.hooks import HookPoint, hook_points, hooked
 from core.model import Transformer
 
-from .dtypes import bytes_of, check_lengths
+from .dtypes import check_activations, check_lengths
 from .live import LiveBytes
 from .passes import Path
-
-TRACED_DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def trace_shapes(
     peak. Raises ConfigError for lengths below 1.
     """
     check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
-    bytes_of(dtype)
+    check_activations(dtype)
     model_dtype = getattr(torch, str(dtype).removeprefix("torch."))
     with ExitStack() as contexts:
         fused = path == "fused"
@@ -124,7 +122,8 @@ def _run(
     def empty(n: int, dtype: torch.dtype) -> Tensor | None:
         return torch.zeros(batch, n, dtype=dtype) if n else None
 
-    live, flops, steps = LiveBytes(), Flops(), Steps(model)
+    live, flops = LiveBytes(), Flops()
+    steps = Steps(model, flops)
     live.track(*model.parameters(), *model.buffers())
     weights = live.live
     saved = Saved(model, steps)
@@ -132,7 +131,6 @@ def _run(
     ids, target_ids = empty(source_len, torch.long), empty(target_len, torch.long)
     keep = empty(source_len, torch.bool) if padded else None
     target_keep = empty(target_len, torch.bool) if padded else None
-    steps.flops = flops
     with ExitStack() as contexts:
         contexts.enter_context(nullcontext() if training else torch.no_grad())
         for context in (live, flops, hooked(model, watched), steps.watch(), saved.watch() if training else nullcontext()):
@@ -232,17 +230,18 @@ class Steps(TorchFunctionMode):
         "unembed": "vocab",
     }
     OPS = frozenset(
-        "embedding linear layer_norm unflatten transpose mT matmul masked_fill softmax flatten add mul relu gelu silu "
+        "embedding linear layer_norm unflatten transpose repeat_interleave mT matmul invert masked_fill softmax flatten relu gelu silu "
         "scaled_dot_product_attention".split()
     )
+    QUIET = frozenset(("add", "mul", "cat"))  # steps only where a hook point gives them a name: sums, scaled scores
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, flops: Flops) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.flops = model, flops
         self.rows: list[TracedStep] = []
         self.stack: list[str] = []
-        self.flops: Flops | None = None
         self._counted = 0
+        self._quiet: TracedStep | None = None
         self._last: weakref.ref[Tensor] | None = None  # weak: a tracer that held tensors would change their peak
 
     @property
@@ -270,7 +269,10 @@ class Steps(TorchFunctionMode):
         self.stack.append(name)
 
     def _leave(self, module: nn.Module, args: Any, out: Any) -> None:
-        self.stack.pop()
+        """A module without parts, such as a norm, names what it made after itself."""
+        name = self.stack.pop()
+        if isinstance(out, Tensor) and not any(module.children()):
+            self._name_last(name, _get_axes(out), out)
 
     def _pass_by(self, name: str, point: nn.Module, args: Any, out: Any) -> None:
         """A hook point names the tensor that was just made, and its axes."""
@@ -278,42 +280,47 @@ class Steps(TorchFunctionMode):
         if not isinstance(out, Tensor):
             return
         _set_axes(out, point.axes)
-        if self._last is not None and self._last() is out:
-            row = self.rows[-1]
-            self.rows[-1] = TracedStep(name, row.op, point.axes, row.shape, row.dtype, row.bytes, row.flops, row.view)
-        else:
-            self._add(name, "", out, (), view=True)
+        if not self._name_last(name, point.axes, out):
+            self._add(name, "", out, view=True)
+
+    def _name_last(self, name: str, axes: tuple[str, ...], out: Tensor) -> bool:
+        """Give the last step its name, if `out` is what it made."""
+        if self._last is None or self._last() is not out:
+            return False
+        row = self._quiet or self.rows.pop()
+        self._quiet = None
+        self.rows.append(replace(row, name=name, axes=axes))
+        return True
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         op = getattr(func, "__name__", "")
-        op = "mT" if op == "__get__" and func is _MT else op.strip("_")
-        if isinstance(out, Tensor) and op in self.OPS and out.ndim:
+        op = "mT" if op == "__get__" and func.__self__ is Tensor.mT else op.strip("_")
+        if isinstance(out, Tensor) and out.ndim and (op in self.OPS or op in self.QUIET):
             given = [a for a in args if isinstance(a, Tensor)]
             _set_axes(out, _axes(op, given, args, out, self.LAST.get(self.module.rsplit(".", 1)[-1], "d_model")))
-            source = given[0].untyped_storage()._cdata if given else 0
-            view = out.untyped_storage()._cdata == source
-            self._add(f"{self.module}.{op}" if self.module else op, op, out, given, view=view)
+            view = bool(given) and out.untyped_storage()._cdata == given[0].untyped_storage()._cdata
+            step = "mask" if op == "invert" else op
+            self._add(f"{self.module}.{step}", op, out, view=view)
         return out
 
-    def _add(self, name: str, op: str, out: Tensor, given: Sequence[Tensor], *, view: bool) -> None:
-        total = self.flops.total if self.flops is not None else 0
-        n_bytes = out.numel() * out.element_size()
-        self.rows.append(
-            TracedStep(name, op, _get_axes(out), tuple(out.shape), _name(out.dtype), n_bytes, total - self._counted, view)
-        )
-        self._counted = total
+    def _add(self, name: str, op: str, out: Tensor, *, view: bool) -> None:
+        n_bytes, flops = out.numel() * out.element_size(), self.flops.total - self._counted
+        row = TracedStep(name, op, _get_axes(out), tuple(out.shape), _name(out.dtype), n_bytes, flops, view)
+        self._quiet = row if op in self.QUIET else None
+        if self._quiet is None:
+            self.rows.append(row)
+            self._counted = self.flops.total
         self._last = weakref.ref(out)
-
-
-_MT: Any = Tensor.mT.__get__
 
 
 def _axes(op: str, given: list[Tensor], args: tuple[Any, ...], out: Tensor, last: str) -> tuple[str, ...]:
     """What the dimensions of `out` are, from those of the tensors it is made of."""
     named = [(_get_axes(tensor), tuple(tensor.shape)) for tensor in given]
     axes = named[0][0] if named else ()
-    if op == "embedding":
+    if op == "invert":
+        axes = ("batch", "head", "query", "key")
+    elif op == "embedding":
         axes = (*axes, "d_model")
     elif op == "linear":
         axes = (*axes[:-1], last)
@@ -325,6 +332,8 @@ def _axes(op: str, given: list[Tensor], args: tuple[Any, ...], out: Tensor, last
         swapped = list(axes)
         swapped[args[1]], swapped[args[2]] = swapped[args[2]], swapped[args[1]]
         axes = tuple(swapped)
+    elif op == "repeat_interleave":
+        axes = tuple("head" if axis == "kv_head" else axis for axis in axes)
     elif op == "mT":
         axes = (*axes[:-2], axes[-1], axes[-2])
     elif op == "matmul":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from core.config import ModelConfig
 from core.errors import ConfigError
 
+from .depth import with_layers
 from .saved import Attention, SavedItem, saved_head, saved_layer, saved_outside
 
 Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
@@ -154,7 +155,7 @@ def backward_work(
     weight = config.d_model * max(config.d_ff, config.n_heads * config.d_head) * by  # a new gradient, before it is added
     if recompute != "none":
         whole = kept_activations(
-            replace(config, n_encoder_layers=min(1, config.n_encoder_layers), n_decoder_layers=min(1, config.n_decoder_layers)),
+            with_layers(config, 1),
             batch=batch,
             source_len=source_len,
             target_len=target_len,

@@ -16,7 +16,15 @@ from core.attention import AttentionRecord
 from core.interventions import EditMask
 from core.trace import Trace
 
-SMALL: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head": 8, "d_ff": 29, "n_ctx": 3000, "position": "rotary"}
+SMALL: dict[str, Any] = {
+    "vocab_size": 31,
+    "d_model": 22,
+    "n_heads": 4,
+    "d_head": 8,
+    "d_ff": 29,
+    "n_ctx": 3000,
+    "position": "rotary",
+}
 
 
 def run(n: int = 13, target: int = 0, interventions: Sequence[Any] = (), **config: Any) -> Trace:

@@ -40,13 +40,21 @@ def test_a_link_is_followed():
 @pytest.mark.parametrize(
     ("asked", "place", "said"),
     [
-        ({"layer": "7"}, OPENING, "layer 7, which Pair does not have on this sentence: 1 is shown. There, layer goes from 0 to 1."),
+        (
+            {"layer": "7"},
+            OPENING,
+            "layer 7, which Pair does not have on this sentence: 1 is shown. There, layer goes from 0 to 1.",
+        ),
         ({"head": "4"}, OPENING, "head 4"),
         ({"query": "5"}, OPENING, "query 5"),
         ({"query": "-1"}, OPENING, "query “-1”, which is not a whole number: 3 is shown."),
         ({"layer": "1e3"}, OPENING, "not a whole number"),
         ({"layer": "9" * 4000}, OPENING, "not a whole number"),
-        ({"site": "<img>"}, OPENING, "a kind of attention called “<img>”, which Pair does not have. It has: encoder, cross."),
+        (
+            {"site": "<img>"},
+            OPENING,
+            "a kind of attention called “<img>”, which Pair does not have. It has: encoder, cross.",
+        ),
         ({"site": "cross", "query": "4"}, Place("cross", 1, 1, 2), "query 4"),
     ],
 )

@@ -46,7 +46,14 @@ def test_what_never_existed_is_grey_and_only_that(run):
 
 @pytest.mark.parametrize(
     ("n", "text"),
-    [(0, "0 bytes"), (1023, "1,023 bytes"), (1024, "1.0 KiB"), (301_989_888, "288.0 MiB"), (5 << 40, "5.0 TiB"), (5 << 50, "5,120.0 TiB")],
+    [
+        (0, "0 bytes"),
+        (1023, "1,023 bytes"),
+        (1024, "1.0 KiB"),
+        (301_989_888, "288.0 MiB"),
+        (5 << 40, "5.0 TiB"),
+        (5 << 50, "5,120.0 TiB"),
+    ],
 )
 def test_sizes_in_words(n, text):
     assert tables.size(n) == text

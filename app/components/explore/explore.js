@@ -1161,7 +1161,7 @@ class View {
     this.lastTile = tile;
     this.mapNote.textContent = tile.exact ? "" : tile.how === words.loading ? words.loading : said(words.sampled, { how: tile.how });
     if (this.remote.failed) this.mapNote.textContent = words.offline;
-    this.root.dataset.exact = tile.exact;
+    Object.assign(this.root.dataset, { exact: tile.exact, size: g.cell, left: g.left, top: g.top });
     const [q0, q1, k0, k1] = this.area;
     const [a0, a1, b0, b1] = tile.area;
     const across = (g.cell * (b1 - b0)) / tile.columns; // on the screen, one cell of the tile
@@ -1427,7 +1427,7 @@ class View {
     const { words, place } = this;
     const keys = this.labels("key");
     const table = el("table", "");
-    table.append(el("caption", "", said(q ? words.table_caption : words.table_caption_all, { query: q, ...place })));
+    table.append(el("caption", "", said(q ? words.table_caption : words.table_caption_all, { ...place, query: q })));
     const head = table.createTHead().insertRow();
     for (const name of [words.col_rank, words.col_key, words.col_position, words.col_weight]) {
       head.append(Object.assign(el("th", "", name), { scope: "col" }));

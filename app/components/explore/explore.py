@@ -26,7 +26,9 @@ SCRIPT = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in CON
 ).read_text(encoding="utf-8")
 SCRIPT_NAME = f"explore.{hashlib.sha256(SCRIPT.encode()).hexdigest()[:16]}.js"
 # Two lines, because Streamlit takes one line with a slash in it for the name of a file.
-LOADER = f'// explore\nexport default (await import(new URL("headlight/{SCRIPT_NAME}", document.baseURI).href)).default;\n'
+LOADER = (
+    f'// explore\nexport default (await import(new URL("headlight/{SCRIPT_NAME}", document.baseURI).href)).default;\n'
+)
 
 _component = st.components.v2.component("explore", html='<div class="hl"></div>', js=LOADER)
 

@@ -1,0 +1,154 @@
+"""What the end-to-end tests share: a server started as users start it, and a page that is read through data attributes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PATIENCE = 20_000  # ms for anything to appear; nothing waits this long unless it fails
+
+
+@contextmanager
+def serving(script: str, log: Path) -> Iterator[str]:
+    """`streamlit run <script>` from the root of the repository, on a free port; its address once it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        script,
+        "--server.port",
+        str(port),
+        "--server.headless",
+        "true",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with log.open("w") as out:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
+    address = f"http://localhost:{port}"
+    try:
+        for _ in range(240):
+            if server.poll() is not None:
+                raise RuntimeError(f"the server stopped: {log.read_text()}")
+            try:
+                with urllib.request.urlopen(f"{address}/healthz", timeout=5):
+                    break
+            except OSError:
+                time.sleep(0.25)
+        else:
+            raise RuntimeError(f"the server does not answer: {log.read_text()}")
+        yield address
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+@contextmanager
+def browsing(path: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Screen:
+    """One visitor's page on the Explore view."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address = page, address
+        self.foreign: list[str] = []
+        self.errors: list[str] = []
+        self.dialogs: list[str] = []
+        self.requests: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("request", self._watch)
+        page.on("websocket", lambda socket: self._watch_url(socket.url.replace("ws", "http", 1)))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+
+    def _watch(self, request) -> None:
+        self._watch_url(request.url)
+
+    def _watch_url(self, url: str) -> None:
+        self.requests.append(url)
+        if not url.startswith((self.address, "data:", "blob:")):
+            self.foreign.append(url)
+
+    def open(self, query: str = "") -> Screen:
+        self.page.goto(f"{self.address}/{query}")
+        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        return self
+
+    @property
+    def root(self):
+        return self.page.locator(".hl")
+
+    def data(self) -> dict[str, str]:
+        return json.loads(self.root.evaluate("root => JSON.stringify(root.dataset)"))
+
+    def wait(self, **attributes: str) -> None:
+        """Until the component's data attributes are these."""
+        self.page.locator(".hl" + "".join(f'[data-{name}="{value}"]' for name, value in attributes.items())).wait_for()
+
+    def until(self, condition: str) -> None:
+        """Until a JavaScript condition on the component's root holds."""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while not self.root.evaluate(f"root => Boolean({condition})"):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"never: {condition}; {self.data()}")
+            self.page.wait_for_timeout(30)
+
+    def type(self, text: str) -> None:
+        box = self.page.get_by_label("Sentence")
+        box.fill(text)
+        box.press("Enter")
+
+    def run_text(self, text: str) -> None:
+        """Type a sentence and wait for its picture."""
+        before = self.data()["run"]
+        self.type(text)
+        self.until(f"root.dataset.run !== '{before}'")
+
+    def tokens(self, axis: str = "query") -> list[str]:
+        return self.root.locator(f".strip [data-axis={axis}]").all_text_contents()
+
+    def facts(self) -> str:
+        return self.root.locator(".big").inner_text()
+
+    def sentences(self) -> str:
+        return self.page.locator(".st-key-sentences").inner_text()
+
+    def cell(self, query: int, key: int) -> tuple[float, float]:
+        """Where on the page the middle of a cell is, by the labels: found by pointing until the component names it."""
+        box = self.root.locator(".matrix").bounding_box()
+        assert box is not None
+        n_query, n_key = int(self.data()["tokens"]), len(self.tokens("key") or self.tokens())
+        size, left, top = (float(self.root.get_attribute(f"data-{name}") or 0) for name in ("size", "left", "top"))
+        assert size > 0 and query < n_query and key < n_key
+        return box["x"] + left + (key + 0.5) * size, box["y"] + top + (query + 0.5) * size

@@ -1,0 +1,27 @@
+"""Small random models of every kind that the screen must draw, with MiniLM's tokenizer so that sentences run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import core
+from core import checkpoints
+
+SMALL: dict[str, Any] = dict(vocab_size=30522, d_model=64, d_ff=64, n_ctx=4096, position="rotary", head="none")
+CONFIGS = {
+    "pair": core.ModelConfig(**SMALL, n_heads=4, n_encoder_layers=2, n_decoder_layers=3),
+    "grouped": core.ModelConfig(**SMALL, n_heads=8, n_kv_heads=2, n_decoder_layers=4, window=5, windowed_layers=(1, 3)),
+    "many": core.ModelConfig(**(SMALL | {"d_model": 100}), n_heads=25, n_decoder_layers=48),
+    "one": core.ModelConfig(**SMALL, n_heads=1, n_encoder_layers=1),
+}
+SPECS = tuple(checkpoints.ModelSpec(id=name, title=name.title(), source="built", location="") for name in CONFIGS)
+
+
+def load(name: str, **options: Any) -> core.Loaded:
+    """One of these models, or one of the catalog's own."""
+    if name not in CONFIGS:
+        return checkpoints.load(name, **options)
+    tokenizer = checkpoints.load("minilm").tokenizer
+    spec = next(spec for spec in SPECS if spec.id == name)
+    return replace(core.build(CONFIGS[name], seed=3), spec=spec, tokenizer=tokenizer)

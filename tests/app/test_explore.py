@@ -1,0 +1,310 @@
+"""Explore, end to end: a server as users start it, a real browser, and core as the judge of every number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+import core
+from app import words
+from tests.app.browsing import Screen, browsing, serving
+
+LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("app/main.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert screen.foreign == []
+    assert screen.errors == []
+    assert screen.dialogs == []
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def model() -> core.Loaded:
+    return core.load("minilm")
+
+
+def test_it_opens_on_a_result_that_is_core_s(screen: Screen, model: core.Loaded):
+    screen.open()
+    run = core.trace(model, words.EXAMPLE)
+    data = screen.data()
+    assert (data["site"], data["layer"], data["head"], data["locked"]) == ("encoder", str(LAYER), str(HEAD), str(IT))
+    assert screen.tokens() == list(run.source.labels)
+    weight = run.attention[LAYER].row(HEAD, IT)[ANIMAL].item()
+    assert f"{weight:.0%}".replace("%", " %") in screen.facts()
+    assert screen.facts() == f"it gives {weight * 100:.0f} % of its attention to animal, rank 1 of 16."
+    assert screen.root.locator(".proofs .holds").count() == 2
+    assert screen.root.locator(".proofs .fails").count() == 0
+
+
+def test_the_first_view_needs_no_scrolling_and_no_plotly(screen: Screen):
+    screen.open()
+    height, window = screen.page.evaluate("[document.querySelector('[data-testid=stMain]').scrollHeight, innerHeight]")
+    assert height <= window == 720
+    width = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    assert width <= 1280
+    for part in (".strip", ".overview", ".matrix", ".facts", "footer"):
+        box = screen.root.locator(part).bounding_box()
+        assert box is not None and box["y"] + box["height"] <= 720
+    assert not [url for url in screen.requests if "plotly" in url.lower()]
+
+
+def test_a_hovered_cell_shows_the_value_that_core_gives(screen: Screen, model: core.Loaded):
+    screen.open()
+    run = core.trace(model, words.EXAMPLE)
+    for query, key in ((IT, ANIMAL), (0, 0), (15, 15), (6, 8)):
+        screen.page.mouse.move(*screen.cell(query, key))
+        screen.wait(cell=f"{query},{key}")
+        row = run.attention[LAYER].row(HEAD, query)
+        assert float(screen.data()["value"]) == pytest.approx(row[key].item(), abs=0.5 / 65535 + 1e-6)
+        tip = screen.root.locator(".tip").inner_text()
+        rank = 1 + int((row > row[key]).sum())
+        assert f"{row[key].item():.4f}"[:5] in tip
+        assert f"rank {rank} of 16" in tip
+        assert run.source.labels[query] in tip and f"position {query}" in tip and f"position {key}" in tip
+    screen.page.mouse.move(5, 5)
+    screen.wait(cell="", query=str(IT))
+
+
+def test_a_typed_sentence_changes_tokens_overview_and_map(screen: Screen, model: core.Loaded):
+    screen.open()
+    pictures = "[...root.querySelectorAll('.overview canvas, .matrix canvas')].map((c) => c.toDataURL())"
+    before = screen.root.evaluate(f"root => {pictures}")
+    screen.run_text("A bird in the hand is worth two in the bush.")
+    run = core.trace(model, "A bird in the hand is worth two in the bush.")
+    assert screen.tokens() == list(run.source.labels)
+    after = screen.root.evaluate(f"root => {pictures}")
+    assert before[0] != after[0] and before[2] != after[2]
+    screen.page.mouse.move(*screen.cell(3, 5))
+    screen.wait(cell="3,5")
+    assert float(screen.data()["value"]) == pytest.approx(run.attention[LAYER].row(HEAD, 3)[5].item(), abs=1e-5)
+    assert "text=A+bird" in screen.page.url
+
+
+def test_the_keyboard_moves_between_heads_and_the_link_reproduces_the_screen(screen: Screen, browser: Browser):
+    screen.open()
+    screen.root.locator(".overview").focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp"):
+        screen.page.keyboard.press(key)
+    screen.wait(layer="2", head="3")
+    screen.page.wait_for_url(re.compile(r"layer=2"))
+    screen.page.wait_for_url(re.compile(r"head=3"))
+    other = Screen(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), screen.address)
+    other.open(screen.page.url.removeprefix(f"{screen.address}/"))
+    data = other.data()
+    assert (data["layer"], data["head"], data["locked"]) == ("2", "3", str(IT))
+    assert other.facts() == screen.facts()
+    other.page.context.close()
+
+
+def test_switching_heads_does_not_fetch_anything(screen: Screen):
+    screen.open()
+    screen.page.wait_for_timeout(500)
+    asked = len(screen.requests)
+    screen.root.locator(".overview").focus()
+    for _ in range(6):
+        screen.page.keyboard.press("ArrowRight")
+    screen.wait(head="7")
+    screen.page.wait_for_url(re.compile("head=7"))
+    assert len(screen.requests) == asked
+
+
+def test_a_click_on_the_overview_chooses_that_head(screen: Screen):
+    screen.open()
+    box = screen.root.locator(".overview").bounding_box()
+    assert box is not None
+    for head in (0, 5, 11):
+        screen.page.mouse.click(box["x"] + box["width"] * (1.5 / 20.5 + (head + 0.5) * 19 / 20.5 / 12), box["y"] + 60)
+        screen.until(f"root.dataset.head === '{head}'")
+
+
+def test_going_back_goes_back_to_the_head_before(screen: Screen):
+    screen.open()
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.page.wait_for_url(re.compile("head=2"))
+    screen.page.go_back()
+    screen.wait(head="1")
+
+
+def test_the_map_is_walked_locked_and_released_by_keyboard(screen: Screen):
+    screen.open()
+    screen.root.locator(".matrix").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.wait(cell=f"{IT},{ANIMAL}")
+    screen.page.keyboard.press("ArrowDown")
+    screen.page.keyboard.press("ArrowLeft")
+    screen.wait(cell=f"{IT + 1},{ANIMAL - 1}")
+    assert "The" in screen.facts() and screen.facts().startswith("was")
+    screen.page.keyboard.press("Enter")
+    screen.wait(locked=str(IT + 1))
+    screen.page.keyboard.press("Escape")
+    screen.wait(locked="", query="")
+    assert "On average" in screen.facts()
+    screen.page.wait_for_url(re.compile("query=none"))
+
+
+def test_tab_reaches_strip_overview_and_map_and_the_summary_is_spoken(screen: Screen):
+    screen.open()
+    screen.page.get_by_label("Sentence").focus()
+    reached = []
+    for _ in range(14):
+        screen.page.keyboard.press("Tab")
+        reached.append(screen.root.evaluate("root => root.getRootNode().activeElement?.className ?? ''"))
+    assert "overview" in reached and "matrix" in reached
+    assert any(name.split()[:1] == ["q"] for name in reached)
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowDown")
+    screen.until("root.querySelector('[aria-live]').textContent.includes('Layer 4 · Head 1')")
+    assert screen.facts() in (screen.root.locator("[aria-live]").text_content() or "")
+
+
+def test_a_click_on_a_token_locks_it_and_a_second_releases_it(screen: Screen):
+    screen.open()
+    token = screen.root.locator(".strip [data-i='13']")
+    token.click()
+    screen.wait(locked="13")
+    assert screen.facts().startswith("tired gives")
+    token.click()
+    screen.wait(locked="")
+
+
+def test_the_table_holds_the_same_numbers(screen: Screen, model: core.Loaded):
+    screen.open()
+    screen.root.get_by_role("button", name="table").click()
+    rows = screen.root.locator("table tbody tr").all_inner_texts()
+    weights = core.trace(model, words.EXAMPLE).attention[LAYER].row(HEAD, IT)
+    assert len(rows) == 16
+    for row in rows:
+        _, _, position, weight = row.split("\t")
+        assert float(weight) == pytest.approx(weights[int(position)].item(), abs=6e-5)
+    assert "What it looks at, layer 3, head 1" in screen.root.locator("caption").inner_text()
+
+
+def test_markup_in_a_sentence_is_text(screen: Screen):
+    screen.open()
+    screen.run_text("<img src=x onerror=alert(1)> & <script>alert(2)</script>")
+    assert "".join(screen.tokens()).replace("[CLS]", "").startswith("<imgsrc=xonerror=alert(1)>")
+    assert screen.page.locator(".hl img, .hl script").count() == 0
+    screen.page.mouse.move(*screen.cell(2, 3))
+    screen.wait(cell="2,3")
+    assert "im" in screen.root.locator(".tip").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "empty"), ("   ", "spaces"), ("word " * 600, "MiniLM-L6 has positions for 512")],
+)
+def test_a_text_that_cannot_run_gets_a_sentence_and_nothing_is_lost(screen: Screen, text: str, said: str):
+    screen.open()
+    run = screen.data()["run"]
+    screen.type(text)
+    screen.page.locator(".st-key-sentences").get_by_text(said).wait_for()
+    assert words.LAST_PICTURE in screen.sentences()
+    assert screen.page.get_by_label("Sentence").input_value() == text
+    assert screen.data()["run"] == run and len(screen.tokens()) == 16
+    screen.run_text("It works again.")
+    screen.page.locator(".st-key-sentences").get_by_text(words.LAST_PICTURE).wait_for(state="detached")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?model=nothing", "a model called “nothing”"),
+        ("?model=<b>x</b>", "a model called “<b>x</b>”"),
+        ("?layer=6", "layer 6, which MiniLM-L6 does not have"),
+        ("?head=twelve", "head “twelve”, which is not a whole number"),
+        ("?site=cross", "a kind of attention called “cross”"),
+        ("?query=16", "query 16"),
+    ],
+)
+def test_a_link_to_what_does_not_exist_says_so_and_shows_what_does(screen: Screen, query: str, said: str):
+    screen.open(query)
+    screen.page.locator(".st-key-sentences").get_by_text(said).wait_for()
+    assert (screen.data()["layer"], screen.data()["head"]) == (str(LAYER), str(HEAD))
+    assert screen.page.locator(".st-key-sentences b").count() == 0
+
+
+def test_a_link_may_name_the_model_by_its_id(screen: Screen):
+    screen.open("?model=minilm&layer=0&head=2&query=5")
+    assert screen.page.locator(".st-key-sentences").get_by_text("This link").count() == 0
+    assert (screen.data()["layer"], screen.data()["head"], screen.data()["locked"]) == ("0", "2", "5")
+
+
+def test_a_first_visit_with_a_text_that_cannot_run_is_taught(screen: Screen):
+    screen.page.goto(f"{screen.address}/?text=%20")
+    screen.page.get_by_text(words.NOTHING_YET).wait_for()
+    screen.page.get_by_role("button", name=words.TAKE_EXAMPLE).click()
+    screen.wait(locked=str(IT))
+
+
+def test_repeated_tokens_keep_their_own_places(screen: Screen, model: core.Loaded):
+    screen.open()
+    text = "the the the the"
+    screen.run_text(text)
+    run = core.trace(model, text)
+    assert screen.tokens() == ["[CLS]", "the", "the", "the", "the", "[SEP]"]
+    for key in (1, 4):
+        screen.page.mouse.move(*screen.cell(2, key))
+        screen.wait(cell=f"2,{key}")
+        assert float(screen.data()["value"]) == pytest.approx(run.attention[LAYER].row(HEAD, 2)[key].item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+def test_light_and_dark_follow_the_page(browser: Browser, address: str, scheme: str, dark: bool):
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=scheme)  # type: ignore[arg-type]
+    screen = Screen(context.new_page(), address).open()
+    assert screen.data()["theme"] == scheme
+    pixel = "root.querySelector('.matrix canvas').getContext('2d')"
+    x, y = (float(screen.data()[name]) for name in ("left", "top"))
+    ratio = screen.page.evaluate("devicePixelRatio")
+    size = float(screen.data()["size"])
+    at = f"{(x + 12.5 * size) * ratio}, {(y + 2.5 * size) * ratio}"  # a weight near 0: close to the page
+    colour = screen.root.evaluate(f"root => [...{pixel}.getImageData({at}, 1, 1).data]")
+    assert (sum(colour[:3]) < 300) is dark
+    context.close()
+
+
+def test_the_shapes_of_the_run_are_one_click_away(screen: Screen):
+    screen.open()
+    screen.page.get_by_text(words.STEPS).click()
+    screen.page.locator("[data-testid=stDataFrame]").wait_for()
+    screen.page.get_by_text("cpu, float32").first.wait_for()
+
+
+def test_a_wide_window_shows_it_larger(browser: Browser, address: str):
+    context = browser.new_context(viewport={"width": 1920, "height": 1080})
+    screen = Screen(context.new_page(), address).open()
+    height = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    assert height <= 1080
+    assert float(screen.data()["size"]) > 34
+    context.close()
+
+
+def test_a_phone_has_one_column_and_no_sideways_scroll(browser: Browser, address: str):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    screen = Screen(context.new_page(), address).open()
+    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    assert screen.root.evaluate("root => root.classList.contains('narrow')")
+    context.close()

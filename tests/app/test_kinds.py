@@ -1,0 +1,146 @@
+"""Every kind of model on the screen: masks with their reasons, shared key heads, cross-attention, long texts, many heads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+import core
+from app import words
+from tests.app import models
+from tests.app.browsing import Screen, browsing, serving
+
+LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))  # 726 tokens
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("tests/app/gallery.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors) == ([], [])
+    context.close()
+
+
+def hover(screen: Screen, query: int, key: int) -> str:
+    screen.page.mouse.move(*screen.cell(query, key))
+    screen.wait(cell=f"{query},{key}")
+    return screen.root.locator(".tip").inner_text()
+
+
+def test_masked_cells_give_their_reason_and_no_number(screen: Screen):
+    screen.open("?model=grouped")
+    assert "masked: in the future" in hover(screen, 4, 9)
+    assert "masked: outside the window" in hover(screen, 9, 4)
+    assert "rank" in hover(screen, 9, 8)
+    screen.page.mouse.move(5, 5)
+    screen.wait(cell="")
+    assert (
+        "11 of 16 keys are masked: 6 outside the window, 5 in the future." in screen.root.locator(".facts").inner_text()
+    )
+    assert screen.root.locator(".strip .masked").count() == 11
+    assert "masked cells are 0" in screen.root.locator(".proofs").inner_text()
+
+
+def test_heads_that_share_a_key_head_are_named(screen: Screen):
+    screen.open("?model=grouped&head=5")
+    assert "Shares its keys and values with heads 4, 6–7." in screen.root.locator(".facts").inner_text()
+    assert "Each 4 heads" in screen.root.locator(".heads").inner_text()
+
+
+def test_three_kinds_of_attention_each_with_its_own_tokens(screen: Screen):
+    screen.open("?model=pair&target=das+Tier&site=cross&layer=2&query=2")
+    run = core.trace(models.load("pair"), words.EXAMPLE, "das Tier")
+    assert run.target is not None
+    assert screen.tokens("query") == list(run.target.labels)
+    assert screen.tokens("key") == list(run.source.labels)
+    cross = [record for record in run.attention if record.site == "cross_attn"][2]
+    hover(screen, 1, 7)
+    assert float(screen.data()["value"]) == pytest.approx(cross.row(1, 1)[7].item(), abs=1e-5)
+    screen.root.get_by_role("button", name="causal").click()
+    screen.wait(site="decoder")
+    assert screen.tokens("query") == list(run.target.labels) and screen.tokens("key") == []
+    assert "masked: in the future" in hover(screen, 1, 3)
+    screen.root.get_by_role("button", name="self", exact=True).click()
+    screen.wait(site="encoder", layer="1")
+    assert screen.tokens() == list(run.source.labels)
+    screen.page.wait_for_url(lambda url: "site" not in url)
+
+
+def test_the_target_is_part_of_the_request(screen: Screen):
+    screen.open("?model=pair&site=cross")
+    before = screen.data()["run"]
+    box = screen.page.get_by_label("Target")
+    box.fill("ein Haus")
+    box.press("Enter")
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert screen.tokens("query")[-2:] == ["Haus", "[SEP]"] or "Haus" in "".join(screen.tokens("query"))
+    screen.page.wait_for_url(re.compile("target=ein"))
+
+
+def test_a_long_text_is_fetched_piece_by_piece_and_its_numbers_are_core_s(screen: Screen):
+    screen.open(f"?model=grouped&layer=2&query=400&text={LONG.replace(' ', '+')}")
+    run = core.trace(models.load("grouped"), LONG)
+    row = run.attention[2].row(1, 400)
+    screen.until("root.dataset.exact === 'false'")
+    screen.until("root.querySelectorAll('.proofs .holds').length === 3")
+    screen.until("root.querySelector('.big').textContent.includes('gives')")
+    assert f"rank 1 of {401}" in screen.facts()
+    assert screen.data()["tokens"] == str(len(run.source))
+    screen.root.locator(".matrix").focus()
+    for _ in range(5):
+        screen.page.keyboard.press("+")
+    screen.until("root.dataset.exact === 'true' && Number(root.dataset.size) > 8")
+    screen.page.keyboard.press("ArrowRight")
+    screen.until("root.dataset.cell.startsWith('400,')")
+    key = int(screen.data()["cell"].split(",")[1])
+    assert row[key] == row.max()
+    assert float(screen.data()["value"]) == pytest.approx(row[key].item(), abs=1e-5)
+    screen.page.keyboard.press("0")
+    screen.until("root.dataset.exact === 'false'")
+
+
+def test_twelve_hundred_heads_stay_usable(screen: Screen):
+    screen.open("?model=many&layer=47&head=24")
+    assert (screen.data()["layer"], screen.data()["head"]) == ("47", "24")
+    screen.root.locator(".overview").focus()
+    for _ in range(30):
+        screen.page.keyboard.press("ArrowUp")
+    screen.wait(layer="17")
+    screen.page.keyboard.press("ArrowLeft")
+    screen.wait(head="23")
+    visible = screen.root.evaluate(
+        "root => { const o = root.querySelector('.overview'); return [o.scrollTop, o.clientHeight, o.scrollHeight] }"
+    )
+    assert visible[2] >= visible[1]
+
+
+def test_one_head_of_one_layer_is_drawn_too(screen: Screen):
+    screen.open("?model=one")
+    assert (screen.data()["layer"], screen.data()["head"]) == ("0", "0")
+    assert "1 layer × 1 head" in screen.root.locator(".heads").inner_text()
+
+
+def test_another_model_keeps_the_sentence_and_the_place_as_far_as_it_goes(screen: Screen):
+    screen.open("?layer=5&head=11")
+    screen.page.get_by_label("Model").click()
+    screen.page.get_by_role("option", name="Grouped").click()
+    screen.wait(site="decoder", layer="3", head="7")
+    assert len(screen.tokens()) == 16
