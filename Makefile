@@ -30,6 +30,7 @@ format: dev
 bench: dev
 	$(PYTHON) -m benchmarks.capture
 	$(PYTHON) -m benchmarks.tiles
+	$(PYTHON) -m benchmarks.concurrency
 
 # Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
 

@@ -159,7 +159,6 @@ def _site(run: Trace, place: Place, body: Body, whole: bool) -> dict[str, Any]:
     site["weights_at"] = body.add(quantised(patterns))
     site["entropy_at"] = body.add(entropy(patterns).cpu().numpy().astype("<f4"))
     site["masks_at"], site["mask_of"] = _masks(records, body)
-    site["receipts"] = [receipt(record) for record in records]
     return site
 
 

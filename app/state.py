@@ -189,14 +189,18 @@ def told_place(header: Mapping[str, Any], told: object) -> Place | None:
     if not isinstance(told, Mapping) or told.get("key") != header["key"]:
         return None
     site = next((s for s in header["sites"] if s["id"] == told.get("site")), None)
-    layer, head, query = told.get("layer"), told.get("head"), told.get("query")
-    if site is None or not _within(layer, len(site["records"])) or not _within(head, site["heads"]):
+    if site is None:
         return None
-    if query is not None and not _within(query, site["n_query"]):
+    layer = _whole(told.get("layer"), len(site["records"]))
+    head = _whole(told.get("head"), site["heads"])
+    query = _whole(told.get("query"), site["n_query"])
+    if layer is None or head is None or (query is None and told.get("query") is not None):
         return None
-    return Place(site["id"], int(layer), int(head), None if query is None else int(query))  # type: ignore[arg-type]
+    return Place(site["id"], layer, head, query)
 
 
-def _within(value: object, size: int) -> bool:
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())  # JSON has one kind of number
-    return whole and 0 <= value < size
+def _whole(value: object, size: int) -> int | None:
+    """The whole number 0 ≤ value < size that JSON, which has one kind of number, may have made a float of."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value < size else None

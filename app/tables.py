@@ -33,8 +33,7 @@ def steps(run: Trace) -> pd.DataFrame:
 
 def muted(table: pd.DataFrame) -> Styler:
     """The table of steps with grey rows for what never existed."""
-    never = table["held"] == words.NEVER
-    return table.style.apply(lambda row: ["color: #7c8794" if never[row.name] else ""] * len(row), axis=1)
+    return table.style.apply(lambda row: ["color: #7c8794" if row["held"] == words.NEVER else ""] * len(row), axis=1)
 
 
 def size(n_bytes: int) -> str:

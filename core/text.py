@@ -15,6 +15,7 @@ from .errors import TextError
 UNKNOWN = ("[UNK]", "<unk>", "<UNK>")  # what published vocabularies call a piece that they do not hold
 SPACE_SIGNS = ({"Ġ"}, {"▁"})  # how byte-level and sentencepiece vocabularies write a space
 VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u00ad": "U+00AD", "\x7f": "␡"}
+BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols by their category, with nothing drawn
 JOINERS = "\u200c\u200d"  # inside a word or an emoji they decide its shape; alone they are nothing to see
 
 
@@ -101,7 +102,7 @@ def _mark(piece: str, i: int) -> str:
             return char
         # An accent needs a letter to sit on; a variation selector has no shape even then.
         return f"U+{ord(char):04X}" if unicodedata.name(char, "").startswith("VARIATION SELECTOR") else f"◌{char}"
-    return f"U+{ord(char):04X}" if kind[0] in "CZ" else char
+    return f"U+{ord(char):04X}" if kind[0] in "CZ" or char in BLANKS else char
 
 
 def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
@@ -150,6 +151,15 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
     return tokens
 
 
+def is_tokenizer_fault(error: BaseException) -> bool:
+    """Whether the tokenizers library raised it, for a text or a file that it cannot handle.
+
+    It raises Exception itself, never a kind of it; where its file lies it panics, with a BaseException that has no name to
+    import and that would get past every handler above.
+    """
+    return type(error) is Exception or type(error).__name__ == "PanicException"
+
+
 def lone_surrogate(text: str) -> int | None:
     """Where the first half of a UTF-16 pair stands that has lost its other half; None if there is none."""
     return next((i for i, char in enumerate(text) if "\ud800" <= char <= "\udfff"), None)
@@ -189,7 +199,12 @@ def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:
         if tokenizer is None
         else {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
     )
-    text, offsets = _decoded(tokenizer, numbers)
+    try:
+        text, offsets = _decoded(tokenizer, numbers)
+    except BaseException as error:
+        if not is_tokenizer_fault(error):
+            raise
+        raise TextError(f"This model's tokenizer cannot write these token numbers out: {error}. Try others.") from error
     n = len(numbers)
     return Tokens(
         text=text,

@@ -28,9 +28,7 @@ def install() -> None:
     """Ask Debian's package manager; whether it worked is for find() to say."""
     subprocess.run([APT_GET, "update"], check=False)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(
-        [APT_GET, "install", "-y", "--no-install-recommends", *PACKAGES], check=False, env=environment
-    )
+    subprocess.run([APT_GET, "install", "-y", "--no-install-recommends", *PACKAGES], check=False, env=environment)
 
 
 def main() -> int:

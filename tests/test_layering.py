@@ -22,8 +22,8 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"config", "memory", "tasks", "text"}),
     frozenset({"positions", "rules"}),
     frozenset({"model", "attention"}),
-    frozenset({"interventions", "measures", "checkpoints", "planner"}),
-    frozenset({"build", "recorder"}),
+    frozenset({"checkpoints", "interventions", "measures", "planner"}),
+    frozenset({"aggregate", "build", "recorder"}),
     frozenset({"capture", "trace", "training"}),
     frozenset({"engine", "generate", "report"}),
     frozenset({"__init__"}),
@@ -49,20 +49,13 @@ FORBIDDEN: dict[str, frozenset[str]] = {
 }
 
 # Modules that run what a file says, and so have no place in a program that opens other people's files.
-UNSAFE_MODULES = frozenset(
-    {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
-)
-UNSAFE_CALLS = frozenset(
-    {"torch.load", "torch.hub.load", "pandas.read_pickle", "pd.read_pickle", "eval", "exec"}
-)
+UNSAFE_MODULES = frozenset({"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"})
+UNSAFE_CALLS = frozenset({"torch.load", "torch.hub.load", "pandas.read_pickle", "pd.read_pickle", "eval", "exec"})
 
 
 def python_files(*packages: str) -> list[Path]:
     return sorted(
-        path
-        for package in packages
-        for path in (ROOT / package).rglob("*.py")
-        if "__pycache__" not in path.parts
+        path for package in packages for path in (ROOT / package).rglob("*.py") if "__pycache__" not in path.parts
     )
 
 
@@ -123,9 +116,7 @@ def test_core_imports_only_what_lies_below(path: Path) -> None:
     upward = [
         name
         for name in imports(path)
-        if is_part_of(name, "core")
-        and part_of_core(name) != part
-        and layer_of(part_of_core(name)) >= layer_of(part)
+        if is_part_of(name, "core") and part_of_core(name) != part and layer_of(part_of_core(name)) >= layer_of(part)
     ]
     assert not upward, f"{module_name(path)} imports {upward}, which its layer may not"
 
@@ -156,9 +147,7 @@ def test_nothing_that_runs_a_file(path: Path) -> None:
             assert ast.unparse(node.func) not in UNSAFE_CALLS, f"line {node.lineno}: {ast.unparse(node)}"
             for keyword in node.keywords:
                 allowed = isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-                assert keyword.arg not in ("allow_pickle", "trust_remote_code") or allowed, (
-                    f"line {node.lineno}"
-                )
+                assert keyword.arg not in ("allow_pickle", "trust_remote_code") or allowed, f"line {node.lineno}"
 
 
 @pytest.mark.parametrize("path", python_files("app"), ids=module_name)

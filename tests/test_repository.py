@@ -56,9 +56,7 @@ def test_a_module_says_what_lives_there(path: Path) -> None:
     if path.name == "__init__.py" and not tree.body:
         return
     opening = (ast.get_docstring(tree) or "").split("\n\n")[0]
-    assert opening.endswith((".", ":")), (
-        f"{name_of(path)} must open with a sentence, but opens with {opening!r}"
-    )
+    assert opening.endswith((".", ":")), f"{name_of(path)} must open with a sentence, but opens with {opening!r}"
 
 
 @pytest.mark.parametrize("path", TEST_FILES, ids=name_of)
@@ -83,9 +81,7 @@ def test_the_makefile_has(target: str) -> None:
 def test_requirements_are_pinned(name: str) -> None:
     lines = requirements(name)
     loose = [
-        line
-        for line in lines
-        if not re.match(r"[\w.-]+(\[[\w,-]+\])?==\d[\w.]*( --hash=sha256:[0-9a-f]{64})*$", line)
+        line for line in lines if not re.match(r"[\w.-]+(\[[\w,-]+\])?==\d[\w.]*( --hash=sha256:[0-9a-f]{64})*$", line)
     ]
     assert lines
     assert not loose, f"{name}: {loose} must name one exact version"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from app import controls, state, tables, words
@@ -13,20 +15,19 @@ def show() -> None:
     """Draw the view."""
     request, notes = controls.request()
     answer = state.answer(request)
-    sentence = st.container(key="sentences", gap=None)
-    if answer.picture is None or answer.trace is None:
-        _nothing_yet(answer.sentence)
-        return
-    notes += explore(answer.picture)
-    with sentence:
-        for note in [*([answer.sentence] if answer.sentence else []), *notes]:
-            st.text(note)  # never markdown: it may quote what the visitor typed
-    _shapes(answer.trace)
+    sentences = st.container(key="sentences", gap=None)
+    if answer.sentence:
+        notes.insert(0, answer.sentence)
+    if answer.picture is not None and answer.trace is not None:
+        notes += explore(answer.picture)
+        _shapes(answer.trace)
+    else:
+        _nothing_yet()
+    for note in notes:
+        sentences.text(note)  # never markdown: it may quote what the visitor typed
 
 
-def _nothing_yet(sentence: str | None) -> None:
-    if sentence:
-        st.text(sentence)
+def _nothing_yet() -> None:
     st.text(words.NOTHING_YET)
     st.button(words.TAKE_EXAMPLE, on_click=_take_example)
 
@@ -53,8 +54,8 @@ def _shapes(run: Trace) -> None:
         st.caption(words.STEPS_CAPTION)
 
 
-def _columns() -> dict[str, object]:
-    def number(name: str) -> object:
+def _columns() -> dict[str, Any]:
+    def number(name: str) -> Any:
         return st.column_config.NumberColumn(words.STEPS_COLUMNS[name], format="%.3f")
 
     return {**words.STEPS_COLUMNS, "mib": number("mib"), "mb": number("mb")}

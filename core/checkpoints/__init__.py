@@ -76,8 +76,8 @@ def load(
     """
     spec = find(name)
     if revision is not None:
-        if spec.source not in ("hub",):
-            raise CheckpointError(f"{spec.id} has no revisions: only Hub repositories have.")
+        if spec.source != "hub":
+            raise CheckpointError(f"{spec.id} has no revisions; only Hub repositories have. Leave the revision out.")
         spec = replace(spec, revision=revision)
     spec, folder = locate(spec, progress)
     if spec.sha256 and (digest := sha256(folder / "model.safetensors")) != spec.sha256:
@@ -99,14 +99,19 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
             return spec, Path(package.origin).parent / inside
         if not spec.hub:
             raise CheckpointError(f"{spec.title} is not installed. `make run` installs it.")
-        spec = replace(spec, source="hub", location=spec.hub)
         try:
-            return spec, fetch(spec, progress)
+            return downloaded(replace(spec, source="hub", location=spec.hub), progress)
         except CheckpointError as error:
             raise CheckpointError(
                 f"{spec.title} is not installed; `make run` installs it. Nor could it be downloaded: {error}"
             ) from error
-    return spec, fetch(spec, progress)
+    return downloaded(spec, progress)
+
+
+def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]:
+    """From the Hub; the spec then names the very commit."""
+    folder = fetch(spec, progress)
+    return replace(spec, revision=folder.name), folder
 
 
 def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:

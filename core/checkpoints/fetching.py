@@ -34,7 +34,7 @@ PATIENCE = 10.0  # seconds to wait for the Hub's first answer
 
 
 def fetch(spec: ModelSpec, progress: Progress | None = None) -> Path:
-    """The folder in the cache that holds the files of a Hub repository, downloaded where they are not there yet.
+    """The folder in the cache that holds the files of a Hub repository, named by their commit; what is missing is downloaded.
 
     Without a connection, what an earlier download left in the cache is used. Raises CheckpointError that says what is wrong:
     no such repository, revision or file, no access, no connection, no room on the disk.
@@ -57,10 +57,13 @@ def _download(spec: ModelSpec, progress: Progress | None) -> Path:
             f"{spec.location} on the Hub has no config.json, so it is not a model that can be loaded here."
         )
 
-    def get(name: str, bar: type | None = None) -> Path:
-        return Path(hf_hub_download(spec.location, name, revision=info.sha, etag_timeout=PATIENCE, tqdm_class=bar))
+    # Asked for by the name of the revision, so that the cache knows it by that name when there is no connection.
+    config = Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=PATIENCE))
+    commit = config.parent.name
 
-    config = get("config.json")
+    def get(name: str, bar: type | None = None) -> Path:
+        return Path(hf_hub_download(spec.location, name, revision=commit, etag_timeout=PATIENCE, tqdm_class=bar))
+
     family_of(Theirs(read_json(config)))  # refused by name before gigabytes are on their way
     wanted = [*present(SMALL, sizes), *vocabulary(sizes), *weights(sizes, get)]
     total = sum(sizes[name] for name in wanted)

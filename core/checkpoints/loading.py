@@ -83,8 +83,8 @@ def spelled(value: object) -> str:
 
 def config_from(family: Family, theirs: Theirs) -> ModelConfig:
     """Our config, with the head that the family has when there is one. Raises CheckpointError."""
-    fields = {ours: read(theirs) for ours, read in family.fields.items()}
     try:
+        fields = {ours: read(theirs) for ours, read in family.fields.items()}
         return ModelConfig(**{**family.fixed, **fields, "head": family.head})
     except ConfigError as error:
         raise CheckpointError(f"{theirs.where} describes a model that cannot be built: {error}.") from error

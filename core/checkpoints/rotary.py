@@ -21,7 +21,8 @@ def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
 
 def rotary_base(key: str = "rope_theta", default: float = 10_000.0) -> Reader:
     def read(c: Theirs) -> float:
-        base = rope(c).float("rope_theta", None) or c.float(key, default)
+        stated = rope(c).float("rope_theta", None)
+        base = c.float(key, default) if stated is None else stated
         if base <= 1:
             raise CheckpointError(f"{c.where}: rope_theta is {base}, but the base of rotary angles must be above 1.")
         return base

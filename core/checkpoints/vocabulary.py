@@ -8,6 +8,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import CheckpointError
+from ..text import is_tokenizer_fault
 from .family import Theirs
 from .files import LARGEST_JSON, read_json
 
@@ -40,8 +41,8 @@ def plain(tokenizer: Tokenizer) -> Tokenizer:
 def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:
     try:
         return make()
-    except Exception as error:
-        if type(error) is not Exception:  # what the library raises for files that it does not understand is just that
+    except BaseException as error:
+        if not is_tokenizer_fault(error):
             raise
         raise CheckpointError(f"{what} is not a tokenizer that can be read ({error}). Download it again.") from error
 

@@ -14,6 +14,7 @@ from core.rules import BLOCK_BYTES
 
 INT = 8  # bytes of an id, a position or a distance
 FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
+SCALARS = 256  # bytes of lone numbers: a fill value, a slope, a frequency
 
 Path = Literal["fused", "spelled_out", "eager"]
 Keep = Literal["", "qk", "qkv"]
@@ -30,27 +31,28 @@ def pass_moments(
     keep: Keep,
     path: Path,
     all_logits: bool,
-    norms: bool,
+    traced: bool,
 ) -> tuple[dict[str, int], int]:
-    """Bytes alive beside the weights at each moment, and the bytes kept once the pass is over.
+    """Bytes alive beside the weights at each moment, and the bytes of q, k and v kept once the pass is over.
 
     keep      what stays of every attention: "qkv" or "qk" in a trace, "" in a plain pass
     path      fused: the kernel's. spelled_out: core.model's steps. eager: the textbook's steps
-    norms     a trace also keeps the size of the residual stream and of each sublayer's output
+    traced    a trace also keeps the sizes of the residual stream and of what is added to it, positions and angles
     """
     moments: dict[str, int] = {}
     inputs = batch * (source_len + target_len) * (INT + (1 if padded else 0))  # ids, and which of them are real
-    held = memory_len = 0
+    held = captured = memory_len = 0
     for name, n_layers in config.stacks:
         n = source_len if name == config.stacks[0][0] else target_len
-        stack = StackPass(config, name, n_layers, batch, n, memory_len, by, padded, keep, path, norms)
+        stack = StackPass(config, name, n_layers, batch, n, memory_len, by, padded, keep, path, traced)
         moments |= {moment: inputs + held + value for moment, value in stack.moments().items()}
-        held += stack.kept
+        captured += stack.kept
+        held += stack.kept + stack.noted
         memory_len = n
     last = batch * memory_len * config.d_model * by
     positions = memory_len if all_logits else 1
     moments["head"] = inputs + held + last + head_bytes(config, batch * positions, by, probabilities=not all_logits)
-    return moments, held
+    return moments, captured
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class StackPass:
     padded: bool
     keep: Keep
     path: Path
-    norms: bool
+    traced: bool
 
     @property
     def tokens(self) -> int:
@@ -118,19 +120,34 @@ class StackPass:
         moments[f"{self.name} norm"] = before + outputs + self._norm(self.stream // self.by, self.tokens)
         return moments
 
+    @property
+    def noted(self) -> int:
+        """What a trace keeps beside q, k and v: the sizes of the stream, float32, and its positions and angles."""
+        if not self.traced:
+            return 0
+        per_layer = 4 if self.config.parallel else 7 if self.memory_len else 5
+        sizes = (per_layer * self.n_layers + 2) * self.tokens * FLOAT
+        return sizes + self._rows_of_positions * INT + self._angles
+
+    @property
+    def _rows_of_positions(self) -> int:
+        return self.tokens if self.padded else self.n
+
+    @property
+    def _angles(self) -> int:
+        """Rotary angles in float32, before they become cosines and sines."""
+        if self.config.position != "rotary":
+            return 0
+        kinds = 1 if self.config.rotary_base_windowed is None else 2
+        return kinds * self._rows_of_positions * self.config.d_rotary // 2 * FLOAT
+
     def _around(self) -> int:
         """Alive from the first layer to the last: positions, angles, sizes, and in a decoder the encoder's output."""
-        rows = self.tokens if self.padded else self.n
-        around = rows * INT * (2 if self.padded else 1)
-        around += self.batch * self.memory_len * self.config.d_model * self.by
+        around = self.noted + self.batch * self.memory_len * self.config.d_model * self.by
+        around += self._rows_of_positions * INT * (2 if self.padded else 1) + SCALARS
         if self.config.position == "rotary":
             kinds = 1 if self.config.rotary_base_windowed is None else 2
-            around += kinds * rows * self.config.d_rotary * self.by
-            # angles in float32, while they become cosines and sines
-            around += kinds * rows * self.config.d_rotary // 2 * FLOAT * (3 if self.norms else 2)
-        if self.norms:
-            per_layer = 4 if self.config.parallel else 7 if self.memory_len else 5
-            around += (per_layer * self.n_layers + 2) * self.tokens * FLOAT
+            around += kinds * self._rows_of_positions * self.config.d_rotary * self.by + 2 * self._angles
         return around
 
     def _residual(self, earlier: int) -> int:
@@ -185,26 +202,33 @@ class StackPass:
         moments["output projection"] = projected + q + (q if copied else 0) + self.stream
         return {moment: self._normed() + value for moment, value in moments.items()}
 
-    def _needs(self, *, cross: bool) -> tuple[bool, bool]:
-        """Whether the scores have a bias, and whether a sliding window hides some of them."""
-        biased = self.config.position in ("relative", "alibi") and not cross
-        windowed = self.config.window is not None and self.config.window < self.n and not cross
-        return biased, windowed
+    @property
+    def _has_window(self) -> bool:
+        """Some layer has a window: a mask made there measures distances, even where the window hides nothing."""
+        return any(self.config.is_windowed(layer) for layer in range(self.n_layers))
+
+    def _needs_numbers(self, *, cross: bool) -> bool:
+        """Whether the kernel has to be given a mask or a bias as numbers: it knows by itself what comes later only."""
+        hides = self.config.window is not None and self.config.window < self.n and self._has_window
+        return self.padded or (not cross and (hides or self._biased))
+
+    @property
+    def _biased(self) -> bool:
+        return self.config.position in ("relative", "alibi")
 
     def _rows(self, n_key: int, *, cross: bool) -> int:
         """Query rows that go through the kernel together: all of them, unless a mask or bias has to be made in numbers."""
-        biased, windowed = self._needs(cross=cross)
-        if not (biased or windowed or self.padded):
+        if not self._needs_numbers(cross=cross):
             return self.n
-        row = self.batch * (self.config.n_heads if biased else 1) * n_key * self.by
+        row = self.batch * (self.config.n_heads if self._biased and not cross else 1) * n_key * self.by
         return min(self.n, max(1, BLOCK_BYTES // row))
 
     def _attend(self, n_key: int, *, cross: bool) -> int:
         """z with its log-sum-exp, and where the kernel needs a mask or a bias in numbers, one block of their rows."""
         z = self.q + self.tokens * self.config.n_heads * FLOAT
-        biased, windowed = self._needs(cross=cross)
-        if not (biased or windowed or self.padded):
+        if not self._needs_numbers(cross=cross):
             return z
+        biased, windowed = self._biased and not cross, self._has_window and not cross
         rows = self._rows(n_key, cross=cross)
         indices = INT * (rows + n_key)
         # What the first block leaves in `allowed` and `bias` is still there while the second is made.
@@ -242,7 +266,7 @@ class StackPass:
         maps = self.tokens * config.n_heads * n_key * self.by  # [batch, head, query, key]
         keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
         cells = texts * self.n * n_key
-        biased, windowed = self._needs(cross=cross)
+        biased, windowed = self._biased and not cross, self._has_window and not cross
         if self.path == "eager":
             grouped = 2 * keys if config.n_heads != config.n_kv_heads else 0
             return grouped + 2 * maps + cells + (config.n_heads * cells * self.by if biased else 0)

@@ -257,7 +257,7 @@ def memory_plan(
         keep="",
         path=PATHS[attention],
         all_logits=True,
-        norms=False,
+        traced=False,
     )
     memory_len = source_len if config.kind == "encoder-decoder" else 0
     cache = kv_cache(

@@ -54,7 +54,7 @@ def run_bytes(
         keep="qkv" if keep_values else "qk",
         path="fused",
         all_logits=False,
-        norms=True,
+        traced=True,
     )
     moment = max(moments, key=lambda name: moments[name])
     peak = max(moments[moment], captured)

@@ -89,7 +89,7 @@ def saved_layer(
 def saved_outside(
     config: ModelConfig,
     *,
-    name: str,
+    name: Literal["encoder", "decoder"],
     batch: int,
     n: int,
     by: int,
@@ -103,7 +103,9 @@ def saved_outside(
     if config.position == "learned":
         items.append(SavedItem("position ids", n * INT, "the same for the table of positions"))
     if config.position == "rotary":
-        kinds = 1 if config.rotary_base_windowed is None else 2
+        layers = range(dict(config.stacks)[name])
+        # layers with a window may have angles of their own; angles that no layer uses are not kept
+        kinds = 1 if config.rotary_base_windowed is None else len({config.is_windowed(layer) for layer in layers})
         items.append(SavedItem("angles", kinds * n * config.d_rotary * by, "cosines and sines, for every layer"))
     if config.embed_norm:
         items += layer.norm("embed_norm", config.d_model, batch * n)

@@ -139,7 +139,9 @@ def _run(
     kept, forward = live.live - weights, flops.total
     if training and loss:
         with live, flops:
-            _loss(out).backward()
+            wrong = _loss(out)
+            del out  # as a program that no longer needs its scores
+            wrong.backward()
     n_parameters = sum(p.numel() for p in model.parameters())
     return TracedRun(
         tuple(steps.rows),
@@ -271,7 +273,7 @@ class Steps(TorchFunctionMode):
     def _leave(self, module: nn.Module, args: Any, out: Any) -> None:
         """A module without parts, such as a norm, names what it made after itself."""
         name = self.stack.pop()
-        if isinstance(out, Tensor) and not any(module.children()):
+        if isinstance(out, Tensor) and not isinstance(module, nn.Identity) and not any(module.children()):
             self._name_last(name, _get_axes(out), out)
 
     def _pass_by(self, name: str, point: nn.Module, args: Any, out: Any) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Locator, Page, Request, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 ARGUMENTS = [
@@ -90,9 +90,13 @@ class Screen:
         page.on("request", self._watch)
         page.on("websocket", lambda socket: self._watch_url(socket.url.replace("ws", "http", 1)))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        page.on("dialog", self._dismiss)
 
-    def _watch(self, request) -> None:
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def _watch(self, request: Request) -> None:
         self._watch_url(request.url)
 
     def _watch_url(self, url: str) -> None:
@@ -106,7 +110,7 @@ class Screen:
         return self
 
     @property
-    def root(self):
+    def root(self) -> Locator:
         return self.page.locator(".hl")
 
     def data(self) -> dict[str, str]:

@@ -9,11 +9,17 @@ import core
 from core import checkpoints
 
 SMALL: dict[str, Any] = dict(vocab_size=30522, d_model=64, d_ff=64, n_ctx=4096, position="rotary", head="none")
+
+
+def small(**config: Any) -> core.ModelConfig:
+    return core.ModelConfig(**(SMALL | config))
+
+
 CONFIGS = {
-    "pair": core.ModelConfig(**SMALL, n_heads=4, n_encoder_layers=2, n_decoder_layers=3),
-    "grouped": core.ModelConfig(**SMALL, n_heads=8, n_kv_heads=2, n_decoder_layers=4, window=5, windowed_layers=(1, 3)),
-    "many": core.ModelConfig(**(SMALL | {"d_model": 100}), n_heads=25, n_decoder_layers=48),
-    "one": core.ModelConfig(**SMALL, n_heads=1, n_encoder_layers=1),
+    "pair": small(n_heads=4, n_encoder_layers=2, n_decoder_layers=3),
+    "grouped": small(n_heads=8, n_kv_heads=2, n_decoder_layers=4, window=5, windowed_layers=(1, 3)),
+    "many": small(d_model=100, n_heads=25, n_decoder_layers=48),
+    "one": small(n_heads=1, n_encoder_layers=1),
 }
 SPECS = tuple(checkpoints.ModelSpec(id=name, title=name.title(), source="built", location="") for name in CONFIGS)
 

@@ -56,7 +56,7 @@ def test_masked_cells_give_their_reason_and_no_number(screen: Screen):
         "11 of 16 keys are masked: 6 outside the window, 5 in the future." in screen.root.locator(".facts").inner_text()
     )
     assert screen.root.locator(".strip .masked").count() == 11
-    assert "masked cells are 0" in screen.root.locator(".proofs").inner_text()
+    screen.until("root.querySelector('.proofs').textContent.includes('masked cells are 0')")
 
 
 def test_heads_that_share_a_key_head_are_named(screen: Screen):
@@ -91,7 +91,7 @@ def test_the_target_is_part_of_the_request(screen: Screen):
     box.fill("ein Haus")
     box.press("Enter")
     screen.until(f"root.dataset.run !== '{before}'")
-    assert screen.tokens("query")[-2:] == ["Haus", "[SEP]"] or "Haus" in "".join(screen.tokens("query"))
+    assert "".join(screen.tokens("query")).endswith("einHaus")
     screen.page.wait_for_url(re.compile("target=ein"))
 
 

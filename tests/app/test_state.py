@@ -147,6 +147,19 @@ def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, 
     assert "secret detail" in caplog.text
 
 
+def failing() -> None:
+    from app import state
+
+    assert state.on_script_error(RuntimeError("secret detail"))
+
+
+def test_a_script_that_fails_says_so_plainly_and_logs_why(caplog):
+    app = AppTest.from_function(failing, default_timeout=30).run()
+    assert [element.value for element in app.warning] == [words.BROKEN]
+    assert not app.exception
+    assert "secret detail" in caplog.text
+
+
 def test_pictures_are_made_once_a_request():
     assert state.picture(state.DEFAULT_REQUEST) is state.picture(state.DEFAULT_REQUEST)
     with pytest.raises(TextError):

@@ -38,7 +38,7 @@ def test_scores_are_shown_as_never_materialised(run):
 def test_what_never_existed_is_grey_and_only_that(run):
     table = tables.steps(run)
     html = tables.muted(table).to_html()
-    never = int((table["held"] == words.NEVER).sum())
+    never = list(table["held"]).count(words.NEVER)
     assert 0 < never < len(table)
     assert len(tables.muted(table)._compute().ctx) == never * len(table.columns)
     assert "color" in html

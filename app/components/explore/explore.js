@@ -91,7 +91,12 @@ function short(label) {
 }
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-const luminance = ([r, g, b]) => (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255;
+// Relative luminance and contrast as WCAG 2.2 defines them.
+function luminance(colour) {
+  const [r, g, b] = colour.map((c) => (c <= 10 ? c / 3295 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 
 // 256 colours along a ramp of five stops, as [r, g, b] and as CSS.
 function colours(ramp) {
@@ -104,7 +109,7 @@ function colours(ramp) {
   return {
     rgb: table,
     css: table.map((c) => `rgb(${c})`),
-    ink: table.map((c) => (luminance(c) > 0.45 ? "#10151c" : "#ffffff")),
+    ink: table.map((c) => (contrast(luminance(c), 0) > contrast(luminance(c), 1) ? "#000000" : "#ffffff")),
     packed: Uint32Array.from(table, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0),
   };
 }
@@ -249,17 +254,22 @@ class View {
     this.area = null; // [q0, q1, k0, k1): the part of the map on the screen
     this.scale = null; // until somebody chooses: see scaleShown
     this.tab = "map";
+    this.told = 0;
     this.stale = new Set();
     this.painted = 0;
     this.frame = 0;
     this.ranks = new Map();
     this.build();
-    this.watch = new ResizeObserver(() => this.redraw("layout"));
+    this.watch = new ResizeObserver(() => {
+      const now = `${this.root.clientWidth},${this.top()}`; // our own growth is no reason to draw again
+      if (now !== this.room?.seen) this.redraw("layout");
+    });
     this.watch.observe(root);
     const page = document.querySelector('[data-testid="stMainBlockContainer"]');
     if (page) this.watch.observe(page); // a sentence above moves the picture down, which then has less room
     this.resized = () => this.redraw("layout");
     addEventListener("resize", this.resized);
+    document.fonts.ready.then(this.resized); // a canvas drawn before its font came has the wrong letters for good
   }
 
   destroy() {
@@ -378,7 +388,7 @@ class View {
 
   theme() {
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.5 ? "dark" : "light";
+    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
     if (name !== this.themeName) this.atlas = this.lineCache = this.hatch = null;
     this.themeName = name;
     this.palette = PALETTES[name];
@@ -392,13 +402,14 @@ class View {
   }
 
   arrived() {
-    this.redraw("map", "over", "facts", "strip", "proofs");
+    this.redraw("proofs", ...(this.picture.whole ? [] : ["map", "over", "facts", "strip"]));
     if (!this.tip.hidden && this.hover?.key != null) this.showTip(this.hover, ...this.tipAt);
   }
 
   tell() {
     clearTimeout(this.telling);
-    const place = { key: this.picture.key, ...this.place };
+    this.told += 1; // so that a place told before, and left by the browser's own Back, is news again
+    const place = { key: this.picture.key, told: this.told, ...this.place };
     this.telling = setTimeout(() => this.set("place", place), TELL_AFTER);
   }
 
@@ -713,6 +724,12 @@ class View {
     if (since !== undefined) requestAnimationFrame(() => (dataset.ms = (performance.now() - since).toFixed(1)));
   }
 
+  // Where the component begins on the page, however far that is scrolled.
+  top() {
+    const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
+    return Math.round(this.root.getBoundingClientRect().top + scrolled);
+  }
+
   // Sizes from the window: the picture fills the screen without scrolling. False while there is no room yet.
   layout() {
     const width = this.root.clientWidth;
@@ -720,8 +737,7 @@ class View {
     this.buildStrip();
     this.buildTexts();
     this.buildTools();
-    const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
-    const top = this.root.getBoundingClientRect().top + scrolled;
+    const top = this.top();
     const em = parseFloat(getComputedStyle(this.root).fontSize);
     const below = 3.4 * em; // the closed box of shapes under the component, which Streamlit draws in its own size
     const around = this.strips.offsetHeight + this.footer.offsetHeight + 1.6 * em;
@@ -740,7 +756,7 @@ class View {
     const mapWidth = wide ? clamp(this.geometry.width, 24 * em, room) : room;
     this.main.style.gridTemplateColumns = wide ? `${this.headsWidth}px ${mapWidth}px minmax(0, 1fr)` : "minmax(0, 1fr)";
     this.main.style.minHeight = wide ? `${height}px` : "";
-    this.room = { width: mapWidth, height: mapHeight, em, heads: wide ? height : Infinity };
+    this.room = { width: mapWidth, height: mapHeight, em, heads: wide ? height : Infinity, seen: `${width},${top}` };
     this.matrix.style.height = `${mapHeight}px`;
     this.tableBox.style.height = `${mapHeight}px`;
     return true;
@@ -752,7 +768,7 @@ class View {
     const rows = q1 - q0;
     const columns = k1 - k0;
     const guess = Math.min(width / (columns + 3), height / (rows + 3));
-    const font = clamp(guess * 0.55, 0.72 * em, 1 * em);
+    const font = clamp(guess * 0.55, 0.66 * em, em);
     context.font = `600 ${font}px ${this.font()}`;
     const longest = (labels, from, to) => {
       const step = Math.max(1, Math.floor((to - from) / 300)); // enough of them to be sure of the room
@@ -1208,8 +1224,8 @@ class View {
   }
 
   hatching(context) {
-    if (this.hatch) return this.hatch;
     const ratio = devicePixelRatio || 1;
+    if (this.hatch?.ratio === ratio) return this.hatch.pattern;
     const size = Math.round(6 * ratio);
     const canvas = document.createElement("canvas");
     canvas.width = canvas.height = size;
@@ -1222,9 +1238,10 @@ class View {
       inner.lineTo(shift + size + 1, -1);
     }
     inner.stroke();
-    this.hatch = context.createPattern(canvas, "repeat");
-    this.hatch.setTransform(new DOMMatrix().scale(1 / ratio));
-    return this.hatch;
+    const pattern = context.createPattern(canvas, "repeat");
+    pattern.setTransform(new DOMMatrix().scale(1 / ratio));
+    this.hatch = { ratio, pattern };
+    return pattern;
   }
 
   drawOver() {
@@ -1241,7 +1258,7 @@ class View {
     context.font = `${0.75 * em}px ${family}`;
     context.textAlign = "left";
     context.fillText(this.words.axes, 0, 0.5 * em);
-    const every = Math.max(1, Math.ceil((g.font * 1.12) / g.cell));
+    const every = Math.max(1, Math.ceil((g.font * 1.05) / g.cell));
     const near = (i, chosen) => chosen !== null && i !== chosen && Math.abs(i - chosen) < every; // leave room for the chosen one
     const rows = this.labels("query");
     context.textAlign = "right";
@@ -1530,9 +1547,11 @@ class View {
 
   drawProofs() {
     const { words, site, place } = this;
-    const receipt = this.picture.whole
-      ? site.receipts[place.layer]
-      : this.remote.get("proof", { record: site.records[place.layer] }, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+    // Worked out when somebody looks: for every layer of every sentence it would cost more than the sentence itself.
+    const params = { record: site.records[place.layer] };
+    const receipt = this.remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+    if (!receipt && this.proofs.dataset.run === this.picture.key) return; // those of the layer before, for a moment
+    this.proofs.dataset.run = this.picture.key;
     this.proofs.replaceChildren();
     if (!receipt) return;
     const proof = (holds, text, help) => {

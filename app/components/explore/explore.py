@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import streamlit as st
+from streamlit.components import v2
 
 from app import pack, state, theme, words
 
@@ -30,7 +31,7 @@ LOADER = (
     f'// explore\nexport default (await import(new URL("headlight/{SCRIPT_NAME}", document.baseURI).href)).default;\n'
 )
 
-_component = st.components.v2.component("explore", html='<div class="hl"></div>', js=LOADER)
+_component = v2.component("explore", html='<div class="hl"></div>', js=LOADER)
 
 
 def explore(picture: pack.Picture) -> list[str]:
@@ -40,7 +41,10 @@ def explore(picture: pack.Picture) -> list[str]:
     """
     header, memory = picture.header, st.session_state.setdefault("explore_place", {})
     asked = _asked()
-    told = state.told_place(header, (st.session_state.get("explore") or {}).get("place"))
+    told = (st.session_state.get("explore") or {}).get(
+        "place"
+    )  # numbered by the browser: what it said before is old news
+    news = state.told_place(header, told) if told != memory.get("told") else None
     notes: list[str] = []
     if memory.get("key") != header["key"]:
         # The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new
@@ -50,8 +54,8 @@ def explore(picture: pack.Picture) -> list[str]:
         else:
             place, notes = state.asked_place(header, asked)
         memory |= {"opened": place, "place": place, "told": told, "stamp": memory.get("stamp", 0) + 1}
-    elif told is not None and told != memory["told"]:
-        memory |= {"told": told, "place": told}
+    elif news is not None:
+        memory |= {"told": told, "place": news}
     elif asked != memory["asked"]:
         place, notes = state.asked_place(header, asked)
         memory |= {"opened": place, "place": place, "stamp": memory["stamp"] + 1}

@@ -43,7 +43,10 @@ def case(
     kind = pick.choice(("encoder", "decoder", "encoder-decoder"))
     heads = pick.choice((1, 2, 4, 8, 12))
     position = pick.choice(("none", "learned", "sinusoidal", "rotary", "alibi", "relative"))
-    depth = max(encoders := 0 if kind == "decoder" else pick.randint(1, 3), decoders := 0 if kind == "encoder" else pick.randint(1, 3))
+    depth = max(
+        encoders := 0 if kind == "decoder" else pick.randint(1, 3),
+        decoders := 0 if kind == "encoder" else pick.randint(1, 3),
+    )
     window = pick.choice((None, None, 3, 32, 5000))
     norm_order = pick.choice(("pre", "pre", "post", "sandwich"))
     config = ModelConfig(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
 from core.config import ModelConfig
 from core.model import Transformer
-from core.planner import PRESETS, parameters
+from core.planner import PRESETS, parameters, with_layers
 from tests.core.planner.configs import cases
 
 
@@ -95,25 +97,20 @@ def test_qwen_without_embeddings() -> None:
     assert round((counted.total - counted.embedding) / 1e6, 1) == 357.9
 
 
-class LessonTranslator(nn.Module):
-    """Lesson B's class: two token tables, six layers each way, an output projection of its own."""
-
-    def __init__(self, vocab: int = 32_000, d: int = 512, heads: int = 8, d_ff: int = 2048, layers: int = 6):
-        super().__init__()
-        self.source, self.target = nn.Embedding(vocab, d), nn.Embedding(vocab, d)
-        encoder = nn.TransformerEncoderLayer(d, heads, d_ff, norm_first=True, batch_first=True)
-        decoder = nn.TransformerDecoderLayer(d, heads, d_ff, norm_first=True, batch_first=True)
-        self.encoder = nn.ModuleList([encoder, *(encoder for _ in range(0))])
-        self.encoder_rest, self.decoder_rest = layers - 1, layers - 1
-        self.decoder = nn.ModuleList([decoder])
-        self.norms = nn.ModuleList([nn.LayerNorm(d), nn.LayerNorm(d)])
-        self.out = nn.Linear(d, vocab)
-
-    def total(self) -> int:
-        def size(module: nn.Module) -> int:
-            return sum(p.numel() for p in module.parameters())
-
-        return size(self) + self.encoder_rest * size(self.encoder) + self.decoder_rest * size(self.decoder)
+def lesson_translator(
+    vocab: int = 32_000, d: int = 512, heads: int = 8, d_ff: int = 2048, layers: int = 6
+) -> nn.ModuleList:
+    """Lesson B's class in parts: two token tables, six layers each way, an output projection of its own."""
+    shape = {"d_model": d, "nhead": heads, "dim_feedforward": d_ff}
+    return nn.ModuleList(
+        [
+            *(nn.Embedding(vocab, d) for _ in ("source", "target")),
+            *(nn.TransformerEncoderLayer(**shape) for _ in range(layers)),
+            *(nn.TransformerDecoderLayer(**shape) for _ in range(layers)),
+            *(nn.LayerNorm(d) for _ in ("encoder", "decoder")),
+            nn.Linear(d, vocab),
+        ]
+    )
 
 
 LESSON_B = ModelConfig(
@@ -132,21 +129,21 @@ LESSON_B = ModelConfig(
 def test_lesson_b5() -> None:
     counted = parameters(LESSON_B, two_vocabularies=True)
     with torch.device("meta"):
-        assert counted.total == LessonTranslator().total() == 93_324_544  # not "about 65 M": nothing is tied
-    assert counted.encoder.layer.total == 3_152_384
+        built = sum(p.numel() for p in lesson_translator().parameters())
+    assert counted.total == built == 93_324_544  # not "about 65 M": nothing is tied
     d, d_ff = 512, 2048
-    biases = 4 * d + d_ff + d
-    assert counted.encoder.layer.total - biases + 2 * d * 0 == 4 * d * d + 2 * d * d_ff + 4 * d == 3_147_776 + 0 * biases or (
-        counted.encoder.layer.total - 3_147_776 == biases - 0
-    )
+    without_biases, biases = 4 * d * d + 2 * d * d_ff + 4 * d, 4 * d + d_ff + d
+    assert without_biases == 3_147_776  # the lesson's formula
+    assert counted.encoder.layer.total == without_biases + biases == 3_152_384
     assert round(100 * counted.mlp_share, 1) == 66.6
     assert counted.source.token == counted.target.token == counted.unembed == 16_384_000
-    tied = parameters(ModelConfig(**{**_fields(LESSON_B), "tied": True, "head_bias": False}))
+    tied = parameters(replace(LESSON_B, tied=True, head_bias=False))
     assert round(tied.total / 1e6, 1) == 60.5
 
 
 def test_lesson_d5_layers_are_a_line() -> None:
-    totals = [parameters(ModelConfig(**{**_fields(LESSON_B), "n_decoder_layers": 0, "n_encoder_layers": n})).total for n in range(2, 13)]
+    encoder = replace(LESSON_B, n_decoder_layers=0)
+    totals = [parameters(with_layers(encoder, n)).total for n in range(2, 13)]
     steps = {after - before for before, after in zip(totals, totals[1:], strict=False)}
     assert steps == {3_152_384}
 
@@ -162,7 +159,3 @@ def test_to_dict_adds_up() -> None:
     plain = parameters(LESSON_B).to_dict()
     parts = ("embedding", "encoder_total", "decoder_total", "unembed", "head")
     assert sum(plain[part] for part in parts) == plain["total"]  # type: ignore[misc]
-
-
-def _fields(config: ModelConfig) -> dict[str, object]:
-    return {name: getattr(config, name) for name in config.__dataclass_fields__}
