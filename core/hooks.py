@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import nn
 
@@ -44,9 +46,17 @@ class HookPoint(nn.Module):
 _hooks: ContextVar[Mapping[HookPoint, Hook] | None] = ContextVar("hooks", default=None)
 
 
-def hook_points(model: nn.Module) -> dict[str, HookPoint]:
-    """Every hook point by its module path, e.g. `decoder.blocks.3.attn.hook_q`."""
-    return {name: module for name, module in model.named_modules() if isinstance(module, HookPoint)}
+def hook_points(model: nn.Module) -> Mapping[str, HookPoint]:
+    """Every hook point by its module path, e.g. `decoder.blocks.3.attn.hook_q`. Looked up once for each model."""
+    points = _points.get(model)
+    if points is None:
+        found = {name: module for name, module in model.named_modules() if isinstance(module, HookPoint)}
+        points = _points[model] = MappingProxyType(found)
+    return points
+
+
+# Walking all modules takes as long as a small layer does; a model's hook points are fixed when it is built.
+_points: WeakKeyDictionary[nn.Module, Mapping[str, HookPoint]] = WeakKeyDictionary()
 
 
 @contextmanager

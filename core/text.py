@@ -122,9 +122,9 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
         )
     try:
         encoding = tokenizer.encode(text)
-    except (
-        Exception
-    ) as error:  # the library raises bare Exception, e.g. for a letter that a vocabulary without <unk> lacks
+    except BaseException as error:  # e.g. a letter that a vocabulary without <unk> lacks
+        if not is_tokenizer_fault(error):
+            raise
         raise TextError(f"This model's tokenizer cannot read the text: {error}. Try other words.") from error
     reserved = {
         i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special and token.content not in UNKNOWN
@@ -132,9 +132,8 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
     tokens = Tokens(
         text=text,
         ids=tuple(encoding.ids),
-        strings=tuple(
-            _string(tokenizer, i) for i in encoding.ids
-        ),  # encoding.tokens has the text where a piece is unknown
+        # Not encoding.tokens, which has the text itself where a piece is unknown.
+        strings=tuple(_string(tokenizer, i) for i in encoding.ids),
         offsets=tuple(encoding.offsets),
         word_ids=tuple(encoding.word_ids),
         sequence_ids=tuple(encoding.sequence_ids),

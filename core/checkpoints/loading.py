@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -67,18 +68,9 @@ def family_of(theirs: Theirs) -> Family:
         value = theirs.any(key, allowed[0])
         if not any(value is a or (value == a and type(value) is type(a)) for a in allowed):
             raise CheckpointError(
-                f"{theirs.where}: {family.title} with {key}={shown(value)} is not supported; it must be {' or '.join(map(spelled, allowed))}."
+                f"{theirs.where}: {family.title} with {key}={shown(value)} is not supported; it must be {' or '.join(map(json.dumps, allowed))}."
             )
     return family
-
-
-def spelled(value: object) -> str:
-    """A value as config.json spells it."""
-    return (
-        {True: "true", False: "false", None: "null"}.get(value, repr(value))
-        if value in (True, False, None)
-        else repr(value)
-    )
 
 
 def config_from(family: Family, theirs: Theirs) -> ModelConfig:
@@ -166,12 +158,8 @@ def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Ma
     rows = [row for row in family.weights if row.startswith("head.")]
     held = any(module_held(name, available) for row in rows for name in modules_of(as_source(family.weights[row])))
     named = any(name.endswith(HEADED) for name in theirs.strings("architectures"))
-    own = (
-        not config.tied or config.head == "mlm"
-    )  # an unembedding shared with the token table needs no tensor of its own
-    other = any(
-        not name.endswith((*HEADED, "Model")) for name in theirs.strings("architectures")
-    )  # …ForSequenceClassification
+    own = not config.tied or config.head == "mlm"  # else the token table is the head, and no tensor is missing
+    other = any(not name.endswith((*HEADED, "Model")) for name in theirs.strings("architectures"))  # a classifier
     return config if held or named or not (own or other) else replace(config, head="none")
 
 

@@ -21,14 +21,23 @@ def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
     Raises CheckpointError naming the file if it is there but damaged.
     """
     if (folder / "tokenizer.json").is_file():
-        return plain(_built("tokenizer.json", lambda: Tokenizer.from_str(_text(folder / "tokenizer.json"))))
+        return _built("tokenizer.json", lambda: Tokenizer.from_str(_text(folder / "tokenizer.json")))
     path = folder / "tokenizer_config.json"
     settings = Theirs(read_json(path) if path.is_file() else {}, "tokenizer_config.json")
     if (folder / "vocab.txt").is_file():
-        return plain(_built("vocab.txt", lambda: wordpiece(folder, settings)))
+        return _built("vocab.txt", lambda: wordpiece(folder, settings))
     if model_type in BYTE_LEVEL and (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-        return plain(_built("vocab.json with merges.txt", lambda: byte_level(folder, settings, model_type)))
+        return _built("vocab.json with merges.txt", lambda: byte_level(folder, settings, model_type))
     return None
+
+
+def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:
+    try:
+        return plain(make())
+    except BaseException as error:
+        if not is_tokenizer_fault(error):
+            raise
+        raise CheckpointError(f"{what} is not a tokenizer that can be read ({error}). Download it again.") from error
 
 
 def plain(tokenizer: Tokenizer) -> Tokenizer:
@@ -36,15 +45,6 @@ def plain(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
-
-
-def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:
-    try:
-        return make()
-    except BaseException as error:
-        if not is_tokenizer_fault(error):
-            raise
-        raise CheckpointError(f"{what} is not a tokenizer that can be read ({error}). Download it again.") from error
 
 
 def _text(path: Path) -> str:

@@ -24,10 +24,14 @@ def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) ->
         if value < 1:
             raise ConfigError(f"{name} ({value}) must be at least 1")
     if kind != "encoder-decoder" and target_len:
-        raise ConfigError(f"target_len ({target_len}) is for encoder-decoders; this model is {kind}-only: leave it at 0")
+        raise ConfigError(
+            f"target_len ({target_len}) is for encoder-decoders; this model is {kind}-only: leave it at 0"
+        )
 
 
 def check_activations(dtype: object) -> None:
     """Raises ConfigError for a format that weights can be stored in but a pass cannot be worked out in."""
     if bytes_of(dtype) == 1:
-        raise ConfigError(f"dtype ({str(dtype)!r}) is a format for weights: pass dtype='float16', weight_dtype={str(dtype)!r}")
+        raise ConfigError(
+            f"dtype ({str(dtype)!r}) is a format for weights: pass dtype='float16', weight_dtype={str(dtype)!r}"
+        )

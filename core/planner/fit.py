@@ -48,7 +48,9 @@ def longest_fit(config: ModelConfig, budget: int, *, vary: Vary = "source_len", 
     if vary not in get_args(Vary):
         raise ConfigError(f"vary ({vary!r}) must be one of {', '.join(map(repr, get_args(Vary)))}")
     if vary == "target_len" and config.kind != "encoder-decoder":
-        raise ConfigError(f"vary='target_len' is for encoder-decoders; this model is {config.kind}-only: vary source_len")
+        raise ConfigError(
+            f"vary='target_len' is for encoder-decoders; this model is {config.kind}-only: vary source_len"
+        )
 
     def memory(n: int) -> Memory:
         if vary == "layers":

@@ -65,7 +65,14 @@ def prefill(
     """The forward pass over whole texts. Raises ConfigError for lengths below 1, unknown formats, unknown attention."""
     check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
     check_attention(attention)
-    rows = _Rows(config, batch, attention, bytes_of(dtype), bytes_of(weight_dtype or dtype), bytes_of(kv_dtype or dtype))
+    rows = _Rows(
+        config,
+        batch,
+        attention,
+        bytes_of(dtype),
+        bytes_of(weight_dtype or dtype),
+        bytes_of(kv_dtype or dtype),
+    )
     operations: list[Operation] = []
     memory_len = n = 0
     for name, _ in config.stacks:
@@ -94,8 +101,17 @@ def decode(
         return ()
     check_lengths(config.kind, batch=batch, source_len=cached, target_len=memory_len)
     check_attention(attention)
-    rows = _Rows(config, batch, attention, bytes_of(dtype), bytes_of(weight_dtype or dtype), bytes_of(kv_dtype or dtype))
-    return tuple([*rows.stack("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch)])
+    rows = _Rows(
+        config,
+        batch,
+        attention,
+        bytes_of(dtype),
+        bytes_of(weight_dtype or dtype),
+        bytes_of(kv_dtype or dtype),
+    )
+    return tuple(
+        [*rows.stack("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch)]
+    )
 
 
 @dataclass(frozen=True)
@@ -107,12 +123,16 @@ class _Rows:
     weight_by: int
     kv_by: int
 
-    def stack(self, name: str, n: int, *, n_key: int, memory_len: int, cached: bool = False) -> list[Operation]:
+    def stack(
+        self, name: str, n: int, *, n_key: int, memory_len: int, cached: bool = False
+    ) -> list[Operation]:
         """The rows of one stack: its layers with a window are rows of their own where some have one and some have none."""
         config = self.config
         n_layers = dict(config.stacks)[name]
         causal = name == "decoder"
-        rows = [self._move(name, "embedding", 1, self.batch * n * config.d_model, 1, 1, "a row of the table each")]
+        rows = [
+            self._move(name, "embedding", 1, self.batch * n * config.d_model, 1, 1, "a row of the table each")
+        ]
         narrow = config.window is not None and config.window < n_key
         windowed = sum(config.is_windowed(layer) for layer in range(n_layers)) if narrow else 0
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
@@ -161,11 +181,15 @@ class _Rows:
         rows.append(self._norm(stack, "mlp norm", times, n))
         ups = 2 if config.gated else 1
         for name in ("mlp up", "mlp gate")[:ups]:
-            rows.append(self._linear(stack, name, times, tokens, config.d_model, config.d_ff, config.mlp_bias))
+            rows.append(
+                self._linear(stack, name, times, tokens, config.d_model, config.d_ff, config.mlp_bias)
+            )
         rows.append(self._move(stack, "mlp activation", times, tokens * config.d_ff, 1, 1, config.activation))
         if config.gated:
             rows.append(self._move(stack, "mlp product", times, tokens * config.d_ff, 2, 1, "gate × up"))
-        rows.append(self._linear(stack, "mlp down", times, tokens, config.d_ff, config.d_model, config.mlp_bias))
+        rows.append(
+            self._linear(stack, "mlp down", times, tokens, config.d_ff, config.d_model, config.mlp_bias)
+        )
         rows.append(self._residual(stack, "mlp residual", times, n))
         return rows
 
@@ -188,7 +212,9 @@ class _Rows:
         rows = [self._linear(stack, f"{name} q", times, tokens, config.d_model, q, config.qkv_bias)]
         for letter in ("k", "v") if computed_keys else ():
             keys = self.batch * computed_keys
-            rows.append(self._linear(stack, f"{name} {letter}", times, keys, config.d_model, kv, config.qkv_bias))
+            rows.append(
+                self._linear(stack, f"{name} {letter}", times, keys, config.d_model, kv, config.qkv_bias)
+            )
         cells = self.batch * config.n_heads * n * n_key
         product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * seen * config.d_head
         q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * kv * self.kv_by
@@ -210,20 +236,38 @@ class _Rows:
             formula = "2 · batch · heads · queries · keys · d_head"
             weights = cells * self.by
             rows.append(
-                Operation(stack, f"{name} scores", times, product, useful, q_bytes + kv_bytes, weights, 0, formula)
+                Operation(
+                    stack, f"{name} scores", times, product, useful, q_bytes + kv_bytes, weights, 0, formula
+                )
             )
             rows.append(self._move(stack, f"{name} scale", times, cells, 1, 1, "÷ √d_head"))
             if own and config.position in ("alibi", "relative"):
                 bias = config.n_heads * n * n_key * self.by
                 rows.append(
-                    Operation(stack, f"{name} bias", times, 0, 0, weights + bias, weights, 0, "what distance adds")
+                    Operation(
+                        stack, f"{name} bias", times, 0, 0, weights + bias, weights, 0, "what distance adds"
+                    )
                 )
             if hides:
                 mask = n * n_key  # one byte a cell
-                rows.append(Operation(stack, f"{name} mask", times, 0, 0, weights + mask, weights, 0, "−∞ where hidden"))
+                rows.append(
+                    Operation(
+                        stack, f"{name} mask", times, 0, 0, weights + mask, weights, 0, "−∞ where hidden"
+                    )
+                )
             rows.append(self._move(stack, f"{name} softmax", times, cells, 1, 1, "about 5 operations a cell"))
             rows.append(
-                Operation(stack, f"{name} weights × v", times, product, useful, weights + kv_bytes, q_bytes, 0, formula)
+                Operation(
+                    stack,
+                    f"{name} weights × v",
+                    times,
+                    product,
+                    useful,
+                    weights + kv_bytes,
+                    q_bytes,
+                    0,
+                    formula,
+                )
             )
         rows.append(self._linear(stack, f"{name} o", times, tokens, q, config.d_model, config.out_bias))
         return rows
@@ -240,12 +284,16 @@ class _Rows:
     def _norm(self, stack: str, name: str, times: int, n: int) -> Operation:
         numbers = self.batch * n * self.config.d_model * self.by
         weights = norm(self.config, self.config.d_model) * self.weight_by
-        return Operation(stack, name, times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream")
+        return Operation(
+            stack, name, times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream"
+        )
 
     def _residual(self, stack: str, name: str, times: int, n: int) -> Operation:
         return self._move(stack, name, times, self.batch * n * self.config.d_model, 2, 1, "x + f(x)")
 
-    def _move(self, stack: str, name: str, times: int, numbers: int, reads: int, writes: int, formula: str) -> Operation:
+    def _move(
+        self, stack: str, name: str, times: int, numbers: int, reads: int, writes: int, formula: str
+    ) -> Operation:
         """Something done to every number: no product, all traffic."""
         size = numbers * self.by
         return Operation(stack, name, times, 0, 0, reads * size, writes * size, 0, formula)

@@ -101,7 +101,9 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
         head += linear(config.d_model, config.d_model, bias=True) + norm(config, config.d_model)
     return Parameters(
         source=_embedding(config, vocabulary),
-        target=_embedding(config, vocabulary if two_vocabularies else 0) if two_stacks else EmbeddingParameters(0, 0, 0, 0),
+        target=_embedding(config, vocabulary if two_vocabularies else 0)
+        if two_stacks
+        else EmbeddingParameters(0, 0, 0, 0),
         encoder=encoder,
         decoder=decoder,
         unembed=vocabulary if has_head and not config.tied else 0,
@@ -121,7 +123,9 @@ def norm(config: ModelConfig, width: int) -> int:
 def _embedding(config: ModelConfig, token: int) -> EmbeddingParameters:
     return EmbeddingParameters(
         token=token,
-        position=(config.n_ctx + config.position_offset) * config.d_model if config.position == "learned" else 0,
+        position=(config.n_ctx + config.position_offset) * config.d_model
+        if config.position == "learned"
+        else 0,
         token_type=config.n_token_types * config.d_model,
         norm=norm(config, config.d_model) if config.embed_norm else 0,
     )
@@ -131,7 +135,11 @@ def _stack(config: ModelConfig, n_layers: int, *, cross: bool) -> StackParameter
     if not n_layers:
         return StackParameters(0, LayerParameters(0, 0, 0, 0), 0, 0)
     d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-    attn = linear(d, q, bias=config.qkv_bias) + 2 * linear(d, kv, bias=config.qkv_bias) + linear(q, d, bias=config.out_bias)
+    attn = (
+        linear(d, q, bias=config.qkv_bias)
+        + 2 * linear(d, kv, bias=config.qkv_bias)
+        + linear(q, d, bias=config.out_bias)
+    )
     attn += 2 * norm(config, config.d_head) if config.qk_norm else 0
     ups = 2 if config.gated else 1
     mlp = ups * linear(d, config.d_ff, bias=config.mlp_bias) + linear(config.d_ff, d, bias=config.mlp_bias)

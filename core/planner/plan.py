@@ -25,7 +25,12 @@ from .training import (
     optimizer_bytes,
 )
 
-PATHS: dict[str, Path] = {"eager": "eager", "spelled_out": "spelled_out", "efficient": "fused", "flash": "fused"}
+PATHS: dict[str, Path] = {
+    "eager": "eager",
+    "spelled_out": "spelled_out",
+    "efficient": "fused",
+    "flash": "fused",
+}
 
 
 @dataclass(frozen=True)
@@ -232,7 +237,9 @@ def memory_plan(
     n_parameters = parameters(config).total
     if training:
         if weight_by != by:
-            raise ConfigError(f"weight_dtype ({weight_dtype!r}) is for inference: training updates its weights in dtype")
+            raise ConfigError(
+                f"weight_dtype ({weight_dtype!r}) is for inference: training updates its weights in dtype"
+            )
         lengths = {"batch": batch, "source_len": source_len, "target_len": target_len}
         kept = kept_activations(
             config, **lengths, by=by, attention=attention, dropout=dropout, recompute=recompute

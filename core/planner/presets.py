@@ -105,7 +105,13 @@ _GPT3 = "Brown et al. 2020, table 2.1"
 PRESETS: dict[str, Preset] = {
     preset.id: preset
     for preset in (
-        Preset("lesson-encoder", "The lessons' encoder", _LESSON_ENCODER, "–", "lesson A: six layers of 512, Pre-LN, GELU"),
+        Preset(
+            "lesson-encoder",
+            "The lessons' encoder",
+            _LESSON_ENCODER,
+            "–",
+            "lesson A: six layers of 512, Pre-LN, GELU",
+        ),
         _vaswani("transformer-base", "Transformer base", "65 M", d_model=512, n_heads=8, d_ff=2048),
         _vaswani("transformer-big", "Transformer big", "213 M", d_model=1024, n_heads=16, d_ff=4096),
         _bert("bert-tiny", "BERT tiny", "4.4 M", d_model=128, n_heads=2, d_ff=512, n_encoder_layers=2),

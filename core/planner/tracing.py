@@ -105,7 +105,9 @@ def trace_shapes(
         for stack in model.stacks:
             if config.position == "sinusoidal":
                 stack.embed.sinusoid = stack.embed.sinusoid.to(model_dtype)
-        return _run(model, batch, source_len, target_len, training=training, fused=fused, padded=padded, loss=loss)
+        return _run(
+            model, batch, source_len, target_len, training=training, fused=fused, padded=padded, loss=loss
+        )
 
 
 def _run(
@@ -133,7 +135,13 @@ def _run(
     target_keep = empty(target_len, torch.bool) if padded else None
     with ExitStack() as contexts:
         contexts.enter_context(nullcontext() if training else torch.no_grad())
-        for context in (live, flops, hooked(model, watched), steps.watch(), saved.watch() if training else nullcontext()):
+        for context in (
+            live,
+            flops,
+            hooked(model, watched),
+            steps.watch(),
+            saved.watch() if training else nullcontext(),
+        ):
             contexts.enter_context(context)
         out = model(ids, target_ids, keep, target_keep)
     kept, forward = live.live - weights, flops.total
@@ -183,7 +191,9 @@ class Flops(TorchDispatchMode):
         super().__init__()
         self.total = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         packet = func._overloadpacket
@@ -215,7 +225,9 @@ class Saved:
         if storage._cdata not in self.weights and storage._cdata not in self.found:
             grad_fn = tensor.grad_fn.name() if tensor.grad_fn is not None else "leaf"
             shape, dtype = tuple(tensor.shape), _name(tensor.dtype)
-            self.found[storage._cdata] = SavedTensor(self.steps.module, grad_fn, shape, dtype, storage.nbytes())
+            self.found[storage._cdata] = SavedTensor(
+                self.steps.module, grad_fn, shape, dtype, storage.nbytes()
+            )
         return tensor
 
 
@@ -232,10 +244,11 @@ class Steps(TorchFunctionMode):
         "unembed": "vocab",
     }
     OPS = frozenset(
-        "embedding linear layer_norm unflatten transpose repeat_interleave mT matmul invert masked_fill softmax flatten relu gelu silu "
-        "scaled_dot_product_attention".split()
+        ["embedding", "linear", "layer_norm", "unflatten", "transpose", "repeat_interleave", "mT", "matmul", "invert", "masked_fill", "softmax", "flatten", "relu", "gelu", "silu", "scaled_dot_product_attention"]
     )
-    QUIET = frozenset(("add", "mul", "cat"))  # steps only where a hook point gives them a name: sums, scaled scores
+    QUIET = frozenset(
+        ("add", "mul", "cat")
+    )  # steps only where a hook point gives them a name: sums, scaled scores
 
     def __init__(self, model: nn.Module, flops: Flops) -> None:
         super().__init__()
@@ -244,7 +257,9 @@ class Steps(TorchFunctionMode):
         self.stack: list[str] = []
         self._counted = 0
         self._quiet: TracedStep | None = None
-        self._last: weakref.ref[Tensor] | None = None  # weak: a tracer that held tensors would change their peak
+        self._last: weakref.ref[Tensor] | None = (
+            None  # weak: a tracer that held tensors would change their peak
+        )
 
     @property
     def module(self) -> str:
@@ -286,21 +301,29 @@ class Steps(TorchFunctionMode):
             self._add(name, "", out, view=True)
 
     def _name_last(self, name: str, axes: tuple[str, ...], out: Tensor) -> bool:
-        """Give the last step its name, if `out` is what it made."""
+        """Give the last step its name, if `out` is what it made and no hook point has named it yet."""
         if self._last is None or self._last() is not out:
             return False
-        row = self._quiet or self.rows.pop()
+        row = self._quiet or self.rows[-1]
+        if ".hook_" in row.name:
+            return False
+        if self._quiet is None:
+            self.rows.pop()
         self._quiet = None
         self.rows.append(replace(row, name=name, axes=axes))
         return True
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
         out = func(*args, **(kwargs or {}))
         op = getattr(func, "__name__", "")
         op = "mT" if op == "__get__" and func.__self__ is Tensor.mT else op.strip("_")
         if isinstance(out, Tensor) and out.ndim and (op in self.OPS or op in self.QUIET):
             given = [a for a in args if isinstance(a, Tensor)]
-            _set_axes(out, _axes(op, given, args, out, self.LAST.get(self.module.rsplit(".", 1)[-1], "d_model")))
+            _set_axes(
+                out, _axes(op, given, args, out, self.LAST.get(self.module.rsplit(".", 1)[-1], "d_model"))
+            )
             view = bool(given) and out.untyped_storage()._cdata == given[0].untyped_storage()._cdata
             step = "mask" if op == "invert" else op
             self._add(f"{self.module}.{step}", op, out, view=view)

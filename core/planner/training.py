@@ -14,7 +14,12 @@ from .saved import Attention, SavedItem, saved_head, saved_layer, saved_outside
 Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
 Recompute = Literal["none", "attention", "full"]
 
-STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}  # float32 numbers for each parameter
+STATES: dict[str, int] = {
+    "sgd": 0,
+    "momentum": 1,
+    "adam": 2,
+    "adamw": 2,
+}  # float32 numbers for each parameter
 FLOAT = 4
 
 
@@ -116,7 +121,9 @@ def _recomputed(
     if recompute == "full":
         return (SavedItem("layer input", batch * n * config.d_model * by, "the layer is run again from it"),)
     if recompute == "attention":
-        return tuple(item for item in items if not any(what in item.name for what in (" weights", " mask", " buckets")))
+        return tuple(
+            item for item in items if not any(what in item.name for what in (" weights", " mask", " buckets"))
+        )
     return items
 
 
@@ -140,19 +147,23 @@ def backward_work(
     logits = batch * n * words * by
     longest = max(source_len, target_len)
     tokens = batch * longest
-    stream = tokens * config.d_model * FLOAT  # norms work in float32
-    hidden = tokens * config.d_ff * by
     heads = tokens * config.n_heads * config.d_head * by
+    stream = max(tokens * config.d_model * FLOAT, 2 * heads)  # norms work in float32
+    hidden = tokens * config.d_ff * by
     cells = max(n, source_len) * longest
     maps = batch * config.n_heads * cells * by if attention in ("eager", "spelled_out") else 0
-    layer = 3 * stream + max((3 if config.gated else 2) * hidden, 2 * maps + 4 * heads)
-    if config.position in ("relative", "alibi"):  # distances, buckets and bias in the making
-        distances = 53 if config.position == "relative" else 2 * 8
-        layer = max(layer, 3 * stream + maps + heads + cells * (distances + FLOAT * config.n_heads))
+    layer = 6 * stream + max((3 if config.gated else 2) * hidden, 2 * maps + 2 * maps // by + 4 * heads)
+    if (
+        config.position in ("relative", "alibi") or config.window is not None
+    ):  # distances, buckets, bias in the making
+        distances = 53 if config.position == "relative" else 2 * 8 + 2
+        layer = max(layer, 6 * stream + maps + heads + cells * (distances + FLOAT * config.n_heads))
     uses = len(config.stacks) + (1 if config.tied and config.head != "none" else 0)
     table = config.vocab_size * config.d_model * by
     added_up = table if uses > 1 else 0  # the first part of a shared table's gradient waits for the others
-    weight = config.d_model * max(config.d_ff, config.n_heads * config.d_head) * by  # a new gradient, before it is added
+    weight = (
+        config.d_model * max(config.d_ff, config.n_heads * config.d_head) * by
+    )  # a new gradient, before it is added
     if recompute != "none":
         whole = kept_activations(
             with_layers(config, 1),

@@ -34,7 +34,7 @@ def test_keys_and_values_of_every_head_group() -> None:
 
 def test_is_what_the_model_computes() -> None:
     """Keys and values that pass the hook points of a decoder, counted on a real pass."""
-    for case in cases(8, 25):
+    for case in cases(8, 12):
         config = replace(case.config, window=None, windowed_layers=None)
         seen: dict[str, int] = {}
 
@@ -42,14 +42,20 @@ def test_is_what_the_model_computes() -> None:
             seen[name] = x.numel() * x.element_size()
 
         model = Transformer(config).eval()
-        names = [n for n in hook_points(model) if n.startswith("decoder") and n.endswith(("hook_k", "hook_v"))]
+        names = [
+            n for n in hook_points(model) if n.startswith("decoder") and n.endswith(("hook_k", "hook_v"))
+        ]
         ids = torch.zeros(case.batch, case.source_len, dtype=torch.long)
         target = torch.zeros(case.batch, case.target_len, dtype=torch.long) if case.target_len else None
         with torch.no_grad(), hooked(model, {n: lambda x, n=n: count(n, x) for n in names}):
             model(ids, target)
         memory_len = case.source_len if target is not None else 0
         cache = kv_cache(
-            config, batch=case.batch, n=case.target_len or case.source_len, memory_len=memory_len, dtype="float32"
+            config,
+            batch=case.batch,
+            n=case.target_len or case.source_len,
+            memory_len=memory_len,
+            dtype="float32",
         )
         assert cache.cross_attention == sum(size for name, size in seen.items() if "cross" in name)
         assert cache.self_attention == sum(size for name, size in seen.items() if "cross" not in name)
@@ -74,7 +80,10 @@ def test_a_window_bounds_it() -> None:
     full = kv_cache(mistral, n=4096)
     assert kv_cache(mistral, n=32_768).total == full.total
     half = replace(mistral, windowed_layers=tuple(range(0, 32, 2)))
-    assert kv_cache(half, n=8192).total == full.total // 2 + kv_cache(replace(mistral, window=None), n=8192).total // 2
+    assert (
+        kv_cache(half, n=8192).total
+        == full.total // 2 + kv_cache(replace(mistral, window=None), n=8192).total // 2
+    )
 
 
 def test_format_and_kind() -> None:

@@ -72,5 +72,7 @@ def test_nothing_fits() -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigError, match=r"vary \('heads'\) must be one of 'source_len'"):
         longest_fit(PRESETS["gpt2"].config, GiB, vary="heads")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="is for encoder-decoders; this model is decoder-only: vary source_len"):
+    with pytest.raises(
+        ConfigError, match="is for encoder-decoders; this model is decoder-only: vary source_len"
+    ):
         longest_fit(PRESETS["gpt2"].config, GiB, vary="target_len", source_len=5)

@@ -39,7 +39,9 @@ def test_components_are_the_models_parts() -> None:
             assert found.layer.attn == inside
             assert found.layer.mlp == sum(p.numel() for p in block.mlp.parameters())
             assert found.layer.total == sum(p.numel() for p in block.parameters())
-            outside = sum(p.numel() for p in stack.parameters()) - sum(p.numel() for p in stack.embed.parameters())
+            outside = sum(p.numel() for p in stack.parameters()) - sum(
+                p.numel() for p in stack.embed.parameters()
+            )
             assert found.total == outside
 
 
@@ -76,7 +78,9 @@ def test_known_models(name: str) -> None:
         assert parameters(preset.config).total + preset.more == EXACT[name]
 
 
-@pytest.mark.parametrize("name", ["bert-base", "gpt2", "t5-small", "transformer-base", "qwen2.5-0.5b", "gpt3"])
+@pytest.mark.parametrize(
+    "name", ["bert-base", "gpt2", "t5-small", "transformer-base", "qwen2.5-0.5b", "gpt3"]
+)
 def test_known_models_are_what_is_built(name: str) -> None:
     config = PRESETS[name].config
     assert parameters(config).total == count(config)

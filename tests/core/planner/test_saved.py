@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from core.config import ModelConfig
 from core.errors import ConfigError
-from core.planner import PRESETS, plan, trace_shapes
+from core.planner import PRESETS, parameters, plan, prefill, total_flops, trace_shapes
 from core.planner.saved import Attention, lesson_terms, saved_layer
 from core.planner.training import kept_activations
 from tests.core.planner.configs import cases
@@ -20,11 +20,14 @@ from tests.core.planner.configs import cases
 MiB = 1 << 20
 
 
-def test_our_model_keeps_what_the_closed_form_says() -> None:
+def test_closed_forms_are_the_tracers() -> None:
+    """Parameters, FLOPs and every kept byte of core.model, spelled out."""
     for case in cases(3, 200):
         traced = trace_shapes(case.config, **case.lengths, dtype=case.dtype, training=True, loss=False)
         kept = kept_activations(case.config, **case.lengths, by=case.by, attention="spelled_out")
         assert kept.total == traced.saved_bytes, case
+        assert parameters(case.config).total == traced.parameters, case
+        assert total_flops(prefill(case.config, **case.lengths)) == traced.flops, case
 
 
 class TextbookLayer(nn.Module):
@@ -66,12 +69,16 @@ class TextbookLayer(nn.Module):
             if c.n_kv_heads != c.n_heads:
                 k, v = (x.repeat_interleave(c.n_heads // c.n_kv_heads, 1) for x in (k, v))
             if self.attention == "efficient":
-                z = torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal)[0]
+                z = torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal)[
+                    0
+                ]
             else:
                 scores = q @ k.transpose(-2, -1) / c.d_head**0.5
                 if causal:
                     n = h.shape[1]
-                    scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool, device=h.device).triu(1), -torch.inf)
+                    scores = scores.masked_fill(
+                        torch.ones(n, n, dtype=torch.bool, device=h.device).triu(1), -torch.inf
+                    )
                 z = self.drop(scores.softmax(-1)) @ v
         return z.transpose(1, 2).reshape(*h.shape[:2], c.n_heads * c.d_head)
 
@@ -178,8 +185,12 @@ def test_what_the_lesson_misses() -> None:
         ("float16", False, "flash", "relu", 18.823),
     ],
 )
-def test_measured_table(dtype: str, dropout: bool, attention: Attention, activation: Any, expected: float) -> None:
-    config = ModelConfig(vocab_size=10, d_model=512, n_heads=8, d_ff=2048, n_encoder_layers=1, activation=activation)
+def test_measured_table(
+    dtype: str, dropout: bool, attention: Attention, activation: Any, expected: float
+) -> None:
+    config = ModelConfig(
+        vocab_size=10, d_model=512, n_heads=8, d_ff=2048, n_encoder_layers=1, activation=activation
+    )
     planned = plan(config, batch=32, source_len=50, dtype=dtype, dropout=dropout, attention=attention)
     assert round(planned.saved_per_layer / MiB, 3) == expected
 
@@ -203,14 +214,22 @@ def test_korthikanti_is_exact_but_for_statistics(s: int, b: int, h: int, a: int)
 
 def test_lesson_a6_scores_against_length() -> None:
     scores = {n: lesson_terms(LESSON, batch=32, n=n, by=4)["scores"] for n in (50, 100, 512, 1024)}
-    assert {n: round(value / MiB, 2) for n, value in scores.items()} == {50: 2.44, 100: 9.77, 512: 256, 1024: 1024}
+    assert {n: round(value / MiB, 2) for n, value in scores.items()} == {
+        50: 2.44,
+        100: 9.77,
+        512: 256,
+        1024: 1024,
+    }
     assert scores[50] / 1e6 == 2.56  # the lesson's "2.56 MB": the same tensor in 10⁶ bytes
 
 
 def test_gpt2_medium_exercise() -> None:
     config = PRESETS["gpt2-medium"].config
     per_layer = {
-        (attention, dropout): plan(config, source_len=1024, attention=attention, dropout=dropout).saved_per_layer / MiB
+        (attention, dropout): plan(
+            config, source_len=1024, attention=attention, dropout=dropout
+        ).saved_per_layer
+        / MiB
         for attention, dropout in (("eager", False), ("eager", True))
     }
     assert {key: round(value, 1) for key, value in per_layer.items()} == {

@@ -17,7 +17,11 @@ LESSON = PRESETS["lesson-encoder"].config
 
 def test_lesson_a1_shapes_in_order() -> None:
     steps = trace_shapes(LESSON, batch=32, source_len=50, padded=True).steps
-    layer = [(s.name.removeprefix("encoder.blocks.0."), s.shape) for s in steps if s.name.startswith("encoder.blocks.0.")]
+    layer = [
+        (s.name.removeprefix("encoder.blocks.0."), s.shape)
+        for s in steps
+        if s.name.startswith("encoder.blocks.0.")
+    ]
     wanted = [
         ("attn_norm", (32, 50, 512)),
         ("attn.q", (32, 50, 512)),
@@ -71,7 +75,7 @@ def test_every_dimension_has_a_name_and_every_name_one_size() -> None:
 
 def test_steps_are_what_a_real_run_passes() -> None:
     """Every hook point of a real pass, with the same shape, in the same order."""
-    for case in cases(17, 25):
+    for case in cases(17, 15):
         model = Transformer(case.config).eval()
         seen: list[tuple[str, tuple[int, ...]]] = []
 
@@ -85,10 +89,7 @@ def test_steps_are_what_a_real_run_passes() -> None:
             model(ids, target)
         steps = trace_shapes(case.config, **case.lengths).steps
         traced = [(s.name, s.shape) for s in steps if ".hook_" in s.name]
-        missing = {name for name, _ in seen} - {name for name, _ in traced}
-        # one tensor that passes two hook points bears the later name
-        assert all(name.endswith(("hook_embed", "hook_token", "hook_resid_post", "hook_final", "hook_resid_pre")) for name in missing)
-        assert traced == [item for item in seen if item[0] not in missing]
+        assert traced == seen, case
 
 
 def test_a_fused_run_has_no_map() -> None:
@@ -127,5 +128,9 @@ def test_refusals() -> None:
 
 
 def test_the_default_dtype_is_left_alone() -> None:
-    trace_shapes(ModelConfig(vocab_size=10, d_model=8, n_heads=2, d_ff=8, n_decoder_layers=1), source_len=3, dtype="bfloat16")
+    trace_shapes(
+        ModelConfig(vocab_size=10, d_model=8, n_heads=2, d_ff=8, n_decoder_layers=1),
+        source_len=3,
+        dtype="bfloat16",
+    )
     assert torch.get_default_dtype() == torch.float32
