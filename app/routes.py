@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import pack, state, words
-from app.components.explore.explore import SCRIPT, SCRIPT_NAME
+from app.components.explore.explore import DIGEST, MODULES
 from core.attention import AttentionRecord
 from core.errors import Refused
 
@@ -97,10 +97,13 @@ def _number(request: Request, name: str, low: int, high: int) -> int:
     return int(value)
 
 
-async def script(_: Request) -> Response:
-    """The Explore component's JavaScript. Its name carries a hash, so browsers may keep it."""
+async def module(request: Request) -> Response:
+    """One module of the Explore component. Its address carries a hash of them all, so browsers may keep it."""
+    source = MODULES.get(request.path_params["name"])
+    if source is None:
+        return PlainTextResponse(words.NO_MODULE, 404)
     headers = {"Cache-Control": FOREVER, "X-Content-Type-Options": "nosniff"}
-    return Response(SCRIPT, media_type="text/javascript", headers=headers)
+    return Response(source, media_type="text/javascript", headers=headers)
 
 
 async def healthz(_: Request) -> Response:
@@ -117,7 +120,7 @@ ROUTES = [
     Route("/headlight/tile", tile),
     Route("/headlight/row", row),
     Route("/headlight/proof", proof),
-    Route(f"/headlight/{SCRIPT_NAME}", script),
+    Route(f"/headlight/{DIGEST}/{{name}}", module),
     Route("/healthz", healthz),
     Route("/metrics", metrics),
 ]

@@ -26,6 +26,7 @@ NOTHING_YET = "Type a sentence above, or take the example, to see what every att
 TAKE_EXAMPLE = "Take the example"
 
 # routes
+NO_MODULE = "There is no such file."
 TILE_UNKNOWN_RUN = "This run is not known here any more. Reload the page and run the sentence again."
 TILE_MISSING = "{name} is missing. A tile needs {names}."
 TILE_NOT_A_NUMBER = "{name} must be a whole number; it is “{value}”."
@@ -54,6 +55,8 @@ COMPONENT = {
     "place": "Layer {layer} · Head {head}",
     "axes": "query ↓  key →",
     "axes_help": "Each row is a query: a token that looks. Each column is a key: a token that is looked at. A row's weights sum to 1.",
+    "kind": "Kind of attention",
+    "shown_as": "Shown as",
     "map": "map",
     "table": "table",
     "map_label": "Attention weights, query down and key across. Arrow keys move the cell, Enter locks the query, Escape releases it.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from .operations import Operation
 
@@ -25,7 +26,7 @@ class Device:
         """FLOPs per byte above which arithmetic is the limit."""
         return self.teraflops * 1000 / self.gigabytes_per_second
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"ridge": self.ridge}
 
 
@@ -67,7 +68,7 @@ class Bound:
     def limit(self) -> str:
         return "compute" if self.compute_seconds > self.memory_seconds else "memory"
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.operation.name,
             "stack": self.operation.stack,

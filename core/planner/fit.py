@@ -34,7 +34,7 @@ class Fit:
         """n, or the ceiling where that is lower."""
         return self.n if self.ceiling is None else min(self.n, self.ceiling)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         memory = None if self.memory is None else self.memory.to_dict()
         return asdict(self) | {"memory": memory, "usable": self.usable}
 

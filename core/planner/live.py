@@ -29,9 +29,7 @@ class LiveBytes(TorchDispatchMode):
             if isinstance(value, torch.Tensor):
                 self._add(value, "given")
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         for value in tree_leaves(out):
             if isinstance(value, torch.Tensor):

@@ -7,6 +7,7 @@ unfused program reads and writes, each operand once per operation; a fused kerne
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from core.config import ModelConfig
 
@@ -38,7 +39,7 @@ class Operation:
         """FLOPs per byte: below a device's ridge the memory is the limit, above it the arithmetic (Williams et al. 2009)."""
         return self.flops / self.bytes if self.bytes else 0.0
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"bytes": self.bytes, "intensity": self.intensity}
 
 
@@ -79,7 +80,7 @@ def prefill(
         n = source_len if name == config.stacks[0][0] else target_len
         operations += rows.stack(name, n, n_key=n, memory_len=memory_len)
         memory_len = n
-    return tuple([*operations, *rows.head(batch * (n if all_logits else 1))])
+    return (*operations, *rows.head(batch * (n if all_logits else 1)))
 
 
 def decode(
@@ -109,9 +110,7 @@ def decode(
         bytes_of(weight_dtype or dtype),
         bytes_of(kv_dtype or dtype),
     )
-    return tuple(
-        [*rows.stack("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch)]
-    )
+    return (*rows.stack("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch))
 
 
 @dataclass(frozen=True)
@@ -124,15 +123,13 @@ class _Rows:
     kv_by: int
 
     def stack(
-        self, name: str, n: int, *, n_key: int, memory_len: int, cached: bool = False
+        self, name: Literal["encoder", "decoder"], n: int, *, n_key: int, memory_len: int, cached: bool = False
     ) -> list[Operation]:
         """The rows of one stack: its layers with a window are rows of their own where some have one and some have none."""
         config = self.config
         n_layers = dict(config.stacks)[name]
         causal = name == "decoder"
-        rows = [
-            self._move(name, "embedding", 1, self.batch * n * config.d_model, 1, 1, "a row of the table each")
-        ]
+        rows = [self._move(name, "embedding", 1, self.batch * n * config.d_model, 1, 1, "a row of the table each")]
         narrow = config.window is not None and config.window < n_key
         windowed = sum(config.is_windowed(layer) for layer in range(n_layers)) if narrow else 0
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
@@ -174,22 +171,16 @@ class _Rows:
             rows.append(self._norm(stack, "cross norm", times, n))
             computed = 0 if cached else memory_len
             cells = n * memory_len
-            rows += self._attention(
-                stack, "cross attn", times, n, computed, memory_len, cells, hides=False, own=False
-            )
+            rows += self._attention(stack, "cross attn", times, n, computed, memory_len, cells, hides=False, own=False)
             rows.append(self._residual(stack, "cross residual", times, n))
         rows.append(self._norm(stack, "mlp norm", times, n))
         ups = 2 if config.gated else 1
         for name in ("mlp up", "mlp gate")[:ups]:
-            rows.append(
-                self._linear(stack, name, times, tokens, config.d_model, config.d_ff, config.mlp_bias)
-            )
+            rows.append(self._linear(stack, name, times, tokens, config.d_model, config.d_ff, config.mlp_bias))
         rows.append(self._move(stack, "mlp activation", times, tokens * config.d_ff, 1, 1, config.activation))
         if config.gated:
             rows.append(self._move(stack, "mlp product", times, tokens * config.d_ff, 2, 1, "gate × up"))
-        rows.append(
-            self._linear(stack, "mlp down", times, tokens, config.d_ff, config.d_model, config.mlp_bias)
-        )
+        rows.append(self._linear(stack, "mlp down", times, tokens, config.d_ff, config.d_model, config.mlp_bias))
         rows.append(self._residual(stack, "mlp residual", times, n))
         return rows
 
@@ -212,9 +203,7 @@ class _Rows:
         rows = [self._linear(stack, f"{name} q", times, tokens, config.d_model, q, config.qkv_bias)]
         for letter in ("k", "v") if computed_keys else ():
             keys = self.batch * computed_keys
-            rows.append(
-                self._linear(stack, f"{name} {letter}", times, keys, config.d_model, kv, config.qkv_bias)
-            )
+            rows.append(self._linear(stack, f"{name} {letter}", times, keys, config.d_model, kv, config.qkv_bias))
         cells = self.batch * config.n_heads * n * n_key
         product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * seen * config.d_head
         q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * kv * self.kv_by
@@ -236,24 +225,18 @@ class _Rows:
             formula = "2 · batch · heads · queries · keys · d_head"
             weights = cells * self.by
             rows.append(
-                Operation(
-                    stack, f"{name} scores", times, product, useful, q_bytes + kv_bytes, weights, 0, formula
-                )
+                Operation(stack, f"{name} scores", times, product, useful, q_bytes + kv_bytes, weights, 0, formula)
             )
             rows.append(self._move(stack, f"{name} scale", times, cells, 1, 1, "÷ √d_head"))
             if own and config.position in ("alibi", "relative"):
                 bias = config.n_heads * n * n_key * self.by
                 rows.append(
-                    Operation(
-                        stack, f"{name} bias", times, 0, 0, weights + bias, weights, 0, "what distance adds"
-                    )
+                    Operation(stack, f"{name} bias", times, 0, 0, weights + bias, weights, 0, "what distance adds")
                 )
             if hides:
                 mask = n * n_key  # one byte a cell
                 rows.append(
-                    Operation(
-                        stack, f"{name} mask", times, 0, 0, weights + mask, weights, 0, "−∞ where hidden"
-                    )
+                    Operation(stack, f"{name} mask", times, 0, 0, weights + mask, weights, 0, "−∞ where hidden")
                 )
             rows.append(self._move(stack, f"{name} softmax", times, cells, 1, 1, "about 5 operations a cell"))
             rows.append(
@@ -272,9 +255,7 @@ class _Rows:
         rows.append(self._linear(stack, f"{name} o", times, tokens, q, config.d_model, config.out_bias))
         return rows
 
-    def _linear(
-        self, stack: str, name: str, times: int, tokens: int, d_in: int, d_out: int, bias: bool
-    ) -> Operation:
+    def _linear(self, stack: str, name: str, times: int, tokens: int, d_in: int, d_out: int, bias: bool) -> Operation:
         flops = 2 * tokens * d_in * d_out
         weights = linear(d_in, d_out, bias=bias) * self.weight_by
         reads = tokens * d_in * self.by + weights
@@ -284,9 +265,7 @@ class _Rows:
     def _norm(self, stack: str, name: str, times: int, n: int) -> Operation:
         numbers = self.batch * n * self.config.d_model * self.by
         weights = norm(self.config, self.config.d_model) * self.weight_by
-        return Operation(
-            stack, name, times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream"
-        )
+        return Operation(stack, name, times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream")
 
     def _residual(self, stack: str, name: str, times: int, n: int) -> Operation:
         return self._move(stack, name, times, self.batch * n * self.config.d_model, 2, 1, "x + f(x)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from core.config import ModelConfig
 
@@ -74,7 +75,7 @@ class Parameters:
         layer = self.encoder.layer if self.encoder.n_layers else self.decoder.layer
         return layer.mlp / layer.total
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with the totals."""
         return asdict(self) | {
             "embedding": self.embedding,
@@ -123,9 +124,7 @@ def norm(config: ModelConfig, width: int) -> int:
 def _embedding(config: ModelConfig, token: int) -> EmbeddingParameters:
     return EmbeddingParameters(
         token=token,
-        position=(config.n_ctx + config.position_offset) * config.d_model
-        if config.position == "learned"
-        else 0,
+        position=(config.n_ctx + config.position_offset) * config.d_model if config.position == "learned" else 0,
         token_type=config.n_token_types * config.d_model,
         norm=norm(config, config.d_model) if config.embed_norm else 0,
     )

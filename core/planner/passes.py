@@ -40,9 +40,7 @@ def pass_moments(
     traced    a trace also keeps the sizes of the residual stream and of what is added to it, positions and angles
     """
     moments: dict[str, int] = {}
-    inputs = (
-        batch * (source_len + target_len) * (INT + (1 if padded else 0))
-    )  # ids, and which of them are real
+    inputs = batch * (source_len + target_len) * (INT + (1 if padded else 0))  # ids, and which of them are real
     held = captured = memory_len = 0
     for name, n_layers in config.stacks:
         n = source_len if name == config.stacks[0][0] else target_len
@@ -53,9 +51,7 @@ def pass_moments(
         memory_len = n
     last = batch * memory_len * config.d_model * by
     positions = memory_len if all_logits else 1
-    moments["head"] = (
-        inputs + held + last + head_bytes(config, batch * positions, by, probabilities=not all_logits)
-    )
+    moments["head"] = inputs + held + last + head_bytes(config, batch * positions, by, probabilities=not all_logits)
     return moments, captured
 
 
@@ -120,9 +116,7 @@ class StackPass:
             before += self.captured(self.memory_len)
         before += self._residual(1)
         moments[f"{self.name} MLP"] = before + self._mlp()
-        outputs = (
-            2 if self.config.norm_order == "sandwich" else 1
-        ) * self.stream  # of the sublayer, and what it read
+        outputs = (2 if self.config.norm_order == "sandwich" else 1) * self.stream  # of the sublayer, and what it read
         moments[f"{self.name} norm"] = before + outputs + self._norm(self.stream // self.by, self.tokens)
         return moments
 
@@ -180,9 +174,7 @@ class StackPass:
         if config.n_token_types:
             adds = max(adds, self.stream + self.tokens * INT)
         table = 2 * self.stream + adds
-        return max(
-            table, self.stream + self._norm(self.stream // self.by, self.tokens) if config.embed_norm else 0
-        )
+        return max(table, self.stream + self._norm(self.stream // self.by, self.tokens) if config.embed_norm else 0)
 
     def _attention(self, n_key: int, *, cross: bool) -> dict[str, int]:
         """The moments of one attention over n_key keys, its own q, k and v included."""
@@ -249,18 +241,14 @@ class StackPass:
         if not cells:
             return 0
         config, texts = self.config, self.batch if self.padded else 1
-        making = (
-            max(texts + 1, 3, 2 * INT + 2 if windowed else 0) * cells
-        )  # mask, one byte a cell, and its ingredients
+        making = max(texts + 1, 3, 2 * INT + 2 if windowed else 0) * cells  # mask, one byte a cell, and its ingredients
         mask = texts * cells
         if not biased:
             return max(texts * before + making, mask + mask * self.by)
         per_head = texts * config.n_heads
         bias, bias_before = per_head * cells * self.by, per_head * before * self.by
         if config.position == "relative":
-            distances = max(
-                53 * texts * cells, 2 * INT * texts * cells + bias
-            )  # T5's buckets are worked out in int64
+            distances = max(53 * texts * cells, 2 * INT * texts * cells + bias)  # T5's buckets are worked out in int64
             copied = 2 * bias
         else:
             distances = 2 * INT * texts * cells + per_head * cells * FLOAT  # ALiBi's slopes are float32
@@ -276,9 +264,7 @@ class StackPass:
         """Scores and weights as tensors: two maps at once in the textbook, three in core.model, where a hook has one."""
         config, texts = self.config, self.batch if self.padded else 1
         maps = self.tokens * config.n_heads * n_key * self.by  # [batch, head, query, key]
-        keys = (
-            self.batch * n_key * config.n_heads * config.d_head * self.by
-        )  # k or v, one for every query head
+        keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
         cells = texts * self.n * n_key
         biased, windowed = self._biased and not cross, self._has_window and not cross
         if self.path == "eager":

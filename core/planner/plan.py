@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from core.config import ModelConfig
 from core.errors import ConfigError
@@ -105,7 +106,7 @@ class Plan:
     def decode_flops(self) -> int:
         return total_flops(self.decode)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with every total."""
         plain = asdict(self)
         plain["parameters"] = self.parameters.to_dict()
@@ -241,9 +242,7 @@ def memory_plan(
                 f"weight_dtype ({weight_dtype!r}) is for inference: training updates its weights in dtype"
             )
         lengths = {"batch": batch, "source_len": source_len, "target_len": target_len}
-        kept = kept_activations(
-            config, **lengths, by=by, attention=attention, dropout=dropout, recompute=recompute
-        )
+        kept = kept_activations(config, **lengths, by=by, attention=attention, dropout=dropout, recompute=recompute)
         work = backward_work(config, **lengths, by=by, attention=attention, recompute=recompute)
         return Memory(
             weights=weight_bytes(config, by),
@@ -267,9 +266,7 @@ def memory_plan(
         traced=False,
     )
     memory_len = source_len if config.kind == "encoder-decoder" else 0
-    cache = kv_cache(
-        config, batch=batch, n=target_len or source_len, memory_len=memory_len, dtype=kv_dtype or dtype
-    )
+    cache = kv_cache(config, batch=batch, n=target_len or source_len, memory_len=memory_len, dtype=kv_dtype or dtype)
     return Memory(
         weights=weight_bytes(config, weight_by),
         masters=0,

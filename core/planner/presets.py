@@ -52,9 +52,7 @@ def _bert(id: str, title: str, published: str, *, vocab_size: int = 30_522, **sh
 
 
 def _gpt(id: str, title: str, published: str, source: str, *, n_ctx: int = 1024, **shape: Any) -> Preset:
-    config = ModelConfig(
-        vocab_size=50_257, n_ctx=n_ctx, activation="gelu_tanh", d_ff=4 * shape["d_model"], **shape
-    )
+    config = ModelConfig(vocab_size=50_257, n_ctx=n_ctx, activation="gelu_tanh", d_ff=4 * shape["d_model"], **shape)
     return Preset(id, title, config, published, source)
 
 

@@ -12,7 +12,7 @@ flash        FlashAttention (Dao et al. 2022): the same with no padding, grouped
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from core.config import ModelConfig
 from core.errors import ConfigError
@@ -31,16 +31,14 @@ class SavedItem:
     bytes: int
     why: str
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def check_attention(attention: str) -> None:
     """Raises ConfigError for a way of attention that is not one of the four."""
     if attention not in get_args(Attention):
-        raise ConfigError(
-            f"attention ({attention!r}) must be one of {', '.join(map(repr, get_args(Attention)))}"
-        )
+        raise ConfigError(f"attention ({attention!r}) must be one of {', '.join(map(repr, get_args(Attention)))}")
 
 
 def lesson_terms(config: ModelConfig, *, batch: int, n: int, by: int) -> dict[str, int]:
@@ -80,7 +78,7 @@ def saved_layer(
         items += layer.norm("attn_norm", config.d_model, batch * n)
         items += layer.self_attention(causal, window)
         items += layer.norm("mlp_norm", config.d_model, batch * n, shared_input=True)
-        return tuple([*items, *layer.mlp()])
+        return (*items, *layer.mlp())
     items += layer.sublayer("attn", layer.self_attention(causal, window))
     if memory_len:
         items += layer.sublayer("cross", layer.attend("cross_attn", memory_len))
@@ -107,20 +105,14 @@ def saved_outside(
     if config.position == "rotary":
         layers = range(dict(config.stacks)[name])
         # layers with a window may have angles of their own; angles that no layer uses are not kept
-        kinds = (
-            1 if config.rotary_base_windowed is None else len({config.is_windowed(layer) for layer in layers})
-        )
-        items.append(
-            SavedItem("angles", kinds * n * config.d_rotary * by, "cosines and sines, for every layer")
-        )
+        kinds = 1 if config.rotary_base_windowed is None else len({config.is_windowed(layer) for layer in layers})
+        items.append(SavedItem("angles", kinds * n * config.d_rotary * by, "cosines and sines, for every layer"))
     if config.embed_norm:
         items += layer.norm("embed_norm", config.d_model, batch * n)
     if config.final_norm:
         items += layer.norm("final_norm", config.d_model, batch * n)
     if feeds_decoder:
-        items.append(
-            SavedItem("memory", layer.stream, "every cross-attention's keys and values come from it")
-        )
+        items.append(SavedItem("memory", layer.stream, "every cross-attention's keys and values come from it"))
     return tuple(SavedItem(f"{name} {item.name}", item.bytes, item.why) for item in items)
 
 
@@ -189,18 +181,14 @@ class _Layer:
         expanded = self.attention == "spelled_out" or (grouped and self.attention != "flash")
         items.append(SavedItem(f"{name} q", self.q, "for the gradient of k"))
         items.append(
-            SavedItem(
-                f"{name} k and v", 2 * (repeated if expanded else kv), "for the gradients of q and weights"
-            )
+            SavedItem(f"{name} k and v", 2 * (repeated if expanded else kv), "for the gradients of q and weights")
         )
         if self.attention in ("eager", "spelled_out"):
             if self.attention == "spelled_out" or causal or window is not None:
                 items.append(SavedItem(f"{name} mask", self.n * n_key, "one byte a cell"))
             items.append(SavedItem(f"{name} weights", weights * by, "softmax needs its own output"))
             if self.attention == "spelled_out":
-                items.append(
-                    SavedItem(f"{name} weights, copy", weights * by, "without NaN, for the gradient of v")
-                )
+                items.append(SavedItem(f"{name} weights, copy", weights * by, "without NaN, for the gradient of v"))
             if self.dropout:
                 items.append(self._dropped(f"{name} weights", weights))
                 items.append(SavedItem(f"{name} weights, dropped", weights * by, "for the gradient of v"))
@@ -210,12 +198,8 @@ class _Layer:
             heads = config.n_heads if biased else 1
             items.append(SavedItem(f"{name} bias", heads * self.n * n_key * by, "mask and bias as numbers"))
         rows = self.n if self.attention == "flash" else -(-self.n // 32) * 32
-        items.append(
-            SavedItem(f"{name} z", self.q, "for the output projection, and to work the weights out again")
-        )
-        items.append(
-            SavedItem(f"{name} log-sum-exp", self.batch * config.n_heads * rows * FLOAT, "one a row")
-        )
+        items.append(SavedItem(f"{name} z", self.q, "for the output projection, and to work the weights out again"))
+        items.append(SavedItem(f"{name} log-sum-exp", self.batch * config.n_heads * rows * FLOAT, "one a row"))
         return items
 
     def mlp(self) -> list[SavedItem]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,6 @@ from core.model import Transformer
 
 from .dtypes import check_activations, check_lengths
 from .live import LiveBytes
-from .passes import Path
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class TracedRun:
     def saved_bytes(self) -> int:
         return sum(tensor.bytes for tensor in self.saved)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"saved_bytes": self.saved_bytes}
 
 
@@ -85,7 +84,7 @@ def trace_shapes(
     target_len: int = 0,
     dtype: object = "float32",
     training: bool = False,
-    path: Path = "spelled_out",
+    path: Literal["fused", "spelled_out"] = "spelled_out",
     padded: bool = False,
     loss: bool = True,
 ) -> TracedRun:
@@ -105,9 +104,7 @@ def trace_shapes(
         for stack in model.stacks:
             if config.position == "sinusoidal":
                 stack.embed.sinusoid = stack.embed.sinusoid.to(model_dtype)
-        return _run(
-            model, batch, source_len, target_len, training=training, fused=fused, padded=padded, loss=loss
-        )
+        return _run(model, batch, source_len, target_len, training=training, fused=fused, padded=padded, loss=loss)
 
 
 def _run(
@@ -122,7 +119,11 @@ def _run(
     loss: bool,
 ) -> TracedRun:
     def empty(n: int, dtype: torch.dtype) -> Tensor | None:
-        return torch.zeros(batch, n, dtype=dtype) if n else None
+        if not n:
+            return None
+        x = torch.zeros(batch, n, dtype=dtype)
+        _set_axes(x, ("batch", "pos"))
+        return x
 
     live, flops = LiveBytes(), Flops()
     steps = Steps(model, flops)
@@ -191,9 +192,7 @@ class Flops(TorchDispatchMode):
         super().__init__()
         self.total = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         packet = func._overloadpacket
@@ -225,30 +224,28 @@ class Saved:
         if storage._cdata not in self.weights and storage._cdata not in self.found:
             grad_fn = tensor.grad_fn.name() if tensor.grad_fn is not None else "leaf"
             shape, dtype = tuple(tensor.shape), _name(tensor.dtype)
-            self.found[storage._cdata] = SavedTensor(
-                self.steps.module, grad_fn, shape, dtype, storage.nbytes()
-            )
+            self.found[storage._cdata] = SavedTensor(self.steps.module, grad_fn, shape, dtype, storage.nbytes())
         return tensor
+
+
+# What a product turns the last dimension into, by the name of its module; d_model where it is not listed.
+LAST_AXIS = {
+    "q": "head × d_head",
+    "k": "kv_head × d_head",
+    "v": "kv_head × d_head",
+    "up": "d_ff",
+    "gate": "d_ff",
+    "unembed": "vocab",
+}
+SHOWN = frozenset(
+    "embedding linear layer_norm unflatten transpose repeat_interleave mT matmul invert masked_fill softmax flatten "  # noqa: SIM905
+    "relu gelu silu scaled_dot_product_attention".split()
+)
+QUIET = frozenset(("add", "mul", "cat"))  # steps only where a name is given to them: sums, scaled scores, norms
 
 
 class Steps(TorchFunctionMode):
     """Writes down the operations that shape the pass, with the name of the module they happen in and of their axes."""
-
-    # what a product turns the last dimension into, by the name of the module
-    LAST: dict[str, str] = {
-        "q": "head × d_head",
-        "k": "kv_head × d_head",
-        "v": "kv_head × d_head",
-        "up": "d_ff",
-        "gate": "d_ff",
-        "unembed": "vocab",
-    }
-    OPS = frozenset(
-        ["embedding", "linear", "layer_norm", "unflatten", "transpose", "repeat_interleave", "mT", "matmul", "invert", "masked_fill", "softmax", "flatten", "relu", "gelu", "silu", "scaled_dot_product_attention"]
-    )
-    QUIET = frozenset(
-        ("add", "mul", "cat")
-    )  # steps only where a hook point gives them a name: sums, scaled scores
 
     def __init__(self, model: nn.Module, flops: Flops) -> None:
         super().__init__()
@@ -257,9 +254,7 @@ class Steps(TorchFunctionMode):
         self.stack: list[str] = []
         self._counted = 0
         self._quiet: TracedStep | None = None
-        self._last: weakref.ref[Tensor] | None = (
-            None  # weak: a tracer that held tensors would change their peak
-        )
+        self._last: weakref.ref[Tensor] | None = None  # weak: a tracer that held tensors would change their peak
 
     @property
     def module(self) -> str:
@@ -313,17 +308,13 @@ class Steps(TorchFunctionMode):
         self.rows.append(replace(row, name=name, axes=axes))
         return True
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         op = getattr(func, "__name__", "")
         op = "mT" if op == "__get__" and func.__self__ is Tensor.mT else op.strip("_")
-        if isinstance(out, Tensor) and out.ndim and (op in self.OPS or op in self.QUIET):
+        if isinstance(out, Tensor) and out.ndim and (op in SHOWN or op in QUIET):
             given = [a for a in args if isinstance(a, Tensor)]
-            _set_axes(
-                out, _axes(op, given, args, out, self.LAST.get(self.module.rsplit(".", 1)[-1], "d_model"))
-            )
+            _set_axes(out, _axes(op, given, args, out, LAST_AXIS.get(self.module.rsplit(".", 1)[-1], "d_model")))
             view = bool(given) and out.untyped_storage()._cdata == given[0].untyped_storage()._cdata
             step = "mask" if op == "invert" else op
             self._add(f"{self.module}.{step}", op, out, view=view)
@@ -332,7 +323,7 @@ class Steps(TorchFunctionMode):
     def _add(self, name: str, op: str, out: Tensor, *, view: bool) -> None:
         n_bytes, flops = out.numel() * out.element_size(), self.flops.total - self._counted
         row = TracedStep(name, op, _get_axes(out), tuple(out.shape), _name(out.dtype), n_bytes, flops, view)
-        self._quiet = row if op in self.QUIET else None
+        self._quiet = row if op in QUIET else None
         if self._quiet is None:
             self.rows.append(row)
             self._counted = self.flops.total
@@ -342,30 +333,30 @@ class Steps(TorchFunctionMode):
 def _axes(op: str, given: list[Tensor], args: tuple[Any, ...], out: Tensor, last: str) -> tuple[str, ...]:
     """What the dimensions of `out` are, from those of the tensors it is made of."""
     named = [(_get_axes(tensor), tuple(tensor.shape)) for tensor in given]
-    axes = named[0][0] if named else ()
-    if op == "invert":
-        axes = ("batch", "head", "query", "key")
+    axes = list(named[0][0]) if named else []
+    if not axes:
+        pass
+    elif op == "invert":
+        axes = ["batch", "head", "query", "key"]
     elif op == "embedding":
-        axes = (*axes, "d_model")
+        axes = [*axes, "d_model"]
     elif op == "linear":
-        axes = (*axes[:-1], last)
+        axes = [*axes[:-1], last]
     elif op == "unflatten":
-        axes = (*axes[:-1], *axes[-1].split(" × "))
+        axes = [*axes[:-1], *axes[-1].split(" × ")]
     elif op == "flatten":
-        axes = (*axes[:2], " × ".join(axes[2:])) if args[1:] == (2,) else ()
+        axes = [*axes[:2], " × ".join(axes[2:])] if args[1:] == (2,) else []
     elif op == "transpose":
-        swapped = list(axes)
-        swapped[args[1]], swapped[args[2]] = swapped[args[2]], swapped[args[1]]
-        axes = tuple(swapped)
+        axes[args[1]], axes[args[2]] = axes[args[2]], axes[args[1]]
     elif op == "repeat_interleave":
-        axes = tuple("head" if axis == "kv_head" else axis for axis in axes)
+        axes = ["head" if axis == "kv_head" else axis for axis in axes]
     elif op == "mT":
-        axes = (*axes[:-2], axes[-1], axes[-2])
+        axes = [*axes[:-2], axes[-1], axes[-2]]
     elif op == "matmul":
-        axes = (*axes[:-1], named[1][0][-1])
+        axes = [*axes[:-1], named[1][0][-1]]
     else:
-        axes = next((found for found, shape in named if shape == tuple(out.shape) and any(found)), axes)
-    return axes if len(axes) == out.ndim else ("",) * out.ndim
+        axes = next((list(found) for found, shape in named if shape == tuple(out.shape) and any(found)), axes)
+    return tuple(axes) if len(axes) == out.ndim else ("",) * out.ndim
 
 
 def _set_axes(tensor: Tensor, axes: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from core.config import ModelConfig
 from core.errors import ConfigError
@@ -51,7 +51,7 @@ class KeptLayers:
     def total(self) -> int:
         return self.times * self.per_layer
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"per_layer": self.per_layer, "total": self.total}
 
 
@@ -121,9 +121,7 @@ def _recomputed(
     if recompute == "full":
         return (SavedItem("layer input", batch * n * config.d_model * by, "the layer is run again from it"),)
     if recompute == "attention":
-        return tuple(
-            item for item in items if not any(what in item.name for what in (" weights", " mask", " buckets"))
-        )
+        return tuple(item for item in items if not any(what in item.name for what in (" weights", " mask", " buckets")))
     return items
 
 
@@ -153,9 +151,7 @@ def backward_work(
     cells = max(n, source_len) * longest
     maps = batch * config.n_heads * cells * by if attention in ("eager", "spelled_out") else 0
     layer = 6 * stream + max((3 if config.gated else 2) * hidden, 2 * maps + 2 * maps // by + 4 * heads)
-    if (
-        config.position in ("relative", "alibi") or config.window is not None
-    ):  # distances, buckets, bias in the making
+    if config.position in ("relative", "alibi") or config.window is not None:  # distances, buckets, bias in the making
         distances = 53 if config.position == "relative" else 2 * 8 + 2
         layer = max(layer, 6 * stream + maps + heads + cells * (distances + FLOAT * config.n_heads))
     uses = len(config.stacks) + (1 if config.tied and config.head != "none" else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import threading
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app import pack, routes, state
-from app.components.explore.explore import LOADER, SCRIPT, SCRIPT_NAME
+from app.components.explore.explore import DIGEST, LOADER, MODULES
 from core.engine import Request
 from core.trace import Trace
 
@@ -96,12 +97,22 @@ def test_a_proof_of_a_record_that_does_not_exist_is_refused(client: TestClient, 
     assert ask(client, "proof", record=6).status_code == 404
 
 
-def test_the_script_is_the_one_that_the_component_asks_for(client: TestClient):
-    answer = client.get(f"/headlight/{SCRIPT_NAME}")
-    assert SCRIPT_NAME in LOADER
-    assert answer.text == SCRIPT
-    assert answer.headers["content-type"].startswith("text/javascript")
-    assert "immutable" in answer.headers["cache-control"]
+def test_the_modules_are_those_that_the_component_asks_for(client: TestClient):
+    assert f"headlight/{DIGEST}/" in LOADER
+    for name, source in MODULES.items():
+        assert f'"{name}"' in LOADER
+        answer = client.get(f"/headlight/{DIGEST}/{name}")
+        assert answer.text == source
+        assert answer.headers["content-type"].startswith("text/javascript")
+        assert "immutable" in answer.headers["cache-control"]
+    assert client.get(f"/headlight/{DIGEST}/explore.py").status_code == 404
+
+
+def test_modules_import_only_each_other_and_never_write_markup():
+    for name, source in MODULES.items():
+        for imported in re.findall(r'from "([^"]+)"', source) if name != "constants.js" else []:
+            assert imported.removeprefix("./") in MODULES, f"{name} imports {imported}"
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", source), name
 
 
 def test_health_and_counts_say_nothing_of_anybody_s_text(client: TestClient, trace: Trace):

@@ -16,20 +16,22 @@ HERE = Path(__file__).parent
 NAMES = ("site", "layer", "head", "query")  # of the place, in the URL
 
 # Streamlit sends a component's script and style with every message of it. So what it gets is one line, and the real
-# script, with its style, words and colours, is fetched once and kept by the browser for as long as it stays the same.
+# modules, with their style, words and colours, are fetched once and kept by the browser for as long as they stay the same.
 CONSTANTS = {
     "WORDS": words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
     "PALETTES": theme.PALETTES,
     "STYLE": (HERE / "explore.css").read_text(encoding="utf-8"),
 }
-SCRIPT = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in CONSTANTS.items()) + (
-    HERE / "explore.js"
-).read_text(encoding="utf-8")
-SCRIPT_NAME = f"explore.{hashlib.sha256(SCRIPT.encode()).hexdigest()[:16]}.js"
-# Two lines, because Streamlit takes one line with a slash in it for the name of a file.
-LOADER = (
-    f'// explore\nexport default (await import(new URL("headlight/{SCRIPT_NAME}", document.baseURI).href)).default;\n'
-)
+MODULES = {path.name: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.js"))}
+MODULES["constants.js"] = "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in CONSTANTS.items())
+DIGEST = hashlib.sha256("".join(MODULES.values()).encode()).hexdigest()[:16]
+# Every module is asked for at once, so that their imports of each other wait for nothing. More than one line, because
+# Streamlit takes a single line with a slash in it for the name of a file.
+LOADER = f"""
+const get = (name) => import(new URL(`headlight/{DIGEST}/${{name}}`, document.baseURI).href);
+const [entry] = await Promise.all({json.dumps(["explore.js", *(name for name in MODULES if name != "explore.js")])}.map(get));
+export default entry.default;
+"""
 
 _component = v2.component("explore", html='<div class="hl"></div>', js=LOADER)
 

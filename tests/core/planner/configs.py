@@ -24,7 +24,7 @@ class Case:
         return 4 if self.dtype == "float32" else 2
 
     @property
-    def lengths(self) -> dict[str, int]:
+    def lengths(self) -> dict[str, Any]:
         return {"batch": self.batch, "source_len": self.source_len, "target_len": self.target_len}
 
 

@@ -42,9 +42,7 @@ def test_is_what_the_model_computes() -> None:
             seen[name] = x.numel() * x.element_size()
 
         model = Transformer(config).eval()
-        names = [
-            n for n in hook_points(model) if n.startswith("decoder") and n.endswith(("hook_k", "hook_v"))
-        ]
+        names = [n for n in hook_points(model) if n.startswith("decoder") and n.endswith(("hook_k", "hook_v"))]
         ids = torch.zeros(case.batch, case.source_len, dtype=torch.long)
         target = torch.zeros(case.batch, case.target_len, dtype=torch.long) if case.target_len else None
         with torch.no_grad(), hooked(model, {n: lambda x, n=n: count(n, x) for n in names}):
@@ -80,10 +78,7 @@ def test_a_window_bounds_it() -> None:
     full = kv_cache(mistral, n=4096)
     assert kv_cache(mistral, n=32_768).total == full.total
     half = replace(mistral, windowed_layers=tuple(range(0, 32, 2)))
-    assert (
-        kv_cache(half, n=8192).total
-        == full.total // 2 + kv_cache(replace(mistral, window=None), n=8192).total // 2
-    )
+    assert kv_cache(half, n=8192).total == full.total // 2 + kv_cache(replace(mistral, window=None), n=8192).total // 2
 
 
 def test_format_and_kind() -> None:

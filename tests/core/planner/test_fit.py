@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import ConfigError
 from core.planner import PRESETS, longest_fit, memory_plan, with_layers
-from tests.core.planner.configs import cases
+from tests.core.planner.configs import Case, cases
 
 GiB = 1 << 30
 
@@ -18,16 +18,17 @@ GiB = 1 << 30
 @pytest.mark.parametrize("training", [False, True])
 def test_n_fits_and_the_next_does_not(vary: Any, training: bool) -> None:
     for case in cases(15, 25):
-        budget = 3 * memory_plan(case.config, **case.lengths, training=training).total
         options: dict[str, Any] = {**case.lengths, "training": training}
+        budget = 3 * memory_plan(case.config, **options).total
         fit = longest_fit(case.config, budget, vary=vary, **options)
         assert fit.n >= 1
         assert fit.bytes <= budget < fit.next_bytes
 
-        def total(n: int, options: dict[str, Any] = options, case: Any = case) -> int:
+        def total(n: int, options: dict[str, Any] = options, case: Case = case) -> int:
             if vary == "layers":
                 return memory_plan(with_layers(case.config, n), **options).total
-            return memory_plan(case.config, **(options | {vary: n})).total
+            changed: dict[str, Any] = {**options, vary: n}
+            return memory_plan(case.config, **changed).total
 
         assert (total(fit.n), total(fit.n + 1)) == (fit.bytes, fit.next_bytes)
         assert fit.memory is not None and fit.memory.total == fit.bytes
@@ -38,7 +39,7 @@ def test_memory_never_shrinks() -> None:
     for case in cases(16, 20):
         for training in (False, True):
             totals = [
-                memory_plan(case.config, **(case.lengths | {"source_len": n}), training=training).total
+                memory_plan(case.config, **{**case.lengths, "source_len": n}, training=training).total
                 for n in (*range(1, 200), 1000, 1001, 5000, 5001)
             ]
             assert totals == sorted(totals), case
@@ -72,7 +73,5 @@ def test_nothing_fits() -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigError, match=r"vary \('heads'\) must be one of 'source_len'"):
         longest_fit(PRESETS["gpt2"].config, GiB, vary="heads")  # type: ignore[arg-type]
-    with pytest.raises(
-        ConfigError, match="is for encoder-decoders; this model is decoder-only: vary source_len"
-    ):
+    with pytest.raises(ConfigError, match="is for encoder-decoders; this model is decoder-only: vary source_len"):
         longest_fit(PRESETS["gpt2"].config, GiB, vary="target_len", source_len=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,8 @@ def allocator_peak(work: Callable[[], object]) -> int:
     """The highest the running sum of allocations and frees rises above where it began."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         work()
-    changes = [event for event in record.profiler.kineto_results.events() if event.name() == "[memory]"]
+    events: Any = record.profiler.kineto_results.events()  # type: ignore[union-attr]
+    changes = [event for event in events if event.name() == "[memory]"]
     live = peak = 0
     for event in sorted(changes, key=lambda event: event.start_ns()):
         live += event.nbytes()

@@ -81,9 +81,7 @@ def traffic(work: Any, *shapes: tuple[int, ...]) -> int:
     return counted.total
 
 
-@pytest.mark.parametrize(
-    ("b", "n", "keys", "d", "m"), [(2, 256, 256, 512, 8), (1, 50, 50, 64, 4), (3, 1, 256, 512, 8)]
-)
+@pytest.mark.parametrize(("b", "n", "keys", "d", "m"), [(2, 256, 256, 512, 8), (1, 50, 50, 64, 4), (3, 1, 256, 512, 8)])
 def test_lesson_e7_rows(b: int, n: int, keys: int, d: int, m: int) -> None:
     """Exact FLOPs and traffic of each row, in 16 bits and without biases: prefill, then one decoded token."""
     config = ModelConfig(
@@ -134,9 +132,7 @@ def test_flash_writes_no_map() -> None:
     config = PRESETS["llama-3-8b"].config
     n = 8192
     fused = next(
-        op
-        for op in prefill(config, source_len=n, dtype="float16", attention="flash")
-        if op.name == "attn fused"
+        op for op in prefill(config, source_len=n, dtype="float16", attention="flash") if op.name == "attn fused"
     )
     assert fused.writes == n * 4096 * 2
     assert fused.reads == n * 4096 * 2 + 2 * n * 1024 * 2
@@ -170,9 +166,7 @@ def test_useful_cells_are_the_masks() -> None:
                     n_decoder_layers=1 if decoder else 0,
                 )
                 row = next(op for op in prefill(config, source_len=n) if op.name == "attn scores")
-                mask = MaskRule(1, n, n, causal=decoder, window=window).block(
-                    torch.arange(n), torch.arange(n)
-                )
+                mask = MaskRule(1, n, n, causal=decoder, window=window).block(torch.arange(n), torch.arange(n))
                 assert row.useful_flops == 2 * 8 * int(mask.sum())
 
 
@@ -200,9 +194,7 @@ def test_decoding_is_bound_by_memory() -> None:
     intensity = total_flops(rows) / ideal_bytes(config, rows, weight_dtype="float16")
     assert round(intensity, 1) == 12.5
     fused = next(op for op in rows if op.name == "attn fused")
-    assert fused.intensity == pytest.approx(
-        config.n_heads / config.n_kv_heads, rel=0.01
-    )  # whatever batch and length
+    assert fused.intensity == pytest.approx(config.n_heads / config.n_kv_heads, rel=0.01)  # whatever batch and length
     card = next(device for device in DEVICES if device.name == "A100 80 GB")
     assert round(card.ridge) == 153
     assert {bound.limit for bound in roofline(rows, card)} == {"memory"}

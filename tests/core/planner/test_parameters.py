@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -34,14 +36,12 @@ def test_components_are_the_models_parts() -> None:
             if stack is None:
                 assert found.total == 0
                 continue
-            block = stack.blocks[0]
+            block: Any = stack.blocks[0]
             inside = sum(p.numel() for p in block.attn.parameters())
             assert found.layer.attn == inside
             assert found.layer.mlp == sum(p.numel() for p in block.mlp.parameters())
             assert found.layer.total == sum(p.numel() for p in block.parameters())
-            outside = sum(p.numel() for p in stack.parameters()) - sum(
-                p.numel() for p in stack.embed.parameters()
-            )
+            outside = sum(p.numel() for p in stack.parameters()) - sum(p.numel() for p in stack.embed.parameters())
             assert found.total == outside
 
 
@@ -78,9 +78,7 @@ def test_known_models(name: str) -> None:
         assert parameters(preset.config).total + preset.more == EXACT[name]
 
 
-@pytest.mark.parametrize(
-    "name", ["bert-base", "gpt2", "t5-small", "transformer-base", "qwen2.5-0.5b", "gpt3"]
-)
+@pytest.mark.parametrize("name", ["bert-base", "gpt2", "t5-small", "transformer-base", "qwen2.5-0.5b", "gpt3"])
 def test_known_models_are_what_is_built(name: str) -> None:
     config = PRESETS[name].config
     assert parameters(config).total == count(config)
@@ -105,7 +103,7 @@ def lesson_translator(
     vocab: int = 32_000, d: int = 512, heads: int = 8, d_ff: int = 2048, layers: int = 6
 ) -> nn.ModuleList:
     """Lesson B's class in parts: two token tables, six layers each way, an output projection of its own."""
-    shape = {"d_model": d, "nhead": heads, "dim_feedforward": d_ff}
+    shape: dict[str, Any] = {"d_model": d, "nhead": heads, "dim_feedforward": d_ff}
     return nn.ModuleList(
         [
             *(nn.Embedding(vocab, d) for _ in ("source", "target")),
@@ -148,7 +146,7 @@ def test_lesson_b5() -> None:
 def test_lesson_d5_layers_are_a_line() -> None:
     encoder = replace(LESSON_B, n_decoder_layers=0)
     totals = [parameters(with_layers(encoder, n)).total for n in range(2, 13)]
-    steps = {after - before for before, after in zip(totals, totals[1:], strict=False)}
+    steps = {after - before for before, after in itertools.pairwise(totals)}
     assert steps == {3_152_384}
 
 

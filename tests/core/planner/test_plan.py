@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -12,6 +12,7 @@ import torch
 from core.config import ModelConfig
 from core.errors import ConfigError
 from core.planner import PRESETS, memory_plan, parameters, plan, run_bytes, trace_shapes, with_layers
+from core.planner.saved import Attention
 from tests.core.planner.configs import cases
 
 GPT2 = PRESETS["gpt2"].config
@@ -34,7 +35,11 @@ def test_a_plan_adds_up() -> None:
 def test_inference_is_never_below_the_tracer() -> None:
     ratios = []
     for case in cases(13, 25, source=(33, 100, 500), target=(5, 40, 300)):
-        for attention, path in (("spelled_out", "spelled_out"), ("flash", "fused")):
+        ways: tuple[tuple[Attention, Literal["fused", "spelled_out"]], ...] = (
+            ("spelled_out", "spelled_out"),
+            ("flash", "fused"),
+        )
+        for attention, path in ways:
             traced = trace_shapes(case.config, **case.lengths, dtype=case.dtype, path=path)
             memory = memory_plan(case.config, **case.lengths, dtype=case.dtype, attention=attention)
             assert memory.weights == traced.weights

@@ -53,9 +53,7 @@ def measure(case: Case, *, padded: bool, keep_values: bool, fake: bool = True) -
             for name in hook_points(model)
             if name.endswith((*letters, "_out", "hook_embed", "hook_final")) or "hook_resid" in name
         }
-        hooks |= {
-            name: note for name in hook_points(model) if name.endswith(("hook_positions", "hook_angles"))
-        }
+        hooks |= {name: note for name in hook_points(model) if name.endswith(("hook_positions", "hook_angles"))}
         live = LiveBytes()
         live.track(*model.parameters(), *model.buffers())
         weights = live.live
@@ -63,9 +61,7 @@ def measure(case: Case, *, padded: bool, keep_values: bool, fake: bool = True) -
             ids = torch.zeros(case.batch, case.source_len, dtype=torch.long)
             target = torch.zeros(case.batch, case.target_len, dtype=torch.long) if case.target_len else None
             real = torch.ones(ids.shape, dtype=torch.bool) if padded else None
-            target_real = (
-                torch.ones(target.shape, dtype=torch.bool) if padded and target is not None else None
-            )
+            target_real = torch.ones(target.shape, dtype=torch.bool) if padded and target is not None else None
             x = model.last_residual(ids, target, real, target_real)
             if model.head is not None:
                 probs = model.head(x[:, -1:]).float().softmax(-1)
@@ -120,9 +116,7 @@ def test_parts_add_up() -> None:
 
 
 def test_gpt2_at_4096_keeps_a_thirtieth_of_the_maps() -> None:
-    config = ModelConfig(
-        vocab_size=50_257, d_model=768, n_heads=12, d_ff=3072, n_decoder_layers=12, n_ctx=4096
-    )
+    config = ModelConfig(vocab_size=50_257, d_model=768, n_heads=12, d_ff=3072, n_decoder_layers=12, n_ctx=4096)
     run = run_bytes(config, source_len=4096, keep_values=False)
     assert run.captured == 288 << 20
     assert 12 * 12 * 4096 * 4096 * 4 == 9216 << 20

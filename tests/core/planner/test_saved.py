@@ -69,16 +69,12 @@ class TextbookLayer(nn.Module):
             if c.n_kv_heads != c.n_heads:
                 k, v = (x.repeat_interleave(c.n_heads // c.n_kv_heads, 1) for x in (k, v))
             if self.attention == "efficient":
-                z = torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal)[
-                    0
-                ]
+                z = torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, causal)[0]
             else:
                 scores = q @ k.transpose(-2, -1) / c.d_head**0.5
                 if causal:
                     n = h.shape[1]
-                    scores = scores.masked_fill(
-                        torch.ones(n, n, dtype=torch.bool, device=h.device).triu(1), -torch.inf
-                    )
+                    scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool, device=h.device).triu(1), -torch.inf)
                 z = self.drop(scores.softmax(-1)) @ v
         return z.transpose(1, 2).reshape(*h.shape[:2], c.n_heads * c.d_head)
 
@@ -185,12 +181,8 @@ def test_what_the_lesson_misses() -> None:
         ("float16", False, "flash", "relu", 18.823),
     ],
 )
-def test_measured_table(
-    dtype: str, dropout: bool, attention: Attention, activation: Any, expected: float
-) -> None:
-    config = ModelConfig(
-        vocab_size=10, d_model=512, n_heads=8, d_ff=2048, n_encoder_layers=1, activation=activation
-    )
+def test_measured_table(dtype: str, dropout: bool, attention: Attention, activation: Any, expected: float) -> None:
+    config = ModelConfig(vocab_size=10, d_model=512, n_heads=8, d_ff=2048, n_encoder_layers=1, activation=activation)
     planned = plan(config, batch=32, source_len=50, dtype=dtype, dropout=dropout, attention=attention)
     assert round(planned.saved_per_layer / MiB, 3) == expected
 
@@ -225,17 +217,11 @@ def test_lesson_a6_scores_against_length() -> None:
 
 def test_gpt2_medium_exercise() -> None:
     config = PRESETS["gpt2-medium"].config
-    per_layer = {
-        (attention, dropout): plan(
-            config, source_len=1024, attention=attention, dropout=dropout
-        ).saved_per_layer
-        / MiB
-        for attention, dropout in (("eager", False), ("eager", True))
-    }
-    assert {key: round(value, 1) for key, value in per_layer.items()} == {
-        ("eager", False): 129.0,
-        ("eager", True): 215.0,
-    }
+
+    def per_layer(dropout: bool) -> float:
+        return round(plan(config, source_len=1024, attention="eager", dropout=dropout).saved_per_layer / MiB, 1)
+
+    assert (per_layer(False), per_layer(True)) == (129.0, 215.0)
     assert lesson_terms(config, batch=1, n=1024, by=4)["total"] / MiB == 100.0
 
 

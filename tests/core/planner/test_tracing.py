@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -18,9 +20,7 @@ LESSON = PRESETS["lesson-encoder"].config
 def test_lesson_a1_shapes_in_order() -> None:
     steps = trace_shapes(LESSON, batch=32, source_len=50, padded=True).steps
     layer = [
-        (s.name.removeprefix("encoder.blocks.0."), s.shape)
-        for s in steps
-        if s.name.startswith("encoder.blocks.0.")
+        (s.name.removeprefix("encoder.blocks.0."), s.shape) for s in steps if s.name.startswith("encoder.blocks.0.")
     ]
     wanted = [
         ("attn_norm", (32, 50, 512)),
@@ -93,7 +93,7 @@ def test_steps_are_what_a_real_run_passes() -> None:
 
 
 def test_a_fused_run_has_no_map() -> None:
-    shape = {"source_len": 300, "batch": 2}
+    shape: dict[str, Any] = {"source_len": 300, "batch": 2}
     fused = trace_shapes(with_layers(LESSON, 1), **shape, path="fused")
     spelled = trace_shapes(with_layers(LESSON, 1), **shape)
     assert not any(step.shape[-2:] == (300, 300) for step in fused.steps)

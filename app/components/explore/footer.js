@@ -1,0 +1,66 @@
+// The line below: what has been proved about this layer, how the run went, and the scale of the colours.
+
+import { WORDS as words } from "./constants.js";
+import { add, choice, el, number, said, scientific } from "./dom.js";
+
+export class Footer {
+  constructor(view, parent) {
+    this.view = view;
+    this.box = add(parent, "footer");
+    this.proofs = add(this.box, "span", "proofs");
+    this.run = add(this.box, "span");
+    this.legend = add(this.box, "span", "legend");
+  }
+
+  build() {
+    const { picture, map } = this.view;
+    const { source, target } = picture.tokens;
+    const parts = { n: number(source.length), ms: Math.round(picture.ms), device: picture.device, dtype: picture.dtype };
+    this.run.textContent = target
+      ? said(words.run_pair, { ...parts, m: number(target.length) })
+      : said(words.run, parts);
+    const scales = [["linear", words.linear], ["log", words.log], ["per row", words.per_row]];
+    const buttons = choice(words.colour, scales, map.scaleShown, (scale) => {
+      map.scale = scale;
+      this.drawLegend();
+      this.view.redraw("map");
+    });
+    buttons.title = words.colour_help;
+    this.low = el("span", "");
+    this.high = el("span", "");
+    this.legend.replaceChildren(this.low, el("i", "ramp"), this.high, el("span", "gap", words.colour), buttons);
+    this.drawLegend();
+  }
+
+  drawLegend() {
+    const { scaleShown } = this.view.map;
+    this.low.textContent = scaleShown === "log" ? "0.0001" : "0";
+    this.high.textContent = scaleShown === "per row" ? words.per_row_top : "1";
+  }
+
+  draw() {
+    const { site, place, picture, query, remote } = this.view;
+    // Worked out when somebody looks: for every layer of every sentence it would cost more than the sentence itself.
+    const params = { record: site.records[place.layer] };
+    const receipt = remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+    if (!receipt && this.proofs.dataset.run === picture.key) return; // those of the layer before, for a moment
+    this.proofs.dataset.run = picture.key;
+    this.proofs.replaceChildren();
+    if (!receipt) return;
+    const proof = (holds, text, help) => {
+      const item = el("span", holds ? "holds" : "fails", `${holds ? "✓" : "✗"} ${text}`);
+      if (help) item.title = help;
+      this.proofs.append(item);
+    };
+    const sums = receipt.sums < 1e-4;
+    const off = { error: scientific(receipt.sums) };
+    proof(sums, sums ? words.sums : said(words.sums_off, off), said(words.sums_help, off));
+    const hides = picture.whole ? site.masked(place.layer, place.head) : query !== null && this.view.row(query)?.masked;
+    if (hides) proof(receipt.masked === 0, words.masked_zero);
+    if (receipt.fused === null) this.proofs.append(el("span", "mute", words.fused_none));
+    else {
+      const error = scientific(receipt.fused);
+      proof(receipt.fused < 1e-3, said(words.fused, { error }), said(words.fused_help, { error }));
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// A run as it arrives: messages of [u32 length][JSON header][numbers], the maps in them, and what is fetched later.
+
+export function unpack(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const at = bytes.byteOffset + 4 + length;
+  return [header, bytes.buffer.slice(at, bytes.byteOffset + bytes.byteLength)]; // a copy, so that numbers are aligned
+}
+
+// One kind of attention of the run: its maps by layer and head.
+export class Site {
+  constructor(header, body) {
+    Object.assign(this, header);
+    this.body = body;
+    this.layers = header.records.length;
+    this.pictures = new Map();
+  }
+
+  // uint16 [query, key]
+  weights(layer, head) {
+    const cells = this.n_query * this.n_key;
+    return new Uint16Array(this.body, nth(this.weights_at, layer * this.heads + head, cells, 2), cells);
+  }
+
+  // bits [query]
+  entropies(layer, head) {
+    const at = nth(this.entropy_at, layer * this.heads + head, this.n_query, 4);
+    return new Float32Array(this.body, at, this.n_query);
+  }
+
+  // uint8 [query, key], 0 where it may look; null where nothing is masked
+  masked(layer, head) {
+    const of = this.mask_of[layer];
+    const which = of.length > 1 ? of[head] : of[0];
+    return which < 0 ? null : new Uint8Array(this.body, this.masks_at[which], this.n_query * this.n_key);
+  }
+
+  // uint8 [row, column] on a square-root scale, at most 32 × 32
+  thumbnail(layer, head, size = 32) {
+    if (this.thumbnails_at !== undefined) {
+      const cells = this.rows * this.columns;
+      const values = new Uint8Array(this.body, this.thumbnails_at + (layer * this.heads + head) * cells, cells);
+      return { rows: this.rows, columns: this.columns, values };
+    }
+    const all = this.weights(layer, head);
+    const rows = Math.min(size, this.n_query);
+    const columns = Math.min(size, this.n_key);
+    const largest = new Uint16Array(rows * columns);
+    for (let q = 0; q < this.n_query; q++) {
+      const row = Math.floor((q * rows) / this.n_query) * columns;
+      for (let k = 0; k < this.n_key; k++) {
+        const at = row + Math.floor((k * columns) / this.n_key);
+        const value = all[q * this.n_key + k];
+        if (value > largest[at]) largest[at] = value;
+      }
+    }
+    return { rows, columns, values: Uint8Array.from(largest, (w) => Math.round(255 * Math.sqrt(w / 65535))) };
+  }
+
+  // query heads that share the key head of this one
+  group(head) {
+    const size = this.heads / this.kv_heads;
+    const first = Math.floor(head / size) * size;
+    return Array.from({ length: size }, (_, i) => first + i);
+  }
+}
+
+// where item `index` starts, of items of `cells` numbers of `width` bytes
+const nth = (start, index, cells, width) => start + index * cells * width;
+
+// Bytes of a large run, fetched once and kept for a while.
+export class Remote {
+  constructor(key, arrived) {
+    this.key = key;
+    this.arrived = arrived;
+    this.kept = new Map();
+    this.underway = new Set(); // one request a path: a pointer that crosses a hundred rows asks for the last of them
+    this.failed = false;
+  }
+
+  // What the address gives, or null while it is on its way; arrived() is called when it is there.
+  get(path, params, read) {
+    const url = new URL(`headlight/${path}`, document.baseURI);
+    url.search = new URLSearchParams({ run: this.key, ...params });
+    const id = `${path}?${url.searchParams}`;
+    if (this.kept.has(id)) {
+      const value = this.kept.get(id);
+      this.kept.delete(id);
+      this.kept.set(id, value); // newest last
+      return value;
+    }
+    if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down
+    if (this.underway.has(path)) return null; // arrived() makes the caller ask again, for what it wants by then
+    this.underway.add(path);
+    if (this.kept.size > 64) this.kept.delete(this.kept.keys().next().value);
+    fetch(url)
+      .then(async (response) => {
+        if (!response.ok) throw new Error(await response.text());
+        this.kept.set(id, read(new Uint8Array(await response.arrayBuffer())));
+        this.failed = false;
+      })
+      .catch(() => {
+        this.failed = true;
+        this.again = performance.now() + 3000;
+      })
+      .finally(() => {
+        this.underway.delete(path);
+        this.arrived();
+      });
+    return null;
+  }
+}

@@ -1,0 +1,45 @@
+// What one query looks at, as a table: the same numbers as the map's row, for reading and for screen readers.
+
+import { WORDS as words } from "./constants.js";
+import { add, el, said } from "./dom.js";
+
+const MOST = 500; // rows
+
+export class Table {
+  constructor(view, parent) {
+    this.view = view;
+    this.box = add(parent, "div", "tablebox");
+    this.box.tabIndex = 0;
+    this.box.setAttribute("role", "region");
+  }
+
+  draw({ order, weight, ranking }) {
+    const { place, query } = this.view;
+    const keys = this.view.labels("key");
+    const caption = query === null ? words.table_caption_all : words.table_caption;
+    const parts = { ...place, query: query === null ? "" : this.view.labels("query")[query] };
+    const table = el("table", "");
+    table.append(el("caption", "", said(caption, parts)));
+    const head = table.createTHead().insertRow();
+    for (const name of [words.col_rank, words.col_key, words.col_position, words.col_weight]) {
+      head.append(Object.assign(el("th", "", name), { scope: "col" }));
+    }
+    const body = table.createTBody();
+    const line = (...cells) => {
+      const tr = body.insertRow();
+      for (const cell of cells) tr.append(el("td", "", String(cell)));
+      tr.cells[1].className = "k";
+    };
+    for (const [i, k] of order.slice(0, MOST).entries()) line(ranking?.rank.get(k) ?? i + 1, keys[k], k, weight(k).toFixed(4));
+    if (ranking?.masked) {
+      for (let k = 0; k < keys.length && body.rows.length < MOST; k++) {
+        const code = ranking.masked[k];
+        if (code) line("", keys[k], k, said(words.masked_word, { reason: this.view.reason(code) }));
+      }
+    }
+    this.box.setAttribute("aria-label", table.caption.textContent);
+    const shown = body.rows.length;
+    this.box.replaceChildren(table);
+    if (shown < keys.length) this.box.append(el("p", "note", said(words.more, { shown, n: keys.length })));
+  }
+}
