@@ -101,7 +101,6 @@ COMPONENT = {
     "per_row_top": "row’s largest",
     "colour_help": "linear: 0 to 1. log: from 0.0001 to 1, so that small weights show. per row: each row up to its own largest weight.",
     "tip_value": "{value} ({share}), rank {rank} of {n}",
-    "tip_pooled": "largest weight here {value}",
     "tip_masked": "masked: {reason}",
     "position": "position {i}",
     "loading": "fetching",

@@ -35,11 +35,12 @@ def run_bytes(
     dtype: object = "float32",
     padded: bool | None = None,
     keep_values: bool = True,
+    spelled_out: bool = False,
 ) -> RunBytes:
-    """An upper bound, and a close one, on what core.trace holds at once on the fused path.
+    """An upper bound, and a close one, on what core.trace holds at once.
 
     `padded` says whether texts of different length share the batch; None: whenever there are several. `keep_values` is
-    False for runs that let v go. The head is asked about one position of each text. Scratch space inside a kernel is
+    False for runs that let v go. `spelled_out` is True for runs that edit scores or weights, which are tensors then. The head is asked about one position of each text. Scratch space inside a kernel is
     not counted. Raises ConfigError for lengths below 1 and formats it does not know.
     """
     by = bytes_of(dtype)
@@ -52,7 +53,7 @@ def run_bytes(
         by=by,
         padded=batch > 1 if padded is None else padded,
         keep="qkv" if keep_values else "qk",
-        path="fused",
+        path="spelled_out" if spelled_out else "fused",
         all_logits=False,
         traced=True,
     )

@@ -20,6 +20,7 @@ import { Strip } from "./strip.js";
 
 const VIEWS = new WeakMap();
 const TELL_AFTER = 250; // ms without a change before Python is told
+const SETTLED = 60; // ms after the last change of head
 const SAY_AFTER = 200; // ms before a screen reader is told
 const KEPT_ROWS = 256; // rankings of rows that are kept
 
@@ -82,6 +83,7 @@ class View {
     cancelAnimationFrame(this.frame);
     clearTimeout(this.telling);
     clearTimeout(this.saying);
+    clearTimeout(this.settling);
   }
 
   // ------------------------------------------------------------------ data in, place out
@@ -241,7 +243,9 @@ class View {
     }
     this.since = event?.timeStamp;
     this.tell();
-    this.redraw("chosen", "map", "strip", "facts", "footer", "alike");
+    this.redraw("chosen", "map", "strip", "facts", "footer");
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.redraw("lines", "alike"), SETTLED); // what a held arrow key need not wait for
     this.say();
   }
 
@@ -285,7 +289,7 @@ class View {
     if (!this.root.isConnected) return;
     if (stale.has("layout")) {
       if (!this.layout()) return;
-      for (const part of ["overview", "map", "strip", "facts", "footer", "alike"]) stale.add(part);
+      for (const part of ["overview", "map", "strip", "facts", "lines", "footer", "alike"]) stale.add(part);
     }
     if (stale.has("overview")) this.overview.draw();
     if (stale.has("overview") || stale.has("chosen")) this.overview.drawChosen();
@@ -294,9 +298,9 @@ class View {
     if (stale.has("strip")) this.strip.shade();
     if (stale.has("facts")) {
       this.facts.draw();
-      this.lines.draw();
       if (this.map.tab === "table") this.map.table.draw(this.summary());
     }
+    if (stale.has("facts") || stale.has("lines")) this.lines.draw(stale.has("lines"));
     if (stale.has("alike")) this.overview.drawAlike();
     if (stale.has("footer")) this.footer.draw();
     this.publish();

@@ -5,6 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { add, clamp, el } from "./dom.js";
 
 const MOST = 64; // tokens; above, lines between them are a blur
+const FEW = 24; // tokens whose lines are drawn in no time
 const KEEP = 0.8; // of each row that its lines carry
 
 export class Lines {
@@ -36,7 +37,8 @@ export class Lines {
     return out;
   }
 
-  draw() {
+  // All lines lie under those of the chosen query. With many tokens they wait until the head is `settled`.
+  draw(settled) {
     const { site, query } = this.view;
     const { em } = this.view.room;
     this.box.hidden = false;
@@ -56,7 +58,7 @@ export class Lines {
       c.stroke();
     };
     const id = [this.view.headName, width, height, this.view.themeName].join();
-    if (this.cache?.id !== id) {
+    if (this.cache?.id !== id && (settled || many <= FEW)) {
       const canvas = document.createElement("canvas");
       const c = fit(canvas, width, height);
       c.strokeStyle = this.view.palette.mute;
@@ -69,7 +71,7 @@ export class Lines {
       }
       this.cache = { id, canvas };
     }
-    context.drawImage(this.cache.canvas, 0, 0, width, height);
+    if (this.cache?.id === id) context.drawImage(this.cache.canvas, 0, 0, width, height);
     const weights = query === null ? this.view.averages() : this.view.row(query).weights;
     const unit = query === null ? 1 : 65535;
     if (query !== null) {

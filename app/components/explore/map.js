@@ -163,7 +163,7 @@ export class HeadMap {
     const titles = words.sites[this.view.site.id];
     this.title.replaceChildren(el("b", "", said(words.place, place)), " ");
     if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[0] ?? this.view.site.id)); // else its tab says so
-    this.title.title = titles?.[1] ?? "";
+    this.title.title = `${titles?.[1] ?? ""} ${words.axes_help}`;
     this.box.hidden = this.tab !== "map";
     this.table.box.hidden = this.tab !== "table";
     if (this.tab !== "map") return;

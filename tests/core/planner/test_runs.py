@@ -20,7 +20,9 @@ from core.planner.live import LiveBytes
 from tests.core.planner.configs import Case, cases
 
 
-def measure(case: Case, *, padded: bool, keep_values: bool, fake: bool = True) -> tuple[int, int, int]:
+def measure(
+    case: Case, *, padded: bool, keep_values: bool, spelled_out: bool = False, fake: bool = True
+) -> tuple[int, int, int]:
     """Bytes of weights, of what is captured, and at the peak, of a pass that keeps what a trace keeps."""
     dtype = getattr(torch, case.dtype)
     kept: list[Tensor] = []
@@ -54,6 +56,8 @@ def measure(case: Case, *, padded: bool, keep_values: bool, fake: bool = True) -
             if name.endswith((*letters, "_out", "hook_embed", "hook_final")) or "hook_resid" in name
         }
         hooks |= {name: note for name in hook_points(model) if name.endswith(("hook_positions", "hook_angles"))}
+        if spelled_out:
+            hooks |= {name: lambda x: None for name in hook_points(model) if name.endswith("hook_scores")}
         live = LiveBytes()
         live.track(*model.parameters(), *model.buffers())
         weights = live.live
@@ -94,6 +98,15 @@ def test_never_below_on_short_texts() -> None:
         run = predicted(case, padded=i % 2 == 0)
         assert (run.weights, run.captured) == (weights, captured), case
         assert peak <= run.total, (case, run)
+
+
+def test_never_below_where_scores_are_edited() -> None:
+    for i, case in enumerate(cases(8, 20, source=(100, 300), target=(40, 256))):
+        padded = i % 2 == 0
+        weights, captured, peak = measure(case, padded=padded, keep_values=True, spelled_out=True)
+        run = run_bytes(case.config, **case.lengths, dtype=case.dtype, padded=padded, spelled_out=True)
+        assert (run.weights, run.captured) == (weights, captured), case
+        assert peak <= run.total <= 1.5 * peak, (case, run)
 
 
 def test_on_real_tensors() -> None:
