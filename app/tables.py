@@ -31,9 +31,10 @@ def steps(run: Trace) -> pd.DataFrame:
     )
 
 
-def muted(table: pd.DataFrame) -> Styler:
-    """The table of steps with grey rows for what never existed."""
-    return table.style.apply(lambda row: ["color: #7c8794" if row["held"] == words.NEVER else ""] * len(row), axis=1)
+def muted(table: pd.DataFrame, colour: str) -> Styler:
+    """The table of steps with the rows of what never existed in a quieter colour."""
+    style = f"color: {colour}"
+    return table.style.apply(lambda row: [style if row["held"] == words.NEVER else ""] * len(row), axis=1)
 
 
 def size(n_bytes: int) -> str:

@@ -1,4 +1,4 @@
-"""The command line: `python -m core trace "text"`, `python -m core models`, `python -m core plan config.json`."""
+"""The command line: `python -m core trace "text"`, `python -m core models`, `python -m core plan gpt2`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from . import report
 from .checkpoints import CATALOG, load
 from .engine import pick_device
 from .errors import Refused
+from .memory import MiB
+from .planner import plan
+from .planner.presets import PRESETS
 from .trace import trace
 
 
@@ -51,6 +54,19 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--html", type=Path, metavar="FILE", help="one page to look at in any browser, offline")
     one.set_defaults(run=_trace)
 
+    costs = commands.add_parser("plan", help="what a model costs before it runs: parameters, bytes, FLOPs")
+    costs.add_argument(
+        "model", nargs="?", default="minilm", help="preset, catalogue id, Hub repository or folder (default: minilm)"
+    )
+    costs.add_argument("--batch", type=int, default=1, help="texts run together (default: 1)")
+    costs.add_argument("--source-len", type=int, default=128, help="tokens of each text (default: 128)")
+    costs.add_argument("--target-len", type=int, default=0, help="tokens of each target, for encoder-decoders")
+    costs.add_argument("--dtype", default="float32", help="of weights and activations (default: float32)")
+    costs.add_argument("--training", action="store_true", help="one step of training instead of a forward pass")
+    costs.add_argument("--attention", default="eager", help="eager, spelled_out, efficient or flash (default: eager)")
+    costs.add_argument("--json", action="store_true", help="everything, as JSON")
+    costs.set_defaults(run=_plan)
+
     models = commands.add_parser("models", help="list the models that are offered by name")
     models.add_argument("--json", action="store_true", help="as JSON")
     models.set_defaults(run=_models)
@@ -70,6 +86,28 @@ def _trace(options: argparse.Namespace) -> None:
         options.json.write_text(json.dumps(report.summary(run), ensure_ascii=False, indent=1), encoding="utf-8")
     if not (options.json or options.npz or options.html):
         print(report.words(run))
+
+
+def _plan(options: argparse.Namespace) -> None:
+    preset = PRESETS.get(options.model)
+    config = preset.config if preset is not None else load(options.model, progress=_progress).config
+    target_len = options.target_len or (options.source_len if config.kind == "encoder-decoder" else 0)
+    found = plan(
+        config,
+        batch=options.batch,
+        source_len=options.source_len,
+        target_len=target_len,
+        dtype=options.dtype,
+        training=options.training,
+        attention=options.attention,
+    )
+    if options.json:
+        print(json.dumps(found.to_dict()))
+        return
+    print(f"{found.parameters.total:>20,} parameters")
+    for name, size in found.memory.to_dict().items():
+        print(f"{size / MiB:>20,.1f} MiB {name.replace('_', ' ')}")
+    print(f"{found.step_flops:>20,} FLOPs")
 
 
 def _models(options: argparse.Namespace) -> None:

@@ -55,16 +55,20 @@ class MaskRule:
 
     @property
     def _sees_all(self) -> bool:
-        wide = self.window is None or self.window >= max(self.n_query, self.n_key)
-        return wide and self.keep is None and self.given is None and not self.edits
+        return not self._is_windowed and self.keep is None and self.given is None and not self.edits
+
+    @property
+    def _is_windowed(self) -> bool:
+        """Whether the window hides anything at this length."""
+        return self.window is not None and self.window < max(self.n_query, self.n_key)
 
     def block(self, queries: Tensor, keys: Tensor) -> Tensor:
         """[batch or 1, head or 1, query, key] bool for the positions asked for."""
         mask = torch.ones(1, 1, len(queries), len(keys), dtype=torch.bool, device=queries.device)
         if self.causal:
             mask = mask & (keys <= queries[:, None])
-        if self.window is not None:
-            mask = mask & ((queries[:, None] - keys).abs() < self.window)
+        if self.window is not None and self._is_windowed:
+            mask = mask & ((queries.int()[:, None] - keys.int()).abs() < self.window)
         if self.keep is not None:
             mask = mask & self.keep[:, None, None, keys]
         if self.given is not None:
@@ -166,8 +170,7 @@ class ScoreRule:
 
         q and k hold just the positions that `queries` and `keys` name.
         """
-        group = q.shape[1] // k.shape[1]  # query heads that share one key head
-        scores = q @ k.repeat_interleave(group, dim=1).mT * self.scale
+        scores = q @ _ungrouped(q, k).mT * self.scale
         if self.bias is not None:
             scores = scores + self.bias.block(queries, keys).to(scores.dtype)
         return scores if self.temperature == 1 else scores / self.temperature
@@ -203,7 +206,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
     q is [batch, head, query, d_head]; k and v are [batch, kv_head, key, d_head]. Where the rule needs a mask or a bias
     as numbers, they are made for one block of rows at a time, so that no [head, query, key] tensor ever exists.
     """
-    mask, grouped, scale = rule.mask, q.shape[1] != k.shape[1], rule.scale / rule.temperature
+    mask, scale = rule.mask, rule.scale / rule.temperature
+    grouped = q.shape[1] != k.shape[1]
+    if grouped and q.device.type != "cpu":
+        # Off the CPU not every kernel knows grouped queries, and the fallback makes the whole [head, query, key] tensor.
+        k, v, grouped = _ungrouped(q, k), _ungrouped(q, v), False
     if rule.bias is None and mask.is_free:
         return F.scaled_dot_product_attention(q, k, v, scale=scale, enable_gqa=grouped)
     if rule.bias is None and mask.is_causal_only and mask.n_query == mask.n_key:
@@ -213,11 +220,22 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
     parts = []
     for rows in row_blocks(mask.n_query, wide):
         queries = torch.arange(rows.start, rows.stop, device=q.device)
-        allowed = mask.block(queries, keys)
-        if rule.bias is not None:
-            bias = rule.bias.block(queries, keys).to(q.dtype) / rule.temperature
-            allowed = bias.masked_fill(~allowed, float("-inf"))
+        allowed = _kernel_mask(rule, queries, keys, q.dtype)
         parts.append(
             F.scaled_dot_product_attention(q[:, :, rows], k, v, attn_mask=allowed, scale=scale, enable_gqa=grouped)
         )
+        del allowed  # before the next block is made
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+
+
+def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
+    """What the fused kernel takes for these rows: the mask as bool, or with a bias its numbers and -inf where it hides."""
+    allowed = rule.mask.block(queries, keys)
+    if rule.bias is None:
+        return allowed
+    return (rule.bias.block(queries, keys).to(dtype) / rule.temperature).masked_fill(~allowed, float("-inf"))
+
+
+def _ungrouped(q: Tensor, x: Tensor) -> Tensor:
+    """[batch, kv_head, key, d_head] -> [batch, head, key, d_head]"""
+    return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)

@@ -17,7 +17,7 @@ from .attention import AttentionRecord
 from .checkpoints import Loaded, ModelSpec
 from .config import ModelConfig
 from .errors import TextError
-from .hooks import Hook, hooked
+from .hooks import Hook, hook_points, hooked
 from .interventions import Intervention
 from .planner.runs import run_bytes
 from .recorder import HELD_BYTES, PositionRecord, Recorder, Step, dtype_name, held_bytes, logits_step, residual_of
@@ -174,22 +174,27 @@ def trace_tokens(
 ) -> Trace:
     """trace() for texts that are tokens already, of equal length within each batch."""
     model, config, device = loaded.model, loaded.config, loaded.device
-    needed = run_bytes(
+    source_len, target_len = len(sources[0]), 0 if targets is None else len(targets[0])
+    predicted = partial(
+        run_bytes,
         config,
         batch=len(sources),
-        source_len=len(sources[0]),
-        target_len=0 if targets is None else len(targets[0]),
+        source_len=source_len,
+        target_len=target_len,
         dtype=dtype_name(loaded.dtype),
+        padded=any(any(tokens.padding) for tokens in (*sources, *(targets or ()))),
     )
-    memory.admit(needed.captured + needed.transient, memory.free_bytes(device), f"A run on {len(sources[0]):,} tokens")
+    last = len(sources) * (target_len or source_len) * config.d_model * loaded.dtype.itemsize
+    hold = predicted().values + last <= HELD_BYTES
+    spelled_out = any(
+        point.watched for name, point in hook_points(model).items() if name.endswith(("hook_scores", "hook_pattern"))
+    )
+    needed = predicted(keep_values=hold, spelled_out=spelled_out)
+    size = f"{source_len:,} tokens" + (f" and {target_len:,}" if targets is not None else "")
+    memory.admit(needed.captured + needed.transient, memory.free_bytes(device), f"A run on {size}")
 
     edits: list[dict[str, Hook]] = [dict(edit.hooks(model)) for edit in interventions]
     inputs = _inputs(sources, targets, device)
-    # run_bytes counts q, k and v as captured; v alone is their kv_heads share.
-    value_bytes = needed.captured * config.n_kv_heads // (config.n_heads + 2 * config.n_kv_heads)
-    hold = (
-        value_bytes + max(len(t) for t in sources) * len(sources) * config.d_model * loaded.dtype.itemsize <= HELD_BYTES
-    )
 
     def run(*watchers: dict[str, Hook]) -> Tensor:
         with torch.inference_mode(), ExitStack() as contexts:

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import controls, state, tables, words
+from app import controls, state, tables, theme, words
 from app.components.explore.explore import explore
 from core.trace import Trace
 
@@ -50,7 +50,8 @@ def _shapes(run: Trace) -> None:
                 models=", ".join(state.engine().status()["models"]),
             )
         )
-        st.dataframe(tables.muted(tables.steps(run)), hide_index=True, column_config=_columns())
+        palette = theme.PALETTES[st.context.theme.type or "light"]  # no one grey can be read on both pages
+        st.dataframe(tables.muted(tables.steps(run), palette["mute"]), hide_index=True, column_config=_columns())
         st.caption(words.STEPS_CAPTION)
 
 

@@ -13,6 +13,7 @@ from core.config import ModelConfig
 from core.rules import BLOCK_BYTES
 
 INT = 8  # bytes of an id, a position or a distance
+INT32 = 4  # a window counts its distances in fewer
 FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
 SCALARS = 256  # bytes of lone numbers: a fill value, a slope, a frequency
 
@@ -204,13 +205,13 @@ class StackPass:
 
     @property
     def _has_window(self) -> bool:
-        """Some layer has a window: a mask made there measures distances, even where the window hides nothing."""
-        return any(self.config.is_windowed(layer) for layer in range(self.n_layers))
+        """Some layer has a window that hides something at this length: a mask made there measures distances."""
+        narrow = self.config.window is not None and self.config.window < self.n
+        return narrow and any(self.config.is_windowed(layer) for layer in range(self.n_layers))
 
     def _needs_numbers(self, *, cross: bool) -> bool:
         """Whether the kernel has to be given a mask or a bias as numbers: it knows by itself what comes later only."""
-        hides = self.config.window is not None and self.config.window < self.n and self._has_window
-        return self.padded or (not cross and (hides or self._biased))
+        return self.padded or (not cross and (self._has_window or self._biased))
 
     @property
     def _biased(self) -> bool:
@@ -231,22 +232,17 @@ class StackPass:
         biased, windowed = self._biased and not cross, self._has_window and not cross
         rows = self._rows(n_key, cross=cross)
         indices = INT * (rows + n_key)
-        # What the first block leaves in `allowed` and `bias` is still there while the second is made.
-        first = self._block(rows * n_key, 0, biased=biased, windowed=windowed)
-        second = self._block(min(rows, self.n - rows) * n_key, rows * n_key, biased=biased, windowed=windowed)
-        return z + indices + max(first, second)
+        return z + indices + self._block(rows * n_key, biased=biased, windowed=windowed)
 
-    def _block(self, cells: int, before: int, *, biased: bool, windowed: bool) -> int:
-        """The widest moment of a block of `cells` (query, key) pairs of one text, after a block of `before` cells."""
-        if not cells:
-            return 0
+    def _block(self, cells: int, *, biased: bool, windowed: bool) -> int:
+        """The widest moment of a block of `cells` (query, key) pairs of one text."""
         config, texts = self.config, self.batch if self.padded else 1
-        making = max(texts + 1, 3, 2 * INT + 2 if windowed else 0) * cells  # mask, one byte a cell, and its ingredients
+        making = max(texts + 1, 3, 2 * INT32 + 2 if windowed else 0) * cells  # mask, a byte a cell, and its ingredients
         mask = texts * cells
         if not biased:
-            return max(texts * before + making, mask + mask * self.by)
+            return max(making, mask + mask * self.by)
         per_head = texts * config.n_heads
-        bias, bias_before = per_head * cells * self.by, per_head * before * self.by
+        bias = per_head * cells * self.by
         if config.position == "relative":
             distances = max(53 * texts * cells, 2 * INT * texts * cells + bias)  # T5's buckets are worked out in int64
             copied = 2 * bias
@@ -254,9 +250,9 @@ class StackPass:
             distances = 2 * INT * texts * cells + per_head * cells * FLOAT  # ALiBi's slopes are float32
             copied = per_head * cells * (FLOAT + (FLOAT if self.by == FLOAT else self.by))
         return max(
-            2 * bias_before + making,
-            bias_before + mask + distances,
-            bias_before + mask + copied,
+            making,
+            mask + distances,
+            mask + copied,
             2 * mask + 2 * bias,
         )
 
@@ -279,7 +275,7 @@ class StackPass:
             adding = max(maps + distances, maps + bias + config.n_heads * cells * FLOAT, 2 * maps + bias)
         else:
             adding = 2 * maps
-        mask = (2 * INT + 2 if windowed else 3) * self.n * n_key + cells
+        mask = (2 * INT32 + 2 if windowed else 3) * self.n * n_key + cells
         widest = max(
             self.q + keys + maps,
             adding,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import core
-from app import tables, words
+from app import tables, theme, words
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +37,11 @@ def test_scores_are_shown_as_never_materialised(run):
 
 def test_what_never_existed_is_grey_and_only_that(run):
     table = tables.steps(run)
-    html = tables.muted(table).to_html()
+    styled = tables.muted(table, theme.LIGHT["mute"])
     never = list(table["held"]).count(words.NEVER)
     assert 0 < never < len(table)
-    assert len(tables.muted(table)._compute().ctx) == never * len(table.columns)
-    assert "color" in html
+    assert len(styled._compute().ctx) == never * len(table.columns)
+    assert f"color: {theme.LIGHT['mute']}" in styled.to_html()
 
 
 @pytest.mark.parametrize(

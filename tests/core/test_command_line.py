@@ -61,6 +61,17 @@ def test_models_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)[0]["id"] == "minilm"
 
 
+def test_plan_says_what_a_model_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["plan", "minilm", "--source-len", "64"]) == 0
+    assert "22,565,376 parameters" in capsys.readouterr().out
+    assert command_line.main(["plan", "minilm", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"]["total"] == 22_565_376 and found["memory"]["weights"] == 4 * 22_565_376
+    for wrong in (["--dtype", "float9"], ["--attention", "weird"], ["--source-len", "0"], ["--batch", "-1"]):
+        assert command_line.main(["plan", "minilm", *wrong]) == 2
+        assert capsys.readouterr().err.startswith("headlight: ")
+
+
 def test_it_starts_as_a_program_and_says_what_it_saw() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "core", "trace", TEXT], capture_output=True, text=True, timeout=120, check=False

@@ -34,6 +34,7 @@ export class Strip {
       strip.classList.toggle("long", labels.length > 48);
       strip.setAttribute("role", axis === "query" ? "listbox" : "list");
       strip.setAttribute("aria-label", axis === "query" ? words.strip_label : words.strip_keys_label);
+      if (axis === "key") strip.tabIndex = 0; // it may scroll, and holds nothing else that the keyboard reaches
       if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
       if (from) strip.append(el("small", "", "…"));
       for (let i = from; i < to; i++) {
@@ -49,6 +50,8 @@ export class Strip {
     });
     const focused = this.view.root.getRootNode().activeElement?.dataset?.i;
     this.box.replaceChildren(...strips);
+    // The tokens of a query strip take the focus and scroll with it; keys have none, so their strip does.
+    if (two && strips[1].scrollHeight > strips[1].clientHeight) strips[1].tabIndex = 0;
     if (focused !== undefined) strips[0].querySelector(`[data-i="${focused}"]`)?.focus();
   }
 

@@ -1,0 +1,187 @@
+"""Anybody can use the screen: axe finds nothing serious in any of its states, and whatever is drawn can be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from app import theme, words
+from tests.app.browsing import Screen, browsing, serving
+from tests.app.test_theme import contrast
+
+TEXT, GRAPHICS = 4.5, 3.0  # WCAG 2.2: 1.4.3 at level AA, and 1.4.11
+WINDOW, PHONE = (1280, 720), (390, 844)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+SERIOUS = ("serious", "critical")
+NAMELESS = "root => root.append(document.createElement('button'))"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("tests/app/gallery.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+def lock(screen: Screen) -> None:
+    screen.root.locator(".strip [data-i='13']").click()
+    screen.wait(locked="13")
+
+
+def release(screen: Screen) -> None:
+    screen.root.locator(".matrix").press("Escape")
+    screen.wait(locked="", query="")
+
+
+def point(screen: Screen) -> None:
+    screen.root.locator(".matrix").press("ArrowRight")
+    screen.root.locator(".tip:not([hidden])").wait_for()
+
+
+def table(screen: Screen) -> None:
+    screen.root.get_by_role("button", name=words.COMPONENT["table"], exact=True).click()
+    screen.root.locator("table tbody tr").first.wait_for()
+
+
+def refuse(screen: Screen) -> None:
+    screen.type("word " * 600)
+    screen.page.locator(".st-key-sentences").get_by_text(words.LAST_PICTURE).wait_for()
+
+
+def shapes(screen: Screen) -> None:
+    screen.page.get_by_text(words.STEPS).click()
+    screen.page.locator("[data-testid=stDataFrame]").wait_for()
+
+
+# what stands on the screen -> (the link it starts from, what a visitor does there)
+STATES: dict[str, tuple[str, Callable[[Screen], None] | None]] = {
+    "opening": ("", None),
+    "a token locked": ("", lock),
+    "nothing locked": ("?query=none", release),
+    "a cell pointed at": ("", point),
+    "the table": ("", table),
+    "a sentence that could not run": ("", refuse),
+    "a link that asks for too much": ("?layer=99&model=nothing", None),
+    "the shapes": ("", shapes),
+    "masked cells and shared key heads": ("?model=grouped&query=9", None),
+    "the table of a masked row": ("?model=grouped&query=9", table),
+    "a source and a target": ("?model=pair&target=das+Tier&site=cross", None),
+}
+
+
+def findings(screen: Screen) -> list[str]:
+    """Whatever axe calls serious or critical, as one line each: the rule, where, and the markup."""
+    found: list[dict[str, Any]] = Axe().run(screen.page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{rule['id']}: {node['target']} {node['html'][:120]}"
+        for rule in found
+        if rule["impact"] in SERIOUS
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str):
+    """In a window and on a phone, light and dark."""
+    query, act = STATES[state]
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address).open(query)
+    if act is not None:
+        act(screen)
+    found: dict[str, list[str]] = {}
+    for width, height in (WINDOW, PHONE):
+        screen.page.set_viewport_size({"width": width, "height": height})
+        screen.until(f"root.classList.contains('narrow') === {str(width == PHONE[0]).lower()}")
+        for scheme in SCHEMES:
+            screen.page.emulate_media(color_scheme=scheme)
+            screen.wait(theme=scheme)
+            found[f"{width} × {height}, {scheme}"] = findings(screen)
+    assert len(found) == 4
+    assert not any(found.values()), found
+    context.close()
+
+
+def test_axe_looks_inside_the_component(browser: Browser, address: str):
+    """A pass that never entered the component would find nothing wrong with it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    screen = Screen(context.new_page(), address).open()
+    screen.root.evaluate(NAMELESS)
+    assert [line.split(":")[0] for line in findings(screen)] == ["button-name"]
+    context.close()
+
+
+def test_the_page_reads_as_a_page(browser: Browser, address: str):
+    """Headings, the summary and the tokens, as a screen reader meets them."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    screen = Screen(context.new_page(), address).open()
+    page = screen.page.locator("body").aria_snapshot()
+    for line in (
+        f'heading "{words.TITLE}" [level=1]',
+        f'textbox "{words.TEXT}"',
+        f'combobox "{words.MODEL}"',
+        f'listbox "{words.COMPONENT["strip_label"]}"',
+        'option "it" [selected]',
+        f'application "{words.COMPONENT["heads_label"]}"',
+        f'application "{words.COMPONENT["map_label"]}"',
+        f'button "{words.COMPONENT["map"]}" [pressed]',
+    ):
+        assert line in page
+    assert page.index("[level=1]") < page.index("[level=2]")
+    context.close()
+
+
+# What axe cannot see: it reads text, and not what is drawn on a canvas.
+
+GROUNDS = ("background", "panel")
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("colour", ["query", "key", "proof", "mute"])
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_outlines_lines_and_dots_stand_out_from_the_page(name: str, colour: str, ground: str):
+    palette = theme.PALETTES[name]
+    assert contrast(palette[colour], palette[ground]) >= GRAPHICS
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_bars_stand_out_from_the_page(name: str):
+    palette = theme.PALETTES[name]
+    assert contrast(palette["ramp"][3], palette["background"]) >= GRAPHICS
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_masked_words_can_be_read_through_their_hatching(name: str):
+    palette = theme.PALETTES[name]
+    assert contrast(palette["mute"], palette["line"]) >= TEXT
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_masked_cell_is_no_faint_zero(name: str):
+    """Less than 3 : 1, because half of a causal map is masked and the other half is the picture; words say it as well."""
+    palette = theme.PALETTES[name]
+    assert contrast(palette["hatch"], palette["ramp"][0]) >= 1.5
+    assert contrast(palette["hatch"], palette["background"]) >= 1.5
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_query_and_key_are_told_apart_by_more_than_their_colour(name: str):
+    """Rows against columns, arrows in words: the colours are never the only sign, and they differ from the text's."""
+    palette = theme.PALETTES[name]
+    assert {"↓", "→"} <= set(words.COMPONENT["axes"])
+    assert len({palette[colour] for colour in ("ink", "mute", "query", "key", "proof")}) == 5
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_what_was_never_materialised_can_still_be_read(name: str):
+    assert contrast(theme.PALETTES[name]["mute"], theme.PALETTES[name]["background"]) >= TEXT
