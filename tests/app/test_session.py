@@ -1,0 +1,328 @@
+"""Whole visits: without a mouse, with markup for a sentence, on a phone; and nothing ever asked of another host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser
+
+import core
+from app import words
+from tests.app import models
+from tests.app.browsing import Screen, browsing, serving
+
+MARKUP = "<img src=x onerror=alert(1)>"
+PHONE = {"width": 390, "height": 844}
+WORDS = words.COMPONENT
+
+# What has the focus, inside the component too: [name, role, visible, the sign that it has it]
+FOCUSED = """() => {
+  let at = document.activeElement;
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+  const style = getComputedStyle(at);
+  const around = at.closest("[data-baseweb], [data-testid=stTextInputRootElement]");
+  return {
+    name: at.getAttribute("aria-label") ?? at.textContent.trim(),
+    what: at.getAttribute("role") ?? at.tagName.toLowerCase(),
+    shown: at.getClientRects().length > 0,
+    marked: style.outlineStyle !== "none" || style.boxShadow !== "none" || Boolean(around),
+  };
+}"""
+# Whatever is wider than the window, and does not scroll inside a box of its own
+TOO_WIDE = """root => [...root.querySelectorAll("*")].filter((node) => {
+  if (node.closest(".unseen, .tip[hidden]") || !node.getClientRects().length) return false;
+  for (let box = node.parentElement; box && box !== root; box = box.parentElement) {
+    if (getComputedStyle(box).overflowX !== "visible") return false;
+  }
+  const { left, right } = node.getBoundingClientRect();
+  return left < -1 || right > innerWidth + 1;
+}).map((node) => `${node.tagName} ${node.className}`)"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("tests/app/gallery.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    context.close()
+
+
+@pytest.fixture
+def phone(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport=PHONE, has_touch=True, reduced_motion="reduce")  # type: ignore[arg-type]
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors) == ([], [])
+    context.close()
+
+
+class Keyboard:
+    """A visitor who has nothing else."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen, self.keys = screen, screen.page.keyboard
+
+    def press(self, *names: str) -> None:
+        for name in names:
+            self.keys.press(name)
+
+    def focused(self) -> dict[str, str]:
+        return self.screen.page.evaluate(FOCUSED)
+
+    def tour(self) -> list[tuple[str, str]]:
+        """(role, name) of every stop that Tab makes, once around the page."""
+        stops: list[tuple[str, str]] = []
+        for _ in range(150):
+            self.press("Tab")
+            at = self.focused()
+            stop = (at["what"], at["name"])
+            if stop[0] == "body" or stop in stops[:1]:  # around once
+                return stops
+            assert at["shown"], f"{stop} has the focus and cannot be seen"
+            assert at["marked"] or stop[0] in ("main", "application"), f"nothing shows that {stop} has the focus"
+            stops.append(stop)
+        raise AssertionError(f"Tab never comes round: {stops[-20:]}")
+
+    def go(self, name: str) -> None:
+        """Tab until what has the focus is called that."""
+        for _ in range(150):
+            at = self.focused()
+            if at["name"] == name or (at["what"] == "summary" and at["name"].endswith(name)):  # after its icon's name
+                return
+            self.press("Tab")
+        raise AssertionError(f"Tab never reaches {name!r}")
+
+
+@pytest.fixture
+def keyboard(screen: Screen) -> Keyboard:
+    return Keyboard(screen)
+
+
+def test_tab_reaches_everything(screen: Screen, keyboard: Keyboard):
+    screen.open()
+    screen.until("root.querySelectorAll('.proofs .holds').length === 2")
+    stops = keyboard.tour()
+    names = [name for _, name in stops]
+    for name in (
+        words.EXPLORE,
+        words.TEXT,
+        words.MODEL,
+        "it",  # the strip, at the locked token
+        WORDS["heads_label"],
+        WORDS["map_label"],
+        WORDS["map"],
+        WORDS["table"],
+        WORDS["linear"],
+        WORDS["log"],
+        WORDS["per_row"],
+    ):
+        assert name in names, f"{name!r} is not among {names}"
+    assert any(words.STEPS in name for name in names)
+    assert sum(role == "option" for role, _ in stops) == 1  # one stop for the strip; arrows move inside it
+
+
+def test_every_control_of_the_component_is_a_stop(screen: Screen, keyboard: Keyboard):
+    """Buttons, lists and fields that a mouse can use, and that Tab would pass by, are none for many people."""
+    screen.open("?model=pair&target=das+Tier&site=cross")
+    stops = keyboard.tour()
+    controls = screen.root.evaluate(
+        """root => [...root.querySelectorAll("button, select, input, textarea, summary, a[href], [role=application]")]
+          .filter((node) => node.getClientRects().length && !node.disabled)
+          .map((node) => node.getAttribute("aria-label") ?? node.textContent.trim())"""
+    )
+    assert len(controls) > 5
+    assert [name for name in controls if name not in [name for _, name in stops]] == []
+
+
+def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
+    screen.open()
+    # a sentence of one's own
+    keyboard.go(words.TEXT)
+    before = screen.data()["run"]
+    keyboard.press("Control+a")
+    screen.page.keyboard.type("The cat sat on the mat because it was warm.")
+    keyboard.press("Enter")
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert screen.tokens()[1:4] == ["The", "cat", "sat"]
+    # another model
+    keyboard.go(words.MODEL)
+    screen.page.keyboard.type("Grouped")
+    screen.page.get_by_role("option", name="Grouped").wait_for()
+    keyboard.press("Enter")
+    screen.wait(site="decoder")
+    screen.page.wait_for_url(re.compile("model=Grouped"))
+    # a token
+    keyboard.go("it")
+    keyboard.press("ArrowRight")
+    screen.until("root.dataset.query === '10'")
+    keyboard.press("Enter")
+    screen.wait(locked="10")
+    assert screen.facts().startswith("was ")
+    # a head
+    keyboard.go(WORDS["heads_label"])
+    keyboard.press("ArrowUp", "ArrowUp", "ArrowRight")
+    screen.wait(layer="1", head="2")
+    # one with a similar map
+    stops = keyboard.tour()
+    alike = next(name for role, name in stops if role == "button" and name.startswith("Layer "))
+    keyboard.go(alike)
+    keyboard.press("Enter")
+    layer, head = re.findall(r"\d+", alike)[:2]
+    screen.wait(layer=layer, head=head)
+    # a cell, its row locked and released
+    keyboard.go(WORDS["map_label"])
+    keyboard.press("ArrowRight")
+    screen.until("root.dataset.cell.startsWith('10,')")
+    keyboard.press("ArrowDown", "ArrowLeft")
+    screen.until("root.dataset.cell.startsWith('11,')")
+    keyboard.press("Enter")
+    screen.wait(locked="11")
+    keyboard.press("Escape")
+    screen.wait(locked="", query="")
+    # its scale
+    keyboard.go(WORDS["per_row"])
+    keyboard.press("Enter")
+    screen.until("root.querySelector('.legend').textContent.includes('row’s largest')")
+    # the same as a table
+    keyboard.go(WORDS["table"])
+    keyboard.press("Space")
+    screen.root.locator("table tbody tr").first.wait_for()
+    keyboard.go(screen.root.locator("caption").inner_text())
+    # the shapes of the run, and into them
+    keyboard.go(words.STEPS)
+    keyboard.press("Enter")
+    table = screen.page.locator("[data-testid=stDataFrame]")
+    table.wait_for()
+    for _ in range(12):
+        keyboard.press("Tab")
+        if table.evaluate("table => table.contains(document.activeElement)"):
+            break
+    assert table.evaluate("table => table.contains(document.activeElement)")
+
+
+def test_what_the_keyboard_did_is_said(screen: Screen, keyboard: Keyboard):
+    screen.open()
+    keyboard.go(WORDS["heads_label"])
+    keyboard.press("ArrowDown")
+    screen.until("root.querySelector('[aria-live]').textContent.startsWith('Layer 4 · Head 1')")
+    keyboard.go(WORDS["map_label"])
+    keyboard.press("ArrowRight", "ArrowDown")
+    screen.until("root.querySelector('[aria-live]').textContent.includes('was gives')")
+    assert screen.facts() in (screen.root.locator("[aria-live]").text_content() or "")
+
+
+def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser: Browser):
+    screen.open()
+    screen.run_text(f"{MARKUP} it")
+    tokens = list(core.trace(models.load("minilm"), f"{MARKUP} it").source.labels)
+    assert screen.tokens() == tokens
+    screen.page.wait_for_url(re.compile("text="))
+    assert parse_qs(urlsplit(screen.page.url).query)["text"] == [f"{MARKUP} it"]
+
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    other = Screen(context.new_page(), screen.address)
+    other.open(screen.page.url.removeprefix(f"{screen.address}/"))
+    assert other.page.get_by_label(words.TEXT).input_value() == f"{MARKUP} it"
+    assert other.tokens() == tokens
+    for visit in (screen, other):
+        visit.page.mouse.move(*visit.cell(1, 2))
+        visit.wait(cell="1,2")
+        visit.root.get_by_role("button", name=WORDS["table"], exact=True).click()
+        visit.root.locator("table tbody tr").first.wait_for()
+        assert set(visit.root.locator("td.k").all_text_contents()) == set(tokens)
+        assert visit.page.locator("img[src='x'], .hl img, .hl script, .st-key-sentences img").count() == 0
+        assert not [url for url in visit.requests if urlsplit(url).path.endswith("/x")]
+        assert (visit.foreign, visit.errors, visit.dialogs) == ([], [], [])
+    context.close()
+
+
+@pytest.mark.parametrize("name", ["text", "model", "layer", "head", "query", "site", "target", "view"])
+def test_markup_in_any_part_of_a_link_is_text(screen: Screen, name: str):
+    screen.open(f"?{name}={MARKUP.replace(' ', '%20')}")
+    screen.root.locator(".strip [data-i]").first.wait_for()
+    assert screen.page.locator("img[src='x']").count() == 0
+    assert not [url for url in screen.requests if urlsplit(url).path.endswith("/x")]
+    assert screen.dialogs == []
+
+
+def test_a_visit_asks_nothing_of_another_host(screen: Screen):
+    """Everything there is to open is opened; whatever the page asks for, sockets too, it asks of the server it came from."""
+    screen.open()
+    screen.page.mouse.move(*screen.cell(3, 4))
+    screen.run_text("See https://example.org/logo.png and //example.org too.")
+    for button in screen.root.locator(".tools button, footer button, .alike button").all():
+        if button.is_visible():
+            button.click()
+    screen.page.get_by_label(words.MODEL).click()
+    screen.page.get_by_role("option", name="Pair").click()
+    screen.page.get_by_label(words.TARGET).wait_for()
+    screen.type("   ")
+    screen.page.locator(".st-key-sentences").get_by_text(words.LAST_PICTURE).wait_for()
+    screen.type("And once more.")
+    screen.page.get_by_text(words.STEPS).click()
+    screen.page.locator("[data-testid=stDataFrame]").wait_for()
+    screen.page.get_by_test_id("stMainMenuButton").click()
+    screen.page.reload()
+    screen.root.and_(screen.page.locator("[data-painted]")).wait_for()
+    assert len(screen.requests) > 20
+    assert {urlsplit(url).netloc for url in screen.requests if url.startswith("http")} == {urlsplit(screen.address).netloc}
+    assert screen.foreign == []
+
+
+LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(30))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        f"?text={LONG.replace(' ', '+')}",
+        "?model=many&layer=40&head=20",
+        "?model=grouped&query=9",
+        "?model=pair&target=das+Tier&site=cross",
+        f"?text={'a' * 90}",
+        f"?model=pair&site=cross&target={MARKUP.replace(' ', '%20')}",
+    ],
+    ids=["opening", "long", "many heads", "masked", "pair", "one long word", "markup"],
+)
+def test_a_phone_shows_strip_and_map_and_never_scrolls_sideways(phone: Screen, query: str):
+    phone.open(query)
+    for part in (".strip", ".matrix"):
+        box = phone.root.locator(part).first.bounding_box()
+        assert box is not None and box["width"] > 200 and box["height"] > 20
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
+    assert phone.root.evaluate(TOO_WIDE) == []
+    for page in ("document.documentElement", "document.querySelector('[data-testid=stMain]')"):
+        assert phone.page.evaluate(f"{page}.scrollWidth") <= PHONE["width"]
+
+
+def test_a_phone_s_table_fits(phone: Screen):
+    phone.open()
+    phone.root.get_by_role("button", name=WORDS["table"], exact=True).click()
+    phone.root.locator("table tbody tr").first.wait_for()
+    assert phone.root.evaluate(TOO_WIDE) == []
+
+
+def test_a_tap_on_a_phone_locks_a_token(phone: Screen):
+    phone.open()
+    phone.root.locator(".strip [data-i='13']").tap()
+    phone.wait(locked="13")
+    assert phone.facts().startswith("tired gives")
