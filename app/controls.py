@@ -61,6 +61,12 @@ def request() -> tuple[Request, list[str]]:
     return Request(model, (text or "",), target or None), notes
 
 
+def link(request: Request) -> dict[str, str]:
+    """What a link to this request says."""
+    said = {"model": TITLES[request.model_id], "text": request.texts[0]}
+    return said | ({"target": request.target_text} if request.target_text else {})
+
+
 def reads_a_target(model: str) -> bool:
     """Whether the model has a decoder beside its encoder. A model that cannot be loaded says why when its run is asked for."""
     try:

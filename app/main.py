@@ -15,7 +15,9 @@ import streamlit as st  # noqa: E402
 from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
-from app import routes, state  # noqa: E402
+from app import routes, scheme, state  # noqa: E402
+
+MIDDLEWARE = [Middleware(scheme.Themed), Middleware(routes.Gzipped)]
 
 
 @asynccontextmanager
@@ -29,6 +31,6 @@ app = st.App(
     Path(__file__).with_name("ui.py"),
     lifespan=lifespan,
     routes=routes.ROUTES,
-    middleware=[Middleware(routes.Gzipped)],
+    middleware=MIDDLEWARE,
     on_script_error=state.on_script_error,
 )

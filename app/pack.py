@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from core.attention import AttentionRecord
+from core.text import Tokens, visible
 from core.trace import Trace
 
 WHOLE_BYTES = 1_500_000  # up to here every head of a trace travels at once, and switching heads needs no server
@@ -127,6 +128,11 @@ def picture(run: Trace, key: str) -> Picture:
             "source": list(run.source.labels),
             "target": None if run.target is None else list(run.target.labels),
         },
+        "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
+        "ids": {
+            "source": list(run.source.ids) if whole else [],
+            "target": list(run.target.ids) if whole and run.target is not None else [],
+        },
         "sites": [_site(run, place, body, whole) for place in places(run)],
         "reasons": REASONS,
         "ms": run.seconds * 1000,
@@ -134,6 +140,25 @@ def picture(run: Trace, key: str) -> Picture:
         "dtype": run.dtype,
     }
     return Picture(header, body.bytes())
+
+
+def groups(tokens: Tokens) -> list[range]:
+    """The tokens of each word, in order; a special token, or one that belongs to no word, stands alone."""
+    found: list[range] = []
+    for i, word in enumerate(tokens.word_ids):
+        joins = i > 0 and word is not None and not tokens.special[i] and not tokens.special[i - 1]
+        joins = joins and (word, tokens.sequence_ids[i]) == (tokens.word_ids[i - 1], tokens.sequence_ids[i - 1])
+        if joins:
+            found[-1] = range(found[-1].start, i + 1)
+        else:
+            found.append(range(i, i + 1))
+    return found
+
+
+def _words(tokens: Tokens) -> list[tuple[int, int, str]]:
+    """First token, the one after the last, and text of each word that has more than one token."""
+    merged = [group for group in groups(tokens) if len(group) > 1]
+    return [(g.start, g.stop, visible(tokens.text[tokens.offsets[g[0]][0] : tokens.offsets[g[-1]][1]])) for g in merged]
 
 
 def _site(run: Trace, place: Place, body: Body, whole: bool) -> dict[str, Any]:
@@ -158,6 +183,7 @@ def _site(run: Trace, place: Place, body: Body, whole: bool) -> dict[str, Any]:
     patterns = torch.stack([record.pattern() for record in records])  # [layer, head, query, key]
     site["weights_at"] = body.add(quantised(patterns))
     site["entropy_at"] = body.add(entropy(patterns).cpu().numpy().astype("<f4"))
+    site["norms_at"] = body.add(torch.stack([record.value_norms() for record in records]).cpu().numpy().astype("<f4"))
     site["masks_at"], site["mask_of"] = _masks(records, body)
     return site
 

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app import pack, state, words
+from app import export_routes, pack, state, words
 from app.components.explore.explore import DIGEST, MODULES
 from core.attention import AttentionRecord
 from core.errors import Refused
@@ -121,6 +121,7 @@ ROUTES = [
     Route("/headlight/row", row),
     Route("/headlight/proof", proof),
     Route(f"/headlight/{DIGEST}/{{name}}", module),
+    *export_routes.ROUTES,
     Route("/healthz", healthz),
     Route("/metrics", metrics),
 ]

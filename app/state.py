@@ -6,7 +6,7 @@ import gc
 import importlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -197,6 +197,137 @@ def told_place(header: Mapping[str, Any], told: object) -> Place | None:
     if layer is None or head is None or (query is None and told.get("query") is not None):
         return None
     return Place(site["id"], layer, head, query)
+
+
+# the options beside the place: how the picture is shown
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to show a picture: its name in the URL, what it is where the URL says nothing, and how its text is read."""
+
+    url: str
+    default: Any
+    read: Callable[[str, Mapping[str, Any]], Any]  # text, site of the header -> value; raises ValueError
+    allowed: str  # in words, for a link that asks for something else
+
+
+def _one_of(url: str, *values: str) -> Option:
+    def read(text: str, _: Mapping[str, Any]) -> str:
+        if text not in values:
+            raise ValueError
+        return text
+
+    return Option(url, values[0], read, ", ".join(values))
+
+
+def _flag(url: str) -> Option:
+    def read(text: str, _: Mapping[str, Any]) -> bool:
+        return {"true": True, "false": False}[text]  # KeyError is caught beside ValueError
+
+    return Option(url, False, read, "true, false")
+
+
+def _percent(text: str, _: Mapping[str, Any]) -> int:
+    return _below(text, 101, 1)
+
+
+def _members(text: str, site: Mapping[str, Any]) -> list[list[int]]:
+    pairs = [part.split(".") for part in text.split(",")]
+    found = [[_below(layer, len(site["records"])), _below(head, site["heads"])] for layer, head in pairs]
+    return sorted({tuple(pair): pair for pair in found}.values())
+
+
+def _keys(text: str, site: Mapping[str, Any]) -> list[int]:
+    found = sorted({_below(part, site["n_key"]) for part in text.split(",")})
+    if len(found) == site["n_key"]:  # a picture of nothing
+        raise ValueError
+    return found
+
+
+def _below(text: str, high: int, low: int = 0) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9 or not low <= int(text) < high:
+        raise ValueError
+    return int(text)
+
+
+OPTIONS: dict[str, Option] = {
+    "show": _one_of("show", "map", "lines", "table"),
+    "scale": _one_of("scale", "auto", "linear", "log", "row"),
+    "kind": _one_of("kind", "head", "mean", "max", "rollout", "value"),
+    "members": Option("heads", [], _members, words.OPTION_HEADS),
+    "hide": Option("hide", [], _keys, words.OPTION_HIDE),
+    "words": _flag("words"),
+    "keep": Option("keep", 80, _percent, words.OPTION_KEEP),
+    "metric": _one_of("metric", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"),
+    "sort": _flag("sort"),
+    "projector": _flag("projector"),
+    "spotlight": _flag("spotlight"),
+    "frozen": _flag("frozen"),
+    "theme": _one_of("theme", "auto", "light", "dark"),
+}
+
+
+def default_options() -> dict[str, Any]:
+    """Every option as it is where nobody chose."""
+    return {name: option.default for name, option in OPTIONS.items()}
+
+
+def asked_options(
+    header: Mapping[str, Any], site: str, params: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """The options that URL parameters ask for, with a sentence for each one that cannot be followed."""
+    shown, notes = default_options(), []
+    where = next(s for s in header["sites"] if s["id"] == site)
+    for name, option in OPTIONS.items():
+        text = params.get(option.url)
+        if text is None:
+            continue
+        try:
+            shown[name] = option.read(text, where)
+        except (ValueError, KeyError):
+            asked = text if len(text) <= 40 else text[:39] + "…"
+            notes.append(words.UNKNOWN_OPTION.format(what=option.url, asked=asked, allowed=option.allowed))
+    return shown, notes
+
+
+def option_params(options: Mapping[str, Any]) -> dict[str, str]:
+    """As they stand in the URL: those that are not as they open."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, list):
+            return ",".join(".".join(map(str, part)) if isinstance(part, list) else str(part) for part in value)
+        return str(value)
+
+    return {o.url: text(options[name]) for name, o in OPTIONS.items() if options[name] != o.default}
+
+
+def told_options(header: Mapping[str, Any], site: str, told: object) -> dict[str, Any] | None:
+    """The options that the browser reports, in the URL's own words; None where they do not fit this picture."""
+    if not isinstance(told, Mapping) or not all(isinstance(part, str) for pair in told.items() for part in pair):
+        return None
+    options, notes = asked_options(header, site, told)
+    return None if notes else options
+
+
+def carried_options(
+    before: Mapping[str, Any], options: Mapping[str, Any], old: Place, header: Mapping[str, Any], place: Place
+) -> dict[str, Any]:
+    """The options of the picture before (its header is `before`), on a new one: hidden tokens stay hidden where they are still there."""
+    source = next((s for s in before["sites"] if s["id"] == old.site), None)
+    site = next(s for s in header["sites"] if s["id"] == place.site)
+    members = [pair for pair in options["members"] if pair[0] < len(site["records"]) and pair[1] < site["heads"]]
+    hide: set[int] = set()
+    if source is not None:
+        was, now = before["tokens"][source["key"]], header["tokens"][site["key"]]
+        for key in options["hide"]:
+            for at in (key, key - len(was) + len(now)):  # the same token from the front, or from the end
+                if 0 <= at < len(now) and now[at] == was[key]:
+                    hide.add(at)
+                    break
+    return {**options, "members": members, "hide": sorted(hide) if len(hide) < site["n_key"] else []}
 
 
 def _whole(value: object, size: int) -> int | None:

@@ -68,6 +68,9 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 .st-key-text input, .st-key-target input { font-size: 1.1rem; }
 [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style) { display: none; }
 .st-key-sentences [data-testid="stText"] { border-left: 3px solid #b45309; padding-left: 0.6rem; white-space: normal; }
+html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
+html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }
+html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-shapes) { display: none; }
 [data-testid="stExpander"] summary { padding-top: 0.3rem; padding-bottom: 0.3rem; min-height: 0; }
 </style>
 """

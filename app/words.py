@@ -22,6 +22,10 @@ UNKNOWN_MODEL = (
 UNKNOWN_PLACE = "This link asks for {what} {asked}, which {model} does not have on this sentence: {shown} is shown. There, {what} goes from {low} to {high}."
 UNKNOWN_SITE = "This link asks for a kind of attention called “{asked}”, which {model} does not have. It has: {known}."
 UNREADABLE = "This link asks for {what} “{asked}”, which is not a whole number: {shown} is shown."
+UNKNOWN_OPTION = "This link asks for {what} “{asked}”, which this picture does not have, so it was left out. There is: {allowed}."
+OPTION_HEADS = "layers and heads of this model, such as 0.2,3.1"
+OPTION_HIDE = "positions of tokens to leave out, such as 0,15, but not all of them"
+OPTION_KEEP = "whole numbers from 1 to 100"
 NOTHING_YET = "Type a sentence above, or take the example, to see what every attention head does with it."
 TAKE_EXAMPLE = "Take the example"
 
@@ -53,12 +57,84 @@ COMPONENT = {
     "shared_all": "Each {n} heads under one blue bar share a key head.",
     "shared": "Heads {heads} share one key head.",
     "place": "Layer {layer} · Head {head}",
+    "title_rollout": "Attention rollout, layers 0 to {layer}",
+    "title_value": "Layer {layer} · Head {head}, value-weighted",
+    "title_mean": "Mean",
+    "title_max": "Maximum",
+    "title_layer": "{what} of all {n} heads of layer {layer}",
+    "title_members": ["{what} of 1 head: {heads}", "{what} of {n} heads: {heads}"],
+    "head_short": "L{layer} H{head}",
+    "shows": "shows",
+    "shows_help": "What the large map shows. Shift+click on small maps chooses the heads of a mean or a maximum.",
+    "kinds": {
+        "head": ["one head", "The weights of one head: where each query looks."],
+        "mean": ["mean", "The average of the weights of several heads. Rows still sum to 1."],
+        "max": [
+            "max",
+            "For each cell the largest weight that any of the heads gives. Rows sum to more than 1, so they are not shares.",
+        ],
+        "rollout": [
+            "rollout",
+            "Attention followed down through the layers, each layer's heads averaged and mixed half and half with the "
+            "residual stream. Abnar & Zuidema 2020, arXiv:2005.00928.",
+        ],
+        "value": [
+            "value-weighted",
+            "‖weight · value · W_O‖: the length of what each key writes for each query. A key may get much attention and "
+            "carry almost nothing. It is a norm and not a share, so rows do not sum to 1. Kobayashi et al. 2020, arXiv:2004.10102.",
+        ],
+    },
+    "rollout_cross": "Rollout follows the self-attention of one stack through its layers, and cross-attention leads into another. Choose self or causal attention, or the mean over heads.",
+    "note_hidden": "{tokens} hidden; rows renormalised.",
+    "note_hidden_norm": "{tokens} hidden.",
+    "note_merged": "Sub-words merged to words: keys summed, queries averaged.",
+    "note_merged_norm": "Sub-words merged to words: norms of keys summed, of queries averaged.",
+    "note_max": "Largest of the heads: rows do not sum to 1.",
+    "note_norm": "Norms, not shares: rows do not sum to 1.",
+    "hide_sink": "hide {token}",
+    "hide_sink_help": "Leave out {token}, the token that gets the most on average, and renormalise each row over the rest. Attention that rests there hides all other patterns. Xiao et al. 2023, arXiv:2309.17453.",
+    "hidden_label": "hidden",
+    "hidden_help": "Tokens that are left out as keys. H on a cell of the map, or a double click on the name of a key, hides it.",
+    "hidden_none": "no token",
+    "unhide": "Show {token} again",
+    "unhide_all": "show all",
+    "hide_last": "One token must stay: there would be nothing to look at.",
+    "left": "{share} of this row's attention is left; it is spread out to 100 %.",
+    "left_none": "Nothing is left of this row: all of its attention goes to what is hidden.",
+    "left_norm": "What hidden tokens write is left out.",
+    "words_setting": "tokens",
+    "words_off": "pieces",
+    "words_on": "words",
+    "words_help": "words: the pieces of a word are put together. Keys are summed and queries averaged, so rows still sum to 1. Clark et al. 2019, arXiv:1906.04341.",
+    "words_whole": "Every word of this sentence is one token.",
     "axes": "query ↓  key →",
     "axes_help": "Each row is a query: a token that looks. Each column is a key: a token that is looked at. A row's weights sum to 1.",
     "kind": "Kind of attention",
     "shown_as": "Shown as",
     "map": "map",
     "table": "table",
+    "lines_tab": "lines",
+    "options": "Options",
+    "options_label": "Options of the picture",
+    "scale_auto": "auto",
+    "project": "Project",
+    "project_help": "Large type and few controls, for a projector. P does it too.",
+    "projector_keys": "← → head · ↑ ↓ token · Page keys: every head · F freeze · S spotlight · P or Esc leaves",
+    "projector_on": "Projector mode. Arrow keys move between heads and tokens, P leaves.",
+    "projector_off": "Projector mode is off.",
+    "freeze": "Freeze",
+    "spotlight": "Spotlight",
+    "leave": "Leave",
+    "copy_link": "Copy link",
+    "copy_link_help": "A link to exactly this screen, sentence included.",
+    "copied": "Link copied",
+    "copy_by_hand": "Copy this link with Ctrl+C or ⌘C:",
+    "close": "Close",
+    "theme": "Page",
+    "theme_auto": "as the browser",
+    "theme_light": "light",
+    "theme_dark": "dark",
+    "theme_help": "Light or dark, for the whole page. It is in the link.",
     "map_label": "Attention weights, query down and key across. Arrow keys move the cell, Enter locks the query, Escape releases it.",
     "strip_label": "Tokens. Arrow keys move, Enter locks a token as the query, Escape releases it.",
     "strip_keys_label": "Tokens of the sentence, shaded by how much the query looks at them.",
@@ -67,6 +143,27 @@ COMPONENT = {
     "looks": "What {query} looks at",
     "looks_all": "What this head looks at",
     "gives": "{query} gives {share} of its attention to {key}, rank {rank} of {n}.",
+    "gives_rest": "Of what is left, {query} gives {share} to {key}, rank {rank} of {n}.",
+    "gives_mean": "On the mean of these heads, {query} gives {share} to {key}, rank {rank} of {n}.",
+    "gives_max": "{query} gives at most {share} to {key} in any of these heads, rank {rank} of {n}.",
+    "gives_rollout": "Rollout traces {share} of {query} to {key}, rank {rank} of {n}.",
+    "gives_value": "For {query}, {key} writes a vector of norm {share}, rank {rank} of {n}.",
+    "gives_hidden": "{key} is hidden.",
+    "all_kinds": {
+        "mean": "On the mean of these heads, {key} gets the most: {share} on average.",
+        "max": "{key} gets the most: on average {share} from the head that gives it most.",
+        "rollout": "By rollout, most comes from {key}: {share} on average.",
+        "value": "{key} writes the most: a norm of {share} on average.",
+    },
+    "looks_kinds": {
+        "mean": "Where the mean of these heads looks",
+        "max": "Where any of these heads looks",
+        "rollout": "Where rollout leads",
+        "value": "What this head's values carry",
+    },
+    "looks_value": "What is written for {query}",
+    "looks_rollout": "What {query} is made of, by rollout",
+    "col_norm": "Norm",
     "gives_nothing": "{query} may look at nothing: every key is masked, and its row is all zeros.",
     "gives_masked": "{query} may not look at {key}: it is {reason}.",
     "gives_all": "On average, tokens give {share} of their attention to {key}. Choose a token to see what it looks at.",
@@ -102,6 +199,13 @@ COMPONENT = {
     "colour_help": "linear: 0 to 1. log: from 0.0001 to 1, so that small weights show. per row: each row up to its own largest weight.",
     "tip_value": "{value} ({share}), rank {rank} of {n}",
     "tip_masked": "masked: {reason}",
+    "tip_norm": "norm {value}, rank {rank} of {n}",
+    "tip_max": "largest weight {value}, rank {rank} of {n}",
+    "tip_hidden": "hidden by you",
+    "scores": "q·k {raw}, scaled {scaled}",
+    "scores_biased": "q·k {raw}, scaled with position bias {scaled}",
+    "scores_loading": "q·k …",
+    "positions": "positions {i}–{j}",
     "position": "position {i}",
     "loading": "fetching",
     "offline": "The server did not answer. The picture is the last one that arrived.",
@@ -109,9 +213,51 @@ COMPONENT = {
     "col_key": "Key",
     "col_position": "Position",
     "col_weight": "Weight",
-    "table_caption": "What {query} looks at, layer {layer}, head {head}",
-    "table_caption_all": "Weight that each key gets on average, layer {layer}, head {head}",
+    "table_caption": "What {query} looks at, {what}",
+    "table_caption_all": "What each key gets on average, {what}",
+    "table_head": "layer {layer}, head {head}",
     "masked_word": "masked: {reason}",
+    "export": "Export",
+    "export_help": "Take what is on the screen away: picture, numbers, page or code.",
+    "export_picture": "Picture",
+    "export_heads": "all heads",
+    "export_colours": "Colours",
+    "export_screen": "as on screen",
+    "export_paper": "on white",
+    "export_image": "Image",
+    "export_png_help": "A picture with its caption, its description and the code that reproduces it inside the file.",
+    "export_svg_help": "A drawing with real text, for papers and slides: it stays sharp and its words can be edited.",
+    "export_numbers": "Numbers",
+    "export_csv_help": "A line for each cell of the map on the screen, every digit.",
+    "export_npz_help": "The same as arrays for numpy.",
+    "export_page": "Explore",
+    "export_html_help": "A page with all heads that stays interactive without a network.",
+    "export_plotly_help": "This map in Plotly, with its own zoom, pan and export.",
+    "export_copy": "Copy",
+    "export_snippet": "code",
+    "export_snippet_help": "Python that gives these numbers.",
+    "export_alt": "description",
+    "export_alt_help": "What the picture shows in words: alternative text for a page or a slide.",
+    "export_note": "Everything is made in this browser and says which model, head and scale it shows.",
+    "export_busy": "working …",
+    "export_saved": "{name} saved, {size}.",
+    "export_copied": "Copied.",
+    "export_by_hand": "This browser does not let the page copy. Select the text and copy it:",
+    "export_wait": "The map is still being fetched. Try again in a moment.",
+    "export_failed": "That did not work in this browser. Try another format, or a smaller size.",
+    "export_opening": "Opening Plotly below.",
+    "export_whole_only": "This run is too large for one page: it holds all heads, up to about 100 tokens. Take the picture or the numbers.",
+    "export_heads_title": "{model}, {kind}, all heads",
+    "export_heads_caption": "All heads; outlined:",
+    "export_alt_map": "{title}. Heat map of {n} queries, down, by {m} keys, across.",
+    "export_alt_lines": "{title}. Lines from {n} queries to {m} keys, wider for more attention.",
+    "export_alt_heads": "{title}. A grid of small heat maps, {layers} layers down by {heads} heads across.",
+    "export_keep": "Queries above, keys below. For each query, the fewest lines that carry {keep} % of its attention.",
+    "export_units": {"weight": "attention weight", "norm": "norm"},
+    "axis_query": "query ↓",
+    "axis_key": "key →",
+    "offline_page": "Made with Headlight. This page holds all it needs and asks no server for anything.",
+    "offline_code": "The code that reproduces these numbers",
     "sampled": "This picture shows {how}. Zoom in for every weight.",
     "zoom_in": "Zoom in",
     "zoom_out": "Zoom out",
@@ -127,6 +273,43 @@ REASONS = {
     "edited": "cut by an edit",
     "masked by the caller": "masked by the caller",
 }
+
+# exports
+EXPORT_NAMES = {
+    "head": "layer {layer}, head {head}",
+    "value": "layer {layer}, head {head}, value-weighted",
+    "mean": "mean of heads {heads} (layer.head)",
+    "max": "max of heads {heads} (layer.head)",
+    "mean_layer": "mean of all {n} heads of layer {layer}",
+    "max_layer": "max of all {n} heads of layer {layer}",
+    "rollout": "attention rollout from layer 0 to layer {layer}",
+}
+EXPORT_UNITS = {
+    "weight": "attention weights, query down, key across",
+    "norm": "weight times the norm of what the value writes, query down, key across",
+}
+EXPORT_HIDDEN = {"weight": "hidden: {tokens}; the other weights of each row renormalised", "norm": "hidden: {tokens}"}
+EXPORT_MERGED = "sub-words merged to words: keys added up, queries averaged"
+EXPORT_REGION = "part of the map: queries {q0} to {q1} of {n}, keys {k0} to {k1} of {m}"
+EXPORT_EDITED = "edited: {edits}"
+EXPORT_SCALES = {
+    "linear": "linear colour scale",
+    "log": "logarithmic colour scale",
+    "row": "colours of each row up to its own largest weight",
+}
+EXPORT_TOO_LARGE = (
+    "{rows:,} × {columns:,} cells are {cells:,}, and this file may hold {most:,}. Zoom in to the part you need, or take "
+    "the code: it gives them all."
+)
+EXPORT_UNKNOWN = "{name} must be one of {allowed}; it is “{value}”."
+INSPECT_TOO_LONG = (
+    "Plotly draws at most {most} × {most} cells, and this map has {rows:,} × {columns:,}. Zoom in on the map, or choose a "
+    "shorter sentence."
+)
+INSPECT = "Inspect in Plotly"
+INSPECT_BARS = {"weight": "attention weight", "norm": "norm", "row": "share of the row’s largest"}
+INSPECT_QUERY = "query"
+INSPECT_KEY = "key"
 
 # the table of shapes
 STEPS = "Shapes and memory of this run"

@@ -6,7 +6,8 @@ from .capture import capture
 from .checkpoints import Loaded, ModelSpec, load
 from .config import ModelConfig, RotaryScaling
 from .engine import Engine, Request
-from .errors import CheckpointError, ConfigError, Refused, TextError, TooLarge
+from .errors import CheckpointError, ConfigError, GenerationError, Refused, TextError, TooLarge
+from .generate import Beam, Generation, GenerationStep, beam_search, generate, stream
 from .hooks import hook_points, hooked
 from .interventions import Ablate, DropCausalMask, DropPositions, EditMask, NoScale, ShufflePositions, Temperature
 from .planner import plan
@@ -17,12 +18,16 @@ from .trace import Predictions, Trace, trace, trace_tokens
 __all__ = [
     "Ablate",
     "AttentionRecord",
+    "Beam",
     "CheckpointError",
     "ConfigError",
     "DropCausalMask",
     "DropPositions",
     "EditMask",
     "Engine",
+    "Generation",
+    "GenerationError",
+    "GenerationStep",
     "Loaded",
     "ModelConfig",
     "ModelSpec",
@@ -41,12 +46,15 @@ __all__ = [
     "Tokens",
     "TooLarge",
     "Trace",
+    "beam_search",
     "build",
     "capture",
+    "generate",
     "hook_points",
     "hooked",
     "load",
     "plan",
+    "stream",
     "trace",
     "trace_tokens",
 ]

@@ -7,7 +7,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -16,10 +16,15 @@ import torch
 from . import memory
 from .checkpoints import Loaded, load
 from .errors import Refused
+from .hooks import hook_points, hooked
 from .interventions import Intervention
 from .trace import Trace, trace
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
+
+
+class Stopped(Refused):
+    """A run that everybody who waited for it gave up."""
 
 
 class Busy(Refused):
@@ -54,6 +59,50 @@ def pick_device() -> torch.device:
 
 
 @dataclass(eq=False)
+class _Job:
+    """A run under way, and how many wait for it."""
+
+    future: Future[Trace]
+    waiting: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+    stage: Literal["loading", "waiting", "running"] = "loading"
+
+
+@dataclass(eq=False)
+class Ticket:
+    """What somebody holds who waits for a run. Any number of tickets may be for the same one."""
+
+    engine: Engine
+    request: Request
+    job: _Job
+    given_back: bool = False
+
+    def done(self) -> bool:
+        return self.job.future.done()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the run has ended, after at most this long."""
+        return bool(wait([self.job.future], seconds).done)
+
+    def result(self) -> Trace:
+        """The trace, as Engine.run gives it. Raises Refused in its kinds: Stopped where everybody has cancelled."""
+        return self.job.future.result()
+
+    @property
+    def stage(self) -> Literal["loading", "waiting", "running", "done"]:
+        return "done" if self.done() else self.job.stage
+
+    @property
+    def progress(self) -> tuple[str, int, int] | None:
+        """While the model is downloaded: file name, bytes so far, bytes in all."""
+        return self.engine.progress_of(self.request.model_id) if self.stage == "loading" else None
+
+    def cancel(self) -> None:
+        """Wait no longer. When nobody does, a run that has not begun never will, and one that has ends at its next layer."""
+        self.engine.give_up(self)
+
+
+@dataclass(eq=False)
 class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
@@ -77,13 +126,25 @@ class Engine:
         self._traces: OrderedDict[str, Future[Trace]] = OrderedDict()
         self._requests: OrderedDict[str, Request] = OrderedDict()  # small, so that an old link still finds its run
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="pass")
+        # Those that start runs and wait for their model: a slow download must not keep others from theirs.
+        self._starters = ThreadPoolExecutor(self.workers + self.max_waiting, thread_name_prefix="start")
         self._waiting = 0
+        self._jobs: dict[str, _Job] = {}  # by the request's key
+        self._progress: dict[str, tuple[str, int, int]] = {}  # by model id, while it is downloaded
 
     def load(self, model_id: str, progress: Progress | None = None) -> Loaded:
         """The model, from memory or disk. Two visitors who ask at once wait for one load. Raises CheckpointError."""
 
+        def tell(name: str, done: int, total: int) -> None:
+            self._progress[model_id] = (name, done, total)
+            if progress is not None:
+                progress(name, done, total)
+
         def make() -> Loaded:
-            return self.load_model(model_id, device=self.device, dtype=self.dtype, progress=progress)
+            try:
+                return self.load_model(model_id, device=self.device, dtype=self.dtype, progress=tell)
+            finally:
+                self._progress.pop(model_id, None)
 
         with self._lock:
             future, mine = self._claim(self._models, model_id)
@@ -96,10 +157,7 @@ class Engine:
     def run(self, request: Request, progress: Progress | None = None) -> Trace:
         """The trace of this request, from memory or by running it. Raises Refused in its kinds, Busy among them."""
         with self._lock:
-            self._requests[request.key] = request
-            self._requests.move_to_end(request.key)
-            while len(self._requests) > 64 * self.max_traces:
-                self._requests.popitem(last=False)
+            self._remember(request)
             known = request.key in self._traces
             if not known and self._waiting >= self.workers + self.max_waiting:
                 raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
@@ -119,6 +177,68 @@ class Engine:
                     self._waiting -= 1
                     self._drop_traces()
         return future.result()
+
+    def submit(self, request: Request) -> Ticket:
+        """Begin a run, or join one, without waiting for it. Raises Busy; everything else comes with Ticket.result()."""
+        with self._lock:
+            self._remember(request)
+            known, job = request.key in self._traces, self._jobs.get(request.key)
+            if not known and self._waiting >= self.workers + self.max_waiting:
+                raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
+            future, mine = self._claim(self._traces, request.key)
+            if mine or job is None:
+                job = _Job(future)
+            if mine:
+                self._jobs[request.key] = job
+            job.waiting += 1
+            self._waiting += mine
+        if mine:
+            self._starters.submit(self._start, request, job)
+        return Ticket(self, request, job)
+
+    def _start(self, request: Request, job: _Job) -> None:
+        """In a thread of its own: load the model, wait for a turn, run."""
+
+        def go() -> None:
+            job.stage = "running"
+            self._finish(self._traces, request.key, job.future, lambda: _run(loaded, request, job.stop))
+
+        try:
+            loaded = self.load(request.model_id)
+            job.stage = "waiting"
+            self._pool.submit(go).result()
+        except BaseException as error:
+            self._fail(self._traces, request.key, job.future, error)
+        finally:
+            with self._lock:
+                self._jobs.pop(request.key, None)
+                self._waiting -= 1
+                self._drop_traces()
+
+    def give_up(self, ticket: Ticket) -> None:
+        """What Ticket.cancel does."""
+        with self._lock:
+            if ticket.given_back:
+                return
+            ticket.given_back = True
+            ticket.job.waiting -= 1
+            if ticket.job.waiting > 0 or ticket.job.future.done() or self._jobs.get(ticket.request.key) is not ticket.job:
+                return
+            ticket.job.stop.set()
+            # Whoever asks again from now on gets a run of their own.
+            if self._traces.get(ticket.request.key) is ticket.job.future:
+                del self._traces[ticket.request.key]
+            del self._jobs[ticket.request.key]
+
+    def ready(self, model_id: str) -> Loaded | None:
+        """The model if it is in memory now."""
+        with self._lock:
+            future = self._models.get(model_id)
+        return future.result() if future is not None and _is_ready(future) else None
+
+    def progress_of(self, model_id: str) -> tuple[str, int, int] | None:
+        """While a model is downloaded: file name, bytes so far, bytes in all."""
+        return self._progress.get(model_id)
 
     def trace(self, key: str) -> Trace:
         """The trace of a request that was run before, run again if it was dropped. Raises KeyError for an unknown key."""
@@ -142,6 +262,12 @@ class Engine:
             }
 
     # bookkeeping; every method below but _finish and _fail is called under the lock
+
+    def _remember(self, request: Request) -> None:
+        self._requests[request.key] = request
+        self._requests.move_to_end(request.key)
+        while len(self._requests) > 64 * self.max_traces:
+            self._requests.popitem(last=False)
 
     def _claim(self, cache: OrderedDict[str, Future[Any]], key: str) -> tuple[Future[Any], bool]:
         """The future of this key, and whether the caller is the one to fulfil it."""
@@ -190,11 +316,18 @@ def _is_ready(future: Future[Any]) -> bool:
     return future.done() and future.exception() is None
 
 
-def _run(loaded: Loaded, request: Request) -> Trace:
-    return trace(
-        loaded,
-        list(request.texts),
-        request.target_text,
-        interventions=request.interventions,
-        padding_side=request.padding_side,
-    )
+def _run(loaded: Loaded, request: Request, stop: threading.Event | None = None) -> Trace:
+    def look(_: Any) -> None:
+        if stop is not None and stop.is_set():
+            raise Stopped("This run was stopped.")
+
+    look(None)
+    ends = {name: look for name in hook_points(loaded.model) if name.endswith("hook_resid_post")} if stop else {}
+    with hooked(loaded.model, ends):
+        return trace(
+            loaded,
+            list(request.texts),
+            request.target_text,
+            interventions=request.interventions,
+            padding_side=request.padding_side,
+        )

@@ -17,5 +17,9 @@ class CheckpointError(Refused):
     """A model that cannot be loaded; names the file and the tensor."""
 
 
+class GenerationError(Refused):
+    """A way of writing on that cannot be: a setting out of its range, or a model that cannot write."""
+
+
 class TooLarge(Refused):
     """A run that would not fit; states the bytes it needs and the bytes there are."""

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .cache import AttentionCache, Cache, LayerCache
 from .config import ModelConfig
 from .hooks import HookPoint
 from .positions import RelativeBias, alibi_slopes, rotary_frequencies, rotate, sinusoid_table
@@ -70,13 +71,28 @@ class Attention(nn.Module):
         self.hook_pattern = HookPoint("batch", "head", "query", "key")
         self.hook_z = HookPoint("batch", "head", "query", "d_head")
 
-    def forward(self, x: Tensor, memory: Tensor, mask: MaskRule, bias: BiasRule | None, turn: Turn | None) -> Tensor:
-        """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same."""
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: MaskRule,
+        bias: BiasRule | None,
+        turn: Turn | None,
+        cache: AttentionCache | None = None,
+    ) -> Tensor:
+        """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
+
+        With a cache, it looks at the keys and values so far: those of earlier calls and, behind them, memory's.
+        """
         q = self.q_norm(self.heads(self.q(x)))  # [batch, head, query, d_head]
-        k = self.k_norm(self.heads(self.k(memory)))  # [batch, kv_head, key, d_head]
-        v = self.heads(self.v(memory))  # [batch, kv_head, key, d_head]
-        if turn is not None:
-            q, k = rotate(q, *turn), rotate(k, *turn)
+        known = None if cache is None else cache.known
+        if known is None:
+            k = self.k_norm(self.heads(self.k(memory)))  # [batch, kv_head, key, d_head]
+            v = self.heads(self.v(memory))  # [batch, kv_head, key, d_head]
+            if turn is not None:
+                q, k = rotate(q, *turn), rotate(k, *turn)
+            known = (k, v) if cache is None else cache.add(k, v)
+        k, v = known
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         rule = self.hook_rule(ScoreRule(mask, self.scale, bias))
         spelled_out = self.hook_scores.watched or self.hook_pattern.watched
@@ -149,12 +165,15 @@ class Block(nn.Module):
         turn: Turn | None,
         memory: Tensor | None,
         memory_mask: MaskRule | None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
+        own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
+
         def attention(h: Tensor) -> Tensor:
-            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn)))
+            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn, own)))
 
         def cross_attention(h: Tensor) -> Tensor:
-            return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None)))
+            return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None, cross)))
 
         def mlp(h: Tensor) -> Tensor:
             return self.hook_mlp_out(self.mlp_out_norm(self.mlp(h)))
@@ -234,51 +253,68 @@ class Stack(nn.Module):
         keep: Tensor | None = None,
         memory: Tensor | None = None,
         memory_keep: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
-        """ids [batch, pos] -> [batch, pos, d_model]. keep is True where there is a real token, False on padding."""
+        """ids [batch, pos] -> [batch, pos, d_model]. keep is True where there is a real token, False on padding.
+
+        With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
+        """
         config, n = self.config, ids.shape[1]
-        positions = self.hook_positions(self.positions(ids, keep))
-        bias = self.bias(positions)
-        turn, turn_windowed = self.turns(positions)
+        n_seen = 0 if cache is None else cache.n_seen
+        all_positions = self.hook_positions(self.positions(n_seen + n, ids.device, keep))
+        positions = all_positions[:, n_seen:] if n_seen else all_positions
+        bias = self.bias(positions, all_positions)
+        turn, turn_windowed = self.turns(positions, n_seen + n)
         memory_mask = None if memory is None else MaskRule(config.n_heads, n, memory.shape[1], keep=memory_keep)
         x = self.embed(ids, positions, type_ids)
         for layer, block in enumerate(self.blocks):
             windowed = config.is_windowed(layer)
-            mask = MaskRule(config.n_heads, n, n, self.causal, config.window if windowed else None, keep)
-            x = block(x, mask, bias, turn_windowed if windowed else turn, memory, memory_mask)
+            held = None if cache is None else cache.layers[layer]
+            n_key = n if held is None else held.attn.n_held + n  # what a window hides for good is not even kept
+            mask = MaskRule(
+                config.n_heads,
+                n,
+                n_key,
+                self.causal,
+                config.window if windowed else None,
+                keep if keep is None else keep[:, -n_key:],
+                first_query=n_key - n,
+            )
+            last_bias = bias if bias is None or n_key == n_seen + n else bias.of_last_keys(n_key)
+            x = block(x, mask, last_bias, turn_windowed if windowed else turn, memory, memory_mask, held)
         return self.hook_final(self.norm(x))
 
-    def positions(self, ids: Tensor, keep: Tensor | None) -> Tensor:
+    def positions(self, n: int, device: torch.device, keep: Tensor | None) -> Tensor:
         """[batch or 1, pos]: each token's place among the real tokens, so that padding on either side moves nothing."""
         if keep is None:
-            return torch.arange(ids.shape[1], device=ids.device)[None]
+            return torch.arange(n, device=device)[None]
         return (keep.long().cumsum(-1) - 1).clamp(min=0)
 
-    def turns(self, positions: Tensor) -> tuple[Turn | None, Turn | None]:
-        """Cosine and sine for the layers that see everything and for those with a window."""
+    def turns(self, positions: Tensor, n_pos: int) -> tuple[Turn | None, Turn | None]:
+        """Cosine and sine at these positions of n_pos, for the layers that see everything and for those with a window."""
         if self.config.position != "rotary":
             return None, None
-        turn = self.turn(positions, self.hook_angles, windowed=False)
+        turn = self.turn(positions, n_pos, self.hook_angles, windowed=False)
         if self.config.rotary_base_windowed is None:
             return turn, turn
-        return turn, self.turn(positions, self.hook_angles_windowed, windowed=True)
+        return turn, self.turn(positions, n_pos, self.hook_angles_windowed, windowed=True)
 
-    def turn(self, positions: Tensor, hook_angles: HookPoint, windowed: bool) -> Turn:
-        frequencies, factor = rotary_frequencies(self.config, positions.shape[-1], windowed)
+    def turn(self, positions: Tensor, n_pos: int, hook_angles: HookPoint, windowed: bool) -> Turn:
+        frequencies, factor = rotary_frequencies(self.config, n_pos, windowed)
         angles = hook_angles(
             positions[..., None].float() * frequencies.to(positions.device)
         )  # [batch, pos, d_rotary/2]
         dtype = self.embed.token.weight.dtype
         return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
 
-    def bias(self, positions: Tensor) -> BiasRule | None:
+    def bias(self, positions: Tensor, key_positions: Tensor) -> DistanceBias | None:
         """What distance adds to the scores of every layer; None when position enters elsewhere."""
         if self.config.position == "relative":
-            return DistanceBias("relative", positions, positions, self.relative_bias)
+            return DistanceBias("relative", positions, key_positions, self.relative_bias)
         if self.config.position == "alibi":
             slopes = alibi_slopes(self.config.n_heads).to(positions.device)
             return DistanceBias(
-                "alibi", positions, positions, lambda distance: -slopes[:, None, None] * distance.abs()[:, None]
+                "alibi", positions, key_positions, lambda distance: -slopes[:, None, None] * distance.abs()[:, None]
             )
         return None
 

@@ -30,7 +30,7 @@ class MaskEdit:
 class MaskRule:
     """Who may look at whom, n_query queries at n_key keys.
 
-    keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture),
+    first_query is the place of query 0 among the keys: 0, unless earlier keys come from a cache. keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture),
     bool, broadcastable to [batch, head, query, key].
     """
 
@@ -42,16 +42,18 @@ class MaskRule:
     keep: Tensor | None = None
     edits: tuple[MaskEdit, ...] = ()
     given: Tensor | None = None
+    first_query: int = 0
 
     @property
     def is_free(self) -> bool:
         """Every query may look at every key."""
-        return not self.causal and self._sees_all
+        has_future = self.causal and self.n_key > self.first_query + 1
+        return not has_future and self._sees_all
 
     @property
     def is_causal_only(self) -> bool:
         """Nothing but the future is hidden: the fused kernel then needs no mask at all."""
-        return self.causal and self._sees_all
+        return self.causal and self.first_query == 0 and self._sees_all
 
     @property
     def _sees_all(self) -> bool:
@@ -60,15 +62,16 @@ class MaskRule:
     @property
     def _is_windowed(self) -> bool:
         """Whether the window hides anything at this length."""
-        return self.window is not None and self.window < max(self.n_query, self.n_key)
+        return self.window is not None and self.window < max(self.first_query + self.n_query, self.n_key)
 
     def block(self, queries: Tensor, keys: Tensor) -> Tensor:
         """[batch or 1, head or 1, query, key] bool for the positions asked for."""
         mask = torch.ones(1, 1, len(queries), len(keys), dtype=torch.bool, device=queries.device)
+        places = queries + self.first_query if self.first_query else queries  # of the queries among the keys
         if self.causal:
-            mask = mask & (keys <= queries[:, None])
+            mask = mask & (keys <= places[:, None])
         if self.window is not None and self._is_windowed:
-            mask = mask & ((queries.int()[:, None] - keys.int()).abs() < self.window)
+            mask = mask & ((places.int()[:, None] - keys.int()).abs() < self.window)
         if self.keep is not None:
             mask = mask & self.keep[:, None, None, keys]
         if self.given is not None:
@@ -86,14 +89,15 @@ class MaskRule:
     def why_masked(self, query: int, key: int, head: int = 0, text: int = 0) -> str | None:
         """The reason why this query may not look at this key, in words; None where it may."""
         at = (torch.tensor([query]), torch.tensor([key]))
+        place = self.first_query + query
         for edit in reversed(self.edits):
             if (edit.query, edit.key) == (query, key) and edit.head in (None, head):
                 return None if edit.allowed else "edited"
         if self.keep is not None and not self.keep[text, key]:
             return "padding"
-        if self.causal and key > query:
+        if self.causal and key > place:
             return "future"
-        if self.window is not None and abs(query - key) >= self.window:
+        if self.window is not None and abs(place - key) >= self.window:
             return "outside the window"
         if self.given is not None:
             mask = tile(self.given, at[0].to(self.given.device), at[1].to(self.given.device))
@@ -123,6 +127,10 @@ class DistanceBias:
     def block(self, queries: Tensor, keys: Tensor) -> Tensor:
         """[batch or 1, head, query, key] float for the positions asked for."""
         return self.of_distance(self.key_positions[:, None, keys] - self.query_positions[:, queries, None])
+
+    def of_last_keys(self, n: int) -> DistanceBias:
+        """The same rule where only the last n keys are there to be looked at."""
+        return replace(self, key_positions=self.key_positions[:, -n:])
 
     def of(self, text: int) -> DistanceBias:
         """The same rule for one text of the batch."""

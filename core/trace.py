@@ -157,10 +157,10 @@ def trace(
     Raises TextError (empty, not tokenisable, too long for the model's positions), InterventionError, and TooLarge with the
     bytes needed and free, before anything runs.
     """
-    sources = _tokens(loaded, source, ids, "source", padding_side)
+    sources = source_tokens(loaded, source, ids, "source", padding_side)
     targets = None
     if loaded.config.kind == "encoder-decoder":
-        targets = _decoder_tokens(loaded, target, target_ids, len(sources), padding_side)
+        targets = target_tokens(loaded, target, target_ids, len(sources), padding_side)
     elif target is not None or target_ids is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     return trace_tokens(loaded, sources, targets, tuple(interventions))
@@ -194,7 +194,7 @@ def trace_tokens(
     memory.admit(needed.captured + needed.transient, memory.free_bytes(device), f"A run on {size}")
 
     edits: list[dict[str, Hook]] = [dict(edit.hooks(model)) for edit in interventions]
-    inputs = _inputs(sources, targets, device)
+    inputs = model_inputs(sources, targets, device)
 
     def run(*watchers: dict[str, Hook]) -> Tensor:
         with torch.inference_mode(), ExitStack() as contexts:
@@ -230,13 +230,14 @@ def trace_tokens(
     )
 
 
-def _tokens(
+def source_tokens(
     loaded: Loaded,
     text: str | Sequence[str] | None,
     ids: Sequence[int] | None,
     what: str,
     side: Literal["left", "right"],
 ) -> tuple[Tokens, ...]:
+    """A text, several, or one list of numbers as a batch of equal length. Raises TextError; `what` is its word for the text."""
     if (text is None) == (ids is None):
         raise TextError(
             f"Give the {what} either as text or as token ids, not {'both' if ids is not None else 'neither'}."
@@ -248,10 +249,10 @@ def _tokens(
         if not texts:
             raise TextError(f"The list of {what} texts is empty. Give at least one.")
         batch = [tokenize(loaded.tokenizer, t) for t in texts]
-    return _padded(loaded, batch, side)
+    return padded(loaded, batch, side)
 
 
-def _decoder_tokens(
+def target_tokens(
     loaded: Loaded,
     text: str | Sequence[str] | None,
     ids: Sequence[int] | None,
@@ -262,7 +263,7 @@ def _decoder_tokens(
     if ids is not None:
         if text is not None:
             raise TextError("Give the target either as text or as token ids, not both.")
-        return _padded(loaded, [from_ids(loaded.tokenizer, ids)] * n_texts, side)
+        return padded(loaded, [from_ids(loaded.tokenizer, ids)] * n_texts, side)
     texts = [text or ""] * n_texts if text is None or isinstance(text, str) else list(text)
     if len(texts) != n_texts:
         raise TextError(f"{n_texts} source texts need as many target texts, not {len(texts)}.")
@@ -277,7 +278,7 @@ def _decoder_tokens(
             batch.append(start)
             continue
         batch.append(_behind(start, tokenize(loaded.tokenizer, t)))
-    return _padded(loaded, batch, side)
+    return padded(loaded, batch, side)
 
 
 def _behind(start: Tokens, tokens: Tokens) -> Tokens:
@@ -287,7 +288,8 @@ def _behind(start: Tokens, tokens: Tokens) -> Tokens:
     return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})
 
 
-def _padded(loaded: Loaded, batch: Sequence[Tokens], side: Literal["left", "right"]) -> tuple[Tokens, ...]:
+def padded(loaded: Loaded, batch: Sequence[Tokens], side: Literal["left", "right"]) -> tuple[Tokens, ...]:
+    """The batch filled up to its longest text. Raises TextError for more tokens than positions, and for unknown numbers."""
     config = loaded.config
     for tokens in batch:
         if config.has_position_table and len(tokens) > config.n_ctx:
@@ -304,7 +306,7 @@ def _padded(loaded: Loaded, batch: Sequence[Tokens], side: Literal["left", "righ
     return pad(batch, loaded.pad_id, pad_string, side)
 
 
-def _inputs(
+def model_inputs(
     sources: tuple[Tokens, ...], targets: tuple[Tokens, ...] | None, device: torch.device
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor]:
     """ids, target_ids, keep, target_keep and type_ids, [batch, pos] each.

@@ -20,7 +20,7 @@ PRODUCT = ("core", "app", "benchmarks", "scripts")
 CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "hooks"}),
     frozenset({"config", "memory", "tasks", "text"}),
-    frozenset({"positions", "rules"}),
+    frozenset({"cache", "positions", "rules"}),
     frozenset({"model", "attention"}),
     frozenset({"checkpoints", "interventions", "measures", "planner"}),
     frozenset({"aggregate", "build", "recorder"}),

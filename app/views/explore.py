@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import streamlit as st
 
-from app import controls, state, tables, theme, words
+from app import controls, export, state, tables, theme, words
 from app.components.explore.explore import explore
+from core.errors import Refused
 from core.trace import Trace
 
 
@@ -18,13 +21,30 @@ def show() -> None:
     sentences = st.container(key="sentences", gap=None)
     if answer.sentence:
         notes.insert(0, answer.sentence)
-    if answer.picture is not None and answer.trace is not None:
-        notes += explore(answer.picture)
+    if answer.request is not None and answer.picture is not None and answer.trace is not None:
+        notes += explore(answer.picture, controls.link(answer.request))
+        if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
+            _inspect(answer.trace, asked)
         _shapes(answer.trace)
     else:
         _nothing_yet()
     for note in notes:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
+
+
+@st.dialog(words.INSPECT, width="large")
+def _inspect(run: Trace, asked: Mapping[str, Any]) -> None:
+    from app.figures import attention  # Plotly is loaded when somebody wants it, here and in the browser
+
+    try:
+        params = {name: str(value) for name, value in asked.items()}
+        selection = export.selected(run, params)
+        figure = attention.heatmap(run, selection, "dark" if params.get("theme") == "dark" else "light")
+    except Refused as refusal:
+        st.text(str(refusal))
+        return
+    st.text(export.caption(run, selection, date.today()))
+    st.plotly_chart(figure, theme=None, key="inspected", config={"displaylogo": False, "scrollZoom": True})
 
 
 def _nothing_yet() -> None:

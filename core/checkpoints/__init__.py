@@ -41,6 +41,7 @@ class Loaded:
     unused: tuple[str, ...]  # their tensors that the model has no use for
     pad_id: int
     start_id: int | None  # what a decoder begins with; None unless it is an encoder-decoder
+    end_ids: tuple[int, ...] = ()  # what the model writes where its text ends; none where the files do not say
 
 
 def find(name: str | os.PathLike[str]) -> ModelSpec:
@@ -123,7 +124,7 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
     family_of(Theirs(values))  # what we do not know is refused before its weights are looked at
     model, family, unused = build(values, stored_tensors(folder), device, dtype)
     tokenizer = read_tokenizer(folder, family.model_type)
-    pad_id, start_id = special_ids(values, folder, family, model.config, tokenizer)
+    pad_id, start_id, end_ids = special_ids(values, folder, family, model.config, tokenizer)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
         spec=replace(spec, family=family.model_type, n_params=n_params),
@@ -135,36 +136,39 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
         unused=unused,
         pad_id=pad_id,
         start_id=start_id,
+        end_ids=end_ids,
     )
 
 
 def special_ids(
     values: dict[str, Any], folder: Path, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
-) -> tuple[int, int | None]:
-    """(pad_id, start_id). Padding is masked, so where a model has no token for it any other will do: its last one, or 0."""
+) -> tuple[int, int | None, tuple[int, ...]]:
+    """(pad_id, start_id, end_ids). Padding is masked, so where a model has no token for it any other will do: its last one, or 0."""
     theirs = Theirs(values)
     generation = Theirs(
         read_json(folder / "generation_config.json") if (folder / "generation_config.json").is_file() else {}
     )
 
+    def all_stated(place: Theirs, key: str) -> list[int]:
+        value = place.any(key, None)
+        values = value if isinstance(value, list) else [value]  # Llama 3 ends with any of several tokens
+        whole = [v for v in values if isinstance(v, int) and not isinstance(v, bool)]
+        return [v for v in whole if 0 <= v < config.vocab_size]
+
     def stated(key: str) -> int | None:
-        for place in (theirs, generation):
-            value = place.any(key, None)
-            value = value[0] if isinstance(value, list) and value else value  # Llama 3 ends with any of several tokens
-            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < config.vocab_size:
-                return value
-        return None
+        return next(iter(all_stated(theirs, key) + all_stated(generation, key)), None)
 
     named = [tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>")] if tokenizer is not None else []
     end = stated("eos_token_id")
+    ends = tuple(dict.fromkeys(all_stated(theirs, "eos_token_id") + all_stated(generation, "eos_token_id")))
     candidates = [stated("pad_token_id"), *named, end, 0]
     pad_id = next(i for i in candidates if i is not None and i < config.vocab_size)
     if config.kind != "encoder-decoder":
-        return pad_id, None
+        return pad_id, None, ends
     start = stated("decoder_start_token_id")
     if start is None:
         start = end if family.start_token == "eos" else pad_id
-    return pad_id, pad_id if start is None else start
+    return pad_id, pad_id if start is None else start, ends
 
 
 def sha256(path: Path) -> str:

@@ -11,7 +11,6 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import streamlit as st  # noqa: E402
-from starlette.middleware import Middleware  # noqa: E402
 
 from core import checkpoints  # noqa: E402
 from core.engine import Engine  # noqa: E402
@@ -27,6 +26,6 @@ app = st.App(
     ROOT / "app" / "ui.py",
     lifespan=main.lifespan,
     routes=routes.ROUTES,
-    middleware=[Middleware(routes.Gzipped)],
+    middleware=main.MIDDLEWARE,
     on_script_error=state.on_script_error,
 )

@@ -67,9 +67,9 @@ export function choice(label, options, chosen, act) {
     button.type = "button";
     if (title) button.title = title;
     button.setAttribute("aria-pressed", value === chosen);
-    button.addEventListener("click", () => {
+    button.addEventListener("click", (event) => {
       for (const other of box.children) other.setAttribute("aria-pressed", other === button);
-      act(value);
+      act(value, event);
     });
     box.append(button);
   }
@@ -82,4 +82,19 @@ export function arrow(event) {
   return { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
 }
 
+// Work that may replace the element that has the focus: whatever then stands in its place gets it.
+export function keepingFocus(root, work) {
+  const tree = root.getRootNode();
+  const path = [];
+  for (let at = tree.activeElement; at && at !== root; at = at.parentElement) {
+    path.unshift(Array.prototype.indexOf.call(at.parentElement?.children ?? [], at));
+  }
+  const had = tree.activeElement;
+  work();
+  if (had && !tree.activeElement) path.reduce((at, i) => at?.children[i], root)?.focus({ preventScroll: true });
+}
+
 export const add = (parent, tag, className = "") => parent.appendChild(el(tag, className));
+
+// A small question mark that explains in one hover, or in one focus for those without a pointer
+export const hint = (text) => Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });

@@ -8,23 +8,39 @@
 // does; the View draws what became stale, at most once a frame. constants.js is made of words.py, theme.py and explore.css.
 
 import { colours, luminance, rgb } from "./colours.js";
-import { PALETTES, STYLE, WORDS as words } from "./constants.js";
-import { add, clamp, el, said } from "./dom.js";
+import { OPTIONS, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { add, clamp, el, keepingFocus, said } from "./dom.js";
+import { Export } from "./export.js";
 import { Facts } from "./facts.js";
 import { Footer } from "./footer.js";
+import { keyOf, Lens } from "./lens.js";
 import { Lines } from "./lines.js";
 import { HeadMap } from "./map.js";
 import { Overview } from "./overview.js";
+import { Projector } from "./projector.js";
 import { Remote, Site, unpack } from "./run.js";
+import { Share } from "./share.js";
 import { Strip } from "./strip.js";
+import { Tools } from "./tools.js";
 
 const VIEWS = new WeakMap();
 const TELL_AFTER = 250; // ms without a change before Python is told
 const SETTLED = 60; // ms after the last change of head
 const SAY_AFTER = 200; // ms before a screen reader is told
 const KEPT_ROWS = 256; // rankings of rows that are kept
+const KEPT_LENSES = 24; // pictures whose numbers are kept
+const REDRAWS = {
+  // what an option changes, where that is less than the whole layout
+  scale: ["map", "lines", "footer"],
+  keep: ["lines"],
+  metric: ["overview", "alike"],
+  sort: ["overview"],
+  spotlight: ["over", "strip", "lines"],
+  frozen: ["over"],
+};
+const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 
-export default function ({ data, parentElement, setStateValue }) {
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   const root = parentElement.querySelector(".hl");
   let view = VIEWS.get(parentElement);
   if (!view || view.root !== root) {
@@ -33,6 +49,7 @@ export default function ({ data, parentElement, setStateValue }) {
     root.before(el("style", "", STYLE));
     VIEWS.set(parentElement, view);
   }
+  view.trigger = setTriggerValue;
   view.update(data, setStateValue);
   return () => {
     view.destroy();
@@ -45,11 +62,13 @@ class View {
     this.root = root;
     this.place = null; // {site, layer, head, query}: what is chosen; query null when none is locked
     this.hover = null; // {query, key}: what the pointer or the keyboard is on; key may be null
+    this.options = Object.fromEntries(Object.entries(OPTIONS).map(([name, { value }]) => [name, value])); // how it is shown
     this.stale = new Set();
     this.frame = 0;
     this.painted = 0;
     this.told = 0;
     this.ranks = new Map();
+    this.lenses = new Map();
 
     root.replaceChildren();
     this.strip = new Strip(this, root);
@@ -60,6 +79,11 @@ class View {
     this.facts = new Facts(this, facts);
     this.lines = new Lines(this, facts);
     this.footer = new Footer(this, root);
+    this.share = new Share(this, root);
+    this.export = new Export(this, root);
+    this.projector = new Projector(this, root);
+    this.parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.share, this.export, this.projector];
+    this.tools = new Tools(this, this.map.row);
     this.tip = add(root, "div", "tip");
     this.tip.hidden = true;
     this.live = add(root, "div", "unseen");
@@ -79,6 +103,8 @@ class View {
 
   destroy() {
     this.watch.disconnect();
+    this.projector.destroy();
+    this.export.destroy();
     removeEventListener("resize", this.resized);
     cancelAnimationFrame(this.frame);
     clearTimeout(this.telling);
@@ -96,12 +122,14 @@ class View {
       const same = this.picture?.key === header.key;
       this.picture = header;
       this.sites = header.sites.map((site) => new Site(site, body));
-      if (!same) this.remote = new Remote(header.key, () => this.arrived());
+      if (!same) this.remote = new Remote(header.key, () => this.arrived(), header.receipts);
       this.ranks.clear();
+      this.lenses.clear();
       this.forget();
       if (header.stamp !== this.stamp) {
         this.stamp = header.stamp;
         this.place = { ...header.opened };
+        this.options = { ...header.options };
         this.map.area = null;
       }
       this.hover = null;
@@ -112,6 +140,7 @@ class View {
   }
 
   theme() {
+    window.headlightTheme?.(this.options.theme); // of app/scheme.py: Streamlit then gives the page its other colours
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
     const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
     if (name !== this.themeName) this.forget();
@@ -132,15 +161,28 @@ class View {
   }
 
   arrived() {
-    this.redraw("footer", ...(this.picture.whole ? [] : ["map", "facts", "strip"]));
+    if (this.picture.whole && this.options.hide.length) this.ranks.clear(); // exact numbers may have come for faint rows
+    const fetched = !this.picture.whole || this.options.hide.length;
+    this.redraw("footer", ...(fetched ? ["map", "facts", "strip", "lines"] : []), ...(this.overview.isWaiting() ? ["overview"] : []));
     if (!this.tip.hidden && this.hover?.key != null) this.map.showTip(this.hover, ...this.map.tipAt);
   }
 
   tell() {
     clearTimeout(this.telling);
     this.told += 1; // so that a place told before, and left by the browser's own Back, is news again
-    const place = { key: this.picture.key, told: this.told, ...this.place };
+    const place = { key: this.picture.key, told: this.told, ...this.place, options: this.optionTexts() };
     this.telling = setTimeout(() => this.set("place", place), TELL_AFTER);
+  }
+
+  // The options that are not as they open, as the URL has them: what Python is told, and what a copied link says
+  optionTexts() {
+    const texts = {};
+    for (const [name, { url, value }] of Object.entries(OPTIONS)) {
+      const now = this.options[name];
+      if (String(now) === String(value)) continue;
+      texts[url] = name === "members" ? now.map((pair) => pair.join(".")).join() : String(now);
+    }
+    return texts;
   }
 
   // ------------------------------------------------------------------ what is chosen, and its numbers
@@ -161,29 +203,27 @@ class View {
     return [this.picture.key, this.site.id, this.place.layer, this.place.head].join();
   }
 
-  // {weights, masked, bits} of one query, or null while it is being fetched
-  row(query) {
-    const { site, place } = this;
-    const n = site.n_key;
-    if (this.picture.whole) {
-      const masked = site.masked(place.layer, place.head);
-      return {
-        weights: site.weights(place.layer, place.head).subarray(query * n, query * n + n),
-        masked: masked?.subarray(query * n, query * n + n) ?? null,
-        bits: site.entropies(place.layer, place.head)[query],
-      };
+  // The numbers of the picture: what they are of, and what was done to them. Places are tokens throughout; the lens says
+  // which of its rows and columns a token is in.
+  lens() {
+    const key = keyOf(this);
+    let lens = this.lenses.get(key);
+    if (!lens) {
+      if (this.lenses.size >= KEPT_LENSES) this.lenses.delete(this.lenses.keys().next().value);
+      this.lenses.set(key, (lens = new Lens(this)));
     }
-    const params = { record: site.records[place.layer], head: place.head, query };
-    return this.remote.get("row", params, (bytes) => {
-      const [header, body] = unpack(bytes);
-      const masked = new Uint8Array(body, Math.ceil((n * 2) / 4) * 4, n);
-      return { weights: new Uint16Array(body, 0, n), masked: masked.some(Boolean) ? masked : null, bits: header.entropy };
-    });
+    return lens;
+  }
+
+  // {weights, masked, bits, left} of one query token, by the keys of the lens; null while it is being fetched
+  row(query) {
+    const lens = this.lens();
+    return lens.row(lens.queryOf(query));
   }
 
   // The keys a query may look at, most weight first, and each one's rank; cached for the head on the screen.
   ranking(query) {
-    const id = `${this.headName},${query}`;
+    const id = `${this.lens().key},${this.lens().queryOf(query)}`;
     if (this.ranks.has(id)) return this.ranks.get(id);
     const row = this.row(query);
     if (!row) return null;
@@ -201,14 +241,9 @@ class View {
     return ranking;
   }
 
-  // What each key gets on average over queries, 0..1; null for a large run
+  // What each key of the lens gets on average over queries; null for a large run
   averages() {
-    if (!this.picture.whole) return null;
-    const { site } = this;
-    const all = site.weights(this.place.layer, this.place.head);
-    const mean = new Float64Array(site.n_key);
-    for (let at = 0; at < all.length; at++) mean[at % site.n_key] += all[at];
-    return mean.map((sum) => sum / (65535 * site.n_query));
+    return this.lens().averages();
   }
 
   // What the facts and the table tell: keys by weight for the query, or on average where none is chosen.
@@ -216,7 +251,7 @@ class View {
   summary() {
     const { query } = this;
     const ranking = query === null ? null : this.ranking(query);
-    if (ranking) return { ranking, order: ranking.order, weight: (k) => ranking.weights[k] / 65535 };
+    if (ranking) return { ranking, order: ranking.order, weight: (k) => ranking.weights[k] };
     const mean = query === null ? this.averages() : null;
     const order = mean ? [...mean.keys()].sort((a, b) => mean[b] - mean[a] || a - b) : [];
     return { ranking: null, order, weight: (k) => mean?.[k] ?? 0 };
@@ -239,6 +274,8 @@ class View {
       if (this.place.query !== null) this.place.query = Math.min(this.place.query, site.n_query - 1);
       this.map.area = null;
       this.hover = null;
+      this.options = { ...this.options, members: [], hide: [] }; // they are of the kind of attention before
+      this.ranks.clear();
       this.redraw("layout");
     }
     this.since = event?.timeStamp;
@@ -266,6 +303,7 @@ class View {
   }
 
   point(at, event) {
+    if (this.options.frozen) at = null;
     const same = at?.query === this.hover?.query && at?.key === this.hover?.key;
     if (!same) {
       this.hover = at;
@@ -275,11 +313,28 @@ class View {
     if (!at || at.key === null) this.tip.hidden = true;
   }
 
+  // The one way to change how the picture is shown: the screen at once, Python and the URL soon after.
+  setOption(name, value, event) {
+    if (JSON.stringify(value) === JSON.stringify(this.options[name])) return;
+    this.options = { ...this.options, [name]: value };
+    if (NUMBERS.includes(name)) {
+      this.ranks.clear();
+      this.forget();
+    }
+    if (name === "theme") this.theme();
+    if (name === "frozen") this.point(null);
+    this.since = event?.timeStamp;
+    this.tell();
+    this.redraw(...(REDRAWS[name] ?? ["layout"]));
+    this.tools.mark();
+    if (NUMBERS.includes(name)) this.say();
+  }
+
   // ------------------------------------------------------------------ drawing, at most once a frame
 
   redraw(...what) {
     for (const part of what) this.stale.add(part);
-    if (!this.frame && this.picture) this.frame = requestAnimationFrame(() => this.paint());
+    if (!this.frame && this.picture) this.frame = requestAnimationFrame(() => keepingFocus(this.root, () => this.paint()));
   }
 
   paint() {
@@ -287,6 +342,7 @@ class View {
     const stale = new Set(this.stale);
     this.stale.clear();
     if (!this.root.isConnected) return;
+    if (this.projector.apply()) stale.add("layout");
     if (stale.has("layout")) {
       if (!this.layout()) return;
       for (const part of ["overview", "map", "strip", "facts", "lines", "footer", "alike"]) stale.add(part);
@@ -298,7 +354,7 @@ class View {
     if (stale.has("strip")) this.strip.shade();
     if (stale.has("facts")) {
       this.facts.draw();
-      if (this.map.tab === "table") this.map.table.draw(this.summary());
+      if (this.options.show === "table") this.map.table.draw(this.summary());
     }
     if (stale.has("facts") || stale.has("lines")) this.lines.draw(stale.has("lines"));
     if (stale.has("alike")) this.overview.drawAlike();
@@ -316,9 +372,11 @@ class View {
     dataset.query = this.query ?? "";
     dataset.locked = this.place.query ?? "";
     dataset.tokens = this.site.n_query;
+    const { theme, ...options } = this.options; // the theme that is on the screen is there already
+    for (const [name, value] of Object.entries(options)) dataset[name] = typeof value === "object" ? JSON.stringify(value) : value;
     dataset.cell = this.hover?.key != null ? `${this.hover.query},${this.hover.key}` : "";
     const row = this.hover?.key != null ? this.row(this.hover.query) : null;
-    dataset.value = row ? (row.weights[this.hover.key] / 65535).toFixed(6) : "";
+    dataset.value = row ? row.weights[this.lens().keyOf(this.hover.key)].toFixed(6) : "";
     dataset.painted = ++this.painted;
     const since = this.since;
     this.since = undefined;
@@ -335,21 +393,25 @@ class View {
   layout() {
     const width = this.root.clientWidth;
     if (!width) return false;
-    for (const part of [this.strip, this.overview, this.map, this.footer]) part.build();
+    const projected = this.options.projector;
+    for (const part of [this.strip, this.overview, this.map, this.footer, this.tools]) part.build();
     const top = this.top();
     const em = parseFloat(getComputedStyle(this.root).fontSize);
-    const below = 3.4 * em; // the closed box of shapes under the component, which Streamlit draws in its own size
-    const around = this.strip.box.offsetHeight + this.footer.box.offsetHeight + 1.6 * em;
-    const height = clamp(innerHeight - top - below - around, 20 * em, 64 * em);
-    const wide = width > 56 * em; // three columns, or one
+    const below = projected ? 0.6 * em : 3.4 * em; // the closed box of shapes under the component, which Streamlit draws in its own size
+    const foot = this.footer.box.offsetHeight + this.share.box.offsetHeight + this.projector.box.offsetHeight;
+    const around = this.strip.box.offsetHeight + foot + 1.6 * em;
+    const height = clamp(innerHeight - top - below - around, (projected ? 12 : 20) * em, 64 * em);
+    const wide = width > (projected ? 44 : 56) * em; // three columns (projected: two), or one
     const headsWidth = wide ? 20.5 * em : width;
-    const free = wide ? width - headsWidth - 19 * em - 2 * 1.7 * em : width; // 19 em for the facts, and two gaps
+    const columns = projected ? 0 : headsWidth + 1.7 * em;
+    const free = wide ? width - columns - 19 * em - 1.7 * em : width; // 19 em for the facts, and gaps
     const note = this.picture.whole ? 0.3 * em : 2.9 * em; // room to say how a tile was found
     const mapHeight = wide ? height - this.map.head.offsetHeight - note : Math.max(20 * em, width);
     const mapWidth = wide ? clamp(this.map.measure(free, mapHeight, em).width, 24 * em, free) : free;
     this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };
     this.root.classList.toggle("narrow", !wide);
-    this.main.style.gridTemplateColumns = wide ? `${headsWidth}px ${mapWidth}px minmax(0, 1fr)` : "minmax(0, 1fr)";
+    const first = projected ? "" : `${headsWidth}px `;
+    this.main.style.gridTemplateColumns = wide ? `${first}${mapWidth}px minmax(0, 1fr)` : "minmax(0, 1fr)";
     this.main.style.minHeight = wide ? `${height}px` : "";
     for (const box of [this.map.box, this.map.table.box]) box.style.height = `${mapHeight}px`;
     return true;
@@ -361,19 +423,25 @@ class View {
 
   putTip(x, y) {
     const box = this.root.getBoundingClientRect();
-    this.tip.hidden = false;
+    this.tip.hidden = this.options.frozen;
     const left = Math.min(x - box.left + 14, box.width - this.tip.offsetWidth - 4);
     const above = y + 18 + this.tip.offsetHeight > innerHeight;
     const top = above ? y - box.top - this.tip.offsetHeight - 12 : y - box.top + 16;
     this.tip.style.transform = `translate(${Math.max(0, left)}px, ${top}px)`;
   }
 
+  // For a screen reader, now
+  announce(text) {
+    clearTimeout(this.saying);
+    this.live.textContent = text;
+  }
+
   // For a screen reader, once the visitor has paused
   say() {
     clearTimeout(this.saying);
     this.saying = setTimeout(() => {
-      const place = said(words.place, this.place);
-      this.live.textContent = `${place}. ${this.facts.big.textContent}`;
+      const { title } = this.lens();
+      this.live.textContent = `${title}. ${this.facts.big.textContent}`;
     }, SAY_AFTER);
   }
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from streamlit.components import v2
@@ -13,13 +15,14 @@ from streamlit.components import v2
 from app import pack, state, theme, words
 
 HERE = Path(__file__).parent
-NAMES = ("site", "layer", "head", "query")  # of the place, in the URL
+NAMES = ("site", "layer", "head", "query", *(option.url for option in state.OPTIONS.values()))  # ours in the URL
 
 # Streamlit sends a component's script and style with every message of it. So what it gets is one line, and the real
 # modules, with their style, words and colours, are fetched once and kept by the browser for as long as they stay the same.
 CONSTANTS = {
     "WORDS": words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
     "PALETTES": theme.PALETTES,
+    "OPTIONS": {name: {"url": option.url, "value": option.default} for name, option in state.OPTIONS.items()},
     "STYLE": (HERE / "explore.css").read_text(encoding="utf-8"),
 }
 MODULES = {path.name: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.js"))}
@@ -36,52 +39,70 @@ export default entry.default;
 _component = v2.component("explore", html='<div class="hl"></div>', js=LOADER)
 
 
-def explore(picture: pack.Picture) -> list[str]:
-    """Draw a picture and follow the visitor through it: the place is written to the URL.
+def explore(picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
+    """Draw a picture and follow the visitor through it: the place and the options are written to the URL.
 
-    Returns a sentence for each part of the URL's place that the picture cannot show.
+    `link` is what a link to the picture says beside them: model, text and target.
+
+    Returns a sentence for each part of the URL that the picture cannot show.
     """
     header, memory = picture.header, st.session_state.setdefault("explore_place", {})
     asked = _asked()
-    told = (st.session_state.get("explore") or {}).get(
-        "place"
-    )  # numbered by the browser: what it said before is old news
-    news = state.told_place(header, told) if told != memory.get("told") else None
+    # Numbered by the browser: what it said before is old news.
+    told = (st.session_state.get("explore") or {}).get("place")
+    news = _news(header, told) if told != memory.get("told") else None
     notes: list[str] = []
-    if memory.get("key") != header["key"]:
+    if memory.get("header", {}).get("key") != header["key"]:
         # The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new
         # sentence stays at the head, and if it can at the word, that is on the screen.
         if memory and asked == memory["asked"]:
             place = state.carried_place(header, memory["place"], memory["label"])
+            options = state.carried_options(memory["header"], memory["options"], memory["place"], header, place)
         else:
-            place, notes = state.asked_place(header, asked)
-        memory |= {"opened": place, "place": place, "told": told, "stamp": memory.get("stamp", 0) + 1}
+            place, options, notes = _opened(header, asked)
+        memory |= {"opened": (place, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
+        memory |= {"place": place, "options": options}
     elif news is not None:
-        memory |= {"told": told, "place": news}
+        memory |= {"told": told, "place": news[0], "options": news[1]}
     elif asked != memory["asked"]:
-        place, notes = state.asked_place(header, asked)
-        memory |= {"opened": place, "place": place, "stamp": memory["stamp"] + 1}
-    _write(memory["place"], state.opening_place(header))
-    memory |= {"key": header["key"], "asked": _asked(), "label": state.label_of(header, memory["place"])}
-    opened = {"opened": asdict(memory["opened"]), "stamp": memory["stamp"]}
+        place, options, notes = _opened(header, asked)
+        memory |= {"opened": (place, options), "stamp": memory["stamp"] + 1, "place": place, "options": options}
+    _write(memory["place"], state.opening_place(header), memory["options"])
+    memory |= {"header": header, "asked": _asked(), "label": state.label_of(header, memory["place"])}
+    place, options = memory["opened"]
+    opened = {"opened": asdict(place), "options": options, "stamp": memory["stamp"], "link": link}
     _component(
         key="explore",
         data=pack.pack(header | opened, picture.body),
         default={"place": None},
         on_place_change=lambda: None,
+        on_inspect_change=lambda: None,
     )
     return notes
+
+
+def _opened(header: Mapping[str, Any], asked: Mapping[str, str]) -> tuple[state.Place, dict[str, Any], list[str]]:
+    place, notes = state.asked_place(header, asked)
+    options, more = state.asked_options(header, place.site, asked)
+    return place, options, notes + more
+
+
+def _news(header: Mapping[str, Any], told: Any) -> tuple[state.Place, dict[str, Any]] | None:
+    place = state.told_place(header, told)
+    options = None if place is None else state.told_options(header, place.site, told.get("options"))
+    return None if place is None or options is None else (place, options)
 
 
 def _asked() -> dict[str, str]:
     return {name: st.query_params[name] for name in NAMES if name in st.query_params}
 
 
-def _write(place: state.Place, opening: state.Place) -> None:
-    """Put the place into the URL, leaving out what is as it opens."""
+def _write(place: state.Place, opening: state.Place, options: Mapping[str, Any]) -> None:
+    """Put place and options into the URL, leaving out what is as it opens."""
     at_opening = opening.params()
-    for name, value in place.params().items():
-        if value == at_opening[name]:
-            st.query_params.pop(name, None)
-        elif st.query_params.get(name) != value:
-            st.query_params[name] = value
+    said = {name: value for name, value in place.params().items() if value != at_opening[name]}
+    said |= state.option_params(options)
+    for name in _asked().keys() - said.keys():
+        st.query_params.pop(name)
+    if changed := {name: value for name, value in said.items() if st.query_params.get(name) != value}:
+        st.query_params.update(changed)

@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, el, number, phrase, quoted, ranges, said, share } from "./dom.js";
+import { HIDDEN } from "./lens.js";
 
 const TOP = 5; // keys with a bar of their own
 
@@ -11,6 +12,7 @@ export class Facts {
     this.title = add(parent, "h2");
     this.big = add(parent, "p", "big");
     this.bars = add(parent, "div", "bars");
+    this.leftLine = add(parent, "p", "note");
     this.entropyLine = add(parent, "p");
     this.entropyLine.title = words.entropy_help;
     this.maskLine = add(parent, "p", "mute");
@@ -19,38 +21,60 @@ export class Facts {
 
   draw() {
     const { query, site, place } = this.view;
+    const lens = this.view.lens();
     const summary = this.view.summary();
-    const q = query === null ? null : [quoted(this.view.labels("query")[query]), "q"];
-    this.title.replaceChildren(...(q ? phrase(words.looks, { query: q }) : [words.looks_all]));
+    const q = query === null ? null : [quoted(lens.queries[lens.queryOf(query)]), "q"];
+    const of = words[`looks_${lens.kind}`] ?? words.looks;
+    this.title.replaceChildren(...(q ? phrase(of, { query: q }) : [words.looks_kinds[lens.kind] ?? words.looks_all]));
     this.big.replaceChildren(...this.sentence(q, summary));
+    this.drawLeft(summary.ranking);
     this.drawBars(summary);
     this.drawEntropy(summary.ranking);
     this.drawMask(summary.ranking);
-    const sharing = site.group(place.head).filter((head) => head !== place.head);
+    const sharing = ["head", "value"].includes(lens.kind) ? site.group(place.head).filter((head) => head !== place.head) : [];
     this.groupLine.hidden = !sharing.length;
     this.groupLine.textContent = sharing.length
       ? said(words.shares, { heads: said(words.head_numbers[sharing.length > 1 ? 1 : 0], { n: ranges(sharing) }) })
       : "";
   }
 
+  // A share of attention, or a norm
+  amount(value) {
+    return this.view.lens().unit === "norm" ? String(Number(value.toPrecision(3))) : share(value);
+  }
+
   // What the query looks at most, or what it gives to the key under the pointer
   sentence(q, { order, weight, ranking }) {
     const { hover } = this.view;
-    const named = (k) => [quoted(this.view.labels("key")[k]), "k"];
+    const lens = this.view.lens();
+    if (lens.refused) return [lens.refused];
+    const named = (k) => [quoted(lens.keys[k]), "k"];
     if (!q && !order.length) return [words.choose];
-    if (!q) return phrase(words.gives_all, { share: [share(weight(order[0])), ""], key: named(order[0]) });
+    if (!q) return phrase(words.all_kinds[lens.kind] ?? words.gives_all, { share: [this.amount(weight(order[0])), ""], key: named(order[0]) });
     if (!ranking) return [words.loading];
+    const key = hover?.key == null ? order[0] : lens.keyOf(hover.key);
+    const code = key === undefined ? 0 : ranking.masked?.[key];
+    if (code === HIDDEN) return phrase(words.gives_hidden, { key: named(key) });
     if (!order.length) return phrase(words.gives_nothing, { query: q });
-    const key = hover?.key ?? order[0];
-    if (ranking.masked?.[key]) {
-      return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.reason(ranking.masked[key]) });
-    }
+    if (code) return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.reason(code) });
     const rank = number(ranking.rank.get(key));
-    return phrase(words.gives, { query: q, share: [share(weight(key)), ""], key: named(key), rank, n: number(order.length) });
+    const template = words[`gives_${lens.kind}`] ?? (lens.hide.length ? words.gives_rest : words.gives);
+    return phrase(template, { query: q, share: [this.amount(weight(key)), ""], key: named(key), rank, n: number(order.length) });
+  }
+
+  // How much of the row the picture still shows, where tokens are hidden
+  drawLeft(ranking) {
+    const lens = this.view.lens();
+    const hidden = lens.hide.length && ranking?.left != null;
+    this.leftLine.hidden = !hidden;
+    if (!hidden) return;
+    const text = ranking.left ? said(words.left, { share: left(ranking.left) }) : words.left_none;
+    this.leftLine.textContent = lens.unit === "norm" ? words.left_norm : text;
   }
 
   drawBars({ order, weight }) {
-    const keys = this.view.labels("key");
+    const lens = this.view.lens();
+    const { keys } = lens;
     const top = order.slice(0, TOP);
     const most = weight(top[0]) || 1;
     while (this.bars.children.length > top.length) this.bars.lastChild.remove();
@@ -62,20 +86,20 @@ export class Facts {
     top.forEach((k, i) => {
       const [label, box, value] = this.bars.children[i].children;
       label.textContent = keys[k];
-      label.title = `${keys[k]}, ${said(words.position, { i: k })}`;
+      label.title = `${keys[k]}, ${said(words.position, { i: lens.firstKey(k) })}`;
       box.firstChild.style.width = `${Math.max(0.8, (100 * weight(k)) / most)}%`;
-      value.textContent = `${(weight(k) * 100).toFixed(1)} %`;
+      value.textContent = lens.unit === "norm" ? this.amount(weight(k)) : `${(weight(k) * 100).toFixed(1)} %`;
     });
   }
 
   drawEntropy(ranking) {
     const { place, site } = this.view;
     const line = [];
-    if (ranking?.order.length) {
+    if (ranking?.order.length && ranking.bits != null) {
       const parts = { bits: [`${ranking.bits.toFixed(2)} bits`, ""], tokens: ranking.bits < 4 ? (2 ** ranking.bits).toFixed(1) : number(2 ** ranking.bits) };
       line.push(...phrase(words.entropy, parts), " ");
     }
-    if (this.view.picture.whole) {
+    if (this.view.picture.whole && this.view.lens().plain) {
       const all = site.entropies(place.layer, place.head);
       const mean = all.reduce((sum, bits) => sum + bits, 0) / all.length;
       line.push(said(words.entropy_mean, { bits: mean.toFixed(2) + (line.length ? "" : " bits") }));
@@ -84,22 +108,25 @@ export class Facts {
   }
 
   drawMask(ranking) {
-    const { place, site } = this.view;
+    const { picture, site } = this.view;
+    const lens = this.view.lens();
     if (!ranking) {
-      const free = this.view.picture.whole && !site.masked(place.layer, place.head);
+      const free = picture.whole && lens.plain && !site.masked(lens.layer, lens.head);
       this.maskLine.textContent = free ? words.free_all : "";
       return;
     }
-    if (!ranking.masked) {
-      this.maskLine.textContent = site.id === "cross" ? words.free_cross : words.free;
+    const count = new Map();
+    for (const code of ranking.masked ?? []) if (code % HIDDEN) count.set(code, (count.get(code) ?? 0) + 1);
+    if (!count.size) {
+      const unmasked = !ranking.masked || lens.hide.length ? (site.id === "cross" ? words.free_cross : words.free) : words.free_last;
+      this.maskLine.textContent = ["head", "value"].includes(lens.kind) ? unmasked : "";
       return;
     }
-    const count = new Map();
-    for (const code of ranking.masked) if (code) count.set(code, (count.get(code) ?? 0) + 1);
     const reasons = [...count].map(([code, n]) => (count.size > 1 ? `${number(n)} ${this.view.reason(code)}` : this.view.reason(code))).join(", ");
     const hidden = [...count.values()].reduce((a, b) => a + b, 0);
-    this.maskLine.textContent = hidden
-      ? said(words.hidden, { hidden: number(hidden), n: number(ranking.weights.length), reasons })
-      : words.free_last;
+    this.maskLine.textContent = said(words.hidden, { hidden: number(hidden), n: number(ranking.weights.length), reasons });
   }
 }
+
+// Small shares to a digit that says something: 0.04 %
+const left = (p) => (p < 0.001 ? `${Number((p * 100).toPrecision(1))} %` : share(p));

@@ -10,35 +10,38 @@ export class Footer {
     this.proofs = add(this.box, "span", "proofs");
     this.run = add(this.box, "span");
     this.legend = add(this.box, "span", "legend");
+    this.buttons = add(this.box, "span", "actions"); // what can be done with the picture: each part may add some
   }
 
   build() {
-    const { picture, map } = this.view;
+    const { picture } = this.view;
     const { source, target } = picture.tokens;
     const parts = { n: number(source.length), ms: Math.round(picture.ms), device: picture.device, dtype: picture.dtype };
     this.run.textContent = target
       ? said(words.run_pair, { ...parts, m: number(target.length) })
       : said(words.run, parts);
-    const scales = [["linear", words.linear], ["log", words.log], ["per row", words.per_row]];
-    const buttons = choice(words.colour, scales, map.scaleShown, (scale) => {
-      map.scale = scale;
-      this.drawLegend();
-      this.view.redraw("map");
-    });
-    buttons.title = words.colour_help;
     this.low = el("span", "");
     this.high = el("span", "");
-    this.legend.replaceChildren(this.low, el("i", "ramp"), this.high, el("span", "gap", words.colour), buttons);
+    this.legend.replaceChildren(this.low, el("i", "ramp"), this.high);
+    this.buttons.replaceChildren(...this.view.parts.flatMap((part) => part.actions?.() ?? []));
     this.drawLegend();
+  }
+
+  // What it adds to the options of the picture
+  settings() {
+    const scales = [["auto", words.scale_auto], ["linear", words.linear], ["log", words.log], ["row", words.per_row]];
+    const node = choice(words.colour, scales, this.view.options.scale, (scale, e) => this.view.setOption("scale", scale, e));
+    return [{ label: words.colour, node, help: words.colour_help }];
   }
 
   drawLegend() {
     const { scaleShown } = this.view.map;
     this.low.textContent = scaleShown === "log" ? "0.0001" : "0";
-    this.high.textContent = scaleShown === "per row" ? words.per_row_top : "1";
+    this.high.textContent = scaleShown === "row" ? words.per_row_top : "1";
   }
 
   draw() {
+    this.drawLegend();
     const { site, place, picture, query, remote } = this.view;
     // Worked out when somebody looks: for every layer of every sentence it would cost more than the sentence itself.
     const params = { record: site.records[place.layer] };

@@ -29,7 +29,7 @@ export class Lines {
     const out = [];
     let sum = 0;
     for (const k of ranking?.order ?? []) {
-      const p = ranking.weights[k] / 65535;
+      const p = ranking.weights[k];
       if (sum >= KEEP || p < 0.001) break;
       sum += p;
       out.push([k, p]);
@@ -73,7 +73,6 @@ export class Lines {
     }
     if (this.cache?.id === id) context.drawImage(this.cache.canvas, 0, 0, width, height);
     const weights = query === null ? this.view.averages() : this.view.row(query).weights;
-    const unit = query === null ? 1 : 65535;
     if (query !== null) {
       context.strokeStyle = this.view.palette.query;
       for (const [k, p] of this.edges(query)) {
@@ -92,7 +91,7 @@ export class Lines {
     const scale = many > 32 ? 0.6 : 1;
     for (let q = 0; q < site.n_query; q++) dot(x(q, site.n_query), top, (q === query ? 4 : 2.4) * scale, q === query ? this.view.palette.query : this.view.palette.mute);
     for (let k = 0; k < site.n_key; k++) {
-      const p = weights[k] / unit;
+      const p = weights[k];
       context.globalAlpha = 0.4 + 0.6 * Math.min(1, p * 1.6);
       dot(x(k, site.n_key), bottom, (2 + 4 * Math.sqrt(p)) * scale, this.view.palette.key);
     }

@@ -2,29 +2,31 @@
 
 import { fit } from "./colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, choice, clamp, el, said, short } from "./dom.js";
+import { add, arrow, choice, clamp, el, hint, said, short } from "./dom.js";
+import { HIDDEN } from "./lens.js";
 import { unpack } from "./run.js";
 import { Table } from "./table.js";
 
 const LONG = 128; // keys; above, the map opens on a logarithmic scale
 const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
+const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
 const ZOOM_FROM = 24; // tokens; below, every cell is large enough as it is
 
 export class HeadMap {
   constructor(view, parent) {
     this.view = view;
     this.area = null; // [q0, q1, k0, k1): the part of the map on the screen
-    this.scale = null; // until somebody chooses: see scaleShown
-    this.tab = "map";
     this.head = add(parent, "div", "head");
     this.title = add(this.head, "h2");
-    this.tools = add(this.head, "div", "tools");
+    this.row = add(this.head, "div", "tools");
     this.box = add(parent, "div", "matrix");
     this.box.tabIndex = 0;
     this.box.setAttribute("role", "application");
     this.box.setAttribute("aria-label", words.map_label);
     this.base = add(this.box, "canvas");
     this.over = add(this.box, "canvas", "over");
+    this.refusal = add(this.box, "p", "refusal");
+    this.refusal.hidden = true;
     this.table = new Table(view, parent);
     this.note = add(parent, "p", "note");
     this.box.addEventListener("pointermove", (e) => this.move(e));
@@ -42,22 +44,23 @@ export class HeadMap {
   }
 
   build() {
-    const { view } = this;
-    const { site, sites } = view;
+    const { n_query, n_key } = this.view.lens();
+    const [, q1, , k1] = this.area ?? [];
+    if (this.sizes !== `${n_query},${n_key}` || !(q1 <= n_query && k1 <= n_key)) this.area = null; // tokens became words
+    this.sizes = `${n_query},${n_key}`;
+    this.area ??= [0, n_query, 0, n_key];
+  }
+
+  // What it adds to the row of tools above it
+  tools() {
+    const { site, sites } = this.view;
     const tools = [];
     if (sites.length > 1) {
       const options = sites.map(({ id }) => [id, words.tabs[id] ?? id, words.sites[id]?.[1]]);
-      tools.push(choice(words.kind, options, site.id, (id) => view.choose({ site: id })));
+      tools.push(choice(words.kind, options, site.id, (id) => this.view.choose({ site: id })));
     }
     if (Math.max(site.n_query, site.n_key) > ZOOM_FROM) tools.push(this.zoomButtons());
-    const tabs = [["map", words.map], ["table", words.table]];
-    const show = (tab) => {
-      this.tab = tab;
-      view.redraw("map", "over", "facts");
-    };
-    tools.push(choice(words.shown_as, tabs, this.tab, show));
-    this.tools.replaceChildren(...tools);
-    this.area ??= [0, site.n_query, 0, site.n_key];
+    return tools;
   }
 
   zoomButtons() {
@@ -77,7 +80,7 @@ export class HeadMap {
     const rows = q1 - q0;
     const columns = k1 - k0;
     const guess = Math.min(width / (columns + 3), height / (rows + 3));
-    const font = clamp(guess * 0.55, 0.66 * em, em);
+    const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.55), 0.66 * em, em);
     context.font = `600 ${font}px ${this.view.font()}`;
     const longest = (labels, from, to) => {
       const step = Math.max(1, Math.floor((to - from) / 300)); // enough of them to be sure of the room
@@ -85,8 +88,9 @@ export class HeadMap {
       for (let i = from; i < to; i += step) most = Math.max(most, context.measureText(short(labels[i])).width);
       return most;
     };
-    const left = Math.max(4.4 * em, longest(this.view.labels("query"), q0, q1) + 0.9 * em);
-    const tall = longest(this.view.labels("key"), k0, k1);
+    const { queries, keys } = this.view.lens();
+    const left = Math.max(4.4 * em, longest(queries, q0, q1) + 0.9 * em);
+    const tall = longest(keys, k0, k1);
     const top = tall * 0.87 + font * 0.6 + 0.6 * em;
     const lean = tall * 0.5; // room for the last label, which leans to the right
     const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
@@ -94,85 +98,78 @@ export class HeadMap {
     return { left, top, cell, font, width: left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em) };
   }
 
-  // What to draw for the part on the screen: {rows, columns, values, masked, exact, how, area}, or null while it is fetched
+  // What to draw for the part on the screen, or null while it is fetched
   tile() {
-    const { site, place } = this.view;
-    const { area } = this;
-    const [q0, q1, k0, k1] = area;
-    if (this.view.picture.whole) {
-      const all = site.weights(place.layer, place.head);
-      const why = site.masked(place.layer, place.head);
-      const [rows, columns] = [q1 - q0, k1 - k0];
-      if (rows === site.n_query && columns === site.n_key) return { rows, columns, values: all, masked: why, exact: true, area };
-      const values = new Uint16Array(rows * columns);
-      const masked = why && new Uint8Array(rows * columns);
-      for (let r = 0; r < rows; r++) {
-        const at = (q0 + r) * site.n_key + k0;
-        values.set(all.subarray(at, at + columns), r * columns);
-        masked?.set(why.subarray(at, at + columns), r * columns);
-      }
-      return { rows, columns, values, masked, exact: true, area };
-    }
-    const params = { record: site.records[place.layer], head: place.head, q0, q1, k0, k1 };
-    const of = this.view.headName;
-    return this.view.remote.get("tile", params, (bytes) => {
-      const [header, body] = unpack(bytes);
-      const cells = header.rows * header.columns;
-      const masked = new Uint8Array(body, Math.ceil((cells * 2) / 4) * 4, cells);
-      return { ...header, values: new Uint16Array(body, 0, cells), masked: masked.some(Boolean) ? masked : null, area, of };
-    });
+    const lens = this.view.lens();
+    const tile = lens.tile(this.area);
+    return tile && { ...tile, of: lens.key, top: lens.top };
   }
 
-  // Until the tile is there: the one before, if it shows a part of this head, or else the small picture
+  // Until the tile is there: the one before, if it shows a part of this picture, or else the small picture of the head
   standIn() {
-    const { site, place } = this.view;
+    const { site, place, picture } = this.view;
+    const lens = this.view.lens();
     const last = this.lastTile;
     const [q0, q1, k0, k1] = this.area;
     const [a0, a1, b0, b1] = last?.area ?? [0, 0, 0, 0];
-    if (last?.of === this.view.headName && a0 < q1 && a1 > q0 && b0 < k1 && b1 > k0) return { ...last, exact: false, how: words.loading };
+    if (last?.of === lens.key && a0 < q1 && a1 > q0 && b0 < k1 && b1 > k0) return { ...last, exact: false, how: words.loading };
+    const area = [0, lens.n_query, 0, lens.n_key];
+    const blank = { rows: 1, columns: 1, values: new Float32Array(1), masked: null, exact: false, how: words.loading, area, of: lens.key, top: 1 };
+    if (!lens.plain || picture.whole) return blank; // the picture of one head would stand for several
     const small = site.thumbnail(place.layer, place.head);
-    const values = Uint16Array.from(small.values, (v) => (v / 255) ** 2 * 65535);
-    const area = [0, site.n_query, 0, site.n_key];
-    return { ...small, values, masked: null, exact: false, how: words.loading, area, of: this.view.headName };
+    return { ...blank, ...small, values: Float32Array.from(small.values, (v) => (v / 255) ** 2) };
+  }
+
+  // Row, column under the pointer, and key to name, of what the pointer is on or what is locked; each may be null
+  at() {
+    const { query, hover } = this.view;
+    const lens = this.view.lens();
+    const column = hover?.key == null ? null : lens.keyOf(hover.key);
+    const key = column ?? (query === null ? null : (this.view.ranking(query)?.order[0] ?? null));
+    return { query: query === null ? null : lens.queryOf(query), column, key };
   }
 
   // The weights of a long row are all small: unless somebody chose otherwise, it is drawn on the scale that shows them.
   get scaleShown() {
-    return this.scale ?? (this.view.site.n_key > LONG ? "log" : "linear");
+    const { scale } = this.view.options;
+    return scale === "auto" ? (this.view.lens().n_key > LONG ? "log" : "linear") : scale;
   }
 
-  // weight 0..65535 -> 0..255, by the scale
+  // values 0..top -> 0..255, by the scale
   levels(tile) {
-    const { rows, columns, values } = tile;
+    const { rows, columns, values, top } = tile;
     const out = new Uint8Array(rows * columns);
     const scale = this.scaleShown;
-    if (scale === "linear") return out.map((_, i) => Math.round((values[i] * 255) / 65535));
+    if (scale === "linear") return out.map((_, i) => clamp(Math.round((values[i] * 255) / top), 0, 255));
     if (scale === "log") {
-      return out.map((_, i) => (values[i] ? clamp(Math.round(255 * (1 + Math.log10(values[i] / 65535) / 4)), 0, 255) : 0));
+      return out.map((_, i) => (values[i] ? clamp(Math.round(255 * (1 + Math.log10(values[i] / top) / DECADES)), 0, 255) : 0));
     }
     for (let r = 0; r < rows; r++) {
-      let most = 1;
+      let most = 0;
       for (let c = 0; c < columns; c++) most = Math.max(most, values[r * columns + c]);
-      for (let c = 0; c < columns; c++) out[r * columns + c] = Math.round((values[r * columns + c] * 255) / most);
+      if (most) for (let c = 0; c < columns; c++) out[r * columns + c] = Math.round((values[r * columns + c] * 255) / most);
     }
     return out;
   }
 
   draw() {
-    const { place } = this.view;
+    const lens = this.view.lens();
     const titles = words.sites[this.view.site.id];
-    this.title.replaceChildren(el("b", "", said(words.place, place)), " ");
-    if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[0] ?? this.view.site.id)); // else its tab says so
+    this.title.replaceChildren(el("b", "", lens.title), " ");
+    if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
+    else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[0] ?? this.view.site.id)); // else its tab says so
     this.title.title = `${titles?.[1] ?? ""} ${words.axes_help}`;
-    this.box.hidden = this.tab !== "map";
-    this.table.box.hidden = this.tab !== "table";
-    if (this.tab !== "map") return;
+    const { show } = this.view.options;
+    this.box.hidden = show !== "map";
+    this.table.box.hidden = show !== "table";
+    if (show !== "map") return;
+    if (this.isRefused()) return; // the last picture stays
     const g = (this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em));
     const context = fit(this.base, this.view.room.mapWidth, this.view.room.mapHeight);
     const tile = this.tile() ?? this.standIn();
     this.lastTile = tile;
-    this.note.textContent = tile.exact ? "" : tile.how === words.loading ? words.loading : said(words.sampled, { how: tile.how });
-    if (this.view.remote.failed) this.note.textContent = words.offline;
+    const how = tile.exact ? "" : tile.how === words.loading ? words.loading : said(words.sampled, { how: tile.how });
+    this.note.textContent = this.view.remote.failed ? words.offline : [how, lens.note].filter(Boolean).join(" ");
     Object.assign(this.view.root.dataset, { exact: tile.exact, size: g.cell, left: g.left, top: g.top });
     const [q0, q1, k0, k1] = this.area;
     const [a0, a1, b0, b1] = tile.area;
@@ -211,12 +208,23 @@ export class HeadMap {
       for (let r = 0; r < tile.rows; r++) {
         for (let c = 0; c < tile.columns; c++) {
           const from = c;
-          while (c < tile.columns && tile.masked[r * tile.columns + c]) c++;
+          while (c < tile.columns && tile.masked[r * tile.columns + c] % HIDDEN) c++; // hidden keys stay blank
           if (c > from) context.fillRect(x0 + from * across, y0 + r * down, (c - from) * across, down);
         }
       }
     }
     context.restore();
+  }
+
+  // A picture that cannot be made: its sentence stands over the last one.
+  isRefused() {
+    const lens = this.view.lens();
+    lens.tile(this.area); // the server may be the one to say so
+    this.refusal.hidden = !lens.refused;
+    this.refusal.textContent = lens.refused ?? "";
+    this.box.classList.toggle("refused", Boolean(lens.refused));
+    if (lens.refused) this.note.textContent = "";
+    return Boolean(lens.refused);
   }
 
   hatching(context) {
@@ -241,30 +249,40 @@ export class HeadMap {
   }
 
   drawOver() {
-    if (this.tab !== "map") return;
+    if (this.view.options.show !== "map" || this.box.classList.contains("refused")) return;
     const g = this.geometry;
     const { em } = this.view.room;
     const context = fit(this.over, this.view.room.mapWidth, this.view.room.mapHeight);
     const [q0, q1, k0, k1] = this.area;
-    const { query } = this.view;
-    const key = this.view.hover?.key ?? (query === null ? null : (this.view.ranking(query)?.order[0] ?? null));
+    const { query, column, key } = this.at();
     const family = this.view.font();
     context.textBaseline = "middle";
     context.fillStyle = this.view.palette.mute;
     context.font = `${0.75 * em}px ${family}`;
     context.textAlign = "left";
     context.fillText(words.axes, 0, 0.5 * em);
+    const lit = this.view.options.spotlight && query !== null && query >= q0 && query < q1;
+    if (lit) {
+      context.globalAlpha = 0.85;
+      context.fillStyle = this.view.palette.background;
+      context.fillRect(g.left, g.top, g.cell * (k1 - k0), g.cell * (query - q0));
+      context.fillRect(g.left, g.top + g.cell * (query - q0 + 1), g.cell * (k1 - k0), g.cell * (q1 - query - 1));
+      context.globalAlpha = 1;
+    }
     const every = Math.max(1, Math.ceil((g.font * 1.05) / g.cell));
     const near = (i, chosen) => chosen !== null && i !== chosen && Math.abs(i - chosen) < every; // leave room for the chosen one
-    const rows = this.view.labels("query");
+    const lens = this.view.lens();
+    const rows = lens.queries;
     context.textAlign = "right";
     for (let q = q0; q < q1; q++) {
       if (q !== query && ((q - q0) % every || near(q, query))) continue;
       context.font = `${q === query ? "700 " : ""}${g.font}px ${family}`;
       context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
+      context.globalAlpha = lit && q !== query ? 0.3 : 1;
       context.fillText(short(rows[q]), g.left - 0.5 * em, g.top + (q - q0 + 0.5) * g.cell);
     }
-    const columns = this.view.labels("key");
+    const columns = lens.keys;
+    context.globalAlpha = 1;
     context.textAlign = "left";
     for (let k = k0; k < k1; k++) {
       if (k !== key && ((k - k0) % every || near(k, key))) continue;
@@ -276,15 +294,22 @@ export class HeadMap {
       context.fillText(short(columns[k]), 0, 0);
       context.restore();
     }
+    // A band of the page's colour on either side, where there is room: some cells are as dark as the outline.
+    const outline = (colour, ...box) => {
+      const width = g.cell < 6 ? 1 : 2;
+      const bands = g.cell < 10 ? [] : [[this.view.palette.background, width + 2]];
+      for (const [style, thickness] of [...bands, [colour, width]]) {
+        context.strokeStyle = style;
+        context.lineWidth = thickness;
+        context.strokeRect(...box);
+      }
+    };
+    const [width, height] = [(k1 - k0) * g.cell + 2, (q1 - q0) * g.cell + 2];
     if (query !== null && query >= q0 && query < q1) {
-      context.strokeStyle = this.view.palette.query;
-      context.lineWidth = g.cell < 6 ? 1 : 2;
-      context.strokeRect(g.left - 1.5, g.top + (query - q0) * g.cell - 1.5, (k1 - k0) * g.cell + 2, g.cell + 2);
+      outline(this.view.palette.query, g.left - 1.5, g.top + (query - q0) * g.cell - 1.5, width, g.cell + 2);
     }
-    if (this.view.hover?.key != null && this.view.hover.key >= k0 && this.view.hover.key < k1) {
-      context.strokeStyle = this.view.palette.key;
-      context.lineWidth = g.cell < 6 ? 1 : 2;
-      context.strokeRect(g.left + (this.view.hover.key - k0) * g.cell - 1.5, g.top - 1.5, g.cell + 2, (q1 - q0) * g.cell + 2);
+    if (column !== null && column >= k0 && column < k1) {
+      outline(this.view.palette.key, g.left + (column - k0) * g.cell - 1.5, g.top - 1.5, g.cell + 2, height);
     }
   }
 
@@ -296,33 +321,58 @@ export class HeadMap {
     const q = q0 + Math.floor((e.clientY - box.top - g.top) / g.cell);
     const k = k0 + Math.floor((e.clientX - box.left - g.left) / g.cell);
     if (q < q0 || q >= q1 || k >= k1) return null;
-    return k < k0 ? { query: q, key: null } : { query: q, key: k }; // left of the map is the query's label
+    const lens = this.view.lens();
+    return { query: lens.firstQuery(q), key: k < k0 ? null : lens.firstKey(k) }; // left of the map is the query's label
   }
 
   showTip({ query, key }, x, y) {
     this.tipAt = [x, y];
+    const lens = this.view.lens();
+    const [row, column] = [lens.queryOf(query), lens.keyOf(key)];
     const ranking = this.view.ranking(query);
-    const name = (axis, i) => [el("em", axis === "query" ? "q" : "k", this.view.labels(axis)[i]), el("small", "", ` ${said(words.position, { i })}`)];
+    const where = (tokens) => {
+      const all = [tokens].flat();
+      return all.length > 1 ? said(words.positions, { i: all[0], j: all.at(-1) }) : said(words.position, { i: all[0] });
+    };
     const first = el("div", "");
-    first.append(...name("query", query), " → ", ...name("key", key));
-    const second = el("div", "");
-    if (!ranking) {
-      second.textContent = words.loading;
-    } else if (ranking.masked?.[key]) {
-      second.textContent = said(words.tip_masked, { reason: this.view.reason(ranking.masked[key]) });
-    } else {
-      const p = ranking.weights[key] / 65535;
-      const parts = { value: p.toFixed(4), share: `${(p * 100).toFixed(2)} %`, rank: ranking.rank.get(key), n: ranking.order.length };
-      second.textContent = said(words.tip_value, parts);
-    }
-    this.view.tip.replaceChildren(first, second);
+    first.append(el("em", "q", lens.queries[row]), el("small", "", ` ${where(lens.queryTokens[row])}`), " → ");
+    first.append(el("em", "k", lens.keys[column]), el("small", "", ` ${where(lens.keyTokens[column])}`));
+    const lines = [first, el("div", "", this.valueLine(ranking, column))];
+    const scores = this.scoreLine(query, key);
+    if (scores) lines.push(el("div", "mute", scores));
+    this.view.tip.replaceChildren(...lines);
     if (x === undefined) {
       const g = this.geometry;
       const box = this.base.getBoundingClientRect();
-      x = box.left + g.left + (key - this.area[2] + 0.5) * g.cell;
-      y = box.top + g.top + (query - this.area[0] + 0.5) * g.cell;
+      x = box.left + g.left + (column - this.area[2] + 0.5) * g.cell;
+      y = box.top + g.top + (row - this.area[0] + 0.5) * g.cell;
     }
     this.view.putTip(x, y);
+  }
+
+  valueLine(ranking, column) {
+    const lens = this.view.lens();
+    if (!ranking) return lens.refused ?? words.loading;
+    const code = ranking.masked?.[column];
+    if (code === HIDDEN) return words.tip_hidden;
+    if (code) return said(words.tip_masked, { reason: this.view.reason(code) });
+    const value = ranking.weights[column];
+    const parts = { value: value.toFixed(4), share: `${(value * 100).toFixed(2)} %`, rank: ranking.rank.get(column), n: ranking.order.length };
+    return said(lens.unit === "norm" ? words.tip_norm : lens.kind === "max" ? words.tip_max : words.tip_value, parts);
+  }
+
+  // q·k and what the softmax saw, of one head's one cell: fetched without making anybody wait
+  scoreLine(query, key) {
+    const { site, place, remote } = this.view;
+    const lens = this.view.lens();
+    if (lens.merged || !["head", "value"].includes(lens.kind)) return "";
+    const scores = remote.get("scores", { record: site.records[place.layer], head: place.head, query }, (bytes) => {
+      const [header, body] = unpack(bytes);
+      const n = header.columns;
+      return { ...header, raw: new Float32Array(body, 0, n), scaled: new Float32Array(body, n * 4, n) };
+    });
+    if (!scores) return words.scores_loading;
+    return said(scores.biased ? words.scores_biased : words.scores, { raw: scores.raw[key].toFixed(3), scaled: scores.scaled[key].toFixed(3) });
   }
 
   key(e) {
@@ -331,14 +381,15 @@ export class HeadMap {
     const step = arrow(e);
     if (step) {
       e.preventDefault();
-      const from = this.view.hover ?? { query: this.view.place.query ?? 0, key: null };
-      const key = from.key ?? this.view.ranking(from.query)?.order[0] ?? 0;
-      const first = this.view.hover?.key == null;
-      const at = {
-        query: clamp(from.query + (first ? 0 : step[0]), 0, site.n_query - 1),
-        key: clamp(key + (first ? 0 : step[1]), 0, site.n_key - 1),
-      };
-      this.reveal(at);
+      const lens = this.view.lens();
+      const { hover, place } = this.view;
+      const query = lens.queryOf(hover?.query ?? place.query ?? 0);
+      const first = hover?.key == null;
+      const key = first ? (this.view.ranking(lens.firstQuery(query))?.order[0] ?? 0) : lens.keyOf(hover.key);
+      const row = clamp(query + (first ? 0 : step[0]), 0, lens.n_query - 1);
+      const column = clamp(key + (first ? 0 : step[1]), 0, lens.n_key - 1);
+      this.reveal({ query: row, key: column });
+      const at = { query: lens.firstQuery(row), key: lens.firstKey(column) };
       this.view.point(at, e);
       this.showTip(at);
       this.view.say();
@@ -391,32 +442,32 @@ export class HeadMap {
   }
 
   zoomed() {
-    const { site } = this.view;
+    const { n_query, n_key } = this.view.lens();
     const { area } = this;
-    return area && (area[1] - area[0] < site.n_query || area[3] - area[2] < site.n_key);
+    return area && (area[1] - area[0] < n_query || area[3] - area[2] < n_key);
   }
 
   // Keep the size, stay inside the map.
   show([q0, q1, k0, k1]) {
-    const { site } = this.view;
-    const rows = clamp(q1 - q0, 1, site.n_query);
-    const columns = clamp(k1 - k0, 1, site.n_key);
-    const top = clamp(q0, 0, site.n_query - rows);
-    const left = clamp(k0, 0, site.n_key - columns);
+    const lens = this.view.lens();
+    const rows = clamp(q1 - q0, 1, lens.n_query);
+    const columns = clamp(k1 - k0, 1, lens.n_key);
+    const top = clamp(q0, 0, lens.n_query - rows);
+    const left = clamp(k0, 0, lens.n_key - columns);
     this.area = [top, top + rows, left, left + columns];
     this.view.redraw("map", "over");
   }
 
   zoom(factor, at) {
-    const { site } = this.view;
+    const lens = this.view.lens();
     const { area } = this;
     const middle = { query: (area[0] + area[1]) / 2, key: (area[2] + area[3]) / 2 };
-    const { query } = this.view;
-    const inside = at ?? (query === null ? middle : { query, key: this.view.ranking(query)?.order[0] ?? middle.key });
+    const { query, key } = at ? { query: lens.queryOf(at.query), key: at.key === null ? null : lens.keyOf(at.key) } : this.at();
+    const inside = query === null ? middle : { query, key: key ?? middle.key };
     const centre = { query: clamp(inside.query, area[0], area[1]), key: clamp(inside.key ?? middle.key, area[2], area[3]) };
     const size = (from, to, most) => clamp(Math.round((to - from) * factor), Math.min(8, most), most);
-    const rows = size(area[0], area[1], site.n_query);
-    const columns = size(area[2], area[3], site.n_key);
+    const rows = size(area[0], area[1], lens.n_query);
+    const columns = size(area[2], area[3], lens.n_key);
     const q0 = Math.round(centre.query - (rows * (centre.query - area[0])) / (area[1] - area[0]));
     const k0 = Math.round(centre.key - (columns * (centre.key - area[2])) / (area[3] - area[2]));
     this.show([q0, q0 + rows, k0, k0 + columns]);

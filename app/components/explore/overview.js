@@ -33,6 +33,11 @@ export class Overview {
     this.atlas = null;
   }
 
+  // Whether numbers of it are on their way
+  isWaiting() {
+    return false;
+  }
+
   build() {
     const { site, picture } = this.view;
     const size = said(words.heads_size, {

@@ -22,6 +22,11 @@ export class Site {
     return new Uint16Array(this.body, nth(this.weights_at, layer * this.heads + head, cells, 2), cells);
   }
 
+  // ‖value · W_O‖ of each key as this head would write it, float32 [key]
+  norms(layer, head) {
+    return new Float32Array(this.body, nth(this.norms_at, layer * this.heads + head, this.n_key, 4), this.n_key);
+  }
+
   // bits [query]
   entropies(layer, head) {
     const at = nth(this.entropy_at, layer * this.heads + head, this.n_query, 4);
@@ -70,12 +75,17 @@ const nth = (start, index, cells, width) => start + index * cells * width;
 
 // Bytes of a large run, fetched once and kept for a while.
 export class Remote {
-  constructor(key, arrived) {
+  // receipts {record: receipt}: those of a page that works offline, which asks for nothing else
+  constructor(key, arrived, receipts = null) {
     this.key = key;
     this.arrived = arrived;
     this.kept = new Map();
     this.underway = new Set(); // one request a path: a pointer that crosses a hundred rows asks for the last of them
     this.failed = false;
+    this.offline = receipts !== null;
+    for (const [record, receipt] of Object.entries(receipts ?? {})) {
+      this.kept.set(`proof?${new URLSearchParams({ run: key, record })}`, receipt);
+    }
   }
 
   // What the address gives, or null while it is on its way; arrived() is called when it is there.
@@ -89,12 +99,14 @@ export class Remote {
       this.kept.set(id, value); // newest last
       return value;
     }
+    if (this.offline) return null;
     if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down
     if (this.underway.has(path)) return null; // arrived() makes the caller ask again, for what it wants by then
     this.underway.add(path);
     if (this.kept.size > 64) this.kept.delete(this.kept.keys().next().value);
     fetch(url)
       .then(async (response) => {
+        if (response.status === 400) return void this.kept.set(id, { refused: await response.text() }); // it will not do better
         if (!response.ok) throw new Error(await response.text());
         this.kept.set(id, read(new Uint8Array(await response.arrayBuffer())));
         this.failed = false;

@@ -60,13 +60,15 @@ export class Strip {
     if (!this.isUnderPointer) for (const strip of this.box.children) this.bringIntoView(strip);
     const row = query === null ? null : this.view.row(query);
     const mean = query === null ? this.view.averages() : null;
-    const weight = (k) => (row ? row.weights[k] / 65535 : (mean?.[k] ?? 0));
+    const lens = this.view.lens();
+    const weight = (k) => (row ? row.weights[k] : (mean?.[k] ?? 0)) / lens.top;
     const shaded = this.box.lastElementChild;
     for (const token of this.box.querySelectorAll("[data-i]")) {
       const i = Number(token.dataset.i);
       if (token.parentElement === shaded) {
-        const hidden = Boolean(row?.masked?.[i]);
-        const level = Math.round(255 * Math.sqrt(weight(i)));
+        const k = lens.keyOf(i);
+        const hidden = Boolean(row?.masked?.[k]);
+        const level = Math.round(255 * Math.sqrt(Math.min(1, weight(k))));
         token.style.backgroundColor = hidden ? "" : this.view.colour.css[level];
         token.style.color = hidden ? "" : this.view.colour.ink[level];
         token.classList.toggle("masked", hidden);

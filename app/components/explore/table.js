@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, el, said } from "./dom.js";
+import { HIDDEN } from "./lens.js";
 
 const MOST = 500; // rows
 
@@ -15,13 +16,15 @@ export class Table {
 
   draw({ order, weight, ranking }) {
     const { place, query } = this.view;
-    const keys = this.view.labels("key");
+    const lens = this.view.lens();
+    const { keys } = lens;
     const caption = query === null ? words.table_caption_all : words.table_caption;
-    const parts = { ...place, query: query === null ? "" : this.view.labels("query")[query] };
+    const what = lens.kind === "head" ? said(words.table_head, place) : lens.title;
+    const parts = { what, query: query === null ? "" : lens.queries[lens.queryOf(query)] };
     const table = el("table", "");
-    table.append(el("caption", "", said(caption, parts)));
+    table.append(el("caption", "", [said(caption, parts), lens.note].filter(Boolean).join(". ")));
     const head = table.createTHead().insertRow();
-    for (const name of [words.col_rank, words.col_key, words.col_position, words.col_weight]) {
+    for (const name of [words.col_rank, words.col_key, words.col_position, lens.unit === "norm" ? words.col_norm : words.col_weight]) {
       head.append(Object.assign(el("th", "", name), { scope: "col" }));
     }
     const body = table.createTBody();
@@ -30,11 +33,12 @@ export class Table {
       for (const cell of cells) tr.append(el("td", "", String(cell)));
       tr.cells[1].className = "k";
     };
-    for (const [i, k] of order.slice(0, MOST).entries()) line(ranking?.rank.get(k) ?? i + 1, keys[k], k, weight(k).toFixed(4));
+    for (const [i, k] of order.slice(0, MOST).entries()) line(ranking?.rank.get(k) ?? i + 1, keys[k], lens.firstKey(k), weight(k).toFixed(4));
     if (ranking?.masked) {
       for (let k = 0; k < keys.length && body.rows.length < MOST; k++) {
         const code = ranking.masked[k];
-        if (code) line("", keys[k], k, said(words.masked_word, { reason: this.view.reason(code) }));
+        const why = code === HIDDEN ? words.tip_hidden : said(words.masked_word, { reason: this.view.reason(code) });
+        if (code) line("", keys[k], lens.firstKey(k), why);
       }
     }
     this.box.setAttribute("aria-label", table.caption.textContent);

@@ -1,0 +1,287 @@
+// The Export menu: what is on the screen as PNG, SVG, CSV, NPZ or a page that works offline, each saying what it shows.
+//
+// Pictures and pages are made here; caption, code and exact numbers come from the server (app/export.py), which knows the
+// model's revision and has every digit.
+
+import { colours } from "./colours.js";
+import { PALETTES, WORDS as words } from "./constants.js";
+import { add, choice, el, said } from "./dom.js";
+import { headsFigure, linesFigure, mapFigure } from "./figure.js";
+import { unpack } from "./run.js";
+import { canvas, png, svg } from "./scene.js";
+
+const PAPER = "#ffffff";
+const FALLBACK = "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"; // where the page's font is not installed
+
+export class Export {
+  constructor(view, parent) {
+    this.view = view;
+    this.of = "shown"; // or heads: which picture
+    this.paper = false; // light, on white, whatever the page
+    this.open = el("button", "quiet", words.export);
+    Object.assign(this.open, { type: "button", title: words.export_help });
+    this.open.setAttribute("aria-haspopup", "dialog");
+    this.open.setAttribute("aria-expanded", "false");
+    this.panel = add(parent, "div", "options export");
+    this.panel.setAttribute("role", "dialog");
+    this.panel.setAttribute("aria-label", words.export);
+    this.panel.hidden = true;
+    this.open.addEventListener("click", () => this.toggle(this.panel.hidden));
+    for (const box of [this.open, this.panel]) box.addEventListener("keydown", (e) => this.key(e));
+    this.away = (e) => {
+      const path = e.composedPath();
+      if (!path.includes(this.panel) && !path.includes(this.open)) this.toggle(false);
+    };
+  }
+
+  destroy() {
+    document.removeEventListener("pointerdown", this.away);
+  }
+
+  // What it adds below the picture; a page that was exported has no server to export from.
+  actions() {
+    return this.view.picture.offline ? [] : [this.open];
+  }
+
+  build() {
+    const { options } = this.view;
+    const line = (label, ...nodes) => {
+      const made = el("div", "line");
+      const box = el("span", "buttons");
+      box.append(...nodes);
+      made.append(el("span", "mute", label), box);
+      return made;
+    };
+    const button = (label, help, act) => {
+      const made = el("button", "quiet", label);
+      Object.assign(made, { type: "button", title: help });
+      made.addEventListener("click", () => this.act(act));
+      return made;
+    };
+    const pictures = [["shown", options.show === "lines" ? words.lines_tab : words.map], ["heads", words.export_heads]];
+    const paper = [[false, words.export_screen], [true, words.export_paper]];
+    this.status = el("p", "note");
+    this.status.setAttribute("role", "status");
+    this.status.textContent = words.export_note;
+    this.panel.replaceChildren(
+      line(words.export_picture, choice(words.export_picture, pictures, this.of, (of) => (this.of = of))),
+      line(words.export_colours, choice(words.export_colours, paper, this.paper, (on) => (this.paper = on))),
+      line(
+        words.export_image,
+        ...[1, 2, 4].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.savePng(scale))),
+        button("SVG", words.export_svg_help, () => this.saveSvg()),
+      ),
+      line(
+        words.export_numbers,
+        button("CSV", words.export_csv_help, () => this.saveNumbers("csv")),
+        button("NPZ", words.export_npz_help, () => this.saveNumbers("npz")),
+      ),
+      line(words.export_page, button("HTML", words.export_html_help, () => this.saveHtml()), button("Plotly", words.export_plotly_help, () => this.inspect())),
+      line(
+        words.export_copy,
+        button(words.export_snippet, words.export_snippet_help, () => this.copy("snippet")),
+        button(words.export_alt, words.export_alt_help, () => this.copy("alt")),
+      ),
+      this.status,
+    );
+  }
+
+  toggle(open) {
+    if (this.panel.hidden === !open) return;
+    if (open) this.build();
+    this.panel.hidden = !open;
+    this.open.setAttribute("aria-expanded", String(open));
+    if (open) {
+      document.addEventListener("pointerdown", this.away);
+      this.panel.querySelector("button").focus();
+    } else {
+      document.removeEventListener("pointerdown", this.away);
+    }
+  }
+
+  key(e) {
+    if (e.key !== "Escape" || this.panel.hidden) return;
+    e.stopPropagation();
+    this.toggle(false);
+    this.open.focus();
+  }
+
+  // Whatever happens is said in the menu.
+  async act(what) {
+    this.say(words.export_busy);
+    try {
+      this.say((await what()) ?? "");
+    } catch (error) {
+      this.say(error.sentence ?? words.export_failed);
+    }
+  }
+
+  say(sentence) {
+    this.status.textContent = sentence;
+  }
+
+  // ------------------------------------------------------------------ what an export says about itself
+
+  // What is on the screen, in the words of the URL
+  params() {
+    const { picture, place, options, map } = this.view;
+    const { hide, kind, heads, words: merged } = this.view.optionTexts();
+    const said = { run: picture.key, site: place.site, layer: place.layer, head: place.head, kind, heads, hide, words: merged };
+    const [q0, q1, k0, k1] = map.area;
+    const params = { ...said, scale: map.scaleShown, q0, q1, k0, k1 };
+    return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
+  }
+
+  async ask(format, more = {}) {
+    const url = new URL("headlight/export", document.baseURI);
+    url.search = new URLSearchParams({ format, ...this.params(), ...more });
+    let response;
+    try {
+      response = await fetch(url);
+    } catch {
+      throw { sentence: words.offline };
+    }
+    if (!response.ok) throw { sentence: await response.text() };
+    return response;
+  }
+
+  // {title, caption, snippet, name, alt, fact}
+  async about(what = "shown") {
+    const told = await (await this.ask("about")).json();
+    const fact = [...this.view.facts.big.childNodes].map((n) => [n.textContent, n.nodeName === "EM" ? n.className || "b" : ""]);
+    if (what === "heads") {
+      const { site, picture } = this.view;
+      told.title = said(words.export_heads_title, { model: picture.model, kind: words.sites[site.id]?.[0] ?? site.id });
+      told.caption = `${words.export_heads_caption} ${told.caption}`;
+      told.name = `${told.name}-all-heads`;
+    }
+    return { ...told, fact, alt: this.alt(told, fact, what) };
+  }
+
+  alt(told, fact, what) {
+    const { site, options } = this.view;
+    const lens = this.view.lens();
+    const template = what === "heads" ? words.export_alt_heads : options.show === "lines" ? words.export_alt_lines : words.export_alt_map;
+    const shape = said(template, { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads });
+    return `${shape} ${fact.map(([text]) => text).join("")}`;
+  }
+
+  // ------------------------------------------------------------------ pictures
+
+  style() {
+    const palette = this.paper ? { ...PALETTES.light, background: PAPER } : this.view.palette;
+    const first = this.view.font().split(",")[0].trim();
+    return { palette, colour: colours(palette.ramp), font: `${first}, ${FALLBACK}`.replaceAll('"', "'") };
+  }
+
+  async figure() {
+    const about = await this.about(this.of);
+    const make = this.of === "heads" ? headsFigure : this.view.options.show === "lines" ? linesFigure : mapFigure;
+    const scene = make(this.view, this.style(), about);
+    if (!scene) throw { sentence: words.export_wait };
+    return { scene, about };
+  }
+
+  async savePng(scale) {
+    const { scene, about } = await this.figure();
+    const texts = { Title: about.title, Description: about.alt, Comment: about.caption, Source: about.snippet, Software: "Headlight" };
+    const blob = await png(canvas(scene, scale), texts, scale);
+    return this.save(blob, `${about.name}${scale > 1 ? `@${scale}x` : ""}.png`);
+  }
+
+  async saveSvg() {
+    const { scene, about } = await this.figure();
+    return this.save(new Blob([svg(scene, about)], { type: "image/svg+xml" }), `${about.name}.svg`);
+  }
+
+  save(blob, name) {
+    const link = el("a", "");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    const size = blob.size < 1e6 ? `${Math.max(1, Math.round(blob.size / 1e3))} kB` : `${(blob.size / 1e6).toFixed(1)} MB`;
+    return said(words.export_saved, { name, size });
+  }
+
+  // ------------------------------------------------------------------ numbers, page, Plotly, clipboard
+
+  async saveNumbers(format) {
+    const about = await this.about();
+    const response = await this.ask(format, { alt: about.alt });
+    return this.save(await response.blob(), `${about.name}.${format}`);
+  }
+
+  // The page is the component itself with this run's bytes, opening on this place.
+  async saveHtml() {
+    const { view } = this;
+    if (!view.picture.whole) throw { sentence: words.export_whole_only };
+    const [about, page] = await Promise.all([this.about(), this.ask("page").then((response) => response.text())]);
+    const [header, body] = unpack(view.data);
+    const { title, caption, alt, snippet } = about;
+    const told = {
+      ...header,
+      opened: view.place,
+      options: { ...view.options, projector: false, frozen: false },
+      stamp: 1,
+      offline: true,
+      theme: view.themeName,
+      about: { title, caption, alt, snippet },
+      receipts: await this.receipts(),
+    };
+    const data = await base64(pack(told, body));
+    return this.save(new Blob([page.replace("{{DATA}}", () => data)], { type: "text/html" }), `${about.name}.html`);
+  }
+
+  // What the server has proved about each record: the page cannot ask for it later.
+  async receipts() {
+    const { sites, picture } = this.view;
+    const found = {};
+    for (const record of sites.flatMap((site) => site.records)) {
+      const url = new URL("headlight/proof", document.baseURI);
+      url.search = new URLSearchParams({ run: picture.key, record });
+      const response = await fetch(url).catch(() => null);
+      if (response?.ok) found[record] = await response.json();
+    }
+    return found;
+  }
+
+  inspect() {
+    const { view } = this;
+    this.toggle(false);
+    this.open.focus();
+    view.trigger("inspect", { ...this.params(), theme: this.paper ? "light" : view.themeName });
+    return words.export_opening;
+  }
+
+  async copy(what) {
+    const text = (await this.about(this.of))[what];
+    this.view.root.dataset.copied = text;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      throw { sentence: `${words.export_by_hand}\n${text}` }; // no permission, or no secure connection
+    }
+    return words.export_copied;
+  }
+}
+
+// A message as run.js unpacks it: [u32 length][JSON header, padded to 4 bytes][numbers]
+function pack(header, body) {
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const length = Math.ceil(json.length / 4) * 4;
+  const out = new Uint8Array(4 + length + body.byteLength).fill(0x20, 4, 4 + length);
+  new DataView(out.buffer).setUint32(0, length, true);
+  out.set(json, 4);
+  out.set(new Uint8Array(body), 4 + length);
+  return out;
+}
+
+async function base64(bytes) {
+  const url = await new Promise((done) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.readAsDataURL(new Blob([bytes]));
+  });
+  return url.slice(url.indexOf(",") + 1);
+}

@@ -1,0 +1,80 @@
+// How to read the picture, in two lines: there until a visitor puts it away, and afterwards one hover away.
+
+import { WORDS as words } from "./constants.js";
+import { add, el } from "./dom.js";
+
+const SEEN = "headlight-guide-seen"; // kept for the visit, by the tab
+
+export class Guide {
+  constructor(view, parent, box) {
+    this.view = view;
+    this.box = box; // a line under the overview, which leaves room for it
+    this.box.classList.add("guide");
+    this.card = add(parent, "div", "tip card");
+    this.card.id = "guide-card";
+    this.card.setAttribute("role", "tooltip");
+    this.card.append(...lines());
+    this.card.hidden = true;
+    this.seen = remembered();
+    this.draw();
+  }
+
+  draw() {
+    this.box.hidden = this.seen;
+    this.box.replaceChildren();
+    if (this.seen) return;
+    const away = el("button", "quiet", words.guide_away);
+    away.type = "button";
+    away.addEventListener("click", () => this.put(true));
+    this.box.append(...lines(), away);
+  }
+
+  put(seen) {
+    this.seen = seen;
+    remember(seen);
+    this.draw();
+    this.view.redraw("layout");
+    if (seen) this.button.focus();
+  }
+
+  actions() {
+    const button = (this.button = el("button", "quiet", words.guide));
+    button.type = "button";
+    button.setAttribute("aria-describedby", this.card.id);
+    button.setAttribute("aria-pressed", String(!this.seen));
+    button.addEventListener("click", () => this.put(!this.seen));
+    for (const [enter, shown] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]]) {
+      button.addEventListener(enter, () => this.show(shown && this.seen));
+    }
+    button.addEventListener("keydown", (e) => e.key === "Escape" && this.show(false));
+    return [button];
+  }
+
+  show(shown) {
+    this.card.hidden = !shown;
+    if (!shown) return;
+    const at = this.button.getBoundingClientRect();
+    const box = this.view.root.getBoundingClientRect();
+    const left = Math.max(0, Math.min(at.left - box.left, box.width - this.card.offsetWidth));
+    this.card.style.transform = `translate(${left}px, ${at.top - box.top - this.card.offsetHeight - 8}px)`;
+  }
+}
+
+const lines = () => [el("span", "", words.guide_lines[0]), el("span", "", words.guide_lines[1])];
+
+// A browser may forbid storage altogether; the guide then comes back, which is no harm.
+function remembered() {
+  try {
+    return sessionStorage.getItem(SEEN) === "true";
+  } catch {
+    return false;
+  }
+}
+
+function remember(seen) {
+  try {
+    sessionStorage.setItem(SEEN, String(seen));
+  } catch {
+    // see above
+  }
+}

@@ -1,0 +1,398 @@
+// What the large map shows, as numbers: one head, several, rollout or norms; with tokens hidden and sub-words merged.
+//
+// Everything on the screen and in the exports reads its numbers here. A small run is worked out in the browser, a large
+// one asked for by route. The order is always the same: heads put together, then hidden keys taken out and rows
+// renormalised, then pieces merged to words: keys added up, queries averaged.
+
+import { WORDS as words } from "./constants.js";
+import { said } from "./dom.js";
+import { unpack } from "./run.js";
+
+export const HIDDEN = 255; // the code of a key that the visitor took out; the others are the model's own reasons
+const NAMED = 6; // heads or tokens that a title names
+const LEFT = 0.01; // of a row; below, uint16 weights are too coarse for what is left, and exact ones are fetched
+const LARGEST_TILE = 512;
+
+export class Lens {
+  constructor(view) {
+    const { picture, site, place, options, remote } = view;
+    Object.assign(this, { picture, site, remote });
+    this.key = keyOf(view);
+    this.layer = place.layer;
+    this.head = place.head;
+    this.kind = options.kind;
+    this.unit = this.kind === "value" ? "norm" : "weight";
+    this.hide = options.hide.filter((k) => k < site.n_key);
+    this.merged = options.words;
+    this.plain = this.kind === "head" && !this.hide.length && !this.merged;
+    this.given = options.members.filter(([layer, head]) => layer < site.layers && head < site.heads);
+    this.queryAxis = axis(picture, site.query, this.merged);
+    this.keyAxis = axis(picture, site.key, this.merged);
+    this.queries = this.queryAxis.labels;
+    this.keys = this.keyAxis.labels;
+    this.queryTokens = this.queryAxis.tokens;
+    this.keyTokens = this.keyAxis.tokens;
+    this.n_query = this.queries.length;
+    this.n_key = this.keys.length;
+    this.largest = 0; // norm seen so far, of a large run
+  }
+
+  // ------------------------------------------------------------------ names
+
+  // [layer, head] of every head that a mean or a maximum is of
+  get members() {
+    if (this.given.length) return this.given;
+    return Array.from({ length: this.site.heads }, (_, head) => [this.layer, head]);
+  }
+
+  get title() {
+    const { layer, head, site } = this;
+    if (this.kind === "rollout") return said(words.title_rollout, { layer });
+    if (this.kind === "value") return said(words.title_value, { layer, head });
+    if (this.kind === "head") return said(words.place, { layer, head });
+    const name = words[this.kind === "mean" ? "title_mean" : "title_max"];
+    if (!this.given.length) return said(words.title_layer, { what: name, n: site.heads, layer });
+    const heads = this.given.slice(0, NAMED).map((pair) => said(words.head_short, { layer: pair[0], head: pair[1] }));
+    if (this.given.length > NAMED) heads.push("…");
+    return said(words.title_members[this.given.length === 1 ? 0 : 1], { what: name, n: this.given.length, heads: heads.join(", ") });
+  }
+
+  get note() {
+    const said_ = [];
+    if (this.hide.length) {
+      const tokens = this.hide.slice(0, NAMED).map((k) => this.picture.tokens[this.site.key][k]);
+      if (this.hide.length > NAMED) tokens.push("…");
+      said_.push(said(this.unit === "norm" ? words.note_hidden_norm : words.note_hidden, { tokens: tokens.join(" ") }));
+    }
+    if (this.merged) said_.push(this.unit === "norm" ? words.note_merged_norm : words.note_merged);
+    if (this.kind === "max") said_.push(words.note_max);
+    if (this.unit === "norm") said_.push(words.note_norm);
+    return said_.join(" ");
+  }
+
+  // A sentence where this picture cannot be made; null where it can
+  get refused() {
+    if (this.kind === "rollout" && this.site.id === "cross") return words.rollout_cross;
+    return this.refusal ?? null;
+  }
+
+  queryOf(token) {
+    return this.queryAxis.of?.[token] ?? token;
+  }
+
+  keyOf(token) {
+    return this.keyAxis.of?.[token] ?? token;
+  }
+
+  firstQuery(index) {
+    return this.queryAxis.of ? this.queryTokens[index][0] : index;
+  }
+
+  firstKey(index) {
+    return this.keyAxis.of ? this.keyTokens[index][0] : index;
+  }
+
+  isHidden(token) {
+    return this.hide.includes(token);
+  }
+
+  // ------------------------------------------------------------------ numbers
+
+  // {weights, masked, bits, left} of one query; null while it is fetched. left: the share of the row that is not hidden.
+  row(query) {
+    if (this.refused) return null;
+    if (!this.picture.whole) {
+      return this.fetched("row", { query }, ({ weights, masked, header }) => ({
+        weights,
+        masked,
+        bits: header.entropy,
+        left: header.left,
+        sum: header.sum,
+      }));
+    }
+    const { values, masked, left } = this.numbers();
+    const n = this.n_key;
+    const weights = values.subarray(query * n, query * n + n);
+    return {
+      weights,
+      masked: masked?.subarray(query * n, query * n + n) ?? null,
+      bits: this.plain ? this.site.entropies(this.layer, this.head)[query] : this.bitsOf(weights),
+      left: left?.[query] ?? null,
+    };
+  }
+
+  bitsOf(weights) {
+    if (this.unit === "norm" || this.kind === "max") return null; // not shares of one whole
+    let bits = 0;
+    for (const p of weights) if (p > 0) bits -= p * Math.log2(p);
+    return bits;
+  }
+
+  // {rows, columns, values, masked, exact, how, area} for queries q0..q1 and keys k0..k1 (ends excluded); null while fetched
+  tile(area) {
+    if (this.refused) return null;
+    const [q0, q1, k0, k1] = area;
+    if (!this.picture.whole) {
+      const whole = q0 === 0 && k0 === 0 && q1 === this.n_query && k1 === this.n_key;
+      return this.fetched("tile", { q0, q1, k0, k1 }, ({ weights, masked, header }) => {
+        this.largest = Math.max(this.largest, header.top);
+        if (whole) this.most = header.most;
+        return { rows: header.rows, columns: header.columns, exact: header.exact, how: header.how, values: weights, masked, area };
+      });
+    }
+    const { values: all, masked: why } = this.numbers();
+    const [rows, columns] = [q1 - q0, k1 - k0];
+    if (rows === this.n_query && columns === this.n_key) return { rows, columns, values: all, masked: why, exact: true, how: "", area };
+    const values = new Float32Array(rows * columns);
+    const masked = why && new Uint8Array(rows * columns);
+    for (let r = 0; r < rows; r++) {
+      const at = (q0 + r) * this.n_key + k0;
+      values.set(all.subarray(at, at + columns), r * columns);
+      masked?.set(why.subarray(at, at + columns), r * columns);
+    }
+    return { rows, columns, values, masked, exact: true, how: "", area };
+  }
+
+  // The largest value that the scale of the map goes to
+  get top() {
+    if (this.unit === "weight") return 1;
+    if (!this.picture.whole) return this.largest || 1;
+    this.topOf ??= this.numbers().values.reduce((most, x) => Math.max(most, x), 0) || 1;
+    return this.topOf;
+  }
+
+  // What each key gets from the average query that sees anything; null for a large run
+  averages() {
+    if (!this.picture.whole || this.refused) return null;
+    if (!this.means) this.means = means(this.numbers().values, this.n_query, this.n_key);
+    return this.means;
+  }
+
+  // The token that gets the most on average, hidden or not: the sink. null while a large run has not said.
+  sink() {
+    if (this.refused) return null;
+    if (!this.picture.whole) return this.most ?? null;
+    if (this.sinkOf === undefined) {
+      const mean = means(this.together().values, this.site.n_query, this.site.n_key);
+      this.sinkOf = mean.indexOf(Math.max(...mean));
+    }
+    return this.sinkOf;
+  }
+
+  get params() {
+    const { site, layer, head, kind } = this;
+    const params = { record: site.records[layer], head };
+    if (kind !== "head") params.kind = kind;
+    if ((kind === "mean" || kind === "max") && this.given.length) {
+      params.members = this.given.map(([l, h]) => `${site.records[l]}.${h}`).join();
+    }
+    if (this.hide.length) params.hide = this.hide.join();
+    if (this.merged) params.words = "true";
+    return params;
+  }
+
+  fetched(path, params, make) {
+    const found = this.remote.get(path, { ...this.params, ...params }, (bytes) => numbersOf(bytes));
+    if (found?.refused) {
+      this.refusal = found.refused;
+      return null;
+    }
+    return found && make(found);
+  }
+
+  // All of a small run: {values, masked, left}, [query, key] of tokens or words
+  numbers() {
+    if (this.made) {
+      if (this.coarse) this.refine();
+      return this.made;
+    }
+    const { values, masked } = this.together();
+    let made = { values, masked, left: null };
+    if (this.hide.length) made = hidden(values, masked, this.site, this.hide, this.unit);
+    if (this.merged) made = merged(made, this.queryAxis, this.keyAxis, this.site.n_key);
+    this.made = made;
+    this.coarse = this.unit === "weight" && Boolean(made.left?.some((left) => left > 0 && left < LEFT));
+    if (this.coarse) this.refine();
+    return this.made;
+  }
+
+  // Where little is left of a row, what is left of its 16 bits is not enough: the server has the rest.
+  refine() {
+    if (Math.max(this.n_query, this.n_key) > LARGEST_TILE) return;
+    const area = { q0: 0, q1: this.n_query, k0: 0, k1: this.n_key };
+    const found = this.remote.get("tile", { ...this.params, ...area }, (bytes) => numbersOf(bytes));
+    if (!found?.weights) return;
+    this.made = { ...this.made, values: found.weights };
+    this.coarse = false;
+    this.means = null;
+  }
+
+  // The heads put together, before anything is hidden or merged: {values, masked}, [query, key] of tokens
+  together() {
+    const { site, layer, head, kind } = this;
+    if (this.base) return this.base;
+    if (kind === "rollout") this.base = { values: rollout(site, layer), masked: blocked(site, every(site, layer)) };
+    else if (kind === "mean" || kind === "max") {
+      this.base = { values: kind === "mean" ? mean(site, this.members) : maximum(site, this.members), masked: blocked(site, this.members) };
+    } else {
+      const values = Float32Array.from(site.weights(layer, head), (w) => w / 65535);
+      if (kind === "value") {
+        const norms = site.norms(layer, head);
+        for (let at = 0; at < values.length; at++) values[at] *= norms[at % site.n_key];
+      }
+      this.base = { values, masked: site.masked(layer, head) };
+    }
+    return this.base;
+  }
+}
+
+// Everything that a lens depends on
+export function keyOf({ picture, site, place, options }) {
+  const { kind, members, hide } = options;
+  return [picture.key, site.id, place.layer, place.head, kind, members.join(";"), hide.join("."), options.words].join("|");
+}
+
+// {labels, tokens, of}: of[token] is its word; null where every token stands for itself
+function axis(picture, side, merge) {
+  const labels = picture.tokens[side];
+  picture.axes ??= {};
+  const name = `${side},${merge}`;
+  if (picture.axes[name]) return picture.axes[name];
+  if (!merge) return (picture.axes[name] = { labels, tokens: labels.map((_, i) => i), of: null });
+  const joined = { labels: [], tokens: [], of: new Int32Array(labels.length) };
+  const parts = new Map((picture.words[side] ?? []).map(([start, stop, label]) => [start, [stop, label]]));
+  for (let i = 0; i < labels.length; ) {
+    const [stop, label] = parts.get(i) ?? [i + 1, labels[i]];
+    joined.of.fill(joined.labels.length, i, stop);
+    joined.labels.push(label);
+    joined.tokens.push(Array.from({ length: stop - i }, (_, j) => i + j));
+    i = stop;
+  }
+  return (picture.axes[name] = joined);
+}
+
+const every = (site, layer) => Array.from({ length: site.heads }, (_, head) => [layer, head]);
+
+export function mean(site, members) {
+  const out = new Float32Array(site.n_query * site.n_key);
+  for (const [layer, head] of members) {
+    const all = site.weights(layer, head);
+    for (let at = 0; at < all.length; at++) out[at] += all[at];
+  }
+  const scale = 65535 * members.length;
+  return out.map((sum) => sum / scale);
+}
+
+function maximum(site, members) {
+  const out = new Float32Array(site.n_query * site.n_key);
+  for (const [layer, head] of members) {
+    const all = site.weights(layer, head);
+    for (let at = 0; at < all.length; at++) if (all[at] > out[at]) out[at] = all[at];
+  }
+  return out.map((w) => w / 65535);
+}
+
+// Abnar & Zuidema 2020, arXiv:2005.00928: each layer's mean head, half of it the residual stream, times the layers below
+function rollout(site, layer) {
+  site.rollouts ??= [];
+  const n = site.n_query;
+  for (let l = site.rollouts.length; l <= layer; l++) {
+    const own = mean(site, every(site, l)).map((p) => p / 2);
+    for (let i = 0; i < n; i++) own[i * n + i] += 0.5;
+    site.rollouts.push(l ? product(own, site.rollouts[l - 1], n) : own);
+  }
+  return site.rollouts[layer];
+}
+
+function product(a, b, n) {
+  const out = new Float32Array(n * n);
+  for (let i = 0; i < n; i++) {
+    for (let j = 0; j < n; j++) {
+      const left = a[i * n + j];
+      if (left === 0) continue;
+      for (let k = 0; k < n; k++) out[i * n + k] += left * b[j * n + k];
+    }
+  }
+  return out;
+}
+
+// Masked for all of the heads, with the reason of the first; null where no cell is
+function blocked(site, members) {
+  let out = null;
+  const seen = new Set();
+  for (const [i, [layer, head]] of members.entries()) {
+    const why = site.masked(layer, head);
+    if (!why) return null;
+    if (seen.has(why.byteOffset)) continue;
+    seen.add(why.byteOffset);
+    if (i === 0) out = why.slice();
+    else for (let at = 0; at < out.length; at++) if (!why[at]) out[at] = 0;
+  }
+  return out;
+}
+
+function hidden(all, why, site, hide, unit) {
+  const [n, m] = [site.n_query, site.n_key];
+  const values = all.slice();
+  const masked = why ? why.slice() : new Uint8Array(n * m);
+  const left = new Float32Array(n);
+  for (let q = 0; q < n; q++) {
+    let sum = 0;
+    for (let k = 0; k < m; k++) sum += all[q * m + k];
+    for (const k of hide) {
+      values[q * m + k] = 0;
+      masked[q * m + k] = HIDDEN;
+    }
+    let rest = 0;
+    for (let k = 0; k < m; k++) rest += values[q * m + k];
+    left[q] = sum ? rest / sum : 0;
+    if (unit === "weight" && rest) for (let k = 0; k < m; k++) values[q * m + k] /= rest;
+  }
+  return { values, masked, left };
+}
+
+function merged({ values, masked, left }, queries, keys, n_key) {
+  const [n, m] = [queries.labels.length, keys.labels.length];
+  const out = { values: new Float32Array(n * m), masked: masked && new Uint8Array(n * m).fill(HIDDEN), left: left && new Float32Array(n) };
+  const free = masked && new Uint8Array(n * m);
+  for (let word = 0; word < n; word++) {
+    for (const q of queries.tokens[word]) {
+      const share = 1 / queries.tokens[word].length;
+      if (left) out.left[word] += left[q] * share;
+      for (let k = 0; k < n_key; k++) {
+        const at = word * m + keys.of[k];
+        out.values[at] += values[q * n_key + k] * share;
+        if (!masked) continue;
+        const code = masked[q * n_key + k];
+        if (!code) free[at] = 1;
+        else if (code !== HIDDEN) out.masked[at] = code;
+      }
+    }
+  }
+  if (masked) out.masked.forEach((_, at) => free[at] && (out.masked[at] = 0));
+  return out;
+}
+
+// What each key gets on average over the queries that see anything
+function means(values, n_query, n_key) {
+  const sums = new Float64Array(n_key);
+  let seeing = 0;
+  for (let q = 0; q < n_query; q++) {
+    let all = 0;
+    for (let k = 0; k < n_key; k++) all += values[q * n_key + k];
+    if (!all) continue;
+    seeing += 1;
+    for (let k = 0; k < n_key; k++) sums[k] += values[q * n_key + k];
+  }
+  return sums.map((sum) => sum / Math.max(1, seeing));
+}
+
+// A row or a tile as it arrives: weights as uint16 or float32, then reasons
+function numbersOf(bytes) {
+  const [header, body] = unpack(bytes);
+  const cells = header.rows * header.columns;
+  const exact = header.numbers === "float32";
+  const weights = exact ? new Float32Array(body, 0, cells) : Float32Array.from(new Uint16Array(body, 0, cells), (w) => w / 65535);
+  const codes = new Uint8Array(body, exact ? cells * 4 : Math.ceil((cells * 2) / 4) * 4, cells);
+  return { header, weights, masked: codes.some(Boolean) ? codes : null };
+}

@@ -1,0 +1,92 @@
+"""Tokens a second with and without a KV cache, beside transformers.generate on the same weights.
+
+    python -m benchmarks.generate [--prompt 64] [--tokens 32] [--rounds 5] [--layers 12] [--width 768]
+
+GPT-2's shape with random weights, greedy, float32. The ways take turns within a round, so that what else the machine does
+hits them alike; the ratio is the median over rounds. All must write the same tokens. The goal is not to be slower than
+transformers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+
+import torch
+import transformers as hf
+
+import core
+from core.generate import generate
+
+VOCAB = 50257
+
+
+def timed(write: Callable[[], list[int]]) -> tuple[float, list[int]]:
+    start = time.perf_counter()
+    written = write()
+    return time.perf_counter() - start, written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--prompt", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--width", type=int, default=768)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    config = hf.GPT2Config(n_layer=options.layers, n_head=options.width // 64, n_embd=options.width, vocab_size=VOCAB)
+    theirs = hf.GPT2LMHeadModel(config).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        ours = core.load(folder)
+    prompt = torch.randint(0, VOCAB, (1, options.prompt))
+    ids: list[int] = prompt[0].tolist()
+
+    def with_transformers() -> list[int]:
+        out = theirs.generate(  # type: ignore[operator]
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=options.tokens,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
+        )
+        return out[0, options.prompt :].tolist()
+
+    def with_headlight(cached: bool) -> list[int]:
+        return list(generate(ours, ids=ids, max_tokens=options.tokens, stop=(), cached=cached)[0].ids)
+
+    ways: dict[str, Callable[[], list[int]]] = {
+        "with a cache": lambda: with_headlight(True),
+        "without": lambda: with_headlight(False),
+        "transformers.generate": with_transformers,
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(options.rounds):
+        texts = []
+        for name, write in ways.items():
+            spent, written = timed(write)
+            seconds[name].append(spent)
+            texts.append(written)
+        assert texts[0] == texts[1] == texts[2], "the ways must write the same tokens"
+    ratios = [t / h for t, h in zip(seconds["transformers.generate"], seconds["with a cache"], strict=True)]
+    rates = {name: options.tokens / statistics.median(spent) for name, spent in seconds.items()}
+    print("| layers × width | prompt | tokens | rounds | " + " | ".join(f"{name}, tokens/s" for name in ways), end=" | ")
+    print("cached ÷ transformers |")
+    print("|" + "---|" * (5 + len(ways)))
+    print(
+        f"| {options.layers} × {options.width} | {options.prompt} | {options.tokens} | {options.rounds} | "
+        + " | ".join(f"{rate:.1f}" for rate in rates.values())
+        + f" | {statistics.median(ratios):.2f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,399 @@
+"""What a visitor of Explore waits for and what is sent, in headless Chromium; and the same attentions in bertviz's head view.
+
+    python -m benchmarks.page --lengths 16 128 --no-bertviz
+
+The server is started as users start it, with one more model (benchmarks/gallery.py). Times are taken inside the page: from
+the time stamp of the event, or from the start of the navigation, until the frame after the one that drew the result, which
+is a frame, some 17 ms, at the least. Bytes are what the page's sockets received and what its
+/headlight/ routes sent, headers included, from Enter until nothing more came for a second; nothing compressed them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import re
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from playwright.sync_api import Browser, BrowserContext, Page, Route
+
+import core
+from app import words
+from benchmarks import gallery
+from benchmarks.capture import machine
+from scripts import browser as browsers
+from tests.app.browsing import browsing, serving
+
+LENGTHS = (16, 64, 128, 512, 1024, 4096)
+MEGABITS, ROUND_TRIP = 10, 40  # of the slow line: Mbit/s and ms
+GOALS = {"frame": 33, "enter": 150, "visit": 4000, "128": 300_000, "4096": 1_500_000}  # ms and bytes
+PATIENCE = 180_000  # ms
+BERTVIZ, D3, JQUERY, REQUIRE = "bertviz==1.4.1", "d3@5.7.0", "jquery@2.1.0", "requirejs@2.3.6"
+MOST_BERTVIZ = 128  # tokens; the page of 512 would be sixteen times as large
+
+# Every step is to a head that was not on the screen before.
+SNAKE = [*["ArrowRight"] * 11, "ArrowDown", *["ArrowLeft"] * 11, "ArrowDown"]
+
+PROBE = """
+const bench = (window.bench = { received: 0, first: 0, trees: [] });
+performance.setResourceTimingBufferSize(20000);
+const frames = (then) => requestAnimationFrame(() => then());
+bench.root = () => bench.trees.map((tree) => tree.querySelector(".hl")).find((root) => root?.isConnected);
+bench.shown = () => { const { run, painted } = bench.root().dataset; return [run, painted]; };
+
+window.WebSocket = class extends WebSocket {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("message", ({ data }) => { bench.received += data.byteLength ?? data.size ?? data.length; });
+  }
+};
+const attach = Element.prototype.attachShadow;
+Element.prototype.attachShadow = function (...given) {
+  const tree = attach.apply(this, given);
+  bench.trees.push(tree);
+  return tree;
+};
+const opening = () => (bench.root()?.dataset.painted ? frames(() => (bench.first = performance.now())) : frames(opening));
+opening();
+
+// Resolves to ms from the next such event until the frame after `done(root, before)` holds.
+bench.until = (name, done) => {
+  const before = { ...bench.root().dataset };
+  return (bench.waiting = new Promise((resolve) => {
+    addEventListener(name, (event) => {
+      const look = () => (done(bench.root(), before) ? frames(() => resolve(performance.now() - event.timeStamp)) : frames(look));
+      look();
+    }, { capture: true, once: true });
+  }));
+};
+bench.routes = (since) => performance.getEntriesByType("resource")
+  .filter(({ name, startTime }) => /[/]headlight[/](tile|row|proof)/.test(name) && startTime >= since);
+"""
+
+
+class Visit(NamedTuple):
+    """A sentence typed: how long its pass took, how long its picture, and what was sent for it."""
+
+    forward: float  # ms
+    painted: float  # ms
+    socket: int  # bytes
+    routes: int  # bytes
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def sentence(n: int, i: int = 0) -> str:
+    """n words that gallery's tokenizer takes for n tokens, others for every i."""
+    return " ".join(f"word{(i * 97 + 31 * at + at // 7) % gallery.N_WORDS}" for at in range(n))
+
+
+def address_of(address: str, **query: str | int) -> str:
+    return f"{address}/?" + "&".join(f"{name}={value}" for name, value in query.items())
+
+
+@contextmanager
+def visiting(browser: Browser) -> Iterator[BrowserContext]:
+    """A visitor who has never been here."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    context.add_init_script(PROBE)
+    context.set_default_timeout(PATIENCE)
+    yield context
+    context.close()
+
+
+def slow_line(page: Page) -> None:
+    line = {"offline": False, "latency": ROUND_TRIP, "downloadThroughput": MEGABITS * 125_000}
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.send("Network.emulateNetworkConditions", {**line, "uploadThroughput": MEGABITS * 125_000})
+
+
+def opened(page: Page, url: str) -> float:
+    """ms from the start of the navigation to the painted result."""
+    page.goto(url)
+    page.wait_for_function("window.bench.first > 0")
+    return page.evaluate("bench.first")
+
+
+def visits(browser: Browser, address: str, rounds: int, slow: bool) -> tuple[list[float], list[float]]:
+    """ms of first visits, and of second ones that find the scripts in the browser's cache."""
+    first, again = [], []
+    for _ in range(rounds):
+        with visiting(browser) as context:
+            for times in (first, again):
+                page = context.new_page()
+                if slow:
+                    slow_line(page)
+                times.append(opened(page, address))
+                page.wait_for_timeout(300)
+                page.close()
+    return first, again
+
+
+def settle(page: Page) -> None:
+    """Until nothing has arrived for a second."""
+    state = None
+    while (now := page.evaluate("[bench.received, bench.routes(0).length, ...bench.shown()]")) != state:
+        state = now
+        page.wait_for_timeout(1000)
+
+
+def arm(page: Page, event: str, done: str) -> None:
+    page.evaluate(f"() => {{ bench.until('{event}', (root, before) => {done}); }}")
+
+
+def typed(page: Page, text: str) -> Visit:
+    """Type a sentence, press Enter, wait for its picture and for whatever follows it."""
+    box = page.get_by_label(words.TEXT, exact=True)
+    box.fill(text)
+    settle(page)
+    since, received = page.evaluate("[performance.now(), bench.received]")
+    arm(page, "keydown", "root.dataset.run !== before.run")
+    box.press("Enter")
+    painted = page.evaluate("bench.waiting")
+    settle(page)
+    socket, routes = page.evaluate(
+        "(since) => [bench.received, bench.routes(since).reduce((sum, { transferSize }) => sum + transferSize, 0)]",
+        since,
+    )
+    told = re.search(r"([\d,]+) ms", page.locator(".hl footer").inner_text())
+    assert told is not None
+    return Visit(float(told[1].replace(",", "")), painted, socket - received, routes)
+
+
+def by_itself(page: Page, act: Callable[[], object]) -> float:
+    """ms that the component says it took: its data-ms."""
+    page.evaluate("() => { bench.root().dataset.ms = ''; }")
+    act()
+    page.wait_for_function("bench.root().dataset.ms !== ''")
+    return float(page.evaluate("bench.root().dataset.ms"))
+
+
+def stepped(page: Page, rounds: int) -> tuple[list[float], list[float]]:
+    """ms of steps from head to head with the arrow keys, by the component's own clock; and until every weight is exact."""
+    page.locator(".hl .overview").focus()
+    drawn, exact = [], []
+    keys = itertools.cycle(SNAKE)
+    for key in itertools.islice(keys, rounds + 1):
+        arm(page, "keydown", "root.dataset.painted !== before.painted && root.dataset.exact === 'true'")
+        drawn.append(by_itself(page, lambda key=key: page.keyboard.press(key)))
+        exact.append(page.evaluate("bench.waiting"))
+        settle(page)
+    return drawn[1:], exact[1:]
+
+
+def hovered(page: Page, rounds: int) -> tuple[list[float], list[float]]:
+    """ms until rows and columns of the map are marked, by the component's own clock; and until the value is there."""
+    box = page.locator(".hl .matrix").bounding_box()
+    data = page.evaluate("({ ...bench.root().dataset })")
+    assert box is not None
+    left, top, size, n = float(data["left"]), float(data["top"]), float(data["size"]), int(data["tokens"])
+    marked, valued = [], []
+    for i in range(rounds + 1):
+        query = n - 2 - (i * 5) % max(1, n // 2)  # the lower half: under a causal mask these see every key on the left
+        key = (i * 3) % max(1, n // 2)
+        at = box["x"] + left + (key + 0.5) * size, box["y"] + top + (query + 0.5) * size
+        arm(page, "pointermove", "root.dataset.cell !== before.cell && root.dataset.value !== ''")
+        marked.append(by_itself(page, lambda at=at: page.mouse.move(*at)))
+        valued.append(page.evaluate("bench.waiting"))
+        settle(page)
+    return marked[1:], valued[1:]
+
+
+# ------------------------------------------------------------------ bertviz
+
+
+@contextmanager
+def bertviz() -> Iterator[tuple[Callable[..., Any], dict[str, Path]]]:
+    """Its head_view, and the scripts that its page asks a CDN for, by a part of their address: {} without npm.
+
+    It is fetched for this and goes again. Of IPython it wants two classes that hold a string.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, BERTVIZ]
+        subprocess.run(pip, check=True, capture_output=True)
+        holder = type("Held", (), {"__init__": lambda self, data: setattr(self, "data", data)})
+        display = types.ModuleType("IPython.display")
+        vars(display).update(HTML=holder, Javascript=holder, display=print)
+        sys.modules |= {"IPython": types.ModuleType("IPython"), "IPython.display": display}
+        sys.path.insert(0, folder)
+        try:
+            yield importlib.import_module("bertviz").head_view, scripts(Path(folder))
+        finally:
+            sys.path.remove(folder)
+            for name in ("IPython", "IPython.display"):
+                del sys.modules[name]
+
+
+def scripts(folder: Path) -> dict[str, Path]:
+    """What the page fetches from cdnjs, as the npm registry has it."""
+    found = {"d3": "dist/d3.min.js", "jquery": "dist/jquery.min.js", "require": "require.js"}
+    try:
+        for name, package in zip(found, (D3, JQUERY, REQUIRE), strict=True):
+            pack = ["npm", "pack", "--silent", "--pack-destination", str(folder), package]
+            archive = folder / subprocess.run(pack, check=True, capture_output=True, text=True).stdout.split()[-1]
+            with tarfile.open(archive) as files:
+                files.extractall(folder / name, filter="data")
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {name: folder / name / "package" / path for name, path in found.items()}
+
+
+class HeadView(NamedTuple):
+    """bertviz's page: bytes; ms to draw it, to another layer, and to mark the lines of a token; None: not measured."""
+
+    size: int
+    drawn: float | None
+    switched: float | None
+    hovered: float | None
+
+
+# The same clock: from the event until the frame after the one that drew.
+AFTER_EVENT = """(name) => { window.waiting = new Promise((resolve) => addEventListener(name, ({ timeStamp }) =>
+  requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - timeStamp))), { capture: true, once: true })); }"""
+
+
+def head_view(browser: Browser, view: Callable[..., Any], local: dict[str, Path], n: int, rounds: int) -> HeadView:
+    """The page that bertviz makes of the same model on the same sentence, opened from a file."""
+    run = core.trace(gallery.load(gallery.NAME), sentence(n))
+    attention = [record.pattern()[None] for record in run.attention]  # [1, head, query, key] a layer
+    html = view(attention=attention, tokens=list(run.source.labels), html_action="return").data
+    size = len(html.encode())
+    if not local:
+        return HeadView(size, None, None, None)
+
+    def answer(route: Route) -> None:
+        name = next((name for name in local if name in route.request.url), None)
+        route.fulfill(path=local[name]) if name else route.abort()
+
+    drawn, steps, hovers = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "head_view.html"
+        path.write_text(f'<!doctype html><meta charset="utf-8">{html}', encoding="utf-8")
+        for _ in range(rounds):
+            context = browser.new_context(viewport={"width": 1280, "height": 720})
+            context.set_default_timeout(PATIENCE)
+            context.route("https://**/*", answer)
+            page = context.new_page()
+            page.goto(path.as_uri(), timeout=PATIENCE)
+            lines = run.attention[0].n_heads * n * n
+            page.wait_for_function(f"document.querySelectorAll('#attention line').length === {lines}")
+            drawn.append(page.evaluate("new Promise((then) => requestAnimationFrame(() => then(performance.now())))"))
+            page.evaluate(AFTER_EVENT, "change")
+            page.select_option("#layer", "1")
+            steps.append(page.evaluate("waiting"))
+            token = page.locator("#left text").nth(min(5, n - 1)).bounding_box()
+            assert token is not None
+            page.mouse.move(token["x"] - 40, token["y"] - 200)
+            page.evaluate(AFTER_EVENT, "mouseover")
+            page.mouse.move(token["x"] + 8, token["y"] + token["height"] / 2)
+            hovers.append(page.evaluate("waiting"))
+            context.close()
+    return HeadView(size, median(drawn), median(steps), median(hovers))
+
+
+# ------------------------------------------------------------------ tables
+
+
+def verdict(value: float, goal: float) -> str:
+    return "yes" if value <= goal else "no"
+
+
+def kB(n: float) -> str:
+    return f"{n / 1000:,.1f}"
+
+
+def print_visits(browser: Browser, address: str, rounds: int) -> None:
+    print("\n| visit | first, ms | again, ms | goal for the first, ms | met |\n|---|---|---|---|---|")
+    for name, slow in (("this machine", False), (f"{MEGABITS} Mbit/s, {ROUND_TRIP} ms round trip", True)):
+        first, again = visits(browser, address, rounds, slow)
+        goal = f"{GOALS['visit']:,} | {verdict(median(first), GOALS['visit'])}" if slow else "| "
+        print(f"| {name} | {median(first):,.0f} | {median(again):,.0f} | {goal} |", flush=True)
+
+
+def print_pointer(browser: Browser, address: str, rounds: int) -> None:
+    """Head switch and hover, on the example and on 128 tokens × 144 heads."""
+    print("\n| what | picture | drawn, ms | met (≤ 33) | exact numbers there, ms |\n|---|---|---|---|---|")
+    first = {"layer": 0, "head": 0}
+    long = address_of(address, model=gallery.NAME, text=sentence(128).replace(" ", "+"), **first)
+    for name, url in (("16 tokens × 72 heads", address_of(address, **first)), ("128 tokens × 144 heads", long)):
+        with visiting(browser) as context:
+            page = context.new_page()
+            opened(page, url)
+            settle(page)
+            steps, exact = stepped(page, rounds)
+            marked, valued = hovered(page, rounds)
+        for what, times, there in (("head switch", steps, exact), ("hover", marked, valued)):
+            met = verdict(median(times), GOALS["frame"])
+            print(f"| {what} | {name} | {median(times):.1f} | {met} | {median(there):.1f} |", flush=True)
+
+
+def print_sentences(browser: Browser, address: str, lengths: Sequence[int], rounds: int) -> None:
+    print("\n| tokens | forward, ms | Enter → painted, ms | beyond the forward, ms | met (≤ 150) ", end="")
+    print("| socket, kB | routes, kB | together, kB | met |\n|---|---|---|---|---|---|---|---|---|")
+    goals = {128: GOALS["128"], 4096: GOALS["4096"]}
+    for n in lengths:
+        with visiting(browser) as context:
+            page = context.new_page()
+            opened(page, address_of(address, model=gallery.NAME, text="word1+word2"))
+            found = [typed(page, sentence(n, i)) for i in range(1, rounds + 1)]
+        forward, painted = median([v.forward for v in found]), median([v.painted for v in found])
+        beyond = median([v.painted - v.forward for v in found])
+        socket, routes = median([v.socket for v in found]), median([v.routes for v in found])
+        small = f"{verdict(socket + routes, goals[n])} (≤ {goals[n] // 1000:,})" if n in goals else ""
+        print(
+            f"| {n:,} | {forward:,.0f} | {painted:,.0f} | {beyond:,.0f} | {verdict(beyond, GOALS['enter'])} "
+            f"| {kB(socket)} | {kB(routes)} | {kB(socket + routes)} | {small} |",
+            flush=True,
+        )
+
+
+def print_bertviz(browser: Browser, lengths: Sequence[int], rounds: int) -> None:
+    print("\n| tokens | bertviz's page, kB | drawn, ms | another layer, ms | hover, ms |\n|---|---|---|---|---|")
+    with bertviz() as (view, local):
+        for n in lengths:
+            found = head_view(browser, view, local, n, rounds)
+            times = ("–" if ms is None else f"{ms:,.0f}" for ms in found[1:])
+            print(f"| {n:,} | {kB(found.size)} | {' | '.join(times)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="tokens")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=("visits", "pointer", "sentences", "bertviz"))
+    options = parser.parse_args()
+    parts = options.only or ("visits", "pointer", "sentences", "bertviz")
+    path = browsers.find()
+    if path is None:
+        raise SystemExit("This needs Chromium or Chrome: `make browser` says how to install one.")
+    with tempfile.TemporaryDirectory() as folder, browsing(path) as browser:
+        print(f"{machine()}, Chromium {browser.version} without a GPU; medians of {options.rounds}")
+        with serving("benchmarks/gallery.py", Path(folder) / "log") as address:
+            if "visits" in parts:
+                print_visits(browser, address, options.rounds)
+            if "pointer" in parts:
+                print_pointer(browser, address, 3 * options.rounds)
+            if "sentences" in parts:
+                print_sentences(browser, address, options.lengths, options.rounds)
+        if "bertviz" in parts:
+            try:
+                print_bertviz(browser, [n for n in options.lengths if n <= MOST_BERTVIZ], options.rounds)
+            except (OSError, subprocess.CalledProcessError) as error:
+                print(f"\nbertviz was not measured: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
