@@ -5,11 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from app import state, words
-from core.checkpoints import CATALOG
+from app.offered import TITLES
 from core.engine import Request
-from core.errors import Refused
-
-TITLES = {spec.id: spec.title for spec in CATALOG}
 
 
 def bar(views: list[str]) -> str:
@@ -31,7 +28,14 @@ def request() -> tuple[Request, list[str]]:
     """The sentence, the model, and the target of an encoder–decoder; and a sentence for whatever the link asked in vain."""
     notes = _model_of_the_link()
     row = st.container(horizontal=True, gap="small", key="request")
-    boxes, chooser = row.container(width="stretch"), row.container(width=320)
+    boxes, chooser, examples = row.container(width="stretch"), row.container(width=230), row.container(width="content")
+    examples.menu_button(
+        words.EXAMPLES,
+        list(words.SHOWN),
+        key="examples",
+        help=words.EXAMPLES_HELP,
+        on_click=_take_chosen,
+    )
     model = chooser.selectbox(
         words.MODEL,
         list(TITLES),
@@ -40,7 +44,9 @@ def request() -> tuple[Request, list[str]]:
         bind="query-params",
         label_visibility="collapsed",
     )
-    columns = boxes.columns(2 if reads_a_target(model) else 1, gap="small")
+    loaded = state.engine().ready(model)
+    two = loaded is not None and loaded.config.kind == "encoder-decoder"
+    columns = boxes.columns(2 if two else 1, gap="small")
     text = columns[0].text_input(
         words.TEXT,
         words.EXAMPLE,
@@ -50,6 +56,11 @@ def request() -> tuple[Request, list[str]]:
         label_visibility="collapsed",
     )
     target = None
+    if loaded is None:
+        # Nobody knows yet whether it reads a target: what the link or the box before said waits until that is known.
+        target = st.session_state.get("target") or st.query_params.get("target")
+        if "target" in st.session_state:
+            st.session_state["target"] = target
     for column in columns[1:]:
         target = column.text_input(
             words.TARGET,
@@ -61,19 +72,23 @@ def request() -> tuple[Request, list[str]]:
     return Request(model, (text or "",), target or None), notes
 
 
+def take(example: str) -> None:
+    """Put one of the examples on the screen; for a callback, before any widget is drawn."""
+    text, layer, head, token = words.SHOWN[example]
+    st.session_state["text"] = text
+    st.session_state["model"] = state.DEFAULT_MODEL
+    st.session_state["explore_wish"] = (text, layer, head, token)
+
+
+def _take_chosen() -> None:
+    if st.session_state["examples"] is not None:
+        take(st.session_state["examples"])
+
+
 def link(request: Request) -> dict[str, str]:
     """What a link to this request says."""
     said = {"model": TITLES[request.model_id], "text": request.texts[0]}
     return said | ({"target": request.target_text} if request.target_text else {})
-
-
-def reads_a_target(model: str) -> bool:
-    """Whether the model has a decoder beside its encoder. A model that cannot be loaded says why when its run is asked for."""
-    try:
-        with st.spinner(words.LOADING.format(title=TITLES[model])):
-            return state.engine().load(model).config.kind == "encoder-decoder"
-    except Refused:
-        return False
 
 
 def _model_of_the_link() -> list[str]:

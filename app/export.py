@@ -18,17 +18,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from app import pack, words
+from app import lens, pack, words
 from core import aggregate
+from core.attention import AttentionRecord
 from core.checkpoints import find
 from core.errors import CheckpointError, Refused
-from core.text import Tokens
+from core.text import Tokens, visible
 from core.trace import Trace
 
-Kind = Literal["head", "mean", "max", "rollout", "value"]
 Scale = Literal["linear", "log", "row"]
+Show = Literal["map", "lines", "heads"]
 
 CSV_CELLS = 512 * 512  # a line for each cell: some 15 MB
 NPZ_CELLS = 2048 * 2048  # 16 MiB of float32
@@ -47,13 +47,15 @@ class Selection:
 
     record: int  # in the order of the pass
     head: int = 0
-    kind: Kind = "head"
+    kind: lens.Kind = "head"
     members: tuple[tuple[int, int], ...] = ()  # (record, head) of a mean or max; none: all heads of the record
     hide: tuple[int, ...] = ()  # keys that are left out, the rest renormalised
     merged: bool = False  # sub-words put together
     rows: tuple[int, int] | None = None  # queries q0..q1, end excluded; None: all
     columns: tuple[int, int] | None = None  # keys k0..k1
     scale: Scale = "linear"  # of the colours
+    show: Show = "map"  # as what; heads: all of them, this one outlined
+    keep: int = 80  # percent of each row that lines carry
 
     @property
     def unit(self) -> Literal["weight", "norm"]:
@@ -62,10 +64,10 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The cells of a selection: values and masked are [query, key], and each axis has labels and first positions."""
+    """The cells of a selection: values and codes are [query, key], and each axis has labels and first positions."""
 
     values: np.ndarray  # float32
-    masked: np.ndarray  # bool: every part of the cell is masked by the model
+    codes: np.ndarray  # uint8: why a cell has no number, as in pack.REASONS or lens.HIDDEN; 0 where it has one
     queries: tuple[str, ...]
     keys: tuple[str, ...]
     query_positions: tuple[int, ...]
@@ -80,17 +82,21 @@ def selected(run: Trace, params: Mapping[str, str]) -> Selection:
     sites = {place.id: place for place in pack.places(run)}
     site = sites[one_of(params, "site", tuple(sites))]
     records = [run.attention[i] for i in site.records]
-    layer = _whole(params, "layer", len(records))
-    head = _whole(params, "head", records[0].n_heads)
-    kind = one_of(params, "kind", get_args(Kind), "head")
+    layer = _number(params, "layer", len(records))
+    head = _number(params, "head", records[0].n_heads)
+    kind = one_of(params, "kind", lens.KINDS, "head")
     members = []
     for pair in filter(None, params.get("heads", "").split(",")):
         at, _, of = pair.partition(".")
         both = {"layer": at, "head": of}
-        members.append((site.records[_whole(both, "layer", len(records))], _whole(both, "head", records[0].n_heads)))
+        members.append((site.records[_number(both, "layer", len(records))], _number(both, "head", records[0].n_heads)))
     hide = [
-        _whole({"hide": part}, "hide", records[0].n_key) for part in filter(None, params.get("hide", "").split(","))
+        _number({"hide": part}, "hide", records[0].n_key) for part in filter(None, params.get("hide", "").split(","))
     ]
+    if len(set(hide)) == records[0].n_key:
+        raise Refused(words.ROUTE_HIDES_ALL)
+    if kind == "rollout" and records[0].site == "cross_attn":
+        raise Refused(words.COMPONENT["rollout_cross"])
     selection = Selection(
         record=site.records[layer],
         head=head,
@@ -99,6 +105,8 @@ def selected(run: Trace, params: Mapping[str, str]) -> Selection:
         hide=tuple(sorted(set(hide))),
         merged=one_of(params, "words", ("true", "false"), "false") == "true",
         scale=one_of(params, "scale", get_args(Scale), "linear"),
+        show=one_of(params, "show", get_args(Show), "map"),
+        keep=_number({"keep": params.get("keep", "80")}, "keep", 101),
     )
     n_query, n_key = size(run, selection)
     rows, columns = _span(params, "q", n_query), _span(params, "k", n_key)
@@ -116,7 +124,7 @@ def one_of(params: Mapping[str, str], name: str, allowed: tuple[Any, ...], defau
     return value
 
 
-def _whole(params: Mapping[str, str], name: str, size: int) -> int:
+def _number(params: Mapping[str, str], name: str, size: int) -> int:
     value = params.get(name, "")
     if not (value.isascii() and value.isdecimal()) or len(value) > 9:
         raise Refused(words.TILE_NOT_A_NUMBER.format(name=name, value=value[:20]))
@@ -127,8 +135,8 @@ def _whole(params: Mapping[str, str], name: str, size: int) -> int:
 
 def _span(params: Mapping[str, str], axis: str, n: int) -> tuple[int, int]:
     """q0..q1 or k0..k1, end excluded; all of them where nothing is said."""
-    start = _whole({axis: params.get(f"{axis}0", "0")}, axis, n)
-    end = _whole({axis: params.get(f"{axis}1", str(n))}, axis, n + 1)
+    start = _number({axis: params.get(f"{axis}0", "0")}, axis, n)
+    end = _number({axis: params.get(f"{axis}1", str(n))}, axis, n + 1)
     if end <= start:
         raise Refused(words.TILE_OUT_OF_RANGE.format(name=f"{axis}1", value=end, low=start + 1, high=n))
     return start, end
@@ -139,109 +147,63 @@ def _span(params: Mapping[str, str], axis: str, n: int) -> tuple[int, int]:
 
 def numbers(run: Trace, selection: Selection, most: int) -> Numbers:
     """Exact values of the selection. Raises Refused above `most` cells, before anything is worked out."""
-    tokens = run.tokens_of(run.attention[selection.record])
-    query_groups, key_groups = (groups(t, selection.merged) for t in tokens)
-    q0, q1 = selection.rows or (0, len(query_groups))
-    k0, k1 = selection.columns or (0, len(key_groups))
+    (q0, q1), (k0, k1) = region(run, selection)
     if (cells := (q1 - q0) * (k1 - k0)) > most:
         raise Refused(words.EXPORT_TOO_LARGE.format(rows=q1 - q0, columns=k1 - k0, cells=cells, most=most))
-    query_groups = query_groups[q0:q1]
+    picture = lens_of(run, selection, with_rollout=True)
+    record = picture.attention
     values = np.empty((q1 - q0, k1 - k0), dtype=np.float32)
-    masked = np.empty((q1 - q0, k1 - k0), dtype=bool)
-    n_key = run.attention[selection.record].n_key
-    step = max(1, BLOCK_CELLS // (n_key * max(len(group) for group in query_groups)))
-    whole = _whole(run, selection)
-    for start in range(0, len(query_groups), step):
-        block = query_groups[start : start + step]
-        rows = [i for group in block for i in group]
-        weights = _values(run, selection, rows) if whole is None else whole[rows]
-        hidden = _hidden(run, selection, rows)
-        if selection.hide:
-            weights[:, list(selection.hide)] = 0
-            if selection.unit == "weight":
-                sums = weights.sum(-1, keepdim=True)
-                weights = torch.where(sums > 0, weights / sums, 0)
-        if selection.merged:
-            weights = merge(weights, [len(group) for group in block], key_groups)
-            hidden = merge(hidden, [len(group) for group in block], [[i] for i in range(n_key)])
-            hidden = torch.stack([hidden[:, group].amin(-1) for group in key_groups], dim=-1)
-        values[start : start + len(block)] = weights[:, k0:k1].cpu().numpy()
-        masked[start : start + len(block)] = (hidden[:, k0:k1] == 1).cpu().numpy()
+    step = max(1, BLOCK_CELLS // (record.n_key * max(len(group) for group in picture.queries)))
+    for start in range(q0, q1, step):
+        rows = range(start, min(q1, start + step))
+        values[start - q0 : start - q0 + len(rows)] = picture.values(rows)[0][:, k0:k1].cpu().numpy()
+    queries, keys = run.tokens_of(record)
     return Numbers(
         values,
-        masked,
-        tuple(label(tokens[0], group) for group in query_groups),
-        tuple(label(tokens[1], group) for group in key_groups[k0:k1]),
-        tuple(group[0] for group in query_groups),
-        tuple(group[0] for group in key_groups[k0:k1]),
+        picture.codes(range(q0, q1), range(k0, k1)),
+        tuple(label(queries, group) for group in picture.queries[q0:q1]),
+        tuple(label(keys, group) for group in picture.keys[k0:k1]),
+        tuple(group.start for group in picture.queries[q0:q1]),
+        tuple(group.start for group in picture.keys[k0:k1]),
     )
+
+
+def lens_of(run: Trace, selection: Selection, *, with_rollout: bool = False) -> lens.Lens:
+    """The picture that the selection is a part of."""
+    rollout = None
+    if with_rollout and selection.kind == "rollout":
+        rollout = aggregate.rollout([run.attention[i] for i in _stack(run, selection)], _record(run, selection).layer)
+    s = selection
+    return lens.Lens(run, s.record, s.head, s.kind, s.members, s.hide, s.merged, rollout)
 
 
 def size(run: Trace, selection: Selection) -> tuple[int, int]:
     """How many queries and keys the whole map has."""
-    queries, keys = run.tokens_of(run.attention[selection.record])
-    return len(groups(queries, selection.merged)), len(groups(keys, selection.merged))
+    whole = lens_of(run, selection)
+    return len(whole.queries), len(whole.keys)
 
 
-def merge(weights: Tensor, sizes: Sequence[int], key_groups: Sequence[Sequence[int]]) -> Tensor:
-    """Words from tokens, [word, word]: what the parts of a key get is added up, what the parts of a query give is averaged.
-
-    Rows still sum to 1. sizes says how many rows, in order, make each query word. Clark et al. 2019, arXiv:1906.04341.
-    """
-    columns = torch.stack([weights[:, list(group)].sum(-1) for group in key_groups], dim=-1)  # [query, word]
-    return torch.stack([part.mean(0) for part in columns.split(list(sizes))])
+def region(run: Trace, selection: Selection) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Queries q0..q1 and keys k0..k1 of the selection, ends excluded."""
+    n_query, n_key = size(run, selection)
+    return selection.rows or (0, n_query), selection.columns or (0, n_key)
 
 
-def groups(tokens: Tokens, merged: bool) -> list[list[int]]:
-    """The tokens of each word, in order; a special token, or one that belongs to no word, stands alone."""
-    found: list[list[int]] = []
-    for i, word in enumerate(tokens.word_ids):
-        joins = merged and i > 0 and word is not None and word == tokens.word_ids[i - 1]
-        if joins and tokens.sequence_ids[i] == tokens.sequence_ids[i - 1]:
-            found[-1].append(i)
-        else:
-            found.append([i])
-    return found
+def label(tokens: Tokens, group: range) -> str:
+    """What stands on the axis for a token, or for the tokens of a word."""
+    if len(group) == 1:
+        return tokens.labels[group.start]
+    return visible(tokens.text[tokens.offsets[group[0]][0] : tokens.offsets[group[-1]][1]])
 
 
-def label(tokens: Tokens, group: Sequence[int]) -> str:
-    return "".join(tokens.labels[i] for i in group)
+def _record(run: Trace, selection: Selection) -> AttentionRecord:
+    return run.attention[selection.record]
 
 
-def _members(run: Trace, selection: Selection) -> list[aggregate.Member]:
-    record = run.attention[selection.record]
-    if not selection.members:
-        return [(record, head) for head in range(record.n_heads)]
-    return [(run.attention[i], head) for i, head in selection.members]
-
-
-def _whole(run: Trace, selection: Selection) -> Tensor | None:
-    """[query, key] of what cannot be worked out by rows."""
-    if selection.kind != "rollout":
-        return None
-    record = run.attention[selection.record]
-    stack = [r for r in run.attention if r.stack == record.stack and r.site == record.site]
-    return aggregate.rollout(stack, record.layer)
-
-
-def _values(run: Trace, selection: Selection, rows: Sequence[int]) -> Tensor:
-    """[query, every key] for these queries."""
-    record = run.attention[selection.record]
-    if selection.kind == "mean":
-        return aggregate.mean(_members(run, selection), rows)
-    if selection.kind == "max":
-        return aggregate.maximum(_members(run, selection), rows)
-    if selection.kind == "value":
-        return aggregate.value_weighted(record, selection.head, rows)
-    return record.pattern(selection.head, rows)[0]
-
-
-def _hidden(run: Trace, selection: Selection, rows: Sequence[int]) -> Tensor:
-    """[query, key]: 1 where all the heads of the selection are masked, less where some are."""
-    record = run.attention[selection.record]
-    members = _members(run, selection) if selection.kind in ("mean", "max") else [(record, selection.head)]
-    masks = [~r.mask(rows, head=head) for r, head in dict.fromkeys(members)]
-    return torch.stack(masks).float().mean(0)
+def _stack(run: Trace, selection: Selection) -> list[int]:
+    """The records of the same kind of attention, by layer."""
+    record = _record(run, selection)
+    return [i for i, r in enumerate(run.attention) if (r.stack, r.site) == (record.stack, record.site)]
 
 
 # ---------------------------------------------------------------- the caption and the code
@@ -255,10 +217,11 @@ def version() -> str:
 
 
 def title(run: Trace, selection: Selection) -> str:
-    """Which map this is: "MiniLM-L6, self-attention, layer 3, head 1"."""
+    """Which picture this is: "MiniLM-L6, self-attention, layer 3, head 1"."""
     record = run.attention[selection.record]
     site = words.SITES["cross" if record.site == "cross_attn" else record.stack][0]
-    return f"{run.spec.title}, {site}, {_map_name(run, selection)}"
+    what = words.EXPORT_ALL_HEADS if selection.show == "heads" else _map_name(run, selection)
+    return f"{run.spec.title}, {site}, {what}"
 
 
 def _map_name(run: Trace, selection: Selection) -> str:
@@ -274,31 +237,42 @@ def _map_name(run: Trace, selection: Selection) -> str:
 
 def caption(run: Trace, selection: Selection, today: date) -> str:
     """Everything that a reader of the picture needs to know about it, in one line."""
-    spec, record = run.spec, run.attention[selection.record]
-    tokens = run.tokens_of(record)
+    spec = run.spec
     revision = (
         f"revision {spec.revision[:12]}" if spec.revision else f"sha256 {spec.sha256[:12]}" if spec.sha256 else ""
     )
     parts = [title(run, selection) + (f" ({revision})" if revision else "")]
-    parts.append(words.EXPORT_UNITS[selection.unit])
-    if selection.hide:
-        names = ", ".join(f"{tokens[1].labels[i]} ({i})" for i in selection.hide[:NAMED])
-        names += f" and {len(selection.hide) - NAMED} more" if len(selection.hide) > NAMED else ""
-        parts.append(words.EXPORT_HIDDEN[selection.unit].format(tokens=names))
-    if selection.merged:
-        parts.append(words.EXPORT_MERGED)
-    sizes = [len(groups(t, selection.merged)) for t in tokens]
-    region = (selection.rows or (0, sizes[0]), selection.columns or (0, sizes[1]))
-    if region != ((0, sizes[0]), (0, sizes[1])):
-        (q0, q1), (k0, k1) = region
-        parts.append(words.EXPORT_REGION.format(q0=q0, q1=q1 - 1, k0=k0, k1=k1 - 1, n=sizes[0], m=sizes[1]))
+    if selection.show == "heads":
+        parts += [words.EXPORT_GRID, words.EXPORT_OUTLINED.format(head=_map_name(run, replace(selection, kind="head")))]
+    else:
+        parts += _treatment(run, selection)
     if run.interventions:
         parts.append(words.EXPORT_EDITED.format(edits=", ".join(map(repr, run.interventions))))
-    parts.append(words.EXPORT_SCALES[selection.scale])
+    parts.append(
+        words.EXPORT_SCALES[selection.scale if selection.show == "map" else selection.show].format(keep=selection.keep)
+    )
     parts.append(f"{run.device} {run.dtype}")
     parts.append(f"Headlight {version()}, torch {torch.__version__}")
     parts.append(today.isoformat())
     return " · ".join(" ".join(part.split()) for part in parts)
+
+
+def _treatment(run: Trace, selection: Selection) -> list[str]:
+    """What the numbers are, and what was done to them."""
+    parts = [words.EXPORT_UNITS[selection.unit]]
+    if selection.show == "map":
+        parts[0] += words.EXPORT_AXES
+    if selection.hide:
+        labels = run.tokens_of(run.attention[selection.record])[1].labels
+        names = ", ".join(f"{labels[i]} ({i})" for i in selection.hide[:NAMED])
+        names += f" and {len(selection.hide) - NAMED} more" if len(selection.hide) > NAMED else ""
+        parts.append(words.EXPORT_HIDDEN[selection.unit].format(tokens=names))
+    if selection.merged:
+        parts.append(words.EXPORT_MERGED)
+    if selection.show == "map" and (selection.rows is not None or selection.columns is not None):
+        (n_query, n_key), ((q0, q1), (k0, k1)) = size(run, selection), region(run, selection)
+        parts.append(words.EXPORT_REGION.format(q0=q0, q1=q1 - 1, k0=k0, k1=k1 - 1, n=n_query, m=n_key))
+    return parts
 
 
 def file_name(run: Trace, selection: Selection) -> str:
@@ -308,18 +282,26 @@ def file_name(run: Trace, selection: Selection) -> str:
     head = f"-head-{selection.head}" if selection.kind in ("head", "value") else ""
     title = re.sub(r"[^a-z0-9]+", "-", run.spec.title.lower()).strip("-") or "model"
     cross = "-cross" if record.site == "cross_attn" else ""
-    return f"{title}{cross}-layer-{record.layer}{head}{kind}"
+    if selection.show == "heads":
+        return f"{title}{cross}-all-heads"
+    lines = "-lines" if selection.show == "lines" else ""
+    return f"{title}{cross}-layer-{record.layer}{head}{kind}{lines}"
 
 
 def snippet(run: Trace, selection: Selection) -> str:
     """Python that gives the numbers of this selection, as `weights` [query, key]."""
     record = run.attention[selection.record]
     lines = ["import torch", "", "import core"]
-    if selection.kind not in ("head", "value"):
+    if selection.show != "heads" and selection.kind not in ("head", "value"):
         lines.append("from core import aggregate")
-    elif selection.kind == "value":
+    elif selection.show != "heads" and selection.kind == "value":
         lines.append("from core.aggregate import value_weighted")
     lines += ["", _load_line(run), _trace_line(run)]
+    if selection.show == "heads":
+        lines.append(
+            f"weights = [run.attention[i].pattern() for i in {_stack(run, selection)}]  # of each layer: [head, query, key]"
+        )
+        return "\n".join(lines[2:]) + "\n"
     at, n = selection.record, selection.head
     if selection.kind == "head":
         lines.append(f"weights = run.attention[{at}].pattern({n})[0]  # {record.name}, head {n}: [query, key]")
@@ -345,14 +327,15 @@ def snippet(run: Trace, selection: Selection) -> str:
         if selection.unit == "weight":
             lines.append("weights = torch.nan_to_num(weights / weights.sum(-1, keepdim=True))  # rows sum to 1 again")
     if selection.merged:
-        query_groups, key_groups = (groups(t, True) for t in run.tokens_of(record))
+        whole = lens_of(run, selection)
+        queries, keys = ([list(group) for group in groups] for groups in (whole.queries, whole.keys))
         lines += [
-            f"keys = {key_groups}  # the tokens of each word: what they get is added up",
+            f"keys = {keys}  # the tokens of each word: what they get is added up",
             "weights = torch.stack([weights[:, group].sum(-1) for group in keys], -1)",
-            f"queries = {query_groups}  # what they give is averaged",
+            f"queries = {queries}  # what they give is averaged",
             "weights = torch.stack([weights[group].mean(0) for group in queries])",
         ]
-    if selection.rows is not None or selection.columns is not None:
+    if selection.show == "map" and (selection.rows is not None or selection.columns is not None):
         rows, columns = (
             ":" if part is None else f"{part[0]}:{part[1]}" for part in (selection.rows, selection.columns)
         )
@@ -413,9 +396,13 @@ def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
     keys = [f"{at},{cell(name)}" for at, name in zip(found.key_positions, found.keys, strict=True)]
     for q, name in enumerate(found.queries):
         query = f"{found.query_positions[q]},{cell(name)}"
-        row = zip(keys, found.values[q].tolist(), found.masked[q].tolist(), strict=True)
+        row = zip(keys, found.values[q].tolist(), found.codes[q].tolist(), strict=True)
         # Nine digits: every float32 comes back as it was.
-        yield "".join(f"{query},{key},{value:.9g},{masked:d}\r\n" for key, value, masked in row)
+        yield "".join(f"{query},{key},{value:.9g},{_reason(code)}\r\n" for key, value, code in row)
+
+
+def _reason(code: int) -> str:
+    return words.EXPORT_HIDDEN_CELL if code == lens.HIDDEN else pack.REASONS[code]
 
 
 def cell(text: str) -> str:
@@ -429,7 +416,7 @@ def npz(found: Numbers, caption: str, alt: str, snippet: str, unit: str) -> byte
     out = io.BytesIO()
     arrays: dict[str, np.ndarray] = {
         unit: found.values,
-        "masked": found.masked,
+        "masked": (found.codes > 0) & (found.codes != lens.HIDDEN),
         "queries": np.array(found.queries),
         "keys": np.array(found.keys),
         "query_positions": np.array(found.query_positions),
@@ -484,5 +471,7 @@ def bundle(modules: tuple[tuple[str, str], ...], entry: str) -> str:
 
 def _as_constants(found: re.Match[str]) -> str:
     """import { a, b as c } from "./x.js" -> const { a, b: c } = modules["x.js"]"""
-    names = re.sub(r"(\w+)\s+as\s+(\w+)", r"\1: \2", found[1]) if found[1].startswith("{") else f"{{ default: {found[1]} }}"
+    names = (
+        re.sub(r"(\w+)\s+as\s+(\w+)", r"\1: \2", found[1]) if found[1].startswith("{") else f"{{ default: {found[1]} }}"
+    )
     return f'const {names} = modules["{found[2]}"];\n'

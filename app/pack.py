@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +129,7 @@ def picture(run: Trace, key: str) -> Picture:
             "target": None if run.target is None else list(run.target.labels),
         },
         "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
+        "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
         "ids": {
             "source": list(run.source.ids) if whole else [],
             "target": list(run.target.ids) if whole and run.target is not None else [],
@@ -152,6 +153,19 @@ def groups(tokens: Tokens) -> list[range]:
             found[-1] = range(found[-1].start, i + 1)
         else:
             found.append(range(i, i + 1))
+    return found
+
+
+def joins(tokens: Tokens) -> list[int]:
+    """The tokens with no space between them and the one before: pieces of a word, and punctuation after it."""
+    found = []
+    for i in range(1, len(tokens)):
+        (_, before), (start, stop) = tokens.offsets[i - 1], tokens.offsets[i]
+        named = tokens.special[i - 1] or tokens.special[i] or tokens.padding[i]
+        if named or start == stop or start > before or before == 0:
+            continue
+        if not tokens.text[start : start + 1].isspace() and not tokens.text[before - 1 : before].isspace():
+            found.append(i)
     return found
 
 
@@ -226,12 +240,18 @@ def receipt(record: AttentionRecord) -> dict[str, Any]:
 
 
 def tile(
-    record: AttentionRecord, head: int, *, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
+    record: AttentionRecord,
+    head: int,
+    *,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    cells: int = TILE,
+    more: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The weights of one head for queries rows[0]..rows[1] and keys columns[0]..columns[1] (ends excluded), as a message.
 
     Up to cells × cells they are every weight. Larger regions are pooled to at most that: each cell the largest weight of
-    its patch, and the header says how it was found. The body is uint16 weights, then uint8 reasons, both [row, column].
+    its patch, and the header says how it was found, and whatever `more` adds. The body is uint16 weights, then uint8 reasons, both [row, column].
     """
     n_rows, n_columns = min(cells, rows[1] - rows[0]), min(cells, columns[1] - columns[0])
     exact = n_rows == rows[1] - rows[0] and n_columns == columns[1] - columns[0]
@@ -240,47 +260,52 @@ def tile(
         codes = reasons(record, range(*rows), range(*columns), head)
         how = ""
     else:
-        values, how = _pooled(record, head, rows, columns, n_rows, n_columns)
-        middles = [_middles(*rows, n_rows), _middles(*columns, n_columns)]
+
+        def some(queries: Sequence[int]) -> torch.Tensor:
+            return record.pattern(head, queries, slice(*columns))[0]
+
+        values, how = pooled(some, rows, columns, n_rows, n_columns)
+        between = [middles(*rows, n_rows), middles(*columns, n_columns)]
         # A patch counts as masked where its middle is and no weight was found in it.
-        codes = np.where(values.cpu().numpy() > 0, 0, reasons(record, middles[0], middles[1], head)).astype("u1")
-    header = {"rows": n_rows, "columns": n_columns, "exact": exact, "how": how}
-    return pack(header, _body(quantised(values), codes))
+        codes = np.where(values.cpu().numpy() > 0, 0, reasons(record, between[0], between[1], head)).astype("u1")
+    header = {"rows": n_rows, "columns": n_columns, "exact": exact, "how": how} | dict(more or {})
+    return pack(header, joined(quantised(values), codes))
 
 
 def row(record: AttentionRecord, head: int, query: int) -> bytes:
     """Where one query looks, as a message: uint16 weights [key], then uint8 reasons [key]; its entropy in the header."""
     weights = record.row(head, query)
     codes = reasons(record, [query], range(record.n_key), head)[0]
-    return pack({"entropy": float(entropy(weights))}, _body(quantised(weights), codes))
+    header = {"rows": 1, "columns": record.n_key, "entropy": float(entropy(weights)), "left": None}
+    return pack(header, joined(quantised(weights), codes))
 
 
-def _body(*arrays: np.ndarray) -> bytes:
+def joined(*arrays: np.ndarray) -> bytes:
+    """Arrays one after the other, each at a multiple of 4 bytes."""
     body = Body()
     for array in arrays:
         body.add(array)
     return body.bytes()
 
 
-def _middles(start: int, stop: int, n: int) -> list[int]:
+def middles(start: int, stop: int, n: int) -> list[int]:
+    """The middles of n equal parts of start..stop."""
     return [start + int((i + 0.5) * (stop - start) / n) for i in range(n)]
 
 
-def _pooled(
-    record: AttentionRecord,
-    head: int,
+def pooled(
+    some: Callable[[Sequence[int]], torch.Tensor],
     rows: tuple[int, int],
     columns: tuple[int, int],
     n_rows: int,
     n_columns: int,
 ) -> tuple[torch.Tensor, str]:
-    """[n_rows, n_columns] largest weights, and how they were found in words."""
+    """[n_rows, n_columns] largest weights of what `some` gives for queries, [query, column], and how they were found in words."""
     every = rows[1] - rows[0] <= POOL_ROWS
-    queries = list(range(*rows)) if every else _middles(*rows, n_rows)
+    queries = list(range(*rows)) if every else middles(*rows, n_rows)
     parts = []
     for start in range(0, len(queries), POOL_BLOCK):
-        block = record.pattern(head, queries[start : start + POOL_BLOCK], slice(*columns))[0]
-        parts.append(F.adaptive_max_pool1d(block, n_columns))
+        parts.append(F.adaptive_max_pool1d(some(queries[start : start + POOL_BLOCK]), n_columns))
     values = torch.cat(parts)  # [query, n_columns]
     if len(values) > n_rows:
         values = F.adaptive_max_pool1d(values.T, n_rows).T

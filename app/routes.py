@@ -6,10 +6,13 @@ import gzip
 import mimetypes
 import threading
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import streamlit
+import torch
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -17,12 +20,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app import export_routes, pack, state, words
+from app import export_routes, lens, pack, state, words
 from app.components.explore.explore import DIGEST, MODULES
-from core.attention import AttentionRecord
+from core import aggregate
 from core.errors import Refused
 
 STARTED = time.monotonic()
+KEPT = {"Cache-Control": "private, max-age=3600"}
 FOREVER = "public, max-age=31536000, immutable"  # for names that carry a hash of the content
 _turns = threading.BoundedSemaphore(max(1, state.cores() - 1))  # tiles are torch work: leave a core to the server
 
@@ -32,12 +36,15 @@ class _Bad(ValueError):
 
 
 def tile(request: Request) -> Response:
-    """One region of one head: run, record, head, q0, q1, k0, k1 (ends excluded), as pack.tile makes it."""
+    """One region of a picture: run, record, head, q0, q1, k0, k1 (ends excluded), as lens.tile makes it.
+
+    kind, members (record.head,record.head), hide (key,key) and words (true) say what it is a picture of.
+    """
     return _bytes(request, _tile)
 
 
 def row(request: Request) -> Response:
-    """Where one query looks: run, record, head, query, as pack.row makes it."""
+    """One row of a picture: run, record, head, query, and the rest as for a tile, as lens.row makes it."""
     return _bytes(request, _row)
 
 
@@ -56,28 +63,97 @@ def _proof(run: str, record: int) -> dict[str, float | int | None]:
         return pack.receipt(attention[record])
 
 
-def _tile(request: Request, record: AttentionRecord, head: int) -> bytes:
-    q0 = _number(request, "q0", 0, record.n_query - 1)
-    q1 = _number(request, "q1", q0 + 1, record.n_query)
-    k0 = _number(request, "k0", 0, record.n_key - 1)
-    k1 = _number(request, "k1", k0 + 1, record.n_key)
-    return pack.tile(record, head, rows=(q0, q1), columns=(k0, k1))
+def scores(request: Request) -> Response:
+    """q·k of one row, before and after scaling: run, record, head, query, as lens.scores makes it."""
+    return _bytes(request, _scores)
 
 
-def _row(request: Request, record: AttentionRecord, head: int) -> bytes:
-    return pack.row(record, head, _number(request, "query", 0, record.n_query - 1))
-
-
-def _bytes(request: Request, make) -> Response:
+def measures(request: Request) -> Response:
+    """One number of each kind for every head of a kind of attention: run, site, as lens.metrics makes it."""
     try:
-        attention = state.engine().trace(request.query_params.get("run", "")).attention
-        record = attention[_number(request, "record", 0, len(attention) - 1)]
-        head = _number(request, "head", 0, record.n_heads - 1)
-        with _turns:
-            message = make(request, record, head)
+        site = request.query_params.get("site", "")
+        return JSONResponse(_measures(request.query_params.get("run", ""), site), headers=KEPT)
     except (_Bad, KeyError, Refused) as error:
         return _refusal(error)
-    return Response(message, media_type="application/octet-stream", headers={"Cache-Control": "private, max-age=3600"})
+
+
+@lru_cache(maxsize=64)
+def _measures(run: str, site: str) -> dict[str, Any]:
+    trace = state.engine().trace(run)
+    places = {place.id: place for place in pack.places(trace)}
+    if site not in places:
+        raise _Bad(words.ROUTE_CHOICE.format(name="site", allowed=", ".join(places), value=site[:20]))
+    with _turns:
+        return lens.metrics(trace, places[site])
+
+
+@lru_cache(maxsize=2)  # 16 MiB at the most that rollout takes
+def _rollout(run: str, record: int) -> torch.Tensor:
+    attention = state.engine().trace(run).attention
+    chosen = attention[record]
+    below = [other for other in attention if other.stack == chosen.stack and other.site == chosen.site]
+    return aggregate.rollout(below, chosen.layer)
+
+
+def _tile(request: Request, picture: lens.Lens) -> bytes:
+    n_query, n_key = len(picture.queries), len(picture.keys)
+    q0 = _number(request, "q0", 0, n_query - 1)
+    q1 = _number(request, "q1", q0 + 1, n_query)
+    k0 = _number(request, "k0", 0, n_key - 1)
+    k1 = _number(request, "k1", k0 + 1, n_key)
+    return lens.tile(picture, rows=(q0, q1), columns=(k0, k1))
+
+
+def _row(request: Request, picture: lens.Lens) -> bytes:
+    return lens.row(picture, _number(request, "query", 0, len(picture.queries) - 1))
+
+
+def _scores(request: Request, picture: lens.Lens) -> bytes:
+    return lens.scores(picture.attention, picture.head, _number(request, "query", 0, picture.attention.n_query - 1))
+
+
+def _bytes(request: Request, make: Callable[[Request, lens.Lens], bytes]) -> Response:
+    try:
+        key = request.query_params.get("run", "")
+        with _turns:
+            message = make(request, _lens(request, key))
+    except (_Bad, KeyError, Refused) as error:
+        return _refusal(error)
+    return Response(message, media_type="application/octet-stream", headers=KEPT)
+
+
+def _lens(request: Request, key: str) -> lens.Lens:
+    """What the parameters ask for a picture of."""
+    run = state.engine().trace(key)
+    attention = run.attention
+    index = _number(request, "record", 0, len(attention) - 1)
+    record = attention[index]
+    head = _number(request, "head", 0, record.n_heads - 1)
+    asked = request.query_params
+    kind = asked.get("kind", "head")
+    if kind not in lens.KINDS:
+        raise _Bad(words.ROUTE_CHOICE.format(name="kind", allowed=", ".join(lens.KINDS), value=kind[:20]))
+    if asked.get("words", "false") not in ("true", "false"):
+        raise _Bad(words.ROUTE_CHOICE.format(name="words", allowed="true, false", value=asked["words"][:20]))
+    hide = tuple(sorted({_whole("hide", part, 0, record.n_key - 1) for part in _parts(asked.get("hide"))}))
+    if len(hide) == record.n_key:
+        raise _Bad(words.ROUTE_HIDES_ALL)
+    members = []
+    for pair in _parts(asked.get("members")):
+        of, _, which = pair.partition(".")
+        place = _whole("members", of, 0, len(attention) - 1)
+        other = attention[place]
+        if (other.stack, other.site) != (record.stack, record.site):
+            raise _Bad(words.ROUTE_MEMBERS.format(place=place, record=index))
+        members.append((place, _whole("members", which, 0, other.n_heads - 1)))
+    if kind == "rollout" and record.site != "attn":
+        raise _Bad(words.COMPONENT["rollout_cross"])
+    rollout = _rollout(key, index) if kind == "rollout" else None
+    return lens.Lens(run, index, head, kind, tuple(dict.fromkeys(members)), hide, asked.get("words") == "true", rollout)
+
+
+def _parts(text: str | None) -> list[str]:
+    return text.split(",") if text else []
 
 
 def _refusal(error: Exception) -> Response:
@@ -90,7 +166,11 @@ def _number(request: Request, name: str, low: int, high: int) -> int:
     value = request.query_params.get(name)
     if value is None:
         raise _Bad(words.TILE_MISSING.format(name=name, names="run, record, head, and q0, q1, k0, k1 or query"))
-    if not value.isdecimal() or len(value) > 9:
+    return _whole(name, value, low, high)
+
+
+def _whole(name: str, value: str, low: int, high: int) -> int:
+    if not (value.isascii() and value.isdecimal()) or len(value) > 9:
         raise _Bad(words.TILE_NOT_A_NUMBER.format(name=name, value=value[:20]))
     if not low <= int(value) <= high:
         raise _Bad(words.TILE_OUT_OF_RANGE.format(name=name, value=int(value), low=low, high=high))
@@ -119,6 +199,8 @@ def metrics(_: Request) -> Response:
 ROUTES = [
     Route("/headlight/tile", tile),
     Route("/headlight/row", row),
+    Route("/headlight/scores", scores),
+    Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),
     Route(f"/headlight/{DIGEST}/{{name}}", module),
     *export_routes.ROUTES,

@@ -14,14 +14,15 @@ from typing import Any
 import streamlit as st
 import torch
 
-from app import pack, words
+from app import offered, pack, words
 from core.checkpoints import CATALOG
-from core.engine import Engine, Request
+from core.engine import Engine, Request, Stopped, Ticket
 from core.errors import Refused
 from core.trace import Trace
 
 log = logging.getLogger("headlight")
 
+AT_ONCE = 0.4  # seconds that a script waits for a run before it says that it runs
 DEFAULT_MODEL = CATALOG[0].id
 DEFAULT_REQUEST = Request(DEFAULT_MODEL, (words.EXAMPLE,))
 OPENING_LAYER, OPENING_HEAD, OPENING_TOKEN = 3, 1, "it"  # where MiniLM shows, on the example, what attention is for
@@ -39,7 +40,7 @@ def engine() -> Engine:
     Not st.cache_resource: routes run outside of any script, and "clear cache" in a visitor's menu must not drop the models
     of all the others.
     """
-    return Engine()
+    return Engine(load_model=offered.load)
 
 
 def warm_up() -> None:
@@ -75,28 +76,65 @@ class Answer:
     trace: Trace | None
     picture: pack.Picture | None
     sentence: str | None
+    ticket: Ticket | None = None  # of the newest, where it is still under way
+    stopped: bool = False  # the visitor cancelled the newest
 
 
 def answer(request: Request) -> Answer:
-    """Run a request for this visitor. Whatever happens, the last good picture stays."""
+    """Run a request for this visitor. Whatever happens, the last good picture stays, also while a long one runs."""
     sentence = None
+    session = st.session_state
+    before: Ticket | None = session.pop("ticket", None)
+    if session.get("stopped") == request:
+        return _last_good(words.STOPPED, stopped=True)
+    session.pop("stopped", None)
     try:
-        result = Answer(request, engine().run(request), picture(request), None)
-        st.session_state["last_good"] = request
+        if before is not None and before.request == request and not before.given_back:
+            ticket = before
+        else:
+            if before is not None:
+                before.cancel()  # nobody looks at what it would have shown
+            ticket = engine().submit(request)
+        if not ticket.wait(AT_ONCE):
+            session["ticket"] = ticket
+            return _last_good(None, ticket=ticket)
+        result = Answer(request, ticket.result(), picture(request), None)
+        session["last_good"] = request
         return result
+    except Stopped:
+        return _last_good(words.STOPPED, stopped=True)
     except Refused as refusal:
         sentence = str(refusal)
     except Exception:
         log.exception("A request failed")
         sentence = words.BROKEN
+    return _last_good(sentence)
+
+
+def stop() -> None:
+    """The visitor waits no longer for the newest request."""
+    ticket: Ticket | None = st.session_state.pop("ticket", None)
+    if ticket is not None:
+        ticket.cancel()
+        st.session_state["stopped"] = ticket.request
+
+
+def start_again() -> None:
+    """The visitor wants what was stopped after all."""
+    st.session_state.pop("stopped", None)
+
+
+def _last_good(sentence: str | None, *, ticket: Ticket | None = None, stopped: bool = False) -> Answer:
+    """What was on the screen before, with what there is to say."""
     last: Request | None = st.session_state.get("last_good")
     if last is None:
-        return Answer(None, None, None, sentence)
+        return Answer(None, None, None, sentence, ticket, stopped)
     try:
-        return Answer(last, engine().run(last), picture(last), f"{sentence} {words.LAST_PICTURE}")
+        said = sentence and f"{sentence} {words.LAST_PICTURE}"
+        return Answer(last, engine().run(last), picture(last), said, ticket, stopped)
     except Exception:
         log.exception("The last good request failed too")
-        return Answer(None, None, None, sentence)
+        return Answer(None, None, None, sentence, ticket, stopped)
 
 
 def on_script_error(error: Exception) -> bool:

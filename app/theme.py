@@ -6,6 +6,8 @@ it has its own stops, so that more weight is always further from the background.
 
 from typing import TypedDict
 
+from app import words
+
 
 class Palette(TypedDict):
     """One page colour scheme, every colour as #rrggbb."""
@@ -19,7 +21,9 @@ class Palette(TypedDict):
     key: str
     proof: str  # what has been checked
     ramp: tuple[str, str, str, str, str]
+    ahead: tuple[str, str, str, str, str]  # the other side of 0, for numbers that have a sign
     hatch: str  # the lines over masked cells
+    heads: tuple[str, str, str, str, str, str]  # where several are drawn; dashes tell the rest apart
 
 
 LIGHT = Palette(
@@ -32,7 +36,9 @@ LIGHT = Palette(
     key="#1d4ed8",
     proof="#0f766e",
     ramp=("#f4f5f7", "#cfe0f2", "#7fb0dc", "#2f74b5", "#0b2f5c"),
+    ahead=("#f4f5f7", "#e6d6ee", "#bf94d1", "#86479c", "#42145a"),
     hatch="#c3c8cf",
+    heads=("#0a8582", "#4416b2", "#e0005d", "#4f6900", "#a265d0", "#5a0f2e"),
 )
 DARK = Palette(
     background="#0f1216",
@@ -44,9 +50,25 @@ DARK = Palette(
     key="#7aa7ff",
     proof="#4fd1c5",
     ramp=("#161b22", "#12395a", "#1f6fa8", "#57b4e8", "#e9f8ff"),
+    ahead=("#161b22", "#3c1c4b", "#7a3c90", "#bd7ed4", "#f9ebff"),
     hatch="#3d4651",
+    heads=("#2790aa", "#983bfa", "#f64447", "#ddff63", "#e8baa1", "#39b9ff"),
 )
 PALETTES = {"light": LIGHT, "dark": DARK}
+
+
+
+def working(share: float | None, scheme: str) -> str:
+    """A thin line across the page, as long as what is done; one that moves where nobody knows how much there is.
+
+    The line of words that goes with it lies over the page: nothing may jump because something takes long.
+    """
+    palette = PALETTES[scheme]
+    colours = f".st-key-working {{ background: {palette['panel']}; }}"
+    known = "" if share is None else f' style="width: {100 * share:.1f}%; animation: none"'
+    bar = f'<div class="hl-working" role="progressbar" aria-label="{words.PROGRESS}"><i{known}></i></div>'
+    return f"<style>{colours} .hl-working i {{ background: {palette['proof']}; }}</style>{bar}"
+
 
 # Streamlit leaves room for a tool bar and generous gaps; one picture a screen needs that room. The page's own menu stays
 # where it is, on top of ours. Type grows with the window, so that the last row of a class can read it.
@@ -68,6 +90,23 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 .st-key-text input, .st-key-target input { font-size: 1.1rem; }
 [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style) { display: none; }
 .st-key-sentences [data-testid="stText"] { border-left: 3px solid #b45309; padding-left: 0.6rem; white-space: normal; }
+.hl-working { position: fixed; left: 0; right: 0; top: 0; height: 3px; overflow: hidden; z-index: 999999; }
+.hl-working i { display: block; height: 100%; width: 30%; transition: width 0.3s; animation: hl-working 1.6s infinite ease-in-out; }
+@keyframes hl-working { from { margin-left: -30%; } to { margin-left: 100%; } }
+@media (prefers-reduced-motion: reduce) { .hl-working i { animation: none; width: 100%; opacity: 0.5; } }
+.st-key-working {
+    position: fixed;
+    left: 50%;
+    bottom: 1rem;
+    z-index: 99;
+    width: max-content;
+    max-width: 94vw;
+    translate: -50% 0;
+    padding: 0.4rem 0.5rem 0.4rem 1rem;
+    border-radius: 0.5rem;
+    box-shadow: 0 4px 18px rgb(0 0 0 / 18%);
+}
+[data-testid="stMain"]:has(.st-key-working) .st-key-explore { opacity: 0.45; }
 html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
 html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }
 html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-shapes) { display: none; }

@@ -11,7 +11,33 @@ TEXT_PLACEHOLDER = "Type a sentence and press Enter"
 TARGET = "Target"
 TARGET_PLACEHOLDER = "Target: what the decoder has written so far"
 MODEL = "Model"
-LOADING = "Loading {title}"
+EXAMPLES = "Examples"
+EXAMPLES_HELP = "Sentences that show something, each with the head that shows it."
+
+# examples: what it shows -> sentence, layer, head, the token to lock. All of MiniLM; tests/app/test_first_minutes.py measures every one.
+PARTY = "When the dog barked, the cat ran away, and the bird flew off."
+SHOWN = {
+    "A pronoun finds its noun: “it” looks at “animal”": (EXAMPLE, 3, 1, "it"),
+    "A verb finds its subject: “lost” looks at “keys”": ("The keys to the old cabinet in the hall are lost.", 3, 1, "lost"),
+    "The token before: every token looks one back": (EXAMPLE, 0, 2, "street"),
+    "The token after: most tokens look one ahead": ("one two three four five one two three four five", 1, 8, "three"),
+    "Punctuation: tokens look at commas and the full stop": (PARTY, 3, 11, "bird"),
+    "The same token again: repeats look at their copies": ("A cat sat on a mat and a cat sat on a mat.", 2, 9, "sat"),
+    "A resting place: nearly all attention goes to [CLS]": (EXAMPLE, 4, 5, "tired"),
+}
+
+# while a visitor waits
+WORKING = {
+    "loading": "Loading {title}. The picture stays until the new one is there.",
+    "waiting": "Waiting for a turn: other sentences are running.",
+    "running": "Running {title}.",
+    "done": "Drawing.",
+}
+BYTES = "Loading {title}: {done} of {total} · {name}"
+PROGRESS = "Progress"
+CANCEL = "Cancel"
+STOPPED = "Stopped, as you asked. Your text is still in the box."
+RUN_AGAIN = "Run it"
 
 # sentences for a person whose request did not work
 LAST_PICTURE = "The picture still shows the last sentence that worked."
@@ -34,6 +60,9 @@ NO_MODULE = "There is no such file."
 TILE_UNKNOWN_RUN = "This run is not known here any more. Reload the page and run the sentence again."
 TILE_MISSING = "{name} is missing. A tile needs {names}."
 TILE_NOT_A_NUMBER = "{name} must be a whole number; it is “{value}”."
+ROUTE_CHOICE = "{name} must be one of {allowed}; it is “{value}”."
+ROUTE_HIDES_ALL = "Every key would be hidden. Leave at least one: there would be nothing to look at."
+ROUTE_MEMBERS = "members may only be heads of one kind of attention: record {place} is of another kind than record {record}."
 TILE_OUT_OF_RANGE = "{name} ({value}) must be from {low} to {high}."
 
 # kinds of attention: id of the site -> (title, what it does)
@@ -54,6 +83,35 @@ COMPONENT = {
     "heads_help": "Rows are layers, columns are heads. Small pictures use a square-root scale, so that faint patterns show.",
     "heads_label": "All heads, one small picture each. Arrow keys move between heads and layers.",
     "hint": "Rows are layers, columns are heads. Arrow keys move, Enter locks. Hover any token: everything follows.",
+    "metric": "What each small picture shows",
+    "metrics": {
+        "maps": ["small maps", "The map of each head, on a square-root scale, so that faint patterns show."],
+        "entropy": ["entropy", "How spread out the attention is, in bits, mean over queries: 0 is all of it on one token."],
+        "distance": ["distance", "How many tokens back a head looks on average; ahead counts as negative."],
+        "sink": ["sink share", "The share of all attention that rests on the first token. Xiao et al. 2023, arXiv:2309.17453."],
+        "previous": ["previous token", "The mean weight on the token just before."],
+        "induction": [
+            "induction",
+            "The mean weight on tokens that followed an earlier copy of the query's token; needs a token that repeats. "
+            "Olsson et al. 2022, arXiv:2209.11895.",
+        ],
+        "diagonal": ["diagonal", "The mean weight of each token on itself."],
+    },
+    "metric_none": "no token repeats",
+    "metric_value": "{name} {value}",
+    "metric_rows": "Worked out from {rows} evenly spaced queries of {of}.",
+    "metric_sampled": "{rows} rows",
+    "in_bits": "{value} bits",
+    "in_tokens": "{value} tokens back",
+    "in_tokens_ahead": "{value} tokens ahead",
+    "sort": "sort",
+    "sort_help": "List the heads by this number, those that stand out first.",
+    "sorted": "Heads, highest first. Arrow keys step through them.",
+    "sorted_low": "Heads, lowest first. Arrow keys step through them.",
+    "sorted_more": "The first {shown} of {n} heads.",
+    "blocks": {"encoder": "encoder self-attention", "decoder": "decoder causal self-attention", "cross": "cross-attention"},
+    "members_chosen": "Shift+click or Space adds a head to the selection and takes it out.",
+    "members_all": "All heads of this layer. Shift+click or Space chooses heads instead.",
     "shared_all": "Each {n} heads under one blue bar share a key head.",
     "shared": "Heads {heads} share one key head.",
     "place": "Layer {layer} · Head {head}",
@@ -97,6 +155,7 @@ COMPONENT = {
     "hidden_help": "Tokens that are left out as keys. H on a cell of the map, or a double click on the name of a key, hides it.",
     "hidden_none": "no token",
     "unhide": "Show {token} again",
+    "unhide_all_short": "show hidden",
     "unhide_all": "show all",
     "hide_last": "One token must stay: there would be nothing to look at.",
     "left": "{share} of this row's attention is left; it is spread out to 100 %.",
@@ -117,6 +176,12 @@ COMPONENT = {
     "options": "Options",
     "options_label": "Options of the picture",
     "scale_auto": "auto",
+    "guide": "How to read this",
+    "guide_away": "Got it",
+    "guide_lines": [
+        "Each row is a token that looks (orange), each column one that is looked at (blue). Darker: more of the row’s attention.",
+        "Every small picture is a head. Click one, or use the arrow keys. Hover a token and all follows; click to hold it.",
+    ],
     "project": "Project",
     "project_help": "Large type and few controls, for a projector. P does it too.",
     "projector_keys": "← → head · ↑ ↓ token · Page keys: every head · F freeze · S spotlight · P or Esc leaves",
@@ -178,11 +243,30 @@ COMPONENT = {
     "hidden": "{hidden} of {n} keys are masked: {reasons}.",
     "shares": "Shares its keys and values with {heads}.",
     "lines": "Lines",
-    "lines_help": "Queries on top, keys below. For each query, the fewest lines that carry 80 % of its attention.",
-    "lines_note": "keep 80 % of each row",
+    "lines_help": "Queries on top, keys below. For each query, the fewest lines that carry {keep} % of its attention.",
+    "lines_note": "keep {keep} % of each row",
+    "lines_label": "Lines from queries to the keys they look at. Up and down move between tokens, left and right between queries and keys, Enter locks, Escape releases.",
+    "lines_query": "query",
+    "lines_key": "key",
+    "lines_masked": "masked",
+    "lines_heads": "Heads whose lines are drawn",
+    "lines_one": "this head",
+    "lines_all": "several heads",
+    "lines_capped": "The {shown} strongest of {n} lines are drawn.",
+    "lines_large": "This text is long: point at a token on the left, or lock one, to see its lines.",
+    "lines_key_large": "Who looks at {key} is not shown for a text of this length.",
+    "lines_lookers": "{key} is looked at by",
+    "lines_nobody": "Nobody may look at {key}.",
+    "keep": "keep",
+    "keep_share": "{keep} % of each row",
+    "keep_spoken": "{keep} percent of each row",
+    "keep_help": "For each query, the fewest lines that carry this much of its attention.",
+    "head_only": "H{head}",
+    "chip_help": "Layer {layer} · Head {head}. Click adds it or takes it out; double click, or Shift+Enter, shows it alone.",
     "alike": "Heads like this one",
     "alike_help": "Correlation of the maps, each weight taken relative to its row's mean: 1 is the same pattern.",
     "sums": "rows sum to 1",
+    "sums_each": "each head’s rows sum to 1",
     "sums_help": "Every row of this layer sums to 1 within {error}.",
     "sums_off": "rows sum to 1 only within {error}",
     "masked_zero": "masked cells are 0",
@@ -195,6 +279,11 @@ COMPONENT = {
     "linear": "linear",
     "log": "log",
     "per_row": "per row",
+    "per_row_most": "{most}, row’s largest",
+    "units": {
+        "weight": "Colours stand for attention weights.",
+        "norm": "Colours stand for norms of what is written, up to the largest in this picture.",
+    },
     "per_row_top": "row’s largest",
     "colour_help": "linear: 0 to 1. log: from 0.0001 to 1, so that small weights show. per row: each row up to its own largest weight.",
     "tip_value": "{value} ({share}), rank {rank} of {n}",
@@ -230,7 +319,7 @@ COMPONENT = {
     "export_numbers": "Numbers",
     "export_csv_help": "A line for each cell of the map on the screen, every digit.",
     "export_npz_help": "The same as arrays for numpy.",
-    "export_page": "Explore",
+    "export_page": "Interactive",
     "export_html_help": "A page with all heads that stays interactive without a network.",
     "export_plotly_help": "This map in Plotly, with its own zoom, pan and export.",
     "export_copy": "Copy",
@@ -245,14 +334,13 @@ COMPONENT = {
     "export_by_hand": "This browser does not let the page copy. Select the text and copy it:",
     "export_wait": "The map is still being fetched. Try again in a moment.",
     "export_failed": "That did not work in this browser. Try another format, or a smaller size.",
-    "export_opening": "Opening Plotly below.",
+    "export_opening": "Opening Plotly.",
     "export_whole_only": "This run is too large for one page: it holds all heads, up to about 100 tokens. Take the picture or the numbers.",
-    "export_heads_title": "{model}, {kind}, all heads",
-    "export_heads_caption": "All heads; outlined:",
     "export_alt_map": "{title}. Heat map of {n} queries, down, by {m} keys, across.",
     "export_alt_lines": "{title}. Lines from {n} queries to {m} keys, wider for more attention.",
     "export_alt_heads": "{title}. A grid of small heat maps, {layers} layers down by {heads} heads across.",
-    "export_keep": "Queries above, keys below. For each query, the fewest lines that carry {keep} % of its attention.",
+    "export_hidden": "hidden by choice",
+    "export_outlined": "Outlined: {head}",
     "export_units": {"weight": "attention weight", "norm": "norm"},
     "axis_query": "query ↓",
     "axis_key": "key →",
@@ -285,10 +373,15 @@ EXPORT_NAMES = {
     "rollout": "attention rollout from layer 0 to layer {layer}",
 }
 EXPORT_UNITS = {
-    "weight": "attention weights, query down, key across",
-    "norm": "weight times the norm of what the value writes, query down, key across",
+    "weight": "attention weights",
+    "norm": "weight times the norm of what the value writes",
 }
+EXPORT_AXES = ", query down, key across"
+EXPORT_ALL_HEADS = "all heads"
+EXPORT_GRID = "attention weights, layers down, heads across; in each, query down, key across"
+EXPORT_OUTLINED = "outlined: {head}"
 EXPORT_HIDDEN = {"weight": "hidden: {tokens}; the other weights of each row renormalised", "norm": "hidden: {tokens}"}
+EXPORT_HIDDEN_CELL = "hidden"
 EXPORT_MERGED = "sub-words merged to words: keys added up, queries averaged"
 EXPORT_REGION = "part of the map: queries {q0} to {q1} of {n}, keys {k0} to {k1} of {m}"
 EXPORT_EDITED = "edited: {edits}"
@@ -296,6 +389,8 @@ EXPORT_SCALES = {
     "linear": "linear colour scale",
     "log": "logarithmic colour scale",
     "row": "colours of each row up to its own largest weight",
+    "lines": "the fewest lines that carry {keep} % of each row, wider for more",
+    "heads": "square-root colour scale, each pixel the largest weight of its patch",
 }
 EXPORT_TOO_LARGE = (
     "{rows:,} × {columns:,} cells are {cells:,}, and this file may hold {most:,}. Zoom in to the part you need, or take "

@@ -3,7 +3,7 @@
 from .attention import AttentionRecord, Receipt, Thumbnail
 from .build import build
 from .capture import capture
-from .checkpoints import Loaded, ModelSpec, load
+from .checkpoints import Loaded, ModelSpec, load, save
 from .config import ModelConfig, RotaryScaling
 from .engine import Engine, Request
 from .errors import CheckpointError, ConfigError, GenerationError, Refused, TextError, TooLarge
@@ -54,6 +54,7 @@ __all__ = [
     "hooked",
     "load",
     "plan",
+    "save",
     "stream",
     "trace",
     "trace_tokens",

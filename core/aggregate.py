@@ -53,7 +53,9 @@ def rollout(records: Sequence[AttentionRecord], layer: int, residual: float = 0.
             f"Rollout multiplies whole maps: {n:,} tokens are too many, {ROLLOUT_LENGTH:,} are the most. "
             "Use a shorter text, or the mean over heads."
         )
-    return measures.rollout([record.pattern() for record in below], residual)
+    # One head at a time: a whole layer of them is gigabytes at this length.
+    means = [mean([(record, head) for head in range(record.n_heads)])[None] for record in below]
+    return measures.rollout(means, residual)
 
 
 def value_weighted(record: AttentionRecord, head: int, queries: Index = None, keys: Index = None) -> Tensor:

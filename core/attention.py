@@ -20,6 +20,7 @@ from .rules import ScoreRule, attend, row_blocks, softmax
 Index = int | slice | Sequence[int] | Tensor | None  # an int keeps its axis; None is everything
 Stage = Literal["raw", "scores", "masked", "pattern"]
 
+THUMBNAIL_BYTES = 1 << 21  # of heads' maps worked out together: short texts are all overhead, long ones leave the cache
 EXACT_THUMBNAIL_ROWS = 1024  # up to here a thumbnail looks at every row; above, at as many rows as it has pixels
 RECEIPT_ROWS = 256  # a receipt on a longer record checks this many rows, evenly spaced
 
@@ -172,8 +173,8 @@ class AttentionRecord:
         values = torch.empty(len(chosen), n_rows, n_columns, device=self.batch_q.device)
         if sampled:
             middles = ((torch.arange(n_rows) + 0.5) * self.n_query / n_rows).long()
-            for i, head in enumerate(chosen):
-                values[i] = F.adaptive_max_pool1d(self.pattern(head, middles)[0], n_columns)
+            for some in row_blocks(len(chosen), n_rows * self.n_key * 4, THUMBNAIL_BYTES):
+                values[some] = F.adaptive_max_pool1d(self.pattern(chosen[some], middles), n_columns)
             return Thumbnail(
                 values, False, f"{n_rows} of {self.n_query} query rows, evenly spaced; the largest weight per pixel"
             )
@@ -181,12 +182,13 @@ class AttentionRecord:
         step = max(
             1, (1 << 24) // max(1, self.n_key * 4 * -(-self.n_query // n_rows))
         )  # picture rows worked out together
-        for i, head in enumerate(chosen):
+        for some in row_blocks(len(chosen), self.n_query * self.n_key * 4, THUMBNAIL_BYTES):
             for top in range(0, n_rows, step):
                 bottom = min(n_rows, top + step)
-                block = F.adaptive_max_pool1d(self.pattern(head, slice(edges[top], edges[bottom]))[0], n_columns)
+                rows_of = self.pattern(chosen[some], slice(edges[top], edges[bottom]))
+                block = F.adaptive_max_pool1d(rows_of, n_columns)  # [head, query, column]
                 for r in range(top, bottom):
-                    values[i, r] = block[edges[r] - edges[top] : edges[r + 1] - edges[top]].amax(0)
+                    values[some, r] = block[:, edges[r] - edges[top] : edges[r + 1] - edges[top]].amax(1)
         whole = n_rows == self.n_query and n_columns == self.n_key
         return Thumbnail(values, True, "every weight" if whole else "the largest weight per pixel")
 

@@ -163,6 +163,8 @@ class Engine:
                 raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
             future, mine = self._claim(self._traces, request.key)
             self._waiting += mine
+            if not mine and request.key in self._jobs:
+                self._jobs[request.key].waiting += 1  # a caller who blocks never gives up
         if mine:
             try:
                 loaded = self.load(request.model_id, progress)
@@ -211,7 +213,8 @@ class Engine:
             self._fail(self._traces, request.key, job.future, error)
         finally:
             with self._lock:
-                self._jobs.pop(request.key, None)
+                if self._jobs.get(request.key) is job:
+                    del self._jobs[request.key]
                 self._waiting -= 1
                 self._drop_traces()
 

@@ -55,13 +55,14 @@ def next_token(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
     return _offset_mean(pattern, 1, queries)
 
 
-def induction(pattern: Tensor, ids: Sequence[int]) -> Tensor:
+def induction(pattern: Tensor, ids: Sequence[int], queries: Tensor | None = None) -> Tensor:
     """The mean weight on tokens that followed an earlier copy of the query's token, [...]; nan where no token repeats.
 
     Olsson et al. 2022, arXiv:2209.11895.
     """
-    followers = [[j + 1 for j in range(i) if ids[j] == ids[i]] for i in range(len(ids))]
-    rows = [i for i, keys in enumerate(followers) if keys]
+    asked = _rows(pattern, queries).tolist()
+    followers = [[j + 1 for j in range(i) if ids[j] == ids[i]] for i in asked]
+    rows = [i for i, after in enumerate(followers) if after]
     if not rows:
         return torch.full(pattern.shape[:-2], float("nan"), device=pattern.device)
     return torch.stack([pattern[..., i, followers[i]].sum(-1) for i in rows], dim=-1).mean(-1)

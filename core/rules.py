@@ -195,9 +195,9 @@ def softmax(masked_scores: Tensor) -> Tensor:
     return pattern.nan_to_num(nan=0.0) if pattern.requires_grad else pattern.nan_to_num_(nan=0.0)
 
 
-def row_blocks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
-    """Slices that cover n_rows, each within BLOCK_BYTES (and one row at least)."""
-    step = max(1, BLOCK_BYTES // max(1, bytes_per_row))
+def row_blocks(n_rows: int, bytes_per_row: int, most: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Slices that cover n_rows, each within `most` bytes (and one row at least)."""
+    step = max(1, most // max(1, bytes_per_row))
     for start in range(0, n_rows, step):
         yield slice(start, min(n_rows, start + step))
 

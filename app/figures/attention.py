@@ -16,6 +16,7 @@ from core.trace import Trace
 MOST = 512 * 512  # cells; above, Plotly takes seconds for every step
 LONGEST = 12  # letters of a label on an axis; the hover has all of them
 TICKS = 48  # labels on an axis; more would lie over each other
+SIDE = 470  # pixels: with its caption it fits a laptop's screen
 LOWEST = 1e-4  # where the logarithmic scale begins, as on the map
 
 
@@ -26,7 +27,7 @@ def heatmap(run: Trace, selection: export.Selection, theme: Literal["light", "da
     outright: Streamlit's default template has placeholders, which an export draws black. Raises Refused above 512 × 512.
     """
     found = export.numbers(run, selection, MOST)
-    values = np.where(found.masked, np.nan, found.values.astype(np.float64))
+    values = np.where(found.codes > 0, np.nan, found.values.astype(np.float64))
     shown, low, high = _coloured(values, selection)
     palette = PALETTES[theme]
     ramp = [[i / (len(palette["ramp"]) - 1), colour] for i, colour in enumerate(palette["ramp"])]
@@ -51,7 +52,7 @@ def heatmap(run: Trace, selection: export.Selection, theme: Literal["light", "da
             hoverongaps=False,
         )
     )
-    axis: dict[str, Any] = {"showgrid": False, "zeroline": False, "constrain": "domain"}
+    axis: dict[str, Any] = {"showgrid": False, "zeroline": False}
     figure.update_layout(
         template="plotly_white" if theme == "light" else "plotly_dark",
         paper_bgcolor=palette["background"],
@@ -60,10 +61,9 @@ def heatmap(run: Trace, selection: export.Selection, theme: Literal["light", "da
         xaxis=axis | _ticks(keys) | {"side": "top", "tickangle": -60, "title": {"text": words.INSPECT_KEY}},
         yaxis=axis | _ticks(queries) | {"autorange": "reversed", "title": {"text": words.INSPECT_QUERY}},
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=620,
+        width=SIDE * 1.35,  # fixed, since a plot that keeps its cells square jumps while one zooms
+        height=SIDE,
     )
-    if len(queries) == len(keys):
-        figure.update_yaxes(scaleanchor="x")
     return figure
 
 

@@ -10,6 +10,8 @@ import streamlit as st
 
 from app import controls, export, state, tables, theme, words
 from app.components.explore.explore import explore
+from app.offered import TITLES
+from core.engine import Ticket
 from core.errors import Refused
 from core.trace import Trace
 
@@ -18,6 +20,9 @@ def show() -> None:
     """Draw the view."""
     request, notes = controls.request()
     answer = state.answer(request)
+    if answer.ticket is not None:
+        with st.container(key="working"):
+            _working()
     sentences = st.container(key="sentences", gap=None)
     if answer.sentence:
         notes.insert(0, answer.sentence)
@@ -26,10 +31,12 @@ def show() -> None:
         if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
             _inspect(answer.trace, asked)
         _shapes(answer.trace)
-    else:
+    elif answer.ticket is None:
         _nothing_yet()
     for note in notes:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
+    if answer.stopped:
+        sentences.button(words.RUN_AGAIN, key="again", type="tertiary", on_click=state.start_again)
 
 
 @st.dialog(words.INSPECT, width="large")
@@ -44,17 +51,32 @@ def _inspect(run: Trace, asked: Mapping[str, Any]) -> None:
         st.text(str(refusal))
         return
     st.text(export.caption(run, selection, date.today()))
-    st.plotly_chart(figure, theme=None, key="inspected", config={"displaylogo": False, "scrollZoom": True})
+    st.plotly_chart(figure, width="content", theme=None, key="inspected", config={"displaylogo": False, "scrollZoom": True})
 
 
 def _nothing_yet() -> None:
     st.text(words.NOTHING_YET)
-    st.button(words.TAKE_EXAMPLE, on_click=_take_example)
+    st.button(words.TAKE_EXAMPLE, on_click=controls.take, args=(next(iter(words.SHOWN)),))
 
 
-def _take_example() -> None:
-    st.session_state["text"] = words.EXAMPLE
-    st.session_state["model"] = state.DEFAULT_MODEL
+@st.fragment(run_every=0.3)
+def _working() -> None:
+    """How far the newest request is, a few times a second, and the way out of it."""
+    ticket: Ticket | None = st.session_state.get("ticket")
+    if ticket is None or ticket.done():
+        st.rerun()
+    title, progress = TITLES[ticket.request.model_id], ticket.progress
+    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    if progress is None or not progress[2]:
+        line.text(words.WORKING[ticket.stage].format(title=title))
+        share = None
+    else:
+        name, done, total = progress
+        line.text(words.BYTES.format(title=title, name=name, done=tables.size(done), total=tables.size(total)))
+        share = done / total
+    if line.button(words.CANCEL, key="cancel", on_click=state.stop):
+        st.rerun()
+    st.html(theme.working(share, st.context.theme.type or "light"))
 
 
 def _shapes(run: Trace) -> None:

@@ -21,11 +21,12 @@ from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
 from .files import read_json, stored_tensors
 from .loading import build, family_of
+from .own import save
 from .vocabulary import read_tokenizer
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
-__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "find", "load"]
+__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "find", "load", "save"]
 
 
 @dataclass(frozen=True, eq=False)

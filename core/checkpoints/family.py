@@ -125,7 +125,7 @@ class Family:
     requires: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     weights: Mapping[str, str | tuple[str, ...] | Source]
     prefix: str = ""  # present in some exports, absent in others
-    head: Literal["lm", "mlm"] = "lm"  # what it has when the file holds one
+    head: Literal["lm", "mlm"] | None = "lm"  # what it has when the file holds one; None: config.json says it all
     start_token: str = ""  # the token that a decoder begins with when config.json does not say: pad or eos
 
 

@@ -19,6 +19,7 @@ from ..positions import sinusoid_table
 from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored
+from .own import HEADLIGHT, KEYS, check_known
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
@@ -48,6 +49,9 @@ class Place:
 def family_of(theirs: Theirs) -> Family:
     """Raises CheckpointError by name for a model_type that we do not have."""
     name = theirs.any("model_type")
+    if name == HEADLIGHT.model_type:
+        check_known(theirs, KEYS)
+        return HEADLIGHT
     if not isinstance(name, str) or name not in FAMILIES:
         supported = ", ".join(sorted(FAMILIES))
         more = (
@@ -77,7 +81,8 @@ def config_from(family: Family, theirs: Theirs) -> ModelConfig:
     """Our config, with the head that the family has when there is one. Raises CheckpointError."""
     try:
         fields = {ours: read(theirs) for ours, read in family.fields.items()}
-        return ModelConfig(**{**family.fixed, **fields, "head": family.head})
+        head = {} if family.head is None else {"head": family.head}
+        return ModelConfig(**{**family.fixed, **fields, **head})
     except ConfigError as error:
         raise CheckpointError(f"{theirs.where} describes a model that cannot be built: {error}.") from error
     except (TypeError, OverflowError, ZeroDivisionError) as error:
@@ -97,8 +102,8 @@ def build(
     available = without_prefix(family, tensors)
     config = config_from(family, theirs)
     check_sizes(config, available)
-    config = with_head(config, family, theirs, available)
-    config = really_tied(config, family, available)
+    if family.head is not None:
+        config = really_tied(with_head(config, family, theirs, available), family, available)
     model = empty(config)
     places = find_all(model, config, family, available)
     state = {

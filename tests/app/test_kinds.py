@@ -42,7 +42,7 @@ def screen(browser: Browser, address: str) -> Iterator[Screen]:
 def hover(screen: Screen, query: int, key: int) -> str:
     screen.page.mouse.move(*screen.cell(query, key))
     screen.wait(cell=f"{query},{key}")
-    return screen.root.locator(".tip").inner_text()
+    return screen.root.locator(".tip:not(.card)").inner_text()
 
 
 def test_masked_cells_give_their_reason_and_no_number(screen: Screen):

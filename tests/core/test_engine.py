@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
 from core import memory
-from core.engine import Busy
+from core.engine import Busy, Stopped
 from core.errors import CheckpointError, TextError, TooLarge
 from tests.core.conftest import make_loaded
 
@@ -181,3 +181,102 @@ def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.Monk
 def test_free_bytes_is_a_plausible_number() -> None:
     free = memory.free_bytes(torch.device("cpu"))
     assert (1 << 20) < free < (1 << 62)
+
+
+# runs that are not waited for
+
+
+class Gate:
+    """Stops a run at its first layer until it is opened, and counts the layers that ran."""
+
+    def __init__(self) -> None:
+        self.begun, self.open, self.layers = threading.Event(), threading.Event(), 0
+
+    def __call__(self, model_id: str, **options: Any) -> core.Loaded:
+        loaded = Loader()(model_id, **options)
+        for block in loaded.model.decoder.blocks:  # type: ignore[union-attr]
+            block.register_forward_pre_hook(self.count)
+        return loaded
+
+    def count(self, *_: Any) -> None:
+        self.layers += 1
+        self.begun.set()
+        assert self.open.wait(10)
+
+
+def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
+    shared = engine()
+    request = core.Request("one", ("the cat sat",))
+    ticket = shared.submit(request)
+    assert ticket.wait(10) and ticket.done() and ticket.stage == "done"
+    assert ticket.result() is shared.run(request)
+    assert shared.submit(request).result() is ticket.result()
+    assert shared.status()["running_or_waiting"] == 0
+
+
+def test_a_submitted_run_that_is_refused_says_why_to_everybody() -> None:
+    shared = engine()
+    for ticket in [shared.submit(core.Request("missing", ("the cat",))) for _ in range(2)]:
+        with pytest.raises(CheckpointError, match="missing"):
+            ticket.result()
+
+
+def test_cancelling_a_run_that_has_begun_ends_it_at_the_next_layer() -> None:
+    gate = Gate()
+    shared = engine(gate)
+    request = core.Request("one", ("the cat sat",))
+    ticket = shared.submit(request)
+    assert gate.begun.wait(10) and ticket.stage == "running"
+    ticket.cancel()
+    ticket.cancel()  # twice is once
+    gate.open.set()
+    with pytest.raises(Stopped):
+        ticket.result()
+    assert gate.layers == 1
+    assert shared.run(request).source.text == "the cat sat"  # whoever asks again gets it
+
+
+def test_cancelling_a_run_that_waits_means_that_it_never_begins() -> None:
+    gate = Gate()
+    shared = engine(gate)
+    first = shared.submit(core.Request("one", ("the cat sat",)))
+    assert gate.begun.wait(10)
+    second = shared.submit(core.Request("one", ("on a mat",)))
+    second.cancel()
+    gate.open.set()
+    assert first.result().source.text == "the cat sat"
+    with pytest.raises(Stopped):
+        second.result()
+    assert gate.layers == 2  # both of the first run
+
+
+def test_a_run_that_somebody_else_waits_for_goes_on() -> None:
+    gate = Gate()
+    shared = engine(gate)
+    request = core.Request("one", ("the cat sat",))
+    mine, theirs = shared.submit(request), shared.submit(request)
+    with ThreadPoolExecutor(1) as pool:
+        assert gate.begun.wait(10)
+        blocked = pool.submit(shared.run, request)
+        mine.cancel()
+        gate.open.set()
+        assert theirs.result() is blocked.result()
+
+
+def test_a_download_shows_its_bytes_and_keeps_no_other_run_waiting() -> None:
+    arrive = threading.Event()
+
+    def loader(model_id: str, *, progress: core.checkpoints.Progress, **options: Any) -> core.Loaded:
+        if model_id == "far":
+            progress("model.safetensors", 3, 7)
+            assert arrive.wait(10)
+        return Loader()(model_id, **options)
+
+    shared = engine(loader)
+    ticket = shared.submit(core.Request("far", ("the cat sat",)))
+    assert shared.run(core.Request("near", ("on a mat",))).source.text == "on a mat"
+    assert (ticket.stage, ticket.progress) == ("loading", ("model.safetensors", 3, 7))
+    assert shared.ready("far") is None and shared.ready("near") is not None
+    arrive.set()
+    assert ticket.result().source.text == "the cat sat"
+    assert shared.ready("far") is not None and shared.progress_of("far") is None

@@ -15,6 +15,7 @@ import { Facts } from "./facts.js";
 import { Footer } from "./footer.js";
 import { keyOf, Lens } from "./lens.js";
 import { Lines } from "./lines.js";
+import { Guide } from "./guide.js";
 import { HeadMap } from "./map.js";
 import { Overview } from "./overview.js";
 import { Projector } from "./projector.js";
@@ -61,7 +62,8 @@ class View {
   constructor(root) {
     this.root = root;
     this.place = null; // {site, layer, head, query}: what is chosen; query null when none is locked
-    this.hover = null; // {query, key}: what the pointer or the keyboard is on; key may be null
+    this.pointed = null; // {query, key}: what the pointer or the keyboard is on; one of them may be null
+    this.pin = null; // a key that is locked instead of a query
     this.options = Object.fromEntries(Object.entries(OPTIONS).map(([name, { value }]) => [name, value])); // how it is shown
     this.stale = new Set();
     this.frame = 0;
@@ -82,7 +84,8 @@ class View {
     this.share = new Share(this, root);
     this.export = new Export(this, root);
     this.projector = new Projector(this, root);
-    this.parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.share, this.export, this.projector];
+    this.guide = new Guide(this, root, this.overview.hint);
+    this.parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.guide, this.share, this.export, this.projector];
     this.tools = new Tools(this, this.map.row);
     this.tip = add(root, "div", "tip");
     this.tip.hidden = true;
@@ -132,7 +135,7 @@ class View {
         this.options = { ...header.options };
         this.map.area = null;
       }
-      this.hover = null;
+      this.hover = this.pin = null;
       this.tip.hidden = true;
     }
     this.theme();
@@ -147,10 +150,13 @@ class View {
     this.themeName = name;
     this.palette = PALETTES[name];
     this.colour = colours(this.palette.ramp);
+    this.ahead = colours(this.palette.ahead);
     for (const [key, value] of Object.entries(this.palette)) {
       if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
     }
     this.root.style.setProperty("--ramp", `linear-gradient(90deg, ${this.palette.ramp.join(", ")})`);
+    this.root.style.setProperty("--ahead", `linear-gradient(270deg, ${this.palette.ahead.join(", ")})`);
+    this.root.style.setProperty("--bar-ahead", this.palette.ahead[3]);
     this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.root.dataset.theme = name;
   }
@@ -164,7 +170,7 @@ class View {
     if (this.picture.whole && this.options.hide.length) this.ranks.clear(); // exact numbers may have come for faint rows
     const fetched = !this.picture.whole || this.options.hide.length;
     this.redraw("footer", ...(fetched ? ["map", "facts", "strip", "lines"] : []), ...(this.overview.isWaiting() ? ["overview"] : []));
-    if (!this.tip.hidden && this.hover?.key != null) this.map.showTip(this.hover, ...this.map.tipAt);
+    if (!this.tip.hidden && this.hover?.key != null && this.hover.query !== null && this.options.show === "map") this.map.showTip(this.hover, ...this.map.tipAt);
   }
 
   tell() {
@@ -193,6 +199,14 @@ class View {
 
   labels(axis) {
     return this.picture.tokens[this.site[axis]];
+  }
+
+  get hover() {
+    return this.pointed ?? (this.pin === null ? null : { query: null, key: this.pin });
+  }
+
+  set hover(at) {
+    this.pointed = at;
   }
 
   get query() {
@@ -267,13 +281,14 @@ class View {
   choose(at, event) {
     const before = this.site;
     this.place = { ...this.place, ...at };
+    if ("query" in at) this.pin = null;
     if (this.site !== before) {
       const { site } = this;
       this.place.layer = Math.min(this.place.layer, site.layers - 1);
       this.place.head = Math.min(this.place.head, site.heads - 1);
       if (this.place.query !== null) this.place.query = Math.min(this.place.query, site.n_query - 1);
       this.map.area = null;
-      this.hover = null;
+      this.hover = this.pin = null;
       this.options = { ...this.options, members: [], hide: [] }; // they are of the kind of attention before
       this.ranks.clear();
       this.redraw("layout");
@@ -287,13 +302,24 @@ class View {
   }
 
   lock(query) {
+    this.pin = null;
     this.place = { ...this.place, query: query === this.place.query ? null : query };
     this.tell();
     this.redraw("over", "strip", "facts");
     this.say();
   }
 
+  // Lock a key, to see who looks at it; a second time releases it.
+  pinKey(key) {
+    this.pin = key === this.pin ? null : key;
+    this.place = { ...this.place, query: null };
+    this.tell();
+    this.redraw("over", "strip", "facts");
+    this.say();
+  }
+
   release() {
+    this.pin = null;
     this.place = { ...this.place, query: null };
     this.hover = null;
     this.tip.hidden = true;
@@ -304,7 +330,7 @@ class View {
 
   point(at, event) {
     if (this.options.frozen) at = null;
-    const same = at?.query === this.hover?.query && at?.key === this.hover?.key;
+    const same = at?.query === this.pointed?.query && at?.key === this.pointed?.key;
     if (!same) {
       this.hover = at;
       this.since = event?.timeStamp;
@@ -374,9 +400,12 @@ class View {
     dataset.tokens = this.site.n_query;
     const { theme, ...options } = this.options; // the theme that is on the screen is there already
     for (const [name, value] of Object.entries(options)) dataset[name] = typeof value === "object" ? JSON.stringify(value) : value;
-    dataset.cell = this.hover?.key != null ? `${this.hover.query},${this.hover.key}` : "";
-    const row = this.hover?.key != null ? this.row(this.hover.query) : null;
-    dataset.value = row ? row.weights[this.lens().keyOf(this.hover.key)].toFixed(6) : "";
+    const cell = this.hover?.key != null && this.hover.query !== null ? this.hover : null;
+    dataset.key = this.hover?.key ?? "";
+    dataset.pin = this.pin ?? "";
+    dataset.cell = cell ? `${cell.query},${cell.key}` : "";
+    const row = cell && this.row(cell.query);
+    dataset.value = row ? row.weights[this.lens().keyOf(cell.key)].toFixed(6) : "";
     dataset.painted = ++this.painted;
     const since = this.since;
     this.since = undefined;
@@ -405,7 +434,7 @@ class View {
     const headsWidth = wide ? 20.5 * em : width;
     const columns = projected ? 0 : headsWidth + 1.7 * em;
     const free = wide ? width - columns - 19 * em - 1.7 * em : width; // 19 em for the facts, and gaps
-    const note = this.picture.whole ? 0.3 * em : 2.9 * em; // room to say how a tile was found
+    const note = this.picture.whole && !this.lens().note ? 0.3 * em : 2.9 * em; // room to say what was done to the numbers
     const mapHeight = wide ? height - this.map.head.offsetHeight - note : Math.max(20 * em, width);
     const mapWidth = wide ? clamp(this.map.measure(free, mapHeight, em).width, 24 * em, free) : free;
     this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };

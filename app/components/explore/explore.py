@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.components import v2
 
 from app import pack, state, theme, words
+from app.offered import TITLES
 
 HERE = Path(__file__).parent
 NAMES = ("site", "layer", "head", "query", *(option.url for option in state.OPTIONS.values()))  # ours in the URL
@@ -52,7 +53,12 @@ def explore(picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
     told = (st.session_state.get("explore") or {}).get("place")
     news = _news(header, told) if told != memory.get("told") else None
     notes: list[str] = []
-    if memory.get("header", {}).get("key") != header["key"]:
+    wish = _wished(header)
+    if wish is not None:
+        options = {**memory.get("options", state.default_options()), "kind": "head", "members": [], "hide": [], "words": False}
+        memory |= {"opened": (wish, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
+        memory |= {"place": wish, "options": options}
+    elif memory.get("header", {}).get("key") != header["key"]:
         # The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new
         # sentence stays at the head, and if it can at the word, that is on the screen.
         if memory and asked == memory["asked"]:
@@ -85,6 +91,18 @@ def _opened(header: Mapping[str, Any], asked: Mapping[str, str]) -> tuple[state.
     place, notes = state.asked_place(header, asked)
     options, more = state.asked_options(header, place.site, asked)
     return place, options, notes + more
+
+
+def _wished(header: Mapping[str, Any]) -> state.Place | None:
+    """The place of the example that the visitor took, once its picture is there."""
+    text, layer, head, token = st.session_state.get("explore_wish", ("", 0, 0, ""))
+    if not text or st.session_state.get("text") != text or header["model"] != TITLES[state.DEFAULT_MODEL]:
+        return None
+    labels = header["tokens"]["source"]
+    if token not in labels:
+        return None
+    del st.session_state["explore_wish"]
+    return state.Place(header["sites"][0]["id"], layer, head, labels.index(token))
 
 
 def _news(header: Mapping[str, Any], told: Any) -> tuple[state.Place, dict[str, Any]] | None:

@@ -10,6 +10,7 @@ import { headsFigure, linesFigure, mapFigure } from "./figure.js";
 import { unpack } from "./run.js";
 import { canvas, png, svg } from "./scene.js";
 
+const WHOLE = 512; // tokens; the numbers of a longer map are those on the screen
 const PAPER = "#ffffff";
 const FALLBACK = "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"; // where the page's font is not installed
 
@@ -122,48 +123,43 @@ export class Export {
 
   // ------------------------------------------------------------------ what an export says about itself
 
-  // What is on the screen, in the words of the URL
-  params() {
+  // What is on the screen, in the words of the URL. Numbers are of the whole map where that is not too long.
+  params(what = "shown") {
     const { picture, place, options, map } = this.view;
     const { hide, kind, heads, words: merged } = this.view.optionTexts();
-    const said = { run: picture.key, site: place.site, layer: place.layer, head: place.head, kind, heads, hide, words: merged };
-    const [q0, q1, k0, k1] = map.area;
-    const params = { ...said, scale: map.scaleShown, q0, q1, k0, k1 };
+    const show = what === "heads" ? "heads" : what === "shown" && options.show === "lines" ? "lines" : "map";
+    const params = { run: picture.key, site: place.site, layer: place.layer, head: place.head, kind, heads, hide, words: merged };
+    Object.assign(params, { scale: map.scaleShown, show, keep: options.keep });
+    const { n_query, n_key } = this.view.lens();
+    const isPart = what !== "numbers" || Math.max(n_query, n_key) > WHOLE;
+    if (isPart) [params.q0, params.q1, params.k0, params.k1] = map.area;
     return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
   }
 
-  async ask(format, more = {}) {
+  async ask(format, params = {}) {
     const url = new URL("headlight/export", document.baseURI);
-    url.search = new URLSearchParams({ format, ...this.params(), ...more });
+    url.search = new URLSearchParams({ format, ...params });
     let response;
     try {
       response = await fetch(url);
     } catch {
       throw { sentence: words.offline };
     }
-    if (!response.ok) throw { sentence: await response.text() };
+    if (!response.ok) throw { sentence: response.status < 500 ? await response.text() : words.export_failed };
     return response;
   }
 
   // {title, caption, snippet, name, alt, fact}
   async about(what = "shown") {
-    const told = await (await this.ask("about")).json();
-    const fact = [...this.view.facts.big.childNodes].map((n) => [n.textContent, n.nodeName === "EM" ? n.className || "b" : ""]);
-    if (what === "heads") {
-      const { site, picture } = this.view;
-      told.title = said(words.export_heads_title, { model: picture.model, kind: words.sites[site.id]?.[0] ?? site.id });
-      told.caption = `${words.export_heads_caption} ${told.caption}`;
-      told.name = `${told.name}-all-heads`;
-    }
-    return { ...told, fact, alt: this.alt(told, fact, what) };
-  }
-
-  alt(told, fact, what) {
-    const { site, options } = this.view;
+    const params = this.params(what);
+    const told = await (await this.ask("about", params)).json();
+    const { site, place, facts } = this.view;
     const lens = this.view.lens();
-    const template = what === "heads" ? words.export_alt_heads : options.show === "lines" ? words.export_alt_lines : words.export_alt_map;
-    const shape = said(template, { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads });
-    return `${shape} ${fact.map(([text]) => text).join("")}`;
+    const outlined = [[said(words.export_outlined, { head: said(words.place, place) }), ""]];
+    const sentence = [...facts.big.childNodes].map((node) => [node.textContent, node.nodeName === "EM" ? node.className || "b" : ""]);
+    const fact = what === "heads" ? outlined : sentence;
+    const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
+    return { ...told, fact, alt: `${said(words[`export_alt_${params.show}`], sizes)} ${fact.map(([text]) => text).join("")}` };
   }
 
   // ------------------------------------------------------------------ pictures
@@ -207,8 +203,8 @@ export class Export {
   // ------------------------------------------------------------------ numbers, page, Plotly, clipboard
 
   async saveNumbers(format) {
-    const about = await this.about();
-    const response = await this.ask(format, { alt: about.alt });
+    const about = await this.about("numbers");
+    const response = await this.ask(format, { ...this.params("numbers"), alt: about.alt });
     return this.save(await response.blob(), `${about.name}.${format}`);
   }
 
@@ -250,7 +246,7 @@ export class Export {
     const { view } = this;
     this.toggle(false);
     this.open.focus();
-    view.trigger("inspect", { ...this.params(), theme: this.paper ? "light" : view.themeName });
+    view.trigger("inspect", { ...this.params("numbers"), theme: this.paper ? "light" : view.themeName });
     return words.export_opening;
   }
 

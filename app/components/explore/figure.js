@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { clamp, said, short } from "./dom.js";
+import { HIDDEN } from "./lens.js";
 import { text, widthOf, wrapped } from "./scene.js";
 
 const MARGIN = 28;
@@ -139,7 +140,7 @@ function coloured(fact, width, { palette, font }) {
 function legend(shapes, y, width, view, lens, tile, { palette, font }) {
   const scale = view.map.scaleShown;
   const low = scale === "log" ? "0.0001" : "0";
-  const high = scale === "row" ? words.per_row_top : String(Number(lens.top.toPrecision(3)));
+  const high = scale === "row" ? words.per_row_top : String(Number((tile.top ?? lens.top).toPrecision(3)));
   let x = MARGIN;
   const put = (string, fill) => {
     shapes.push(text(x, y, [[string, fill, 0]], SMALL));
@@ -151,9 +152,10 @@ function legend(shapes, y, width, view, lens, tile, { palette, font }) {
   shapes.push({ shape: "frame", x, y: y - 6, w: 140, h: 12, stroke: palette.line, width: 1 });
   x += 148;
   put(high, palette.mute);
-  const why = [...new Set(tile.masked ?? [])].filter(Boolean).map((code) => view.reason(code));
-  if (!why.length) return y;
-  const string = said(words.tip_masked, { reason: why.join(", ") });
+  const codes = [...new Set(tile.masked ?? [])].filter(Boolean);
+  if (!codes.length) return y;
+  const why = codes.filter((code) => code !== HIDDEN).map((code) => view.reason(code)).join(", ");
+  const string = [why && said(words.tip_masked, { reason: why }), codes.includes(HIDDEN) && words.export_hidden].filter(Boolean).join("; ");
   x += 16;
   if (x + 26 + widthOf(string, SMALL, font) > width - MARGIN) {
     x = MARGIN;
@@ -219,7 +221,7 @@ export function headsFigure(view, style, about) {
   }
   shapes.push({ shape: "frame", x: left + place.head * pitch - 1.25, y: top + place.layer * pitch - 1.25, w: wide + 2.5, h: tall + 2.5, stroke: palette.query, width: 2.5 });
   const bottom = top + pitch * site.layers + 12;
-  const notes = [words.heads_help];
+  const notes = [];
   if (site.kv_heads < site.heads) notes.push(said(words.shared_all, { n: site.heads / site.kv_heads }));
   return finish(shapes, width, bottom - 12, style, [...notes, about.caption]);
 }
@@ -265,5 +267,5 @@ export function linesFigure(view, style, about) {
     shapes.push(text(x(k, lens.n_key), bottom + 14, [[short(label), is ? palette.key : palette.ink, is ? 700 : 0]], size, { angle: LEAN, anchor: "end" }));
   });
   const end = bottom + 14 + longest(lens.keys) * 0.87 + size;
-  return finish(shapes, width, end, style, [said(words.export_keep, { keep: view.options.keep }), about.caption]);
+  return finish(shapes, width, end, style, [about.caption]);
 }

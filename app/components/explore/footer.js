@@ -22,7 +22,8 @@ export class Footer {
       : said(words.run, parts);
     this.low = el("span", "");
     this.high = el("span", "");
-    this.legend.replaceChildren(this.low, el("i", "ramp"), this.high);
+    this.middle = el("span", "");
+    this.legend.replaceChildren(this.low, el("i", "ramp half"), this.middle, el("i", "ramp half second"), this.high);
     this.buttons.replaceChildren(...this.view.parts.flatMap((part) => part.actions?.() ?? []));
     this.drawLegend();
   }
@@ -35,9 +36,11 @@ export class Footer {
   }
 
   drawLegend() {
-    const { scaleShown } = this.view.map;
-    this.low.textContent = scaleShown === "log" ? "0.0001" : "0";
-    this.high.textContent = scaleShown === "row" ? words.per_row_top : "1";
+    const { low, middle, high } = this.view.map.ticks();
+    this.low.textContent = low;
+    this.middle.textContent = middle;
+    this.high.textContent = high;
+    this.legend.title = words.units[this.view.lens().unit];
   }
 
   draw() {
@@ -57,7 +60,7 @@ export class Footer {
     };
     const sums = receipt.sums < 1e-4;
     const off = { error: scientific(receipt.sums) };
-    proof(sums, sums ? words.sums : said(words.sums_off, off), said(words.sums_help, off));
+    proof(sums, sums ? (this.view.lens().kind === "head" ? words.sums : words.sums_each) : said(words.sums_off, off), said(words.sums_help, off));
     const hides = picture.whole ? site.masked(place.layer, place.head) : query !== null && this.view.row(query)?.masked;
     if (hides) proof(receipt.masked === 0, words.masked_zero);
     if (receipt.fused === null) this.proofs.append(el("span", "mute", words.fused_none));

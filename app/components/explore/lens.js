@@ -9,7 +9,7 @@ import { said } from "./dom.js";
 import { unpack } from "./run.js";
 
 export const HIDDEN = 255; // the code of a key that the visitor took out; the others are the model's own reasons
-const NAMED = 6; // heads or tokens that a title names
+const NAMED = 3; // heads or tokens that a title names
 const LEFT = 0.01; // of a row; below, uint16 weights are too coarse for what is left, and exact ones are fetched
 const LARGEST_TILE = 512;
 
@@ -46,14 +46,22 @@ export class Lens {
   }
 
   get title() {
+    return this.titled(NAMED);
+  }
+
+  get fullTitle() {
+    return this.titled(Infinity);
+  }
+
+  titled(named) {
     const { layer, head, site } = this;
     if (this.kind === "rollout") return said(words.title_rollout, { layer });
     if (this.kind === "value") return said(words.title_value, { layer, head });
     if (this.kind === "head") return said(words.place, { layer, head });
     const name = words[this.kind === "mean" ? "title_mean" : "title_max"];
     if (!this.given.length) return said(words.title_layer, { what: name, n: site.heads, layer });
-    const heads = this.given.slice(0, NAMED).map((pair) => said(words.head_short, { layer: pair[0], head: pair[1] }));
-    if (this.given.length > NAMED) heads.push("…");
+    const heads = this.given.slice(0, named).map((pair) => said(words.head_short, { layer: pair[0], head: pair[1] }));
+    if (this.given.length > named) heads.push("…");
     return said(words.title_members[this.given.length === 1 ? 0 : 1], { what: name, n: this.given.length, heads: heads.join(", ") });
   }
 
@@ -135,7 +143,7 @@ export class Lens {
     if (!this.picture.whole) {
       const whole = q0 === 0 && k0 === 0 && q1 === this.n_query && k1 === this.n_key;
       return this.fetched("tile", { q0, q1, k0, k1 }, ({ weights, masked, header }) => {
-        this.largest = Math.max(this.largest, header.top);
+        this.largest = Math.max(this.largest, header.top ?? 0);
         if (whole) this.most = header.most;
         return { rows: header.rows, columns: header.columns, exact: header.exact, how: header.how, values: weights, masked, area };
       });
@@ -173,8 +181,9 @@ export class Lens {
     if (this.refused) return null;
     if (!this.picture.whole) return this.most ?? null;
     if (this.sinkOf === undefined) {
-      const mean = means(this.together().values, this.site.n_query, this.site.n_key);
-      this.sinkOf = mean.indexOf(Math.max(...mean));
+      const all = this.kind === "value" ? mean(this.site, [[this.layer, this.head]]) : this.together().values; // of attention
+      const got = means(all, this.site.n_query, this.site.n_key);
+      this.sinkOf = got.indexOf(got.reduce((most, x) => Math.max(most, x), 0));
     }
     return this.sinkOf;
   }

@@ -2,7 +2,7 @@
 
 import { fit } from "./colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, choice, clamp, el, hint, said, short } from "./dom.js";
+import { add, arrow, choice, clamp, el, hint, said, scientific, short } from "./dom.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "./run.js";
 import { Table } from "./table.js";
@@ -10,6 +10,7 @@ import { Table } from "./table.js";
 const LONG = 128; // keys; above, the map opens on a logarithmic scale
 const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
 const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
+const MOST_CHIPS = 12;
 const ZOOM_FROM = 24; // tokens; below, every cell is large enough as it is
 
 export class HeadMap {
@@ -35,6 +36,7 @@ export class HeadMap {
     this.box.addEventListener("pointerup", (e) => this.up(e));
     this.box.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
     this.box.addEventListener("keydown", (e) => this.key(e));
+    this.box.addEventListener("dblclick", (e) => this.hideAt(this.labelAt(e), e));
     this.box.addEventListener("blur", () => view.point(null));
   }
 
@@ -49,6 +51,17 @@ export class HeadMap {
     if (this.sizes !== `${n_query},${n_key}` || !(q1 <= n_query && k1 <= n_key)) this.area = null; // tokens became words
     this.sizes = `${n_query},${n_key}`;
     this.area ??= [0, n_query, 0, n_key];
+    this.drawTitle(); // a long one takes two lines, which the layout must know
+  }
+
+  // What the picture is of, at full length where one points at it
+  drawTitle() {
+    const lens = this.view.lens();
+    const titles = words.sites[this.view.site.id];
+    this.title.replaceChildren(el("b", "", lens.title), " ");
+    if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
+    else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[0] ?? this.view.site.id)); // else its tab says so
+    this.title.title = `${lens.kind === "head" ? "" : `${lens.fullTitle}. `}${titles?.[1] ?? ""} ${words.axes_help}`;
   }
 
   // What it adds to the row of tools above it
@@ -61,6 +74,86 @@ export class HeadMap {
     }
     if (Math.max(site.n_query, site.n_key) > ZOOM_FROM) tools.push(this.zoomButtons());
     return tools;
+  }
+
+  // What it adds to the options of the picture
+  settings() {
+    const { options, picture, site } = this.view;
+    const kinds = Object.entries(words.kinds).filter(([name]) => name !== "rollout" || site.id !== "cross");
+    const kind = choice(
+      words.shows,
+      kinds.map(([name, [text, help]]) => [name, text, help]),
+      options.kind,
+      (name, e) => this.view.setOption("kind", name, e),
+    );
+    const merge = [[false, words.words_off], [true, words.words_on]];
+    const joined = choice(words.words_setting, merge, options.words, (on, e) => this.view.setOption("words", on, e));
+    if (!picture.words[site.query].length && !picture.words[site.key].length) joined.append(el("span", "aside", words.words_whole));
+    return [
+      { label: words.shows, node: kind, help: words.shows_help },
+      { label: words.hidden_label, node: this.hiddenTokens(), help: words.hidden_help },
+      { label: words.words_setting, node: joined, help: words.words_help },
+    ];
+  }
+
+  // The tokens that are hidden, each a button that shows it again
+  hiddenTokens() {
+    const { options, site, picture } = this.view;
+    const box = el("span", "chips");
+    for (const k of options.hide.slice(0, MOST_CHIPS)) {
+      const label = picture.tokens[site.key][k];
+      const button = Object.assign(el("button", "quiet", `${short(label)} ×`), { type: "button", title: said(words.unhide, { token: label }) });
+      button.setAttribute("aria-label", button.title);
+      button.addEventListener("click", (e) => this.hide([k], e));
+      box.append(button);
+    }
+    if (options.hide.length > 1) {
+      const all = Object.assign(el("button", "quiet", words.unhide_all), { type: "button" });
+      all.addEventListener("click", (e) => this.view.setOption("hide", [], e));
+      box.append(all);
+    }
+    if (!options.hide.length) box.append(el("span", "mute", words.hidden_none), " ");
+    return box;
+  }
+
+  // What it adds to the buttons below: the sink goes with one click, and comes back with another
+  actions() {
+    this.sinkButton = Object.assign(el("button", "quiet"), { type: "button" });
+    this.sinkButton.addEventListener("click", (e) => {
+      const sink = this.view.lens().sink();
+      const { hide } = this.view.options;
+      if (hide.length) this.view.setOption("hide", [], e);
+      else if (sink !== null) this.hide([sink], e);
+    });
+    this.markSink();
+    return [this.sinkButton];
+  }
+
+  markSink() {
+    const { options, picture, site } = this.view;
+    const sink = this.view.lens().sink();
+    const isOn = options.hide.length > 0;
+    const token = sink === null ? "" : picture.tokens[site.key][sink];
+    this.sinkButton.hidden = (sink === null && !isOn) || site.n_key < 2;
+    this.sinkButton.textContent = isOn ? words.unhide_all_short : said(words.hide_sink, { token: short(token) });
+    this.sinkButton.title = isOn ? words.hidden_help : said(words.hide_sink_help, { token });
+    this.sinkButton.setAttribute("aria-pressed", isOn);
+  }
+
+  // Take tokens out of the keys, or put them back; one must stay.
+  hide(tokens, e) {
+    const { options, site } = this.view;
+    const isHidden = tokens.every((k) => options.hide.includes(k));
+    const others = options.hide.filter((k) => !tokens.includes(k));
+    const next = isHidden ? others : [...others, ...tokens].sort((a, b) => a - b);
+    if (next.length >= site.n_key) this.note.textContent = words.hide_last;
+    else this.view.setOption("hide", next, e);
+  }
+
+  // The tokens under the pointer, as a key
+  hideAt(at, e) {
+    const lens = this.view.lens();
+    if (at?.key != null) this.hide([lens.keyTokens[lens.keyOf(at.key)]].flat(), e);
   }
 
   zoomButtons() {
@@ -135,6 +228,19 @@ export class HeadMap {
     return scale === "auto" ? (this.view.lens().n_key > LONG ? "log" : "linear") : scale;
   }
 
+  // What the colours at the ends and in the middle of the scale stand for
+  ticks() {
+    const lens = this.view.lens();
+    const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(2))) : scientific(x));
+    const { top } = lens;
+    if (this.scaleShown === "log") return { low: text(top / 10 ** DECADES), middle: text(top / 10 ** (DECADES / 2)), high: text(top) };
+    if (this.scaleShown === "linear") return { low: "0", middle: text(top / 2), high: text(top) };
+    const { query } = this.at();
+    const row = query === null ? null : lens.row(query);
+    const most = row ? row.weights.reduce((a, b) => Math.max(a, b), 0) : 0;
+    return { low: "0", middle: "", high: row ? said(words.per_row_most, { most: text(most) }) : words.per_row_top };
+  }
+
   // values 0..top -> 0..255, by the scale
   levels(tile) {
     const { rows, columns, values, top } = tile;
@@ -153,15 +259,11 @@ export class HeadMap {
   }
 
   draw() {
-    const lens = this.view.lens();
-    const titles = words.sites[this.view.site.id];
-    this.title.replaceChildren(el("b", "", lens.title), " ");
-    if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
-    else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[0] ?? this.view.site.id)); // else its tab says so
-    this.title.title = `${titles?.[1] ?? ""} ${words.axes_help}`;
+    this.drawTitle();
     const { show } = this.view.options;
     this.box.hidden = show !== "map";
     this.table.box.hidden = show !== "table";
+    this.note.hidden = show === "lines"; // they have their own
     if (show !== "map") return;
     if (this.isRefused()) return; // the last picture stays
     const g = (this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em));
@@ -169,6 +271,7 @@ export class HeadMap {
     const tile = this.tile() ?? this.standIn();
     this.lastTile = tile;
     const how = tile.exact ? "" : tile.how === words.loading ? words.loading : said(words.sampled, { how: tile.how });
+    this.markSink();
     this.note.textContent = this.view.remote.failed ? words.offline : [how, lens.note].filter(Boolean).join(" ");
     Object.assign(this.view.root.dataset, { exact: tile.exact, size: g.cell, left: g.left, top: g.top });
     const [q0, q1, k0, k1] = this.area;
@@ -291,7 +394,10 @@ export class HeadMap {
       context.rotate(-Math.PI / 3);
       context.font = `${k === key ? "700 " : ""}${g.font}px ${family}`;
       context.fillStyle = k === key ? this.view.palette.key : this.view.palette.ink;
+      const isOut = lens.hide.length && [lens.keyTokens[k]].flat().every((token) => lens.isHidden(token));
+      context.globalAlpha = isOut ? 0.5 : 1;
       context.fillText(short(columns[k]), 0, 0);
+      if (isOut) context.fillRect(-1, -0.5, context.measureText(short(columns[k])).width + 2, 1);
       context.restore();
     }
     // A band of the page's colour on either side, where there is room: some cells are as dark as the outline.
@@ -323,6 +429,18 @@ export class HeadMap {
     if (q < q0 || q >= q1 || k >= k1) return null;
     const lens = this.view.lens();
     return { query: lens.firstQuery(q), key: k < k0 ? null : lens.firstKey(k) }; // left of the map is the query's label
+  }
+
+  // The key whose label, above the map, is under the pointer
+  labelAt(e) {
+    const g = this.geometry;
+    if (!g) return null;
+    const box = this.base.getBoundingClientRect();
+    const [, , k0, k1] = this.area;
+    const above = g.top - (e.clientY - box.top);
+    if (above <= 0) return null;
+    const k = k0 + Math.floor((e.clientX - box.left - g.left - above / Math.tan(Math.PI / 3)) / g.cell); // labels lean
+    return k >= k0 && k < k1 ? { query: null, key: this.view.lens().firstKey(k) } : null;
   }
 
   showTip({ query, key }, x, y) {
@@ -396,6 +514,10 @@ export class HeadMap {
     } else if (e.key === "Enter" || e.key === " ") {
       e.preventDefault();
       if (this.view.query !== null) this.view.lock(this.view.query);
+    } else if (e.key === "h" || e.key === "H") {
+      const { key } = this.at();
+      const at = this.view.hover ?? { key: key === null ? null : this.view.lens().firstKey(key) };
+      this.hideAt(at, e);
     } else if (e.key === "Escape") {
       this.view.release();
     } else if (e.key === "+" || e.key === "=") {

@@ -1,100 +1,273 @@
-// All heads of a site, a small picture each: rows are layers, columns are heads. Below, the heads with a similar map.
+// All heads of the model, a small picture or one number each: rows are layers, columns are heads, one block for each kind
+// of attention. Or the heads in the order of that number. Below, the heads with a similar map.
 
 import { fit } from "./colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, clamp, counted, el, ranges, said } from "./dom.js";
+import { add, arrow, clamp, counted, el, number, ranges, said } from "./dom.js";
+import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
+
+const RANKED = 100; // heads in the list
 
 export class Overview {
   constructor(view, parent) {
     this.view = view;
     this.title = add(parent, "h2");
     this.title.title = words.heads_help;
+    const bar = add(parent, "div", "metricbar");
+    this.select = add(bar, "select");
+    this.select.setAttribute("aria-label", words.metric);
+    this.select.addEventListener("change", (e) => view.setOption("metric", this.select.value, e));
+    this.sorter = Object.assign(add(bar, "button", "quiet"), { type: "button", textContent: words.sort, title: words.sort_help });
+    this.sorter.addEventListener("click", (e) => view.setOption("sort", !view.options.sort, e));
+    this.legend = add(bar, "span", "legend");
     this.box = add(parent, "div", "overview");
     this.box.tabIndex = 0;
     this.box.setAttribute("role", "application");
     this.box.setAttribute("aria-label", words.heads_label);
     this.base = add(this.box, "canvas");
     this.over = add(this.box, "canvas", "over");
+    this.list = add(parent, "div", "ranked");
+    this.list.setAttribute("role", "group");
     this.shared = add(parent, "p", "note");
+    this.chosen = add(parent, "p", "note");
     this.alike = add(parent, "div", "alike");
     this.hint = add(parent, "p", "note");
     this.hint.textContent = words.hint;
-    this.box.addEventListener("click", (e) => {
-      const at = this.headAt(e);
-      if (at) view.choose(at, e);
-    });
+    this.box.addEventListener("click", (e) => this.click(e));
     this.box.addEventListener("pointermove", (e) => this.peek(this.headAt(e), e));
     this.box.addEventListener("pointerleave", () => this.peek(null));
     this.box.addEventListener("keydown", (e) => this.key(e));
+    this.list.addEventListener("keydown", (e) => this.step(e));
   }
 
   // Colours or maps have changed.
   forget() {
-    this.atlas = null;
+    this.atlases = new Map();
   }
 
   // Whether numbers of it are on their way
   isWaiting() {
-    return false;
+    return this.waiting ?? false;
+  }
+
+  // The metric that is drawn: what is asked for, where the kind of attention has it
+  get metric() {
+    const { metric } = this.view.options;
+    return metric !== "maps" && metricsOf(this.view.site).includes(metric) ? metric : "maps";
   }
 
   build() {
-    const { site, picture } = this.view;
+    const { site, sites, picture } = this.view;
     const size = said(words.heads_size, {
       kind: picture.kind,
       layers: counted(words.layers, site.layers),
       heads: counted(words.heads_count, site.heads),
     });
-    this.title.replaceChildren(el("b", "", words.heads), " ", el("span", "", size));
+    this.title.replaceChildren(el("b", "", words.heads), " ", el("span", "", sites.length > 1 ? picture.kind : size));
     this.shared.hidden = site.kv_heads === site.heads;
     this.shared.textContent = this.shared.hidden ? "" : said(words.shared_all, { n: site.heads / site.kv_heads });
+    const options = ["maps", ...metricsOf(site)].map((name) => {
+      const [text, title] = words.metrics[name];
+      return Object.assign(el("option", "", text), { value: name, title });
+    });
+    this.select.replaceChildren(...options);
+    const { metric } = this;
+    this.select.value = metric;
+    this.select.title = words.metrics[metric][1];
+    this.sorter.hidden = metric === "maps";
+    this.sorter.setAttribute("aria-pressed", this.view.options.sort);
+  }
+
+  get isList() {
+    return this.view.options.sort && this.metric !== "maps";
   }
 
   geometry() {
-    const { site } = this.view;
-    const { em } = this.view.room;
+    const { sites } = this.view;
+    const { em, headsWidth, height } = this.view.room;
     const left = 1.5 * em;
-    const bracket = site.kv_heads < site.heads ? 0.35 * em : 0;
+    const title = sites.length > 1 ? 1.35 * em : 0;
+    const heads = Math.max(...sites.map((site) => site.heads));
+    const layers = sites.reduce((sum, site) => sum + site.layers, 0);
+    const groups = Math.max(...sites.map((site) => (site.kv_heads < site.heads ? site.kv_heads : 1)));
+    const between = groups > 1 ? clamp((0.12 * (headsWidth - left)) / groups, 1, 0.4 * em) : 0; // two groups of heads
+    const bracket = sites.some((site) => site.kv_heads < site.heads) ? 0.35 * em : 0;
     const top = 1.15 * em + bracket;
-    const tallest = Math.max(1.6 * em, (0.5 * this.view.room.height) / site.layers); // leave half of the column to the rest
-    const pitch = clamp((this.view.room.headsWidth - left) / site.heads, 6, Math.min(4.8 * em, tallest));
+    const titles = (sites.length - 1) * (title + top + 0.5 * em); // leave half of the column to the rest
+    const tallest = Math.max(1.1 * em, (0.5 * Math.min(height, 64 * em) - titles) / layers);
+    const pitch = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
-    return { left, top, bracket, pitch, gap, size: pitch - gap };
+    let y = 0;
+    const blocks = sites.map((site) => {
+      const block = { site, title: y, top: y + title + top };
+      y = block.top + pitch * site.layers + (title ? 0.5 * em : 0);
+      return block;
+    });
+    const width = left + pitch * heads + (groups - 1) * between + 2;
+    return { left, bracket, pitch, gap, size: pitch - gap, between, blocks, width, height: y + 2 };
+  }
+
+  // Where a head is drawn
+  corner({ site, layer, head }) {
+    const g = this.grid;
+    const block = g.blocks.find((b) => b.site === site);
+    const group = site.kv_heads < site.heads ? Math.floor(head / (site.heads / site.kv_heads)) : 0;
+    return [g.left + head * g.pitch + group * g.between, block.top + layer * g.pitch];
   }
 
   draw() {
-    const { site } = this.view;
     const { em } = this.view.room;
+    this.build();
+    const { metric } = this;
+    this.waiting = false;
+    this.numbers = new Map();
+    if (metric !== "maps") {
+      for (const site of this.view.sites) {
+        if (!metricsOf(site).includes(metric)) continue;
+        const found = measured(this.view, site, metric);
+        if (found) this.numbers.set(site, found);
+        else this.waiting = true;
+      }
+    }
+    this.drawLegend();
+    this.box.hidden = this.isList;
+    this.list.hidden = !this.isList;
     const g = (this.grid = this.geometry());
-    const width = g.left + g.pitch * site.heads + 2;
-    const height = g.top + g.pitch * site.layers + 2;
-    this.box.style.height = `${height}px`;
-    this.box.style.maxHeight = `${this.view.room.height - 3 * em - this.hint.offsetHeight - this.shared.offsetHeight}px`;
-    if (this.atlas?.site !== site) this.atlas = this.drawAtlas(site);
-    const context = fit(this.base, width, height);
-    context.imageSmoothingEnabled = g.size < this.atlas.columns;
-    context.fillStyle = this.view.palette.mute;
-    context.font = `${0.72 * em}px ${this.view.font()}`;
+    this.drawMembers();
+    const rest = 5.4 * em + this.hint.offsetHeight + this.shared.offsetHeight + this.chosen.offsetHeight;
+    const room = Number.isFinite(this.view.room.height) ? Math.max(8 * em, this.view.room.height - rest) : 30 * em;
+    this.box.style.height = `${g.height}px`;
+    this.box.style.maxHeight = `${room}px`;
+    this.list.style.maxHeight = `${Math.min(room, 0.55 * this.view.room.height)}px`;
+    if (this.isList) return this.drawList();
+    const context = fit(this.base, g.width, g.height);
+    for (const block of g.blocks) this.drawBlock(context, block);
+    this.view.root.dataset.metrics = [...this.numbers.values()].map(({ values }) => values.map((x) => x.toFixed(5)).join(" ")).join(" ");
+  }
+
+  drawBlock(context, { site, title, top }) {
+    const { em } = this.view.room;
+    const { palette, colour } = this.view;
+    const g = this.grid;
     context.textBaseline = "middle";
+    context.textAlign = "left";
+    if (this.view.sites.length > 1) {
+      const here = site === this.view.site;
+      context.fillStyle = here ? palette.ink : palette.mute;
+      context.font = `${here ? 650 : 400} ${0.8 * em}px ${this.view.font()}`;
+      context.fillText(words.blocks[site.id] ?? site.id, 0, title + 0.65 * em);
+    }
+    context.fillStyle = palette.mute;
+    context.font = `${0.72 * em}px ${this.view.font()}`;
     const every = Math.max(1, Math.ceil((1.15 * em) / g.pitch));
     context.textAlign = "center";
-    for (let h = 0; h < site.heads; h += every) context.fillText(h, g.left + h * g.pitch + g.size / 2, 0.5 * em);
+    for (let h = 0; h < site.heads; h += every) {
+      context.fillText(h, this.corner({ site, layer: 0, head: h })[0] + g.size / 2, top - g.bracket - 0.65 * em);
+    }
     context.textAlign = "right";
-    for (let l = 0; l < site.layers; l += every) context.fillText(l, g.left - 0.45 * em, g.top + l * g.pitch + g.size / 2);
-    if (g.bracket) {
-      context.fillStyle = this.view.palette.key;
+    for (let l = 0; l < site.layers; l += every) context.fillText(l, g.left - 0.45 * em, top + l * g.pitch + g.size / 2);
+    if (site.kv_heads < site.heads) {
       const group = site.heads / site.kv_heads;
+      context.fillStyle = palette.key;
       for (let first = 0; first < site.heads; first += group) {
-        context.fillRect(g.left + first * g.pitch, g.top - 4, group * g.pitch - g.gap, 2);
+        const [x] = this.corner({ site, layer: 0, head: first });
+        const width = group * g.pitch - g.gap;
+        context.fillRect(x, top - 5, width, 3);
+        context.globalAlpha = 0.13;
+        context.fillRect(x - g.between / 3, top - 2, width + (2 * g.between) / 3, site.layers * g.pitch - g.gap + 4);
+        context.globalAlpha = 1;
       }
     }
-    const { canvas, rows, columns } = this.atlas;
-    for (let l = 0; l < site.layers; l++) {
-      for (let h = 0; h < site.heads; h++) {
-        const [x, y] = [g.left + h * g.pitch, g.top + l * g.pitch];
-        context.drawImage(canvas, h * columns, l * rows, columns, rows, x, y, g.size, g.size);
+    const found = this.numbers.get(site);
+    if (!found) {
+      const { canvas, rows, columns } = this.atlas(site);
+      context.imageSmoothingEnabled = g.size < columns;
+      for (let layer = 0; layer < site.layers; layer++) {
+        for (let head = 0; head < site.heads; head++) {
+          const [x, y] = this.corner({ site, layer, head });
+          context.drawImage(canvas, head * columns, layer * rows, columns, rows, x, y, g.size, g.size);
+        }
+      }
+      return;
+    }
+    for (let layer = 0; layer < site.layers; layer++) {
+      for (let head = 0; head < site.heads; head++) {
+        const value = found.values[layer * site.heads + head];
+        const [x, y] = this.corner({ site, layer, head });
+        if (Number.isNaN(value)) {
+          context.strokeStyle = palette.line;
+          context.lineWidth = 1;
+          context.strokeRect(x + 0.5, y + 0.5, g.size - 1, g.size - 1);
+          continue;
+        }
+        const level = clamp(Math.round((255 * Math.abs(value)) / (found.high || 1)), 0, 255);
+        context.fillStyle = (value < 0 ? this.view.ahead : colour).css[level];
+        context.fillRect(x, y, g.size, g.size);
       }
     }
+  }
+
+  drawLegend() {
+    const found = this.numbers.get(this.view.site);
+    this.legend.replaceChildren();
+    if (this.metric === "maps") return;
+    if (!found) return void this.legend.append(el("span", "", words.loading));
+    const digits = (x) => String(Number(x.toPrecision(2)));
+    if (found.low < 0) this.legend.append(el("span", "", digits(found.low)), el("i", "ramp ahead"), el("span", "", "0"));
+    else this.legend.append(el("span", "", "0"));
+    this.legend.append(el("i", "ramp"), el("span", "", digits(found.high)));
+    this.legend.title = this.view.picture.whole ? words.metrics[this.metric][1] : said(words.metric_rows, { rows: found.rows, of: number(found.of) });
+    if (!this.view.picture.whole && found.rows < found.of) this.legend.append(el("span", "", said(words.metric_sampled, { rows: found.rows })));
+    if (found.values.every(Number.isNaN)) this.legend.replaceChildren(el("span", "", words.metric_none));
+  }
+
+  // All heads by the metric, the best first
+  ranking() {
+    const { site } = this.view;
+    const { values } = this.numbers.get(site) ?? { values: [] };
+    const sign = LOWEST_FIRST.includes(this.metric) ? 1 : -1;
+    return [...values.keys()].filter((i) => !Number.isNaN(values[i])).sort((a, b) => sign * (values[a] - values[b]) || a - b);
+  }
+
+  drawList() {
+    const { site, place } = this.view;
+    const found = this.numbers.get(site);
+    const order = this.ranking();
+    this.list.setAttribute("aria-label", words[LOWEST_FIRST.includes(this.metric) ? "sorted_low" : "sorted"]);
+    const lines = order.slice(0, RANKED).map((i, rank) => {
+      const [layer, head] = [Math.floor(i / site.heads), i % site.heads];
+      const value = found.values[i];
+      const button = Object.assign(el("button", ""), { type: "button" });
+      const bar = el("i", value < 0 ? "ahead" : "");
+      bar.style.width = `${(100 * Math.abs(value)) / (found.high || 1)}%`;
+      const track = el("span", "track");
+      track.append(bar);
+      button.append(el("span", "mute", `${rank + 1}`), el("b", "", said(words.head_short, { layer, head })), track, el("u", "", value.toFixed(2)));
+      button.dataset.at = `${layer}.${head}`;
+      button.setAttribute("aria-pressed", layer === place.layer && head === place.head);
+      button.addEventListener("click", (e) => this.view.choose({ layer, head }, e));
+      return button;
+    });
+    this.list.replaceChildren(...lines);
+    if (order.length > RANKED) this.list.append(el("p", "note", said(words.sorted_more, { shown: RANKED, n: number(order.length) })));
+    this.view.root.dataset.sorted = order.slice(0, RANKED).map((i) => `${Math.floor(i / site.heads)}.${i % site.heads}`).join(" ");
+  }
+
+  step(e) {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    const all = [...this.list.querySelectorAll("button")];
+    const at = all.indexOf(e.target);
+    if (!by || at < 0) return;
+    e.preventDefault();
+    const next = all[clamp(at + by, 0, all.length - 1)];
+    next.focus();
+    next.click();
+  }
+
+  atlas(site) {
+    this.atlases ??= new Map();
+    if (!this.atlases.has(site)) this.atlases.set(site, this.drawAtlas(site));
+    return this.atlases.get(site);
   }
 
   drawAtlas(site) {
@@ -116,69 +289,155 @@ export class Overview {
       }
     }
     context.putImageData(image, 0, 0);
-    return { site, canvas, rows, columns };
+    return { canvas, rows, columns };
   }
 
   drawChosen() {
-    const { place, site } = this.view;
-    const { grid: g } = this;
-    const context = fit(this.over, g.left + g.pitch * site.heads + 2, g.top + g.pitch * site.layers + 2);
-    const box = ({ layer, head }, colour, width) => {
+    const { place, site, options, palette } = this.view;
+    this.drawMembers();
+    if (this.isList) {
+      for (const button of this.list.querySelectorAll("button")) {
+        button.setAttribute("aria-pressed", button.dataset.at === `${place.layer}.${place.head}`);
+      }
+      return;
+    }
+    const g = this.grid;
+    const context = fit(this.over, g.width, g.height);
+    const box = (at, colour, width) => {
       context.strokeStyle = colour;
       context.lineWidth = width;
-      const [x, y] = [g.left + head * g.pitch, g.top + layer * g.pitch];
+      const [x, y] = this.corner(at);
       context.strokeRect(x - width / 2, y - width / 2, g.size + width, g.size + width);
     };
-    if (this.peeked) box(this.peeked, this.view.palette.mute, 1.5);
-    box(place, this.view.palette.query, g.pitch > 14 ? 2.5 : 2);
-    const y = g.top + place.layer * g.pitch;
+    const several = options.kind === "mean" || options.kind === "max";
+    for (const [layer, head] of several ? this.view.lens().members : []) {
+      box({ site, layer, head }, palette.ink, g.pitch > 14 ? 2 : 1.5);
+      const [x, y] = this.corner({ site, layer, head });
+      const side = clamp(g.size / 3, 3, 8);
+      context.fillStyle = palette.ink;
+      context.fillRect(x + g.size - side, y, side, side); // a corner, so that it is told by shape too
+    }
+    if (options.kind === "rollout") {
+      const [x, y] = this.corner({ site, layer: 0, head: 0 });
+      const [end] = this.corner({ site, layer: 0, head: site.heads - 1 });
+      context.strokeStyle = palette.ink;
+      context.lineWidth = 2;
+      context.strokeRect(x - 2, y - 2, end - x + g.size + 4, place.layer * g.pitch + g.size + 4);
+    }
+    if (this.peeked) box(this.peeked, palette.mute, 1.5);
+    box({ ...place, site }, palette.query, g.pitch > 14 ? 2.5 : 2);
+    const [, y] = this.corner({ ...place, site });
     const { scrollTop, clientHeight } = this.box;
-    const hidden = y < scrollTop + g.top || y + g.pitch > scrollTop + clientHeight;
+    const hidden = y < scrollTop + 20 || y + g.pitch > scrollTop + clientHeight;
     if (this.box.scrollHeight > clientHeight && hidden) this.box.scrollTop = y - clientHeight / 2;
   }
 
+  drawMembers() {
+    const { options } = this.view;
+    const several = options.kind === "mean" || options.kind === "max";
+    const text = several ? (options.members.length ? words.members_chosen : words.members_all) : "";
+    this.chosen.hidden = !text;
+    if (this.chosen.textContent !== text) this.chosen.textContent = text;
+  }
+
   headAt(e) {
-    const { site } = this.view;
-    const { grid: g } = this;
+    const g = this.grid;
     if (!g) return null;
     const box = this.base.getBoundingClientRect();
-    const head = Math.floor((e.clientX - box.left - g.left) / g.pitch);
-    const layer = Math.floor((e.clientY - box.top - g.top) / g.pitch);
-    return head >= 0 && layer >= 0 && head < site.heads && layer < site.layers ? { layer, head } : null;
+    const [x, y] = [e.clientX - box.left, e.clientY - box.top];
+    for (const { site, top } of g.blocks) {
+      const layer = Math.floor((y - top) / g.pitch);
+      if (layer < 0 || layer >= site.layers) continue;
+      for (let head = 0; head < site.heads; head++) {
+        const [from] = this.corner({ site, layer, head });
+        if (x >= from && x < from + g.pitch) return { site, layer, head };
+      }
+    }
+    return null;
+  }
+
+  click(e) {
+    const at = this.headAt(e);
+    if (!at) return;
+    if (e.shiftKey) {
+      this.toggle(at, e);
+      return;
+    }
+    if (this.view.options.members.length) {
+      this.view.setOption("members", [], e); // one head was clicked, so one head is shown
+      this.view.setOption("kind", "head", e);
+    }
+    this.view.choose({ site: at.site.id, layer: at.layer, head: at.head }, e);
+  }
+
+  // Put a head among those that the mean or the maximum is of, or take it out.
+  toggle({ site, layer, head }, e) {
+    const { view } = this;
+    if (site !== view.site) return;
+    const { kind, members } = view.options;
+    const several = kind === "mean" || kind === "max";
+    const start = several ? members : [[view.place.layer, view.place.head]];
+    const same = ([l, h]) => l === layer && h === head;
+    const isIn = start.some(same);
+    const next = isIn && several ? start.filter((pair) => !same(pair)) : isIn ? start : [...start, [layer, head]];
+    view.setOption("members", next.sort((a, b) => a[0] - b[0] || a[1] - b[1]), e);
+    if (!several) view.setOption("kind", "mean", e);
+    else if (!next.length) view.setOption("kind", "head", e);
   }
 
   // Name the small picture under the pointer.
   peek(at, event) {
-    const same = at?.layer === this.peeked?.layer && at?.head === this.peeked?.head;
+    const same = at?.site === this.peeked?.site && at?.layer === this.peeked?.layer && at?.head === this.peeked?.head;
     this.peeked = at;
     if (!same) this.view.redraw("chosen");
     if (!at) {
       this.view.tip.hidden = true;
       return;
     }
+    const { site } = at;
     const lines = [el("div", "", said(words.place, at))];
-    if (this.view.site.kv_heads < this.view.site.heads) {
-      lines.push(el("div", "mute", said(words.shared, { heads: ranges(this.view.site.group(at.head)) })));
+    if (this.view.sites.length > 1) lines.push(el("div", "mute", words.blocks[site.id] ?? site.id));
+    const value = this.numbers.get(site)?.values[at.layer * site.heads + at.head];
+    if (value !== undefined) {
+      const text = Number.isNaN(value) ? words.metric_none : said(words.metric_value, { name: words.metrics[this.metric][0], value: this.valued(value) });
+      lines.push(el("div", "", text));
     }
+    if (site.kv_heads < site.heads) lines.push(el("div", "mute", said(words.shared, { heads: ranges(site.group(at.head)) })));
     this.view.tip.replaceChildren(...lines);
     this.view.putTip(event.clientX, event.clientY);
   }
 
+  valued(value) {
+    if (this.metric === "entropy") return said(words.in_bits, { value: value.toFixed(2) });
+    if (this.metric === "distance") return said(words[value < 0 ? "in_tokens_ahead" : "in_tokens"], { value: Math.abs(value).toFixed(2) });
+    return `${(value * 100).toFixed(1)} %`;
+  }
+
   key(e) {
+    const { site, sites, place } = this.view;
+    if (e.key === " " || (e.key === "Enter" && e.shiftKey)) {
+      e.preventDefault();
+      this.toggle({ site, layer: place.layer, head: place.head }, e);
+      return;
+    }
     const step = arrow(e);
     if (!step) return;
     e.preventDefault();
-    const { site, place } = this.view;
-    const layer = clamp(place.layer + step[0], 0, site.layers - 1);
-    const head = clamp(place.head + step[1], 0, site.heads - 1);
-    if (layer !== place.layer || head !== place.head) this.view.choose({ layer, head }, e);
+    const rows = sites.flatMap((of) => Array.from({ length: of.layers }, (_, layer) => ({ site: of, layer })));
+    const from = rows.findIndex((row) => row.site === site && row.layer === place.layer);
+    const to = rows[clamp(from + step[0], 0, rows.length - 1)];
+    const head = clamp(place.head + step[1], 0, to.site.heads - 1);
+    if (to.site !== site || to.layer !== place.layer || head !== place.head) this.view.choose({ site: to.site.id, layer: to.layer, head }, e);
   }
 
   drawAlike() {
     const { em } = this.view.room;
     const { site, place } = this.view;
-    const space = this.view.room.height - 2 * em - this.box.offsetHeight - this.hint.offsetHeight - (this.shared.hidden ? 0 : 2 * em);
-    this.alike.hidden = !this.view.picture.whole || space < 8 * em || site.layers * site.heads < 5 || site.n_query * site.n_key < 9;
+    const shown = this.isList ? this.list : this.box;
+    const notes = this.hint.offsetHeight + (this.shared.hidden ? 0 : 2 * em) + (this.chosen.hidden ? 0 : 2 * em);
+    const space = this.view.room.height - 4 * em - shown.offsetHeight - notes;
+    const one = ["head", "value"].includes(this.view.options.kind);
+    this.alike.hidden = !one || !this.view.picture.whole || space < 8 * em || site.layers * site.heads < 5 || site.n_query * site.n_key < 9;
     if (this.alike.hidden) return;
     const best = this.likest(4);
     this.alike.replaceChildren(Object.assign(el("h2", "", words.alike), { title: words.alike_help }));
@@ -191,10 +450,10 @@ export class Overview {
       button.addEventListener("click", (e) => this.view.choose({ layer, head }, e));
       const context = fit(button.appendChild(el("canvas", "")), size, size);
       context.imageSmoothingEnabled = false;
-      const { canvas, rows, columns } = this.atlas;
+      const { canvas, rows, columns } = this.atlas(site);
       context.drawImage(canvas, head * columns, layer * rows, columns, rows, 0, 0, size, size);
       const line = button.appendChild(el("span", ""));
-      line.append(el("b", "", `L${layer} H${head}`), el("i", "", r.toFixed(2)));
+      line.append(el("b", "", said(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
     }
     this.view.root.dataset.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");
   }

@@ -120,7 +120,7 @@ export function canvas(scene, scale) {
   return made;
 }
 
-const typeface = (weight, size, font) => `${weight ?? 400} ${size}px ${font}`;
+const typeface = (weight, size, font) => `${weight || 400} ${size}px ${font}`;
 
 function write(c, { x, y, parts, size, anchor, angle }, font) {
   const widths = parts.map(([string, , weight]) => {

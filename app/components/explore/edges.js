@@ -1,0 +1,82 @@
+// Which lines are drawn: of each query's row the fewest keys whose weights reach a share of it, and never a masked pair.
+
+const SLACK = 1e-7; // of a row: float32 sums of the same weights in another order differ by this much
+const ORDERS = new WeakMap(); // numbers of a lens -> for each query, what sorted() found
+
+// {order: keys that may be looked at and get anything, most first; sum of their weights}
+function sorted({ weights, masked }) {
+  const order = [];
+  let sum = 0;
+  for (let k = 0; k < weights.length; k++) {
+    if (masked?.[k] || !(weights[k] > 0)) continue;
+    order.push(k);
+    sum += weights[k];
+  }
+  order.sort((a, b) => weights[b] - weights[a] || a - b);
+  return { order, sum };
+}
+
+// How many of a row's keys, most first, it takes to reach `keep` percent of it
+function enough({ order, sum }, weights, keep) {
+  const goal = sum * (keep / 100 - SLACK);
+  let n = 0;
+  for (let had = 0; n < order.length && had < goal; n++) had += weights[order[n]];
+  return n;
+}
+
+// [[key, weight], ...] that are drawn for one query of a lens, most first; null while its row is fetched
+export function kept(lens, query, keep) {
+  const row = lens.row(query);
+  if (!row) return null;
+  const found = lens.picture.whole ? ordersOf(lens)[query] : sorted(row);
+  return found.order.slice(0, enough(found, row.weights, keep)).map((k) => [k, row.weights[k]]);
+}
+
+// Of a small run: sorting every row takes longer than drawing them, so it is done once.
+function ordersOf(lens) {
+  const numbers = lens.numbers();
+  if (!ORDERS.has(numbers)) {
+    ORDERS.set(numbers, Array.from({ length: lens.n_query }, (_, q) => sorted(lens.row(q))));
+  }
+  return ORDERS.get(numbers);
+}
+
+// Every line of several lenses of a small run, faintest first, at most `most` of them: {lines: [{q, k, w, of}], total},
+// where `of` is the number of the lens. Faintest first, so that strong lines lie on top.
+export function everyLine(lenses, keep, most) {
+  const all = [];
+  for (const [of, lens] of lenses.entries()) {
+    if (lens.refused) continue;
+    for (const [q, found] of ordersOf(lens).entries()) {
+      const { weights } = lens.row(q);
+      const n = enough(found, weights, keep);
+      for (let i = 0; i < n; i++) all.push({ q, k: found.order[i], w: weights[found.order[i]], of });
+    }
+  }
+  const total = all.length;
+  if (total > most) {
+    const least = Float32Array.from(all, (line) => line.w).sort()[total - most];
+    const above = all.filter((line) => line.w > least);
+    for (const line of all) if (line.w === least && above.length < most) above.push(line);
+    return { lines: above.sort((a, b) => a.w - b.w), total };
+  }
+  return { lines: all.sort((a, b) => a.w - b.w), total };
+}
+
+// The same for one token: the lines of a query, or the lines into a key. null while a row is fetched, and for the key of
+// a large run, whose rows are not all here.
+export function linesOf({ query, key }, lenses, keep, most) {
+  const all = [];
+  for (const [of, lens] of lenses.entries()) {
+    if (lens.refused) continue;
+    if (query === null && !lens.picture.whole) return null;
+    const queries = query === null ? Array.from({ length: lens.n_query }, (_, q) => q) : [query];
+    for (const q of queries) {
+      const found = kept(lens, q, keep);
+      if (!found) return null;
+      for (const [k, w] of found) if (key === null || query !== null || k === key) all.push({ q, k, w, of });
+    }
+  }
+  all.sort((a, b) => a.w - b.w);
+  return { lines: all.slice(-most), total: all.length };
+}

@@ -1,0 +1,518 @@
+"""Numbers of the memory and compute views, pure: a setup or a plan in, a DataFrame or a list of numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from app import memory_words as words
+from app.memory_run import Measured
+from app.memory_setup import Setup, layers
+from app.tables import MB, MIB, size
+from core.config import ModelConfig
+from core.planner import (
+    DEVICES,
+    PRESETS,
+    Device,
+    Fit,
+    Operation,
+    Plan,
+    decode,
+    kv_cache,
+    longest_fit,
+    memory_plan,
+    parameters,
+    plan,
+    prefill,
+    roofline,
+    with_layers,
+)
+from core.planner.operations import ideal_bytes
+from core.planner.saved import Attention
+
+WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
+MORE_THAN_ENOUGH = 1 << 18  # tokens at the right end of a curve
+POINTS = 15  # of the three lines of the cache
+
+
+def both(n_bytes: int) -> str:
+    """Bytes in both units: "30.6 MiB (32.1 MB)"."""
+    amount, unit = float(n_bytes), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return size(n_bytes) if unit == "bytes" else f"{size(n_bytes)} ({amount:,.1f} {unit})"
+
+
+def count(number: float) -> str:
+    """A large number in words: "124.4 M", "2.92 T"."""
+    for limit, unit in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:,.1f} {unit}"
+    return f"{number:,.0f}"
+
+
+def seconds(time: float) -> str:
+    """A time in words: "0.29 ms", "45 ms", "1.2 s"."""
+    if time >= 1:
+        return f"{time:,.1f} s"
+    return f"{time * 1e3:,.1f} ms" if time >= 1e-3 else f"{time * 1e6:,.1f} µs"
+
+
+def _sized(n_bytes: int) -> dict[str, float]:
+    return {"mib": n_bytes / MIB, "mb": n_bytes / MB}
+
+
+# memory
+
+
+def components(setup: Setup) -> dict[Attention, dict[str, int]]:
+    """Bytes of each component for each way of attention; the parts that are 0 in all of them left out."""
+    found: dict[Attention, dict[str, int]] = {}
+    for way in WAYS:
+        memory = memory_plan(setup.config, **{**setup.options, "attention": way}).to_dict()
+        found[way] = {name: memory[name] for name in words.COMPONENTS}
+    present = [name for name in words.COMPONENTS if any(parts[name] for parts in found.values())]
+    return {way: {name: parts[name] for name in present} for way, parts in found.items()}
+
+
+def components_table(setup: Setup) -> pd.DataFrame:
+    """A row for each component: bytes in both units for every way of attention."""
+    found = components(setup)
+    names = list(found["eager"])
+    rows = [
+        {"component": words.COMPONENTS[name][0]}
+        | {f"{way} {unit}": found[way][name] / by for way in WAYS for unit, by in (("MiB", MIB), ("MB", MB))}
+        for name in names
+    ]
+    total = {"component": "total"} | {
+        f"{way} {unit}": sum(found[way].values()) / by for way in WAYS for unit, by in (("MiB", MIB), ("MB", MB))
+    }
+    return pd.DataFrame([*rows, total])
+
+
+def curve_lengths(config: ModelConfig) -> list[int]:
+    """Source lengths of a curve, two for each doubling, up to the end of a learned table where there is one."""
+    end = config.n_ctx if config.position == "learned" else MORE_THAN_ENOUGH
+    steps = {round(16 * 2 ** (i / 2)) for i in range(29)}
+    return sorted({n for n in steps if n <= end} | {end})
+
+
+def curves(setup: Setup) -> pd.DataFrame:
+    """Bytes in all against the source length: columns n, eager, efficient, flash."""
+    rows = []
+    for n in curve_lengths(setup.config):
+        options = {**setup.options, "source_len": n}
+        rows.append(
+            {"n": n} | {way: memory_plan(setup.config, **{**options, "attention": way}).total for way in WAYS}
+        )
+    return pd.DataFrame(rows)
+
+
+def curves_table(setup: Setup, measured: Measured | None) -> pd.DataFrame:
+    """The curves in MiB and MB, and what was measured here at its own lengths."""
+    table = curves(setup)
+    shown = pd.DataFrame({"n": table["n"]})
+    for way in WAYS:
+        shown[f"{way} MiB"], shown[f"{way} MB"] = table[way] / MIB, table[way] / MB
+    if measured is None:
+        return shown
+    points = [
+        {"n": point.n, "measured": point.measured / MIB, "predicted": point.predicted / MIB}
+        for point in measured.points
+    ]
+    return pd.concat([shown, pd.DataFrame(points)]).sort_values("n").reset_index(drop=True)
+
+
+def fits(setup: Setup, budgets: Sequence[tuple[str, int]], vary: str) -> list[tuple[str, Fit]]:
+    """The largest value of `vary` for every named budget."""
+    options = {name: value for name, value in setup.options.items() if name != vary}
+    if vary != "source_len":
+        options["source_len"] = setup.source_len
+    return [(name, longest_fit(setup.config, budget, vary=vary, **options)) for name, budget in budgets]  # type: ignore[arg-type]
+
+
+def fits_table(found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:
+    """A row for each device: the largest that fits with its bytes, and the next with its."""
+    return pd.DataFrame(
+        [
+            {
+                "device": name,
+                "budget MiB": fit.budget / MIB,
+                "budget MB": fit.budget / MB,
+                "fits": fit.n,
+                "takes MiB": fit.bytes / MIB,
+                "does not fit": fit.n + 1,
+                "would take MiB": fit.next_bytes / MIB,
+            }
+            for name, fit in found
+        ]
+    )
+
+
+def term_of(name: str, names: Iterable[str]) -> str | None:
+    """Which of the lesson's five terms a kept tensor is counted in; None: in none."""
+    first = "attn_norm input" if "attn_norm input" in names else "attn input"
+    return {
+        first: "input",
+        "attn q": "qkv",
+        "attn k and v": "qkv",
+        "attn weights": "scores",
+        "attn z": "attn_out",
+        "mlp hidden": "ffn_hidden",
+    }.get(name)
+
+
+def kept_groups(planned: Plan) -> list[tuple[str, str | None, int]]:
+    """What autograd keeps of one layer as (label, term or None, bytes): terms first, then what no term counts."""
+    items = planned.saved_items
+    names = [item.name for item in items]
+    terms = dict.fromkeys(words.TERMS, 0)
+    missed: list[tuple[str, str | None, int]] = []
+    for item in items:
+        term = term_of(item.name, names)
+        if term is None:
+            missed.append((item.name, None, item.bytes))
+        else:
+            terms[term] += item.bytes
+    counted = [(words.TERMS[term], term, n) for term, n in terms.items() if n]
+    return [*counted, *missed]
+
+
+def kept_table(planned: Plan) -> pd.DataFrame:
+    """Every tensor that autograd keeps of the first layer, and the lesson's terms under it."""
+    names = [item.name for item in planned.saved_items]
+    rows = []
+    for item in planned.saved_items:
+        term = term_of(item.name, names)
+        rows.append(
+            {"item": item.name, **_sized(item.bytes), "term": words.TERMS[term] if term else "–", "why": item.why}
+        )
+    rows.append({"item": "total", **_sized(planned.saved_per_layer), "term": "", "why": ""})
+    for term, n_bytes in planned.lesson_terms.items():
+        label = words.TERMS.get(term, term)
+        rows.append({"item": f"{words.LESSON_ROW}: {label}", **_sized(n_bytes), "term": label, "why": ""})
+    return pd.DataFrame(rows)
+
+
+def cache_lines(setup: Setup) -> pd.DataFrame:
+    """Bytes of the cache against the tokens so far: columns n, mha, own, mqa (self-attention), cross."""
+    longest = max(setup.target_len or setup.source_len, 64)
+    memory_len = setup.source_len if setup.config.kind == "encoder-decoder" else 0
+    rows = []
+    for n in sorted({round(longest * i / (POINTS - 1)) for i in range(POINTS)}):
+        found = kv_cache(
+            setup.config, batch=setup.batch, n=n, memory_len=memory_len, dtype=setup.kv_dtype or setup.dtype
+        )
+        rows.append(
+            {
+                "n": n,
+                "mha": found.as_mha,
+                "own": found.self_attention,
+                "mqa": found.as_mqa,
+                "cross": found.cross_attention,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def cache_table(setup: Setup) -> pd.DataFrame:
+    """The lines of the cache in both units."""
+    lines = cache_lines(setup)
+    shown = pd.DataFrame({"n": lines["n"]})
+    for name, label in (("own", "this model"), ("mha", "MHA"), ("mqa", "MQA"), ("cross", "cross")):
+        shown[f"{label} MiB"], shown[f"{label} MB"] = lines[name] / MIB, lines[name] / MB
+    return shown
+
+
+# compute
+
+_GROUP: dict[str, str] = {
+    "q": "qkv",
+    "k": "qkv",
+    "v": "qkv",
+    "scores": "scores",
+    "scale": "softmax",
+    "bias": "softmax",
+    "mask": "softmax",
+    "softmax": "softmax",
+    "weights × v": "mix",
+    "fused": "fused",
+    "o": "o",
+}
+
+
+def group_of(operation: Operation) -> str:
+    """The row of the lesson's table that an operation belongs to."""
+    name = operation.name
+    for start in ("cross attn ", "attn "):
+        if name.startswith(start) and name.removeprefix(start) in _GROUP:
+            return _GROUP[name.removeprefix(start)]
+    if name in ("mlp up", "mlp gate", "mlp activation", "mlp product", "mlp down"):
+        return "mlp"
+    if name in ("unembed", "head dense"):
+        return "head"
+    return "embed" if name == "embedding" else "rest"
+
+
+def formulas(config: ModelConfig) -> dict[str, tuple[str, str, str]]:
+    """For each group: FLOPs of one layer, the lesson's O(), numbers moved by one layer; biases and cross-attention not counted."""
+    ungrouped = config.n_kv_heads == config.n_heads and config.n_heads * config.d_head == config.d_model
+    wide = config.d_ff == 4 * config.d_model and not config.gated
+    qkv = ("6Td²", "6Td + 3d²") if ungrouped else ("2Td(q + 2k)", "3Td + T(q + 2k) + d(q + 2k)")
+    o = ("2Td²", "2Td + d²") if ungrouped else ("2Tqd", "T(q + d) + qd")
+    mlp = ("16Td²", "18Td + 8d²") if wide else ("4TdF", "2Td + 4TF + 2dF")
+    mlp = ("6TdF", "3Td + 8TF + 3dF") if config.gated else mlp
+    maps = "2bnmd" if ungrouped else "2bnmq"
+    return {
+        "qkv": (qkv[0], "O(b·n·d²)", qkv[1]),
+        "scores": (maps, "O(b·n²·d)", "Tq + bmk + bhnm"),
+        "softmax": ("about 5bhnm", "in b·h·n²", "4bhnm, with a mask 6bhnm"),
+        "mix": (maps, "O(b·n²·d)", "bhnm + bmk + Tq"),
+        "fused": ("4bnmd" if ungrouped else "4bnmq", "O(b·n²·d)", "2Tq + 2bmk"),
+        "o": (o[0], "O(b·n·d²)", o[1]),
+        "mlp": (mlp[0], "O(b·n·d²)", mlp[1]),
+        "rest": ("–", "–", "10Td"),
+        "embed": ("–", "–", "2Td"),
+        "head": ("2TdV", "–", "Td + TV + dV"),
+    }
+
+
+def operations_of(setup: Setup, step: str) -> tuple[Operation, ...]:
+    """The operations of the whole text, or of one more token."""
+    config, memory_len = setup.config, setup.source_len if setup.config.kind == "encoder-decoder" else 0
+    formats = {"dtype": setup.dtype, "weight_dtype": setup.weight_dtype, "attention": setup.attention}
+    if step == "decode":
+        cached = setup.target_len or setup.source_len
+        return decode(
+            config, batch=setup.batch, cached=cached, memory_len=memory_len, kv_dtype=setup.kv_dtype, **formats
+        )
+    return prefill(
+        config, batch=setup.batch, source_len=setup.source_len, target_len=setup.target_len, **formats
+    )
+
+
+def operation_groups(operations: Sequence[Operation]) -> dict[str, tuple[int, int, int]]:
+    """FLOPs, FLOPs of use and bytes of each row of the lesson's table, all layers together."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for op in operations:
+        flops, useful, n_bytes = found.get(group_of(op), (0, 0, 0))
+        found[group_of(op)] = (
+            flops + op.times * op.flops,
+            useful + op.times * op.useful_flops,
+            n_bytes + op.times * op.bytes,
+        )
+    return {name: found[name] for name in words.GROUPS if name in found}
+
+
+def operations_table(setup: Setup, step: str) -> pd.DataFrame:
+    """Lesson E7's rows: exact numbers with their formulas, and the lesson's O() beside them."""
+    told = formulas(setup.config)
+    rows = []
+    for name, (flops, useful, n_bytes) in operation_groups(operations_of(setup, step)).items():
+        formula, order, moved = told[name]
+        rows.append(
+            {
+                "operation": words.GROUPS[name],
+                "flops": flops,
+                "useful": useful,
+                "formula": formula,
+                "order": order,
+                **_sized(n_bytes),
+                "moved": moved,
+                "intensity": flops / n_bytes if n_bytes else 0.0,
+            }
+        )
+    flops, useful, moved = (sum(row[name] for row in rows) for name in ("flops", "useful", "mib"))
+    n_bytes = moved * MIB
+    total = {
+        "operation": "total",
+        "flops": flops,
+        "useful": useful,
+        "formula": "",
+        "order": "O(b·n·d² + b·n²·d)",
+        **_sized(round(n_bytes)),
+        "moved": "",
+        "intensity": flops / n_bytes,
+    }
+    return pd.DataFrame([*rows, total])
+
+
+def ideal(setup: Setup, step: str) -> tuple[int, int]:
+    """FLOPs and the least traffic of a step: attention fused, every weight once."""
+    fused = replace(setup, attention="flash")
+    operations = operations_of(fused, step)
+    flops = sum(op.times * op.flops for op in operations)
+    return flops, ideal_bytes(setup.config, operations, weight_dtype=setup.weight_dtype or setup.dtype)
+
+
+def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
+    """Each operation with a product, of the whole text and of one token, on one device: its limit and its least time."""
+    rows = []
+    for step, label in words.STEPS.items():
+        for bound in roofline([op for op in operations_of(setup, step) if op.flops], device):
+            op = bound.operation
+            rows.append(
+                {
+                    "step": label,
+                    "operation": f"{op.stack} {op.name}".strip(),
+                    "times": op.times,
+                    "flops": op.times * op.flops,
+                    **_sized(op.times * op.bytes),
+                    "intensity": op.intensity,
+                    "limit": words.LIMITS[bound.limit],
+                    "microseconds": bound.seconds * 1e6,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def devices_table() -> pd.DataFrame:
+    """The cards with their published figures and where each is from."""
+    return pd.DataFrame([device.to_dict() for device in DEVICES])[list(words.CARDS_COLUMNS)]
+
+
+def rnn_lines(d: int, lengths: Sequence[int]) -> pd.DataFrame:
+    """FLOPs of one layer of width d: a plain RNN (Elman 1990: two d × d products a token), and attention with 1 head."""
+    config = ModelConfig(
+        vocab_size=1, d_model=d, n_heads=1, d_ff=1, n_decoder_layers=1, position="none", head="none", n_ctx=1
+    )
+    rows = []
+    for n in lengths:
+        groups = operation_groups(prefill(config, source_len=n))
+        maps = groups["scores"][0] + groups["mix"][0]
+        rows.append(
+            {
+                "n": n,
+                "rnn": 4 * n * d * d,
+                "attention": maps,
+                "whole": maps + groups["qkv"][0] + groups["o"][0],
+                "rnn_steps": n,
+                "attention_steps": 1,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def cross_terms(setup: Setup) -> dict[str, dict[str, int]]:
+    """FLOPs of an encoder–decoder by the term that they grow with, for the target at once and word by word.
+
+    Word by word, token i attends to i tokens and the encoder runs once: each term is linear in i, so first and last give
+    the sum.
+    """
+    n, m = setup.source_len, setup.target_len
+    at_once = _by_term(operations_of(setup, "prefill"))
+    options: dict[str, Any] = {
+        "batch": setup.batch,
+        "memory_len": n,
+        "dtype": setup.dtype,
+        "attention": setup.attention,
+    }
+    first = _by_term(decode(setup.config, cached=1, **options))
+    last = _by_term(decode(setup.config, cached=m, **options))
+    by_word = {name: m * (first[name] + last[name]) // 2 for name in first}
+    for name in ("encoder", "encoder_maps", "memory"):
+        by_word[name] = at_once[name]  # once, before the first word
+    return {"at_once": at_once, "by_word": by_word}
+
+
+def _by_term(operations: Sequence[Operation]) -> dict[str, int]:
+    terms = dict.fromkeys(words.CROSS_TERMS, 0)
+    for op in operations:
+        maps = group_of(op) in ("scores", "mix", "fused")
+        if not op.stack:
+            name = "words"
+        elif op.name.startswith("cross attn"):
+            name = "cross_maps" if maps else "memory" if op.name.endswith((" k", " v")) else "decoder"
+        else:
+            name = f"{op.stack}_maps" if maps else op.stack
+        terms[name] += op.times * op.flops
+    return terms
+
+
+def cross_table(setup: Setup) -> pd.DataFrame:
+    """The terms of cross_terms(), with their share of all."""
+    found = cross_terms(setup)
+    rows = []
+    for name, label in words.CROSS_TERMS.items():
+        row: dict[str, Any] = {"operation": label}
+        for way, title in words.CROSS_WAYS.items():
+            row[f"{title}, FLOPs"] = found[way][name]
+            row[f"{title}, %"] = 100 * found[way][name] / sum(found[way].values())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def depth_lines(config: ModelConfig) -> pd.DataFrame:
+    """Parameters by component for 2 to 12 layers of each stack, and for as many as the model has."""
+    rows = []
+    for n in sorted({*range(2, 13), layers(config)}):
+        found = parameters(with_layers(config, n))
+        rows.append(
+            {
+                "layers": n,
+                "embedding": found.embedding,
+                "encoder": found.encoder.total,
+                "decoder": found.decoder.total,
+                "unembed": found.unembed + found.head,
+                "parameters": found.total,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def translator() -> dict[str, int]:
+    """Lesson B5's translator: its true total, and the totals that tied tables would have."""
+    base = PRESETS["transformer-base"].config
+    lesson = replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
+    paper = parameters(base)
+    layer = paper.encoder.layer.total
+    d, f = base.d_model, base.d_ff
+    return {
+        "three": parameters(lesson, two_vocabularies=True).total,
+        "one": parameters(replace(base, vocab_size=32_000)).total,
+        "paper": paper.total,
+        "layer": layer,
+        "lesson": 4 * d * d + 2 * d * f + 4 * d,
+    }
+
+
+def known_models(setup: Setup | None = None) -> pd.DataFrame:
+    """Every preset with its exact count and its authors'; `setup` adds a row of its own."""
+    rows = [
+        {
+            "model": preset.title,
+            "parameters": parameters(preset.config).total + preset.more,
+            "layers": layers(preset.config),
+            "published": preset.published,
+            "source": preset.source,
+        }
+        for preset in PRESETS.values()
+    ]
+    if setup is not None:
+        own = parameters(setup.config).total
+        rows.append(
+            {
+                "model": words.YOURS,
+                "parameters": own,
+                "layers": layers(setup.config),
+                "published": "–",
+                "source": "",
+            }
+        )
+    return pd.DataFrame(rows).sort_values("parameters").reset_index(drop=True)
+
+
+def published_number(text: str) -> float | None:
+    """"124 M" as a number; None where nothing is published."""
+    parts = text.split()
+    return float(parts[0]) * {"M": 1e6, "B": 1e9}[parts[1]] if len(parts) == 2 else None
+
+
+def planned(setup: Setup) -> Plan:
+    """plan() of a setup. Raises ConfigError as it does."""
+    return plan(setup.config, **setup.options)

@@ -1,0 +1,147 @@
+"""Headlight's own format: config.json holds ModelConfig's fields, and the tensors have the names of our modules.
+
+A folder is written by save() and read like any other: model_type is "headlight". config.json says every field that
+differs from its default, the token ids that a model needs to pad, start and stop, and nothing else: what is not understood
+is refused. Tensors that the model shares are stored once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import MISSING, asdict, fields
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import torch
+from safetensors.torch import save as safetensors_bytes
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from ..config import ModelConfig, RotaryScaling
+from ..errors import CheckpointError
+from ..model import Transformer
+from .family import Family, Reader, Theirs, shown
+
+MODEL_TYPE = "headlight"
+TOKEN_IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
+
+MODULES = (
+    "{stack}.embed.token",
+    "{stack}.embed.position",
+    "{stack}.embed.token_type",
+    "{stack}.embed.norm",
+    "{stack}.relative_bias",
+    "{stack}.norm",
+    *(f"{{stack}}.blocks.{{i}}.{site}.{part}" for site in ("attn", "cross_attn") for part in "qkvo"),
+    *(f"{{stack}}.blocks.{{i}}.{site}.{part}_norm" for site in ("attn", "cross_attn") for part in "qk"),
+    *(f"{{stack}}.blocks.{{i}}.{part}_norm" for part in ("attn", "cross", "mlp", "attn_out", "cross_out", "mlp_out")),
+    *(f"{{stack}}.blocks.{{i}}.mlp.{part}" for part in ("up", "gate", "down")),
+    "head.dense",
+    "head.norm",
+    "head.unembed",
+)
+
+
+def _read(where: type, name: str) -> Reader:
+    """How one field of a dataclass is read: by its type, with its own default."""
+    hint = get_type_hints(where)[name]
+    default = next(f.default for f in fields(where) if f.name == name)
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)  # `int | None`: an absent key is None
+    kind = next(k for k in kinds if k is not type(None))
+
+    def read(c: Theirs) -> Any:
+        if name not in c and default is not MISSING:
+            return default
+        if kind is RotaryScaling:
+            return read_scaling(c.inside(name))
+        if get_origin(kind) is tuple:
+            return _whole_numbers(c, name)
+        if get_origin(kind) is Literal:
+            return c.str(name)
+        return {int: c.int, float: c.float, bool: c.bool}[kind](name)
+
+    return read
+
+
+def _whole_numbers(c: Theirs, name: str) -> tuple[int, ...]:
+    values = c.any(name)
+    if not isinstance(values, list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+        raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of whole numbers.")
+    return tuple(values)
+
+
+def read_scaling(c: Theirs) -> RotaryScaling:
+    check_known(c, {f.name for f in fields(RotaryScaling)})
+    return RotaryScaling(**{f.name: _read(RotaryScaling, f.name)(c) for f in fields(RotaryScaling)})
+
+
+def check_known(c: Theirs, known: set[str]) -> None:
+    """Raises CheckpointError by name for a key that means nothing to us."""
+    if unknown := sorted(c.values.keys() - known):
+        raise CheckpointError(f"{c.where}: {shown(unknown[0])} is not a field of a Headlight model.")
+
+
+HEADLIGHT = Family(
+    model_type=MODEL_TYPE,
+    title="Headlight",
+    fields={f.name: _read(ModelConfig, f.name) for f in fields(ModelConfig)},
+    weights={module: module for module in MODULES},
+    head=None,
+)
+KEYS = {f.name for f in fields(ModelConfig)} | {"model_type", *TOKEN_IDS}
+
+
+def save(
+    model: Transformer,
+    folder: Path,
+    *,
+    tokenizer: Tokenizer | None = None,
+    pad_id: int = 0,
+    start_id: int | None = None,
+    end_ids: tuple[int, ...] = (),
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write config.json, model.safetensors and tokenizer.json, which core.load(folder) then reads.
+
+    `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. Each file is put in place
+    when it is whole. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = dict(zip(TOKEN_IDS, (pad_id, start_id, list(end_ids) or None), strict=True))
+    values = {"model_type": MODEL_TYPE, **config_values(model.config), **{k: v for k, v in ids.items() if v is not None}}
+    write_whole(folder / "model.safetensors", safetensors_bytes(stored(model, dtype), {"format": "pt"}))
+    if tokenizer is not None:
+        write_whole(folder / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
+    write_whole(folder / "config.json", (json.dumps(values, indent=2) + "\n").encode())
+
+
+def config_values(config: ModelConfig) -> dict[str, Any]:
+    """The fields that differ from their defaults, as JSON knows them."""
+    values = asdict(config)
+    changed = {f.name: values[f.name] for f in fields(ModelConfig) if getattr(config, f.name) != f.default}
+    if config.rotary_scaling is not None:
+        scaling = config.rotary_scaling
+        changed["rotary_scaling"] = {
+            f.name: getattr(scaling, f.name) for f in fields(scaling) if getattr(scaling, f.name) != f.default
+        }
+    return changed
+
+
+def stored(model: Transformer, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Our tensors by name on the CPU, each shared one under the first of its names."""
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():  # names a shared parameter once
+        tensor = parameter.detach().to("cpu", dtype).contiguous()
+        if dtype == torch.float16 and not torch.isfinite(tensor).all():
+            raise CheckpointError(f"{name} holds numbers too large for float16. Save it as bfloat16 or float32.")
+        tensors[name] = tensor
+    return tensors
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """So that a reader, or a run that was stopped, never finds half of a file."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(data)
+    os.replace(part, path)

@@ -1,0 +1,56 @@
+"""The application with two models that take long to arrive, and runs that take long: `streamlit run tests/app/slow.py`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import streamlit as st  # noqa: E402
+
+from core import checkpoints, engine  # noqa: E402
+from core.checkpoints import Loaded, ModelSpec  # noqa: E402
+from core.trace import Trace  # noqa: E402
+
+SIZE = 90_000_000  # bytes that a distant model pretends to have
+FAR = tuple(ModelSpec(id=name.lower(), title=name, source="built", location="") for name in ("Distant", "Remote"))
+checkpoints.CATALOG = (*checkpoints.CATALOG, *FAR)  # before the application reads it
+
+from app import main, routes, state  # noqa: E402
+
+
+def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
+    if name in {spec.id for spec in FAR}:
+        for step in range(80):
+            progress("model.safetensors", SIZE * step // 80, SIZE)
+            time.sleep(0.1)
+    return checkpoints.load("minilm", **options)
+
+
+real = engine._run
+
+
+def run(loaded: Loaded, request: engine.Request, stop: threading.Event | None = None) -> Trace:
+    """A text with the word "slowly" takes ten minutes, unless it is cancelled."""
+    if stop is not None and "slowly" in request.texts[0]:
+        stop.wait(600)
+    return real(loaded, request, stop)
+
+
+engine._run = run
+state.engine = cache(lambda: engine.Engine(load_model=load))
+
+app = st.App(
+    ROOT / "app" / "ui.py",
+    lifespan=main.lifespan,
+    routes=routes.ROUTES,
+    middleware=main.MIDDLEWARE,
+    on_script_error=state.on_script_error,
+)

@@ -1,0 +1,177 @@
+"""The first minutes of a visit: examples that hold what they promise, how to read the picture, and what is there while one waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+import torch
+from playwright.sync_api import Browser
+
+import core
+from app import words
+from core import measures
+from tests.app.browsing import Screen, browsing, serving
+
+WORDS = words.COMPONENT
+
+
+# the examples, measured
+
+
+@pytest.fixture(scope="module")
+def model() -> core.Loaded:
+    return core.load("minilm")
+
+
+def shown(model: core.Loaded, title: str) -> tuple[torch.Tensor, list[str], int]:
+    """The map of an example's head, its labels and the token that it locks."""
+    name = next(name for name in words.SHOWN if name.startswith(title))
+    text, layer, head, token = words.SHOWN[name]
+    run = core.trace(model, text)
+    labels = list(run.source.labels)
+    return run.attention[layer].pattern()[head], labels, labels.index(token)
+
+
+@pytest.mark.parametrize(("title", "looked_at", "weight"), [("A pronoun", "animal", 0.6), ("A verb", "keys", 0.6)])
+def test_one_word_finds_the_other(model: core.Loaded, title: str, looked_at: str, weight: float):
+    pattern, labels, query = shown(model, title)
+    assert labels[int(pattern[query].argmax())] == looked_at
+    assert pattern[query].max() > weight
+
+
+def test_the_token_before_and_the_token_after(model: core.Loaded):
+    assert measures.previous_token(shown(model, "The token before")[0]) > 0.99
+    pattern, _, query = shown(model, "The token after")
+    assert measures.next_token(pattern) > 0.7
+    assert pattern[query].argmax() == query + 1
+
+
+def test_punctuation_gets_the_largest_share(model: core.Loaded):
+    pattern, labels, query = shown(model, "Punctuation")
+    signs = [i for i, label in enumerate(labels) if label in ",."]
+    assert measures.received(pattern)[signs].sum() > 0.4
+    assert int(pattern[query].argmax()) in signs
+
+
+def test_repeats_look_at_their_copies(model: core.Loaded):
+    pattern, labels, query = shown(model, "The same token")
+    names = [label.lower() for label in labels]
+    copies = [[k for k, name in enumerate(names) if name == names[q] and k != q] for q in range(len(names))]
+    shares = [pattern[q, keys].sum() for q, keys in enumerate(copies) if keys]
+    assert len(shares) >= 10 and torch.stack(shares).mean() > 0.7
+    assert int(pattern[query].argmax()) in copies[query]
+
+
+def test_the_resting_place_gets_nearly_all(model: core.Loaded):
+    pattern, labels, _ = shown(model, "A resting place")
+    assert labels[0] == "[CLS]" and measures.sink_share(pattern) > 0.85
+
+
+# on the screen
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("tests/app/slow.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
+def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
+    width, height, scheme = request.param
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    context.close()
+
+
+@pytest.mark.parametrize("name", list(words.SHOWN))
+def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, name: str):
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address).open("?layer=5&head=7&query=1&kind=mean&hide=0")
+    text, layer, head, token = words.SHOWN[name]
+    screen.page.get_by_role("button", name=words.EXAMPLES).click()
+    screen.page.get_by_role("menuitem", name=name).click()
+    screen.wait(layer=str(layer), head=str(head), kind="head", hide="[]")
+    assert screen.page.get_by_label("Sentence").input_value() == text
+    assert screen.tokens()[int(screen.data()["locked"])] == token
+    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
+    assert screen.errors == []
+    context.close()
+
+
+def test_how_to_read_it_is_there_until_put_away_and_then_one_hover_away(screen: Screen):
+    screen.open()
+    guide = screen.root.locator(".guide")
+    assert WORDS["guide_lines"][0] in guide.inner_text()
+    screen.root.get_by_role("button", name=WORDS["guide_away"]).click()
+    guide.wait_for(state="hidden")
+    screen.page.reload()
+    screen.root.and_(screen.page.locator("[data-painted]")).wait_for()
+    assert not guide.is_visible()
+    button, card = screen.root.get_by_role("button", name=WORDS["guide"]), screen.root.locator(".card")
+    assert not card.is_visible()
+    button.hover()
+    card.wait_for()
+    assert WORDS["guide_lines"][1] in card.inner_text()
+    box, size = card.bounding_box(), screen.page.viewport_size
+    assert box and size and box["x"] >= 0 and box["x"] + box["width"] <= size["width"]
+    button.click()
+    guide.wait_for()
+
+
+def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(screen: Screen):
+    screen.open()
+    before = screen.data()["run"]
+    screen.type("Time goes slowly here.")
+    cancel = screen.page.get_by_role("button", name=words.CANCEL)
+    cancel.wait_for()
+    assert screen.page.get_by_text(words.WORKING["running"].format(title="MiniLM-L6")).is_visible()
+    assert screen.page.get_by_role("progressbar").count() == 1
+    assert screen.data()["run"] == before and len(screen.tokens()) == 16
+    dimmed = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity) < 0.9"
+    screen.page.wait_for_function(dimmed)
+    cancel.click()
+    screen.page.locator(".st-key-sentences").get_by_text(words.STOPPED).wait_for()
+    cancel.wait_for(state="detached")
+    screen.page.wait_for_function(f"!({dimmed})")
+    assert screen.data()["run"] == before
+    assert screen.page.get_by_label("Sentence").input_value() == "Time goes slowly here."
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowDown")  # a visitor who goes on with the old picture does not start it again
+    screen.page.wait_for_url(re.compile("layer=4"))
+    assert cancel.count() == 0
+    screen.page.get_by_role("button", name=words.RUN_AGAIN).click()
+    cancel.wait_for()
+    cancel.click()
+    cancel.wait_for(state="detached")
+    screen.run_text("It works again.")
+    assert screen.tokens()[1:3] == ["It", "works"]
+
+
+def test_a_model_on_its_way_says_its_bytes_and_keeps_nobody_else_waiting(screen: Screen, browser: Browser, address: str):
+    screen.open()
+    before = screen.data()["run"]
+    name = "Distant" if screen.page.viewport_size == {"width": 1280, "height": 720} else "Remote"
+    screen.page.get_by_label(words.MODEL).click()
+    screen.page.get_by_role("option", name=name).click()
+    screen.page.get_by_text(re.compile(rf"Loading {name}: .* of 85.8 MiB")).wait_for()
+    other = Screen(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), address).open()
+    other.run_text(f"A bystander of {name}.")
+    assert screen.page.get_by_role("button", name=words.CANCEL).is_visible()  # it still is on its way
+    assert screen.data()["run"] == before
+    other.page.context.close()
+    screen.until(f"root.dataset.run !== '{before}'")
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    assert f"model={name}" in screen.page.url

@@ -1,0 +1,257 @@
+"""For the last row, and for the colleague who gets the link: projector mode, freeze, spotlight, light and dark, Copy link, Back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from app import words
+from tests.app.browsing import Screen, browsing, serving
+
+LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2
+WORDS = words.COMPONENT
+ROW = """(root) => {  // the mean of a row's alpha on the layer over the map: what dims it
+  const { left, top, size } = root.dataset;
+  const canvas = root.querySelector('.matrix .over');
+  const ratio = canvas.width / canvas.clientWidth;
+  const at = (q) => canvas.getContext('2d').getImageData((+left + 5 * size) * ratio, (+top + (q + 0.3) * size) * ratio, 6, 3).data[3];
+  return [at(4), at(10)];
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("app/main.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+def visit(browser: Browser, address: str, width: int = 1280, height: int = 720, scheme: str = "light") -> Screen:
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        reduced_motion="reduce",
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
+    return Screen(context.new_page(), address)
+
+
+@pytest.fixture(params=["light", "dark"])
+def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
+    screen = visit(browser, address, scheme=request.param)
+    yield screen
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    screen.page.context.close()
+
+
+def asked(page: Page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def root_size(page: Page) -> float:
+    return page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
+
+
+def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen: Screen, browser: Browser):
+    screen.open()
+    small = root_size(screen.page)
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("p")
+    screen.wait(projector="true")
+    screen.page.wait_for_url(re.compile("projector=true"))
+    assert root_size(screen.page) >= 1.4 * small
+    for gone in (screen.page.get_by_label("Sentence"), screen.root.locator("footer"), screen.root.locator(".overview")):
+        gone.wait_for(state="hidden")
+    height, width = screen.page.evaluate(
+        "(({ scrollHeight, scrollWidth }) => [scrollHeight, scrollWidth])(document.querySelector('[data-testid=stMain]'))"
+    )
+    assert height <= 720 and width <= 1280
+    # A quarter of this screen must still be read: the sentence and what is said about it are 30 pixels high and more.
+    for part in (".strip span", ".facts .big"):
+        assert screen.root.locator(part).first.evaluate("n => parseFloat(getComputedStyle(n).fontSize)") >= 30
+    other = visit(browser, screen.address).open(screen.page.url.removeprefix(f"{screen.address}/"))
+    assert other.data()["projector"] == "true" and root_size(other.page) == root_size(screen.page)
+    other.page.context.close()
+    screen.page.keyboard.press("Escape")
+    screen.wait(projector="false")
+    screen.page.get_by_label("Sentence").wait_for()
+    screen.page.wait_for_url(lambda url: "projector" not in url)
+
+
+def test_p_in_the_sentence_is_a_letter(screen: Screen):
+    screen.open()
+    box = screen.page.get_by_label("Sentence")
+    box.focus()
+    box.press("End")
+    screen.page.keyboard.press("p")
+    assert box.input_value() == words.EXAMPLE + "p"
+    assert screen.data()["projector"] == "false"
+
+
+def test_a_clicker_and_arrows_go_through_heads_and_queries(screen: Screen):
+    screen.open("?projector=true&layer=3&head=11")
+    keys = screen.page.keyboard
+    keys.press("PageDown")
+    screen.wait(layer="4", head="0")
+    keys.press("PageUp")
+    screen.wait(layer="3", head="11")
+    keys.press("ArrowLeft")
+    screen.wait(layer="3", head="10")
+    keys.press("ArrowDown")
+    screen.wait(locked=str(IT + 1))
+    keys.press("ArrowUp")
+    keys.press("ArrowUp")
+    screen.wait(locked=str(IT - 1))
+    assert screen.facts().startswith("because gives")
+    screen.page.wait_for_url(re.compile(f"query={IT - 1}"))
+
+
+def test_frozen_a_moving_pointer_changes_nothing(screen: Screen):
+    screen.open("?projector=true")
+    screen.page.mouse.move(*screen.cell(6, 8))
+    screen.wait(cell="6,8")
+    screen.page.mouse.move(5, 715)
+    screen.wait(cell="")
+    screen.page.keyboard.press("f")
+    screen.wait(frozen="true")
+    said = screen.facts()
+    screen.page.mouse.move(*screen.cell(6, 8))
+    screen.page.mouse.move(*screen.cell(3, 4))
+    screen.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert (screen.facts(), screen.data()["cell"], screen.data()["query"]) == (said, "", str(IT))
+    assert not screen.root.locator(".tip").first.is_visible()
+    screen.page.wait_for_url(re.compile("frozen=true"))
+    screen.page.keyboard.press("f")
+    screen.wait(frozen="false")
+    screen.page.mouse.move(*screen.cell(6, 8))
+    screen.wait(cell="6,8")
+
+
+def test_a_spotlight_dims_every_row_but_the_chosen(screen: Screen):
+    screen.open("?projector=true")
+    assert screen.root.evaluate(ROW) == [0, 0]
+    screen.root.get_by_role("button", name=WORDS["spotlight"]).click()
+    screen.wait(spotlight="true")
+    other, chosen = screen.root.evaluate(ROW)
+    assert other > 180 and chosen == 0
+    screen.page.wait_for_url(re.compile("spotlight=true"))
+
+
+def test_every_option_is_in_the_url_and_back_takes_it_back(screen: Screen):
+    screen.open()
+    screen.root.get_by_role("button", name="table", exact=True).click()
+    screen.page.wait_for_url(re.compile("show=table"))
+    screen.root.locator("table").wait_for()
+    screen.root.get_by_role("button", name=re.compile(WORDS["options"])).click()
+    screen.root.get_by_role("button", name=WORDS["log"], exact=True).click()
+    screen.page.wait_for_url(re.compile("scale=log"))
+    assert screen.data()["scale"] == "log"
+    screen.page.go_back()
+    screen.wait(scale="auto", show="table")
+    screen.page.go_back()
+    screen.wait(show="map")
+
+
+def test_the_options_open_and_close_by_keyboard(screen: Screen):
+    screen.open()
+    button = screen.root.get_by_role("button", name=re.compile(WORDS["options"]))
+    button.focus()
+    screen.page.keyboard.press("Enter")
+    panel = screen.root.get_by_role("dialog", name=WORDS["options_label"])
+    panel.wait_for()
+    assert panel.evaluate("panel => panel.contains(panel.getRootNode().activeElement)")
+    screen.page.keyboard.press("Escape")
+    panel.wait_for(state="hidden")
+    assert button.evaluate("button => button === button.getRootNode().activeElement")
+
+
+def test_a_link_reproduces_the_screen_in_a_fresh_browser(screen: Screen, browser: Browser):
+    screen.open("?text=A+b%C3%A4r+%26+%3Cb%3Ea+cat%3C%2Fb%3E&layer=2&head=9&query=none&scale=row&hide=0&keep=50&metric=entropy&sort=true")
+    screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=screen.address)
+    screen.root.get_by_role("button", name=WORDS["copy_link"]).click()
+    screen.root.get_by_text(WORDS["copied"]).first.wait_for()
+    link = screen.page.evaluate("navigator.clipboard.readText()")
+    assert parse_qs(urlsplit(link).query)["text"] == ["A bär & <b>a cat</b>"]
+    other = visit(browser, screen.address).open(link.removeprefix(f"{screen.address}/"))
+    here, there = screen.data(), other.data()
+    for name in ("run", "layer", "head", "locked", "scale", "hide", "keep", "metric", "sort", "show", "kind"):
+        assert here[name] == there[name], name
+    assert (there["scale"], there["hide"], there["keep"], there["metric"], there["sort"]) == ("row", "[0]", "50", "entropy", "true")
+    assert other.tokens() == screen.tokens() and other.facts() == screen.facts()
+    assert other.page.locator(".st-key-sentences").get_by_text("This link").count() == 0
+    other.page.context.close()
+
+
+def test_without_permission_the_link_can_be_copied_by_hand(screen: Screen):
+    screen.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    screen.open()
+    screen.root.get_by_role("button", name=WORDS["copy_link"]).click()
+    field = screen.root.get_by_label(WORDS["copy_by_hand"])
+    field.wait_for()
+    link = field.input_value()
+    assert parse_qs(urlsplit(link).query)["text"] == [words.EXAMPLE]
+    assert field.evaluate("f => [f.selectionStart, f.selectionEnd, f.value.length]") == [0, len(link), len(link)]
+    field.press("Escape")
+    field.wait_for(state="hidden")
+
+
+@pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
+def test_a_theme_in_the_link_wins_over_the_browser_for_the_whole_page(browser: Browser, address: str, scheme: str, other: str):
+    screen = visit(browser, address, scheme=scheme).open(f"?theme={other}")
+    background = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+    grounds = {"light": "rgb(252, 252, 250)", "dark": "rgb(15, 18, 22)"}
+    assert screen.data()["theme"] == other
+    assert screen.page.evaluate(background) == grounds[other]
+    screen.root.get_by_role("button", name=re.compile(WORDS["options"])).click()
+    screen.root.get_by_role("button", name=WORDS["theme_auto"], exact=True).click()
+    screen.wait(theme=scheme)
+    screen.page.wait_for_function(f"{background} === '{grounds[scheme]}'")
+    screen.page.wait_for_url(lambda url: "theme" not in url)
+    assert (screen.errors, screen.foreign) == ([], [])
+    screen.page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?scale=cubic", "scale “cubic”"),
+        ("?kind=<b>x</b>", "kind “<b>x</b>”"),
+        ("?hide=99", "hide “99”"),
+        ("?heads=9.9", "heads “9.9”"),
+        ("?keep=0", "keep “0”"),
+        ("?projector=maybe", "projector “maybe”"),
+        ("?theme=sepia", "theme “sepia”"),
+        ("?words=" + "x" * 3000, "words “xxx"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_ignored_with_a_sentence(browser: Browser, address: str, query: str, said: str):
+    screen = visit(browser, address).open(query)
+    notes = screen.page.locator(".st-key-sentences")
+    notes.get_by_text(said).wait_for()
+    assert notes.locator("[data-testid=stText]").count() == 1
+    data = screen.data()
+    assert (data["layer"], data["head"], data["scale"], data["kind"], data["hide"]) == ("3", "1", "auto", "head", "[]")
+    assert screen.errors == []
+    screen.page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_projects_without_a_sideways_scroll(browser: Browser, address: str, scheme: str):
+    screen = visit(browser, address, 390, 844, scheme).open("?projector=true")
+    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    screen.root.get_by_role("button", name=WORDS["leave"]).click()
+    screen.wait(projector="false")
+    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    strip, picture, heads = (screen.root.locator(part).bounding_box() for part in (".strip", ".matrix", ".overview"))
+    assert strip and picture and heads and strip["y"] < picture["y"] < heads["y"]
+    screen.page.context.close()
