@@ -27,10 +27,11 @@ format: dev
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-bench: dev
+bench: browser
 	$(PYTHON) -m benchmarks.capture
 	$(PYTHON) -m benchmarks.tiles
 	$(PYTHON) -m benchmarks.concurrency
+	$(PYTHON) -m benchmarks.page
 
 # Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
 

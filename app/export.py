@@ -56,6 +56,7 @@ class Selection:
     scale: Scale = "linear"  # of the colours
     show: Show = "map"  # as what; heads: all of them, this one outlined
     keep: int = 80  # percent of each row that lines carry
+    metric: str = "maps"  # what the grid of all heads shows: small maps, or one number a head
 
     @property
     def unit(self) -> Literal["weight", "norm"]:
@@ -93,6 +94,7 @@ def selected(run: Trace, params: Mapping[str, str]) -> Selection:
     hide = [
         _number({"hide": part}, "hide", records[0].n_key) for part in filter(None, params.get("hide", "").split(","))
     ]
+    show = one_of(params, "show", get_args(Show), "map")
     if len(set(hide)) == records[0].n_key:
         raise Refused(words.ROUTE_HIDES_ALL)
     if kind == "rollout" and records[0].site == "cross_attn":
@@ -101,11 +103,12 @@ def selected(run: Trace, params: Mapping[str, str]) -> Selection:
         record=site.records[layer],
         head=head,
         kind=kind,
-        members=tuple(members) if kind in ("mean", "max") else (),
+        members=tuple(members) if kind in ("mean", "max") or (show == "lines" and kind != "rollout") else (),
         hide=tuple(sorted(set(hide))),
         merged=one_of(params, "words", ("true", "false"), "false") == "true",
         scale=one_of(params, "scale", get_args(Scale), "linear"),
-        show=one_of(params, "show", get_args(Show), "map"),
+        show=show,
+        metric=one_of(params, "metric", ("maps", *lens.METRICS), "maps"),
         keep=_number({"keep": params.get("keep", "80")}, "keep", 101),
     )
     n_query, n_key = size(run, selection)
@@ -220,12 +223,19 @@ def title(run: Trace, selection: Selection) -> str:
     """Which picture this is: "MiniLM-L6, self-attention, layer 3, head 1"."""
     record = run.attention[selection.record]
     site = words.SITES["cross" if record.site == "cross_attn" else record.stack][0]
-    what = words.EXPORT_ALL_HEADS if selection.show == "heads" else _map_name(run, selection)
+    what = _map_name(run, selection)
+    if selection.show == "heads":
+        what = words.EXPORT_ALL_HEADS
+        if selection.metric != "maps":
+            what = words.EXPORT_METRIC_TITLE.format(metric=words.COMPONENT["metrics"][selection.metric][0])
     return f"{run.spec.title}, {site}, {what}"
 
 
 def _map_name(run: Trace, selection: Selection) -> str:
     record = run.attention[selection.record]
+    if selection.kind in ("head", "value") and selection.members:
+        heads = ", ".join(f"{run.attention[i].layer}.{head}" for i, head in selection.members)
+        return words.EXPORT_NAMES[f"{selection.kind}_lines"].format(heads=heads)
     if selection.kind in ("head", "value"):
         return words.EXPORT_NAMES[selection.kind].format(layer=record.layer, head=selection.head)
     if selection.kind == "rollout" or not selection.members:
@@ -243,14 +253,16 @@ def caption(run: Trace, selection: Selection, today: date) -> str:
     )
     parts = [title(run, selection) + (f" ({revision})" if revision else "")]
     if selection.show == "heads":
-        parts += [words.EXPORT_GRID, words.EXPORT_OUTLINED.format(head=_map_name(run, replace(selection, kind="head")))]
+        metric = words.COMPONENT["metrics"][selection.metric][0]
+        grid = words.EXPORT_GRID if selection.metric == "maps" else words.EXPORT_METRIC.format(metric=metric)
+        parts += [grid, words.EXPORT_OUTLINED.format(head=_map_name(run, replace(selection, kind="head")))]
     else:
         parts += _treatment(run, selection)
     if run.interventions:
         parts.append(words.EXPORT_EDITED.format(edits=", ".join(map(repr, run.interventions))))
-    parts.append(
-        words.EXPORT_SCALES[selection.scale if selection.show == "map" else selection.show].format(keep=selection.keep)
-    )
+    scale = selection.scale if selection.show == "map" else selection.show
+    scale = "metric" if selection.show == "heads" and selection.metric != "maps" else scale
+    parts.append(words.EXPORT_SCALES[scale].format(keep=selection.keep))
     parts.append(f"{run.device} {run.dtype}")
     parts.append(f"Headlight {version()}, torch {torch.__version__}")
     parts.append(today.isoformat())
@@ -303,7 +315,16 @@ def snippet(run: Trace, selection: Selection) -> str:
         )
         return "\n".join(lines[2:]) + "\n"
     at, n = selection.record, selection.head
-    if selection.kind == "head":
+    if selection.kind in ("head", "value") and selection.members:
+        get = (
+            "run.attention[i].pattern(head)[0]"
+            if selection.kind == "head"
+            else "value_weighted(run.attention[i], head)"
+        )
+        lines.append(
+            f"weights = torch.stack([{get} for i, head in {list(selection.members)}])  # [which head, query, key]"
+        )
+    elif selection.kind == "head":
         lines.append(f"weights = run.attention[{at}].pattern({n})[0]  # {record.name}, head {n}: [query, key]")
     elif selection.kind == "value":
         lines.append(

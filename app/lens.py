@@ -143,7 +143,8 @@ class Lens:
 def tile(lens: Lens, *, rows: tuple[int, int], columns: tuple[int, int], cells: int = pack.TILE) -> bytes:
     """A region of the picture as a message: pack.tile for one head, and else the same with float32 values.
 
-    The header adds the largest value of the region (top), and for the whole picture which token gets the most (most).
+    The header adds the largest value of the region (top), what is left of each row where keys are hidden (left), and for
+    the whole picture which token gets the most (most).
     """
     shape = (len(lens.queries), len(lens.keys))
     more: dict[str, Any] = {"most": lens.sink()} if (rows, columns) == ((0, shape[0]), (0, shape[1])) else {}
@@ -156,8 +157,10 @@ def tile(lens: Lens, *, rows: tuple[int, int], columns: tuple[int, int], cells: 
         return lens.values(queries)[0][:, slice(*columns)]
 
     if exact:
-        found = [some(list(block)) for block in _blocks(range(*rows))]
-        values, how, codes = torch.cat(found), "", lens.codes(range(*rows), range(*columns))
+        found = [lens.values(block) for block in _blocks(range(*rows))]
+        values, how = torch.cat([part[:, slice(*columns)] for part, _ in found]), ""
+        codes = lens.codes(range(*rows), range(*columns))
+        more["left"] = torch.cat([left for _, left in found]).tolist() if lens.hide else None
     else:
         values, how = pack.pooled(some, rows, columns, n_rows, n_columns)
         middles = [pack.middles(*rows, n_rows), pack.middles(*columns, n_columns)]

@@ -49,11 +49,11 @@ def both(n_bytes: int) -> str:
 
 
 def count(number: float) -> str:
-    """A large number in words: "124.4 M", "2.92 T"."""
+    """A large number in words: "124.4 M", "2.9 T", ready for a unit."""
     for limit, unit in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= limit:
             return f"{number / limit:,.1f} {unit}"
-    return f"{number:,.0f}"
+    return f"{number:,.0f} "
 
 
 def seconds(time: float) -> str:

@@ -169,10 +169,10 @@ FLOPS_ROW = "FLOPs"
 USEFUL_ROW = "FLOPs, causal"
 TRAFFIC_ROW = "traffic"
 OPERATIONS = (
-    "{title}: {flops} FLOP and {traffic} of memory traffic for {what}. {largest} take {share} % of the FLOPs. "
-    "{moves} move {moved} % of the bytes."
+    "{title}, {what}: {flops}FLOP and {traffic} of memory traffic. "
+    "Most FLOPs: {largest}, {share} %. Most traffic: {moves}, {moved} %."
 )
-OPERATIONS_CAUSAL = " The causal mask hides part of the scores: {useful} FLOP are of use."
+OPERATIONS_CAUSAL = " The causal mask hides part of the scores: {useful}FLOP are of use."
 OPERATIONS_ALL = "{batch} × {n} tokens"
 OPERATIONS_ONE = "one token of each of {batch} texts after {n} tokens"
 OPERATIONS_NOTE = (
@@ -186,7 +186,7 @@ ROOF = (
     "Reading {n} tokens gives {prefill:.1f}: {prefill_limit} is the limit, {prefill_time} at the least."
 )
 ROOF_DECODE = " The next token gives {decode:.1f}: {decode_limit} is the limit, {decode_time}, {rate} tokens a second for {batch} texts together."
-ROOF_NOTE = "Least traffic: every weight once, products and fused attention alone, 16-bit figures of the makers. "
+ROOF_NOTE = "Numbers of 16 bits, as the makers' figures are for. All of it: the least traffic, every weight once, attention fused. "
 LIMITS = {"compute": "arithmetic", "memory": "memory"}
 CARDS = "Cards and their figures"
 CARDS_NOTE = "Change a figure to try your own: dense 16-bit arithmetic with float32 sums. The change stays in this window."
@@ -205,9 +205,9 @@ RNN_LINES = {
     "whole": "attention with its projections",
 }
 RNN = (
-    "At {n} tokens of width {d} a plain RNN layer takes {rnn} FLOP in {n} steps, one after the other. "
-    "Attention takes {attention} for scores and sum, {whole} with its projections, in 1 step. "
-    "Below {d} tokens attention's n² is the smaller; from there on the RNN's d²."
+    "At {n} tokens of width {d} a plain RNN layer takes {rnn}FLOP in {n} steps, one after the other. "
+    "Attention takes {attention}FLOP for scores and sum, {whole}FLOP with its projections, in 1 step. "
+    "Below {d} tokens attention's n²·d is the smaller term, above it the RNN's n·d²."
 )
 RNN_NOTE = "One layer, one text. RNN: O(n·d²), n sequential steps, n steps from the first token to the last. Self-attention: O(n²·d), 1 and 1 (Vaswani et al. 2017, table 1)."
 RNN_AXIS = "tokens"
@@ -222,7 +222,7 @@ CROSS_TERMS = {
     "words": "words: O(m·d·V)",
 }
 CROSS = (
-    "{title} reads {n} tokens and writes {m}. O(n²): {own} FLOP. O(m²): {other}. O(nm): {cross}. "
+    "{title} reads {n} tokens and writes {m}. O(n²): {own}FLOP. O(m²): {other}FLOP. O(nm): {cross}FLOP. "
     "The projections and MLPs beside them take {linear} % of everything."
 )
 CROSS_SHORT = {

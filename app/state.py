@@ -311,9 +311,7 @@ def default_options() -> dict[str, Any]:
     return {name: option.default for name, option in OPTIONS.items()}
 
 
-def asked_options(
-    header: Mapping[str, Any], site: str, params: Mapping[str, str]
-) -> tuple[dict[str, Any], list[str]]:
+def asked_options(header: Mapping[str, Any], site: str, params: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """The options that URL parameters ask for, with a sentence for each one that cannot be followed."""
     shown, notes = default_options(), []
     where = next(s for s in header["sites"] if s["id"] == site)

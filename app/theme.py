@@ -57,17 +57,16 @@ DARK = Palette(
 PALETTES = {"light": LIGHT, "dark": DARK}
 
 
-
 def working(share: float | None, scheme: str) -> str:
     """A thin line across the page, as long as what is done; one that moves where nobody knows how much there is.
 
     The line of words that goes with it lies over the page: nothing may jump because something takes long.
     """
     palette = PALETTES[scheme]
-    colours = f".st-key-working {{ background: {palette['panel']}; }}"
-    known = "" if share is None else f' style="width: {100 * share:.1f}%; animation: none"'
-    bar = f'<div class="hl-working" role="progressbar" aria-label="{words.PROGRESS}"><i{known}></i></div>'
-    return f"<style>{colours} .hl-working i {{ background: {palette['proof']}; }}</style>{bar}"
+    length = "" if share is None else f"width: {100 * share:.1f}%; animation: none; "
+    line = f'<i style="{length}background: {palette["proof"]}"></i>'
+    style = f"<style>.st-key-working {{ background: {palette['panel']}; }}</style>"
+    return f'<div class="hl-working" role="progressbar" aria-label="{words.PROGRESS}">{line}{style}</div>'
 
 
 # Streamlit leaves room for a tool bar and generous gaps; one picture a screen needs that room. The page's own menu stays

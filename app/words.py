@@ -254,9 +254,14 @@ COMPONENT = {
     "lines_all": "several heads",
     "lines_capped": "The {shown} strongest of {n} lines are drawn.",
     "lines_large": "This text is long: point at a token on the left, or lock one, to see its lines.",
-    "lines_key_large": "Who looks at {key} is not shown for a text of this length.",
     "lines_lookers": "{key} is looked at by",
-    "lines_nobody": "Nobody may look at {key}.",
+    "looked_at": "Who looks at {key}",
+    "looked_at_most": "{key} is looked at most by {query}, with {share} of its attention.",
+    "looked_at_none": "Nothing may look at {key}: it is masked for every query.",
+    "looked_at_large": "Who looks at {key} is not worked out for a text of this length. Choose a token to see what it looks at.",
+    "lines_facts": "The facts are of layer {layer}, head {head}.",
+    "lines_title": "Layer {layer} · {n} heads",
+    "lines_title_layers": "{n} heads of several layers",
     "keep": "keep",
     "keep_share": "{keep} % of each row",
     "keep_spoken": "{keep} percent of each row",
@@ -366,6 +371,8 @@ REASONS = {
 EXPORT_NAMES = {
     "head": "layer {layer}, head {head}",
     "value": "layer {layer}, head {head}, value-weighted",
+    "head_lines": "heads {heads} (layer.head), a colour each",
+    "value_lines": "heads {heads} (layer.head), value-weighted, a colour each",
     "mean": "mean of heads {heads} (layer.head)",
     "max": "max of heads {heads} (layer.head)",
     "mean_layer": "mean of all {n} heads of layer {layer}",
@@ -379,6 +386,8 @@ EXPORT_UNITS = {
 EXPORT_AXES = ", query down, key across"
 EXPORT_ALL_HEADS = "all heads"
 EXPORT_GRID = "attention weights, layers down, heads across; in each, query down, key across"
+EXPORT_METRIC_TITLE = "{metric} of all heads"
+EXPORT_METRIC = "{metric} of each head, layers down, heads across"
 EXPORT_OUTLINED = "outlined: {head}"
 EXPORT_HIDDEN = {"weight": "hidden: {tokens}; the other weights of each row renormalised", "norm": "hidden: {tokens}"}
 EXPORT_HIDDEN_CELL = "hidden"
@@ -390,6 +399,7 @@ EXPORT_SCALES = {
     "log": "logarithmic colour scale",
     "row": "colours of each row up to its own largest weight",
     "lines": "the fewest lines that carry {keep} % of each row, wider for more",
+    "metric": "colours from 0 to the end of the number’s range",
     "heads": "square-root colour scale, each pixel the largest weight of its patch",
 }
 EXPORT_TOO_LARGE = (

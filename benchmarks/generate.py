@@ -85,7 +85,9 @@ def main() -> None:
         return statistics.median(t / h for t, h in pairs)
 
     rates = {name: options.tokens / statistics.median(spent) for name, spent in seconds.items()}
-    print("| layers × width | prompt | tokens | rounds | " + " | ".join(f"{name}, tokens/s" for name in ways), end=" | ")
+    print(
+        "| layers × width | prompt | tokens | rounds | " + " | ".join(f"{name}, tokens/s" for name in ways), end=" | "
+    )
     print("cached ÷ transformers | by processor time |")
     print("|" + "---|" * (6 + len(ways)))
     print(

@@ -225,7 +225,11 @@ class Engine:
                 return
             ticket.given_back = True
             ticket.job.waiting -= 1
-            if ticket.job.waiting > 0 or ticket.job.future.done() or self._jobs.get(ticket.request.key) is not ticket.job:
+            if (
+                ticket.job.waiting > 0
+                or ticket.job.future.done()
+                or self._jobs.get(ticket.request.key) is not ticket.job
+            ):
                 return
             ticket.job.stop.set()
             # Whoever asks again from now on gets a run of their own.

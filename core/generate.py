@@ -220,7 +220,9 @@ def candidates(
     logits [batch, vocab] are divided by the temperature, cut down to top_k and then to top_p, in that order.
     """
     if top_k is None and top_p is None:
-        return torch.arange(logits.shape[-1], device=logits.device).expand_as(logits), (logits / temperature).softmax(-1)
+        return torch.arange(logits.shape[-1], device=logits.device).expand_as(logits), (logits / temperature).softmax(
+            -1
+        )
     n = logits.shape[-1] if top_k is None else min(top_k, logits.shape[-1])
     likeliest, tokens = logits.topk(n)
     probs = (likeliest / temperature).softmax(-1)
@@ -342,8 +344,7 @@ def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int) ->
         for ids, shares in zip(words.tolist(), (best - total).exp().tolist(), strict=True)
     ]
     return [
-        Chosen(token, prob, top, token in stops)
-        for token, prob, top in zip(tokens.tolist(), probs, tops, strict=True)
+        Chosen(token, prob, top, token in stops) for token, prob, top in zip(tokens.tolist(), probs, tops, strict=True)
     ]
 
 

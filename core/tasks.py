@@ -185,7 +185,9 @@ TASKS: dict[str, Task] = {
         Task("copy", "Copy", LETTERS + "=", 23, _letters, lambda p: p.rstrip("="), _itself),
         Task("reverse", "Reverse", LETTERS + "=", 23, _letters, lambda p: p.rstrip("=")[::-1], _itself),
         # No reordering of a held-out problem is trained on either.
-        Task("sort", "Sort", LETTERS + "=", 23, _letters, lambda p: "".join(sorted(p[:-1])), lambda p: "".join(sorted(p))),
+        Task(
+            "sort", "Sort", LETTERS + "=", 23, _letters, lambda p: "".join(sorted(p[:-1])), lambda p: "".join(sorted(p))
+        ),
         Task("addition", "Addition, lowest digit first", DIGITS + "+=", 14, _numbers, _sum, _either_order),
         Task("induction", "Go on as before", LETTERS + "|", 27, _repeated, _continued, lambda p: p.split("|")[0]),
         Task("brackets", "Close the brackets", "()[]{}=", 19, _open_brackets, _closing, _itself),

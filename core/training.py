@@ -110,7 +110,9 @@ def train(
     Raises ConfigError if the model has no head, CheckpointError if the folder holds the state of another model or recipe.
     """
     if model.head is None or model.decoder is None:
-        raise ConfigError("train() teaches a decoder to write the next token: the model needs decoder layers and a head")
+        raise ConfigError(
+            "train() teaches a decoder to write the next token: the model needs decoder layers and a head"
+        )
     device = next(model.parameters()).device
     optimiser = make_optimiser(model, recipe)
     step, seconds = (0, 0.0) if folder is None else restore(folder, model, optimiser, recipe)
@@ -140,9 +142,10 @@ def _loop(
             model.requires_grad_(False)
         step += 1
         seconds = time.perf_counter() - start
+        yield TrainStep(step, loss, accuracy, rate, seconds)
+        # Last of all, so that whatever the caller makes of a step is there before the run counts as being past it.
         if folder is not None and (step == recipe.steps or (save_every and step % save_every == 0)):
             keep_state(folder, model, optimiser, recipe, step, seconds)
-        yield TrainStep(step, loss, accuracy, rate, seconds)
 
 
 def learn(
@@ -260,16 +263,20 @@ def keep_state(
             tensors[f"optimiser.{moment}.{name}"] = value.detach().cpu().contiguous()
     file = f"training-{step:08}.safetensors"
     write_whole(folder / file, safetensors_bytes(tensors))
-    state = {"step": step, "seconds": seconds, "tensors": file, "recipe": asdict(recipe), "config": config_values(model.config)}
+    state = {
+        "step": step,
+        "seconds": seconds,
+        "tensors": file,
+        "recipe": asdict(recipe),
+        "config": config_values(model.config),
+    }
     write_whole(folder / STATE, (json.dumps(state, indent=2) + "\n").encode())
     for old in folder.glob("training-*.safetensors"):
         if old.name != file:
             old.unlink()
 
 
-def restore(
-    folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, recipe: Recipe
-) -> tuple[int, float]:
+def restore(folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, recipe: Recipe) -> tuple[int, float]:
     """(step, seconds) of the state in the folder, put into the model and the optimiser; (0, 0.0) where there is none.
 
     Raises CheckpointError if it belongs to another model or recipe, or is damaged.
@@ -326,7 +333,9 @@ def train_bpe(texts: Iterable[str], vocab_size: int, *, special: Sequence[str] =
     """
     least = 256 + len(special)
     if vocab_size < least:
-        raise ConfigError(f"vocab_size ({vocab_size}) must be at least {least}: 256 bytes and {len(special)} special tokens")
+        raise ConfigError(
+            f"vocab_size ({vocab_size}) must be at least {least}: 256 bytes and {len(special)} special tokens"
+        )
     tokenizer = Tokenizer(tokenizer_models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

@@ -75,13 +75,15 @@ PLANS: dict[str, Plan] = {
         Plan("copy", "copy", "Writes what it has read: 4 heads of 16.", COPY),
         Plan("reverse", "reverse", "Writes backwards what it has read."),
         Plan("sort", "sort", "Writes letters in the order of the alphabet."),
-        Plan("addition", "addition", "Adds two numbers, lowest digit first.", {"d_model": 64, "d_ff": 256}, 6000),
-        Plan("induction", "induction", "Finds a letter again and goes on from there.", {"position": "rotary"}, 3000),
-        Plan("brackets", "brackets", "Closes the brackets that are open.", {}, 3000),
+        Plan("addition", "addition", "Adds two numbers, lowest digit first.", {"d_model": 64, "d_ff": 256}, 3000),
+        Plan("induction", "induction", "Finds a letter again and goes on from there.", {"position": "rotary"}, 2000),
+        Plan("brackets", "brackets", "Closes the brackets that are open.", {}, 2000),
         # Lessons C6 and D6: the same task, data and recipe, and one thing changed. `copy` itself is Pre-LN with 4 × 16.
         Plan("copy-post-ln", "copy", "As copy, with Post-LN.", COPY | {"norm_order": "post"}, points=False),
         *(
-            Plan(f"copy-heads-{n}", "copy", f"As copy, with {n} × {64 // n} heads.", COPY | {"n_heads": n}, points=False)
+            Plan(
+                f"copy-heads-{n}", "copy", f"As copy, with {n} × {64 // n} heads.", COPY | {"n_heads": n}, points=False
+            )
             for n in (1, 2, 8, 16)
         ),
     )
@@ -95,32 +97,37 @@ def save_points(steps: int, n: int = N_POINTS) -> list[int]:
     return sorted({0, *(min(step, steps) for step in wide), steps})
 
 
-def run(plan: Plan, out: Path, *, steps: int | None = None, device: str = "cpu", seed: int = 0) -> Iterator[TrainStep]:
+def run(
+    plan: Plan,
+    out: Path,
+    *,
+    steps: int | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+    save_every: int = SAVE_EVERY,
+) -> Iterator[TrainStep]:
     """Train one model into out/<name>, yielding every step; goes on with what is there."""
     task, recipe, folder = TASKS[plan.task], plan.recipe(steps, seed), out / plan.name
     work = folder / "training"
     model = build(plan.config(), seed, device=device).model
     points = save_points(recipe.steps) if plan.points else []
-    if not (work / STATE).is_file():
+    curve: dict[int, TrainStep] = {}
+    if (work / STATE).is_file():
+        curve = read_curve(work)
+    else:
         shutil.rmtree(folder / "steps", ignore_errors=True)
-    if 0 in points and not (folder / "steps" / name_of(0)).is_dir():
-        save_model(task, model, folder / "steps" / name_of(0))
-    curve = read_curve(work)
-    every = math.gcd(SAVE_EVERY, recipe.steps)
-    last = None
-    for done in train(model, lambda step: draw(task, seed, step), recipe, folder=work, save_every=every):
+        if points:
+            save_model(task, model, folder / "steps" / name_of(0))
+    for done in train(model, lambda step: draw(task, seed, step), recipe, folder=work, save_every=save_every):
         curve[done.step] = done
-        if done.step in points and not (folder / "steps" / name_of(done.step)).is_dir():
+        if done.step in points:
             save_model(task, model, folder / "steps" / name_of(done.step))
-        if done.step % every == 0 or done.step == recipe.steps:
+        if done.step % save_every == 0 or done.step == recipe.steps:
             write_curve(work, curve)
-        last = done
         yield done
-    if last is None:
-        last = curve[recipe.steps]  # finished before, and stopped while the card was written
     save_model(task, model, folder)
     write_curve(folder, curve)
-    write_whole(folder / "card.md", card(plan, folder, recipe, last, device).encode())
+    write_whole(folder / "card.md", card(plan, folder, recipe, curve[max(curve)], device).encode())
     shutil.rmtree(work)
 
 
@@ -168,6 +175,7 @@ def write_curve(folder: Path, curve: dict[int, TrainStep]) -> None:
     """A column for each field of TrainStep, in the order of the steps."""
     rows = [asdict(curve[step]) for step in sorted(curve)]
     columns = {name: [round(row[name], 7) for row in rows] for name in COLUMNS}
+    folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "curve.json", (json.dumps(columns) + "\n").encode())
 
 
@@ -213,7 +221,8 @@ def card(plan: Plan, folder: Path, recipe: Recipe, last: TrainStep, device: str)
     whole = solved(loaded, task, HELD_OUT)
     shares = looks_at_next(loaded, task, LOOKED_AT)
     heads = "\n".join(
-        f"| {layer} | " + " | ".join(f"{share:.2f}" for share in row) + " |" for layer, row in enumerate(shares.tolist())
+        f"| {layer} | " + " | ".join(f"{share:.2f}" for share in row) + " |"
+        for layer, row in enumerate(shares.tolist())
     )
     example = problems(task, 1, seed="example", held_out=True)[0]
     points = sorted(path.name for path in (folder / "steps").glob("*")) if plan.points else []
@@ -223,20 +232,27 @@ def card(plan: Plan, folder: Path, recipe: Recipe, last: TrainStep, device: str)
     where = torch.cuda.get_device_name() if device.startswith("cuda") else f"CPU ({platform.machine()})"
     return f"""# {plan.name}
 
-{plan.note} A decoder of {config.n_decoder_layers} layers × {config.n_heads} heads × {config.d_head}, d_model {config.d_model},
+{plan.note} A decoder of {config.n_decoder_layers} layers × {config.n_heads} heads × {config.d_head}, d_model {
+        config.d_model
+    },
 {loaded.spec.n_params:,} parameters, {config.position} positions, {config.norm_order}-norm.
 
 Example: `{example}` → `{task.answer(example)}`
 
 ## Data
 
-Drawn by `core/tasks.py` ({task.title.lower()}), so there is no origin to credit; under this repository's licence. Held out:
+Drawn by `core/tasks.py` ({
+        task.title.lower()
+    }), so there is no origin to credit; under this repository's licence. Held out:
 every problem whose key has a CRC-32 divisible by 8, whatever the seed. Symbols: `{task.symbols}`.
 
 ## Training
 
-{recipe.steps:,} steps of {BATCH} problems; AdamW (β {recipe.beta1}, {recipe.beta2}; weight decay {recipe.weight_decay}), learning rate
-{recipe.learning_rate} after {recipe.warmup} steps of warm-up, then a cosine down to {recipe.final_share:.0%} of it; gradients clipped to {recipe.clip}; seed {recipe.seed}.
+{recipe.steps:,} steps of {BATCH} problems; AdamW (β {recipe.beta1}, {recipe.beta2}; weight decay {
+        recipe.weight_decay
+    }), learning rate
+{recipe.learning_rate} after {recipe.warmup} steps of warm-up, then a cosine down to {
+        recipe.final_share:.0%} of it; gradients clipped to {recipe.clip}; seed {recipe.seed}.
 {where}, {last.seconds:.0f} seconds. `python -m scripts.train_tasks {plan.name}` trains it again.
 
 ## Measured on {HELD_OUT:,} held-out problems
@@ -246,16 +262,22 @@ every problem whose key has a CRC-32 divisible by 8, whatever the seed. Symbols:
 | whole answers exactly right, greedy | {whole:.1%} |
 | tokens right | {accuracy:.2%} |
 | loss, nats per token | {loss:.4f} |
-{f'''
+{
+        f'''
 Whole answers right along the way, on {POINT_CHECK} problems:
 
 | step | right |
 |---|---|
 {along}
-''' if along else ""}
+'''
+        if along
+        else ""
+    }
 ## What the heads look at
 
-The weight that lies on tokens equal to the one about to be written, mean over the answers of {LOOKED_AT} held-out problems:
+The weight that lies on tokens equal to the one about to be written, mean over the answers of {
+        LOOKED_AT
+    } held-out problems:
 1.00 is a head that always looks at what comes next.
 
 | layer | {" | ".join(f"head {head}" for head in range(config.n_heads))} |
@@ -264,7 +286,9 @@ The weight that lies on tokens equal to the one about to be written, mean over t
 
 ## Weaknesses
 
-It knows its symbols and nothing else, and lengths only up to those of its training (at most {config.n_ctx} tokens in all).
+It knows its symbols and nothing else, and lengths only up to those of its training (at most {
+        config.n_ctx
+    } tokens in all).
 """
 
 
@@ -286,6 +310,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"There is no task model {unknown[0]!r}. Choose from {', '.join(PLANS)}.", file=sys.stderr)
         return 2
     # Named ones are trained anew; an unfinished one goes on either way.
+    torch.set_num_threads(1)  # on a CPU, models of this size lose more by sharing than they gain
     missing = [name for name in PLANS if not (options.out / name / "card.md").is_file()]
     try:
         for name in options.names or missing:

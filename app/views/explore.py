@@ -51,7 +51,9 @@ def _inspect(run: Trace, asked: Mapping[str, Any]) -> None:
         st.text(str(refusal))
         return
     st.text(export.caption(run, selection, date.today()))
-    st.plotly_chart(figure, width="content", theme=None, key="inspected", config={"displaylogo": False, "scrollZoom": True})
+    st.plotly_chart(
+        figure, width="content", theme=None, key="inspected", config={"displaylogo": False, "scrollZoom": True}
+    )
 
 
 def _nothing_yet() -> None:

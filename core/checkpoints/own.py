@@ -110,7 +110,11 @@ def save(
     """
     folder.mkdir(parents=True, exist_ok=True)
     ids = dict(zip(TOKEN_IDS, (pad_id, start_id, list(end_ids) or None), strict=True))
-    values = {"model_type": MODEL_TYPE, **config_values(model.config), **{k: v for k, v in ids.items() if v is not None}}
+    values = {
+        "model_type": MODEL_TYPE,
+        **config_values(model.config),
+        **{k: v for k, v in ids.items() if v is not None},
+    }
     write_whole(folder / "model.safetensors", safetensors_bytes(stored(model, dtype), {"format": "pt"}))
     if tokenizer is not None:
         write_whole(folder / "tokenizer.json", tokenizer.to_str(pretty=True).encode())

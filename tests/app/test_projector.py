@@ -176,7 +176,9 @@ def test_the_options_open_and_close_by_keyboard(screen: Screen):
 
 
 def test_a_link_reproduces_the_screen_in_a_fresh_browser(screen: Screen, browser: Browser):
-    screen.open("?text=A+b%C3%A4r+%26+%3Cb%3Ea+cat%3C%2Fb%3E&layer=2&head=9&query=none&scale=row&hide=0&keep=50&metric=entropy&sort=true")
+    screen.open(
+        "?text=A+b%C3%A4r+%26+%3Cb%3Ea+cat%3C%2Fb%3E&layer=2&head=9&query=none&scale=row&hide=0&keep=50&metric=entropy&sort=true"
+    )
     screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=screen.address)
     screen.root.get_by_role("button", name=WORDS["copy_link"]).click()
     screen.root.get_by_text(WORDS["copied"]).first.wait_for()
@@ -186,7 +188,13 @@ def test_a_link_reproduces_the_screen_in_a_fresh_browser(screen: Screen, browser
     here, there = screen.data(), other.data()
     for name in ("run", "layer", "head", "locked", "scale", "hide", "keep", "metric", "sort", "show", "kind"):
         assert here[name] == there[name], name
-    assert (there["scale"], there["hide"], there["keep"], there["metric"], there["sort"]) == ("row", "[0]", "50", "entropy", "true")
+    assert (there["scale"], there["hide"], there["keep"], there["metric"], there["sort"]) == (
+        "row",
+        "[0]",
+        "50",
+        "entropy",
+        "true",
+    )
     assert other.tokens() == screen.tokens() and other.facts() == screen.facts()
     assert other.page.locator(".st-key-sentences").get_by_text("This link").count() == 0
     other.page.context.close()
@@ -206,7 +214,9 @@ def test_without_permission_the_link_can_be_copied_by_hand(screen: Screen):
 
 
 @pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
-def test_a_theme_in_the_link_wins_over_the_browser_for_the_whole_page(browser: Browser, address: str, scheme: str, other: str):
+def test_a_theme_in_the_link_wins_over_the_browser_for_the_whole_page(
+    browser: Browser, address: str, scheme: str, other: str
+):
     screen = visit(browser, address, scheme=scheme).open(f"?theme={other}")
     background = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
     grounds = {"light": "rgb(252, 252, 250)", "dark": "rgb(15, 18, 22)"}
@@ -234,7 +244,9 @@ def test_a_theme_in_the_link_wins_over_the_browser_for_the_whole_page(browser: B
         ("?words=" + "x" * 3000, "words “xxx"),
     ],
 )
-def test_an_option_that_does_not_exist_is_ignored_with_a_sentence(browser: Browser, address: str, query: str, said: str):
+def test_an_option_that_does_not_exist_is_ignored_with_a_sentence(
+    browser: Browser, address: str, query: str, said: str
+):
     screen = visit(browser, address).open(query)
     notes = screen.page.locator(".st-key-sentences")
     notes.get_by_text(said).wait_for()

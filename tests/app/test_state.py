@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import core
 from app import state, words
 from app.state import Place
 from core.engine import Request
@@ -109,7 +110,10 @@ def script() -> None:
     from app import state
     from core.engine import Request
 
-    answer = state.answer(Request(state.DEFAULT_MODEL, (st.session_state.get("said", ""),)))
+    request = Request(state.DEFAULT_MODEL, (st.session_state.get("said", ""),))
+    answer = state.answer(request)
+    while answer.ticket is not None:  # the model may take its time to load
+        answer = state.answer(request)
     st.text(answer.sentence or "fine")
     st.text("none" if answer.request is None else answer.request.texts[0])
 
@@ -134,14 +138,14 @@ def test_a_refusal_is_a_sentence_and_the_last_good_picture_stays():
 def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, caplog):
     app = AppTest.from_function(script, default_timeout=30)
     run(app, "A cat.")
-    real = state.engine().run
+    real = core.engine._run
 
-    def broken(request: Request, progress=None):
+    def broken(loaded: core.Loaded, request: Request, stop=None):
         if request.texts == ("A dog.",):
             raise RuntimeError("secret detail")
-        return real(request, progress)
+        return real(loaded, request, stop)
 
-    monkeypatch.setattr(state.engine(), "run", broken)
+    monkeypatch.setattr("core.engine._run", broken)
     sentence, shown = run(app, "A dog.")
     assert shown == "A cat." and sentence.startswith(words.BROKEN) and "secret" not in sentence
     assert "secret detail" in caplog.text
@@ -164,3 +168,76 @@ def test_pictures_are_made_once_a_request():
     assert state.picture(state.DEFAULT_REQUEST) is state.picture(state.DEFAULT_REQUEST)
     with pytest.raises(TextError):
         state.picture(Request(state.DEFAULT_MODEL, ("",)))
+
+
+# the options beside the place
+
+CHOSEN = {
+    "show": "table",
+    "scale": "log",
+    "kind": "max",
+    "members": [[0, 2], [1, 0]],
+    "hide": [0, 4],
+    "words": True,
+    "keep": 50,
+    "metric": "sink",
+    "sort": True,
+    "projector": True,
+    "spotlight": True,
+    "frozen": True,
+    "theme": "dark",
+}
+
+
+def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
+    assert state.option_params(state.default_options()) == {}
+    assert CHOSEN.keys() == state.OPTIONS.keys() and all(CHOSEN[name] != o.default for name, o in state.OPTIONS.items())
+    params = state.option_params(CHOSEN)
+    assert params["heads"] == "0.2,1.0" and params["hide"] == "0,4" and params["sort"] == "true"
+    assert state.asked_options(HEADER, "encoder", params) == (CHOSEN, [])
+    assert state.told_options(HEADER, "encoder", params) == CHOSEN
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("show", "chart"),
+        ("scale", ""),
+        ("scale", "LOG"),
+        ("kind", "<b>"),
+        ("heads", "2.0"),
+        ("heads", "0.4"),
+        ("heads", "0"),
+        ("heads", "0.1.2"),
+        ("heads", "-1.0"),
+        ("hide", "5"),
+        ("hide", "0,1,2,3,4"),
+        ("hide", "1,,2"),
+        ("hide", "²"),
+        ("keep", "0"),
+        ("keep", "101"),
+        ("keep", "8e1"),
+        ("words", "yes"),
+        ("projector", "1"),
+        ("theme", "x" * 5000),
+    ],
+)
+def test_an_option_that_cannot_be_followed_is_left_out_with_a_sentence(name, text):
+    options, notes = state.asked_options(HEADER, "encoder", {name: text, "metric": "sink"})
+    assert options == state.default_options() | {"metric": "sink"}
+    assert len(notes) == 1 and f"asks for {name} “{text[:10]}" in notes[0] and len(notes[0]) < 250
+    assert state.told_options(HEADER, "encoder", {name: text}) is None
+
+
+@pytest.mark.parametrize("told", [None, [], {"keep": 50}, {1: "50"}])
+def test_options_that_are_not_texts_are_not_believed(told):
+    assert state.told_options(HEADER, "encoder", told) is None
+
+
+def test_hidden_tokens_stay_hidden_where_a_new_sentence_has_them():
+    header = HEADER | {"tokens": {"source": ["The", "dog", "."], "target": None}}
+    header["sites"] = [HEADER["sites"][0] | {"n_query": 3, "n_key": 3, "heads": 2}]
+    before = state.default_options() | {"hide": [0, 1, 4], "members": [[0, 2], [1, 1]], "keep": 50}
+    after = state.carried_options(HEADER, before, OPENING, header, Place("encoder", 0, 0, None))
+    assert after["hide"] == [0, 2]  # "The" from the front, "." from the end; "cat" is gone
+    assert after["members"] == [[1, 1]] and after["keep"] == 50

@@ -22,7 +22,9 @@ from tests.core.conftest import make_loaded
 from tests.core.published import PUBLISHED, VOCAB, reference
 
 TINY_VOCAB = 61
-WRITERS = [name for name, case in PUBLISHED.items() if not any(kind in case.model.__name__ for kind in ("Bert", "Roberta"))]
+WRITERS = [
+    name for name, case in PUBLISHED.items() if not any(kind in case.model.__name__ for kind in ("Bert", "Roberta"))
+]
 
 
 @cache
@@ -88,7 +90,13 @@ def configs() -> list[dict[str, Any]]:
         for i, (position, kv, window, encoder) in enumerate(axes)
         if i % 3 == 0 or position == "rotary"
     ] + [
-        {"position": "rotary", "rotary_base_windowed": 50.0, "window": 4, "windowed_layers": (1,), "n_decoder_layers": 3},
+        {
+            "position": "rotary",
+            "rotary_base_windowed": 50.0,
+            "window": 4,
+            "windowed_layers": (1,),
+            "n_decoder_layers": 3,
+        },
         {"position": "rotary", "qk_norm": True, "parallel": True, "n_decoder_layers": 2},
         {"position": "learned", "position_offset": 2, "norm_order": "post", "n_decoder_layers": 2},
     ]
@@ -211,7 +219,12 @@ def test_greedy_is_what_transformers_writes(name: str) -> None:
     assert tokens(steps(loaded, ids=ids, max_tokens=12)) == written
 
 
-ENDLESS: dict[str, Any] = {"eos_token_id": None, "forced_bos_token_id": None, "forced_eos_token_id": None, "pad_token_id": 0}
+ENDLESS: dict[str, Any] = {
+    "eos_token_id": None,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+    "pad_token_id": 0,
+}
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama gqa", "bart"])
@@ -260,7 +273,9 @@ def test_one_beam_is_greedy() -> None:
     (beams,) = beam_search(loaded, ids=[3, 4, 5], n_beams=1, max_tokens=9, stop=())
     assert [list(beam.ids) for beam in beams] == [tokens(steps(loaded, ids=[3, 4, 5], max_tokens=9))]
     assert beams[0].stopped == "max_tokens"
-    assert beams[0].log_prob == pytest.approx(generate(loaded, ids=[3, 4, 5], max_tokens=9, stop=())[0].log_prob, abs=1e-4)
+    assert beams[0].log_prob == pytest.approx(
+        generate(loaded, ids=[3, 4, 5], max_tokens=9, stop=())[0].log_prob, abs=1e-4
+    )
 
 
 # sampling

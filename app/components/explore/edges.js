@@ -80,3 +80,14 @@ export function linesOf({ query, key }, lenses, keep, most) {
   all.sort((a, b) => a.w - b.w);
   return { lines: all.slice(-most), total: all.length };
 }
+
+// [[query, weight], ...] of those that may look at a key, most first; null for a large run, whose rows are not all here
+export function lookers(lens, key) {
+  if (!lens.picture.whole || lens.refused) return null;
+  const found = [];
+  for (let q = 0; q < lens.n_query; q++) {
+    const { weights, masked } = lens.row(q);
+    if (!masked?.[key]) found.push([q, weights[key]]);
+  }
+  return found.sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+}

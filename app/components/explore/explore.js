@@ -436,7 +436,7 @@ class View {
     const free = wide ? width - columns - 19 * em - 1.7 * em : width; // 19 em for the facts, and gaps
     const note = this.picture.whole && !this.lens().note ? 0.3 * em : 2.9 * em; // room to say what was done to the numbers
     const mapHeight = wide ? height - this.map.head.offsetHeight - note : Math.max(20 * em, width);
-    const mapWidth = wide ? clamp(this.map.measure(free, mapHeight, em).width, 24 * em, free) : free;
+    const mapWidth = wide ? clamp(this.map.measure(free, mapHeight, em).width, (this.options.show === "lines" ? 31 : 24) * em, free) : free;
     this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };
     this.root.classList.toggle("narrow", !wide);
     const first = projected ? "" : `${headsWidth}px `;

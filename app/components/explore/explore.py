@@ -55,7 +55,13 @@ def explore(picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
     notes: list[str] = []
     wish = _wished(header)
     if wish is not None:
-        options = {**memory.get("options", state.default_options()), "kind": "head", "members": [], "hide": [], "words": False}
+        options = {
+            **memory.get("options", state.default_options()),
+            "kind": "head",
+            "members": [],
+            "hide": [],
+            "words": False,
+        }
         memory |= {"opened": (wish, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
         memory |= {"place": wish, "options": options}
     elif memory.get("header", {}).get("key") != header["key"]:

@@ -130,6 +130,7 @@ export class Export {
     const show = what === "heads" ? "heads" : what === "shown" && options.show === "lines" ? "lines" : "map";
     const params = { run: picture.key, site: place.site, layer: place.layer, head: place.head, kind, heads, hide, words: merged };
     Object.assign(params, { scale: map.scaleShown, show, keep: options.keep });
+    if (what === "heads") params.metric = this.view.overview.metric;
     const { n_query, n_key } = this.view.lens();
     const isPart = what !== "numbers" || Math.max(n_query, n_key) > WHOLE;
     if (isPart) [params.q0, params.q1, params.k0, params.k1] = map.area;
@@ -156,7 +157,7 @@ export class Export {
     const { site, place, facts } = this.view;
     const lens = this.view.lens();
     const outlined = [[said(words.export_outlined, { head: said(words.place, place) }), ""]];
-    const sentence = [...facts.big.childNodes].map((node) => [node.textContent, node.nodeName === "EM" ? node.className || "b" : ""]);
+    const sentence = [...facts.big.childNodes].map((node) => [node.textContent.replace(` ${words.choose}`, ""), node.nodeName === "EM" ? node.className || "b" : ""]);
     const fact = what === "heads" ? outlined : sentence;
     const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
     return { ...told, fact, alt: `${said(words[`export_alt_${params.show}`], sizes)} ${fact.map(([text]) => text).join("")}` };
@@ -167,7 +168,7 @@ export class Export {
   style() {
     const palette = this.paper ? { ...PALETTES.light, background: PAPER } : this.view.palette;
     const first = this.view.font().split(",")[0].trim();
-    return { palette, colour: colours(palette.ramp), font: `${first}, ${FALLBACK}`.replaceAll('"', "'") };
+    return { palette, colour: colours(palette.ramp), ahead: colours(palette.ahead), font: `${first}, ${FALLBACK}`.replaceAll('"', "'") };
   }
 
   async figure() {

@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, el, number, phrase, quoted, ranges, said, share } from "./dom.js";
+import { lookers } from "./edges.js";
 import { HIDDEN } from "./lens.js";
 
 const TOP = 5; // keys with a bar of their own
@@ -26,9 +27,12 @@ export class Facts {
     const q = query === null ? null : [quoted(lens.queries[lens.queryOf(query)]), "q"];
     const of = words[`looks_${lens.kind}`] ?? words.looks;
     this.title.replaceChildren(...(q ? phrase(of, { query: q }) : [words.looks_kinds[lens.kind] ?? words.looks_all]));
-    this.big.replaceChildren(...this.sentence(q, summary));
+    const { hover } = this.view;
+    const key = query === null && hover?.key != null && !lens.refused ? lens.keyOf(hover.key) : null; // a key alone: who looks at it
+    if (key === null) this.big.replaceChildren(...this.sentence(q, summary));
+    else this.drawLookers(key);
     this.drawLeft(summary.ranking);
-    this.drawBars(summary);
+    if (key === null) this.drawBars(summary);
     this.drawEntropy(summary.ranking);
     this.drawMask(summary.ranking);
     const sharing = ["head", "value"].includes(lens.kind) ? site.group(place.head).filter((head) => head !== place.head) : [];
@@ -36,6 +40,22 @@ export class Facts {
     this.groupLine.textContent = sharing.length
       ? said(words.shares, { heads: said(words.head_numbers[sharing.length > 1 ? 1 : 0], { n: ranges(sharing) }) })
       : "";
+  }
+
+  // Who looks at a key, most first
+  drawLookers(key) {
+    const lens = this.view.lens();
+    const named = [quoted(lens.keys[key]), "k"];
+    const found = lookers(lens, key);
+    this.title.replaceChildren(...phrase(words.looked_at, { key: named }));
+    const weights = new Map(found ?? []);
+    this.drawBars({ order: [...weights.keys()], weight: (q) => weights.get(q) ?? 0 }, "query");
+    if (!found?.length) this.big.replaceChildren(...phrase(found ? words.looked_at_none : words.looked_at_large, { key: named }));
+    else {
+      const [[q, weight]] = found;
+      const parts = { key: named, query: [quoted(lens.queries[q]), "q"], share: [this.amount(weight), ""] };
+      this.big.replaceChildren(...phrase(words.looked_at_most, parts));
+    }
   }
 
   // A share of attention, or a norm
@@ -72,9 +92,9 @@ export class Facts {
     this.leftLine.textContent = lens.unit === "norm" ? words.left_norm : text;
   }
 
-  drawBars({ order, weight }) {
+  drawBars({ order, weight }, axis = "key") {
     const lens = this.view.lens();
-    const { keys } = lens;
+    const labels = axis === "key" ? lens.keys : lens.queries;
     const top = order.slice(0, TOP);
     const most = weight(top[0]) || 1;
     while (this.bars.children.length > top.length) this.bars.lastChild.remove();
@@ -85,8 +105,9 @@ export class Facts {
     }
     top.forEach((k, i) => {
       const [label, box, value] = this.bars.children[i].children;
-      label.textContent = keys[k];
-      label.title = `${keys[k]}, ${said(words.position, { i: lens.firstKey(k) })}`;
+      label.className = axis === "key" ? "" : "q";
+      label.textContent = labels[k];
+      label.title = `${labels[k]}, ${said(words.position, { i: axis === "key" ? lens.firstKey(k) : lens.firstQuery(k) })}`;
       box.firstChild.style.width = `${Math.max(0.8, (100 * weight(k)) / most)}%`;
       value.textContent = lens.unit === "norm" ? this.amount(weight(k)) : `${(weight(k) * 100).toFixed(1)} %`;
     });

@@ -2,11 +2,13 @@
 
 import { WORDS as words } from "./constants.js";
 import { clamp, said, short } from "./dom.js";
+import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN } from "./lens.js";
 import { text, widthOf, wrapped } from "./scene.js";
 
 const MARGIN = 28;
 const RECTS = 10000; // cells; above, they are one image among the shapes
+const MOST_LINES = 3000;
 const SIDE = 720; // of a large map
 const LEAN = -60; // degrees by which the labels of keys are turned
 const TITLE = 20;
@@ -183,7 +185,7 @@ function finish(shapes, width, bottom, { palette, font }, notes) {
 // All heads of the kind of attention on the screen, a small picture each; rows are layers, columns are heads
 export function headsFigure(view, style, about) {
   const { site, place } = view;
-  const { palette, colour, font } = style;
+  const { palette } = style;
   const shapes = [];
   const pitch = clamp(840 / Math.max(site.heads, site.layers * 1.4), 18, 84);
   const left = MARGIN + 26;
@@ -196,7 +198,25 @@ export function headsFigure(view, style, about) {
   for (let l = 0; l < site.layers; l += every) {
     shapes.push(text(left - 8, top + (l + 0.47) * pitch, [[String(l), palette.mute, 0]], SMALL, { anchor: "end" }));
   }
-  // One image of all of them, with gaps of whole pixels: a thousand images would be a slow file.
+  const found = view.overview.metric === "maps" ? null : view.overview.numbers.get(site);
+  if (view.overview.metric !== "maps" && !found) return null;
+  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, left, top, pitch);
+  if (site.kv_heads < site.heads) {
+    const group = site.heads / site.kv_heads;
+    for (let first = 0; first < site.heads; first += group) {
+      shapes.push({ shape: "rect", x: left + first * pitch, y: top - 5, w: (group - 1) * pitch + wide, h: 2.5, fill: palette.key });
+    }
+  }
+  shapes.push({ shape: "frame", x: left + place.head * pitch - 1.25, y: top + place.layer * pitch - 1.25, w: wide + 2.5, h: tall + 2.5, stroke: palette.query, width: 2.5 });
+  const bottom = top + pitch * site.layers + 12;
+  const notes = [];
+  if (found?.rows < found?.of) notes.push(said(words.metric_sampled, { rows: found.rows }));
+  if (site.kv_heads < site.heads) notes.push(said(words.shared_all, { n: site.heads / site.kv_heads }));
+  return finish(shapes, width, bottom - 12, style, [...notes, about.caption]);
+}
+
+// One image of all small maps, with gaps of whole pixels: a thousand images would be a slow file. Returns the size of one.
+function mapsGrid(shapes, site, { colour }, left, top, pitch) {
   const { rows, columns } = site.thumbnail(0, 0);
   const [gapRows, gapColumns] = [rows, columns].map((n) => Math.max(1, Math.round(n * 0.07)));
   const canvas = document.createElement("canvas");
@@ -212,60 +232,95 @@ export function headsFigure(view, style, about) {
     }
   }
   shapes.push({ shape: "image", canvas, x: left, y: top, w: pitch * site.heads, h: pitch * site.layers });
-  const [wide, tall] = [(pitch * columns) / (columns + gapColumns), (pitch * rows) / (rows + gapRows)];
-  if (site.kv_heads < site.heads) {
-    const group = site.heads / site.kv_heads;
-    for (let first = 0; first < site.heads; first += group) {
-      shapes.push({ shape: "rect", x: left + first * pitch, y: top - 5, w: (group - 1) * pitch + wide, h: 2.5, fill: palette.key });
-    }
-  }
-  shapes.push({ shape: "frame", x: left + place.head * pitch - 1.25, y: top + place.layer * pitch - 1.25, w: wide + 2.5, h: tall + 2.5, stroke: palette.query, width: 2.5 });
-  const bottom = top + pitch * site.layers + 12;
-  const notes = [];
-  if (site.kv_heads < site.heads) notes.push(said(words.shared_all, { n: site.heads / site.kv_heads }));
-  return finish(shapes, width, bottom - 12, style, [...notes, about.caption]);
+  return [(pitch * columns) / (columns + gapColumns), (pitch * rows) / (rows + gapRows)];
 }
 
-// Queries above, keys below, a curve for each weight that the lines on the screen carry
+// One number a head, written on its colour where there is room. Returns the size of a cell.
+function numbersGrid(shapes, site, { values, high }, { palette, colour, ahead }, left, top, pitch) {
+  const side = pitch * 0.94;
+  const size = Math.min(13, side / 3.4);
+  values.forEach((value, i) => {
+    const x = left + (i % site.heads) * pitch;
+    const y = top + Math.floor(i / site.heads) * pitch;
+    if (Number.isNaN(value)) return void shapes.push({ shape: "frame", x, y, w: side, h: side, stroke: palette.line, width: 1 });
+    const level = clamp(Math.round((255 * Math.abs(value)) / (high || 1)), 0, 255);
+    const table = value < 0 ? ahead : colour;
+    shapes.push({ shape: "rect", x, y, w: side, h: side, fill: table.css[level] });
+    if (size >= 8) shapes.push(text(x + side / 2, y + side / 2, [[value.toFixed(2).replace(/^-0\.00$/, "0.00"), table.ink[level], 0]], size, { anchor: "middle" }));
+  });
+  return [side, side];
+}
+
+// Queries on the left, keys on the right, and the lines that are on the screen between them
 export function linesFigure(view, style, about) {
+  const { lenses } = view.lines.large.now;
+  const hues = (hue) => style.palette.heads[view.palette.heads.indexOf(hue)] ?? hue; // the same head, in these colours
+  const codes = view.lines.large.now.codes?.map((code) => ({ ...code, hue: hues(code.hue) }));
   const lens = view.lens();
   const { palette, font } = style;
-  const shapes = [];
-  const n = Math.max(lens.n_query, lens.n_key);
-  const size = 14;
-  const pitch = clamp(1200 / n, 9, 64);
-  const width = Math.max(2 * MARGIN + pitch * n + 20, 560);
+  const keep = view.options.keep;
   const chosen = view.place.query === null ? null : lens.queryOf(view.place.query);
+  const isWhole = view.picture.whole;
+  if (!isWhole && chosen === null) return null;
+  const all = isWhole ? everyLine(lenses, keep, MOST_LINES).lines : [];
+  const alone = chosen === null ? null : linesOf({ query: chosen, key: null }, lenses, keep, MOST_LINES);
+  if (chosen !== null && !alone) return null;
+  const shapes = [];
+  const size = 15;
+  const pitch = Math.max(lens.n_query, lens.n_key) > 64 ? 20 : 26;
   const longest = (list) => list.reduce((most, label) => Math.max(most, widthOf(short(label), size, font, 700)), 0);
-  const above = heading(shapes, width, style, about) + 16;
-  const top = above + longest(lens.queries) * 0.87 + size;
-  const bottom = top + 220;
-  const x = (i, of) => MARGIN + 10 + (i + 0.5) * ((width - 2 * MARGIN - 20) / of);
-  const weight = new Float64Array(lens.n_key);
-  const curve = (q, [k, p], stroke, opacity, thick) => {
-    const [a, b] = [x(q, lens.n_query), x(k, lens.n_key)];
-    const middle = (top + bottom) / 2;
-    shapes.push({ shape: "curve", points: [[a, top + 6], [a, middle], [b, middle], [b, bottom - 6]], stroke, opacity, width: thick });
+  const [wide, wider] = [longest(lens.queries), longest(lens.keys)];
+  const width = Math.max(2 * MARGIN + wide + wider + 70 + 300, 600);
+  let top = heading(shapes, width, style, about) + 10;
+  if (codes) top = headKeys(shapes, top, width, codes, style);
+  const [x0, x1] = [MARGIN + wide + 14, width - MARGIN - wider - 70];
+  shapes.push(text(x0, top, [[words.lines_query, palette.query, 650]], SMALL + 1, { anchor: "end" }));
+  shapes.push(text(x1, top, [[words.lines_key, palette.key, 650]], SMALL + 1));
+  top += 12;
+  const y = (i) => top + (i + 0.5) * pitch;
+  const level = (w) => Math.min(1, w / lens.top);
+  const fewer = Math.max(0.45, 1 / Math.sqrt(lenses.length));
+  const curve = ({ q, k, w, of }, faint, strong) => {
+    const p = level(w);
+    const middle = (x0 + x1) / 2;
+    const stroke = codes ? codes[of].hue : strong ? palette.query : palette.mute;
+    const opacity = strong ? 0.32 + 0.68 * p : (codes ? (0.15 + 0.75 * p) * fewer : 0.12 + 0.7 * p) * faint;
+    const points = [[x0 + 8, y(q)], [middle, y(q)], [middle, y(k)], [x1 - 8, y(k)]];
+    shapes.push({ shape: "curve", points, stroke, opacity, width: strong ? 1.4 + 5.2 * p : 0.8 + 3.8 * p, dash: codes?.[of].dash ?? [] });
   };
-  for (let q = 0; q < lens.n_query; q++) {
-    for (const edge of view.lines.edges(q)) if (q !== chosen) curve(q, edge, palette.mute, 0.08 + 0.5 * edge[1], 0.6 + 4 * edge[1]);
-  }
-  if (chosen !== null) {
-    for (const edge of view.lines.edges(chosen)) {
-      weight[edge[0]] = edge[1];
-      curve(chosen, edge, palette.query, 0.4 + 0.6 * edge[1], 1 + 6 * edge[1]);
-    }
-  }
+  for (const line of all) if (line.q !== chosen) curve(line, alone ? 0.18 : 1, false);
+  for (const line of alone?.lines ?? []) curve(line, 1, true);
+  const most = alone?.lines.at(-1)?.k ?? null;
+  const share = new Map((alone?.lines ?? []).map(({ k, w }) => [k, w]));
   lens.queries.forEach((label, q) => {
     const is = q === chosen;
-    shapes.push({ shape: "dot", x: x(q, lens.n_query), y: top, r: is ? 5 : 3, fill: is ? palette.query : palette.mute });
-    shapes.push(text(x(q, lens.n_query), top - 12, [[short(label), is ? palette.query : palette.ink, is ? 700 : 0]], size, { angle: LEAN }));
+    shapes.push({ shape: "rect", x: x0, y: y(q) - size * 0.36, w: 2.5, h: size * 0.72, fill: palette.query });
+    const fill = is ? palette.query : alone ? palette.mute : palette.ink;
+    shapes.push(text(x0 - 7, y(q), [[short(label), fill, is ? 700 : 0]], size, { anchor: "end" }));
   });
   lens.keys.forEach((label, k) => {
-    const is = weight[k] > 0;
-    shapes.push({ shape: "dot", x: x(k, lens.n_key), y: bottom, r: 3 + 4 * Math.sqrt(weight[k]), fill: palette.key });
-    shapes.push(text(x(k, lens.n_key), bottom + 14, [[short(label), is ? palette.key : palette.ink, is ? 700 : 0]], size, { angle: LEAN, anchor: "end" }));
+    const is = k === most;
+    shapes.push({ shape: "rect", x: x1, y: y(k) - size * 0.36, w: 2.5, h: size * 0.72, fill: palette.key });
+    const parts = [[short(label), is ? palette.key : alone && !share.has(k) ? palette.mute : palette.ink, is ? 700 : 0]];
+    if (share.has(k) && !codes) parts.push([`  ${view.lines.large.amount(share.get(k))}`, palette.mute, 0]);
+    shapes.push(text(x1 + 10, y(k), parts, size));
   });
-  const end = bottom + 14 + longest(lens.keys) * 0.87 + size;
-  return finish(shapes, width, end, style, [about.caption]);
+  return finish(shapes, width, top + Math.max(lens.n_query, lens.n_key) * pitch, style, [about.caption]);
+}
+
+// Which head has which hue and dash; returns where it ends.
+function headKeys(shapes, y, width, codes, { palette, font }) {
+  let x = MARGIN;
+  for (const { hue, dash, name } of codes) {
+    const wide = 34 + widthOf(name, SMALL, font) + 16;
+    if (x > MARGIN && x + wide > width - MARGIN) {
+      x = MARGIN;
+      y += SMALL * 1.7;
+    }
+    const points = [[x, y], [x + 9, y], [x + 18, y], [x + 27, y]];
+    shapes.push({ shape: "curve", points, stroke: hue, opacity: 1, width: 3, dash });
+    shapes.push(text(x + 33, y, [[name, palette.ink, 0]], SMALL));
+    x += wide;
+  }
+  return y + SMALL * 2.2;
 }

@@ -220,7 +220,7 @@ export class Lens {
     if (this.hide.length) made = hidden(values, masked, this.site, this.hide, this.unit);
     if (this.merged) made = merged(made, this.queryAxis, this.keyAxis, this.site.n_key);
     this.made = made;
-    this.coarse = this.unit === "weight" && Boolean(made.left?.some((left) => left > 0 && left < LEFT));
+    this.coarse = this.unit === "weight" && Boolean(made.left?.some((left) => left < LEFT));
     if (this.coarse) this.refine();
     return this.made;
   }
@@ -231,7 +231,7 @@ export class Lens {
     const area = { q0: 0, q1: this.n_query, k0: 0, k1: this.n_key };
     const found = this.remote.get("tile", { ...this.params, ...area }, (bytes) => numbersOf(bytes));
     if (!found?.weights) return;
-    this.made = { ...this.made, values: found.weights };
+    this.made = { ...this.made, values: found.weights, left: Float32Array.from(found.header.left) };
     this.coarse = false;
     this.means = null;
   }

@@ -58,7 +58,7 @@ export class HeadMap {
   drawTitle() {
     const lens = this.view.lens();
     const titles = words.sites[this.view.site.id];
-    this.title.replaceChildren(el("b", "", lens.title), " ");
+    this.title.replaceChildren(el("b", "", lens.title), lens.kind === "head" ? " " : "\u00a0");
     if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
     else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[0] ?? this.view.site.id)); // else its tab says so
     this.title.title = `${lens.kind === "head" ? "" : `${lens.fullTitle}. `}${titles?.[1] ?? ""} ${words.axes_help}`;
@@ -72,7 +72,7 @@ export class HeadMap {
       const options = sites.map(({ id }) => [id, words.tabs[id] ?? id, words.sites[id]?.[1]]);
       tools.push(choice(words.kind, options, site.id, (id) => this.view.choose({ site: id })));
     }
-    if (Math.max(site.n_query, site.n_key) > ZOOM_FROM) tools.push(this.zoomButtons());
+    if (this.view.options.show === "map" && Math.max(site.n_query, site.n_key) > ZOOM_FROM) tools.push(this.zoomButtons());
     return tools;
   }
 
@@ -264,6 +264,7 @@ export class HeadMap {
     this.box.hidden = show !== "map";
     this.table.box.hidden = show !== "table";
     this.note.hidden = show === "lines"; // they have their own
+    if (show !== "map") this.drawNote("");
     if (show !== "map") return;
     if (this.isRefused()) return; // the last picture stays
     const g = (this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em));
@@ -271,8 +272,7 @@ export class HeadMap {
     const tile = this.tile() ?? this.standIn();
     this.lastTile = tile;
     const how = tile.exact ? "" : tile.how === words.loading ? words.loading : said(words.sampled, { how: tile.how });
-    this.markSink();
-    this.note.textContent = this.view.remote.failed ? words.offline : [how, lens.note].filter(Boolean).join(" ");
+    this.drawNote(how);
     Object.assign(this.view.root.dataset, { exact: tile.exact, size: g.cell, left: g.left, top: g.top });
     const [q0, q1, k0, k1] = this.area;
     const [a0, a1, b0, b1] = tile.area;
@@ -317,6 +317,11 @@ export class HeadMap {
       }
     }
     context.restore();
+  }
+
+  drawNote(how) {
+    this.markSink();
+    this.note.textContent = this.view.remote.failed ? words.offline : [how, this.view.lens().note].filter(Boolean).join(" ");
   }
 
   // A picture that cannot be made: its sentence stands over the last one.

@@ -93,8 +93,9 @@ export class Overview {
     const between = groups > 1 ? clamp((0.12 * (headsWidth - left)) / groups, 1, 0.4 * em) : 0; // two groups of heads
     const bracket = sites.some((site) => site.kv_heads < site.heads) ? 0.35 * em : 0;
     const top = 1.15 * em + bracket;
-    const titles = (sites.length - 1) * (title + top + 0.5 * em); // leave half of the column to the rest
-    const tallest = Math.max(1.1 * em, (0.5 * Math.min(height, 64 * em) - titles) / layers);
+    const titles = sites.length > 1 ? sites.length * (title + top + 0.5 * em) : 0;
+    const most = sites.length > 1 ? this.space : 0.5 * Math.min(height, 64 * em); // leave half of the column to the rest
+    const tallest = Math.max(1.1 * em, (most - titles) / layers);
     const pitch = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
     let y = 0;
@@ -103,7 +104,7 @@ export class Overview {
       y = block.top + pitch * site.layers + (title ? 0.5 * em : 0);
       return block;
     });
-    const width = left + pitch * heads + (groups - 1) * between + 2;
+    const width = Math.max(left + pitch * heads + (groups - 1) * between + 2, title && headsWidth); // room for titles
     return { left, bracket, pitch, gap, size: pitch - gap, between, blocks, width, height: y + 2 };
   }
 
@@ -132,10 +133,11 @@ export class Overview {
     this.drawLegend();
     this.box.hidden = this.isList;
     this.list.hidden = !this.isList;
-    const g = (this.grid = this.geometry());
     this.drawMembers();
     const rest = 5.4 * em + this.hint.offsetHeight + this.shared.offsetHeight + this.chosen.offsetHeight;
     const room = Number.isFinite(this.view.room.height) ? Math.max(8 * em, this.view.room.height - rest) : 30 * em;
+    this.space = room;
+    const g = (this.grid = this.geometry());
     this.box.style.height = `${g.height}px`;
     this.box.style.maxHeight = `${room}px`;
     this.list.style.maxHeight = `${Math.min(room, 0.55 * this.view.room.height)}px`;
@@ -317,7 +319,7 @@ export class Overview {
       context.fillStyle = palette.ink;
       context.fillRect(x + g.size - side, y, side, side); // a corner, so that it is told by shape too
     }
-    if (options.kind === "rollout") {
+    if (options.kind === "rollout" && site.id !== "cross") {
       const [x, y] = this.corner({ site, layer: 0, head: 0 });
       const [end] = this.corner({ site, layer: 0, head: site.heads - 1 });
       context.strokeStyle = palette.ink;

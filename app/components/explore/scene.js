@@ -1,7 +1,7 @@
 // A figure as a list of shapes, and the two ways to draw it: on a canvas (PNG) and as SVG. One list, so that both agree.
 //
 // Shapes: rect {x, y, w, h, fill}, frame {x, y, w, h, stroke, width}, hatch {x, y, w, h}, image {canvas, x, y, w, h},
-// ramp {x, y, w, h, stops}, curve {points: four of a cubic, stroke, width, opacity}, dot {x, y, r, fill, opacity},
+// ramp {x, y, w, h, stops}, curve {points: four of a cubic, stroke, width, opacity, dash}, dot {x, y, r, fill, opacity},
 // text {x, y, parts: [[text, fill, weight]], size, anchor, angle}; y of a text is the middle of its letters.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -59,7 +59,7 @@ export function svg(scene, about) {
       node(root, "rect", { ...box, fill: `url(#${id})` });
     } else if (s.shape === "curve") {
       const [from, ...rest] = s.points.map((point) => point.map(round).join(" "));
-      node(root, "path", { d: `M${from}C${rest.join(" ")}`, fill: "none", stroke: s.stroke, "stroke-width": s.width, "stroke-opacity": s.opacity });
+      node(root, "path", { d: `M${from}C${rest.join(" ")}`, fill: "none", stroke: s.stroke, "stroke-width": s.width, "stroke-opacity": s.opacity, "stroke-dasharray": s.dash?.join(" ") || "none" });
     } else if (s.shape === "text") {
       const place = s.angle
         ? { transform: `translate(${round(s.x)} ${round(s.y)}) rotate(${s.angle})`, y: MIDDLE * s.size }
@@ -111,10 +111,12 @@ export function canvas(scene, scale) {
     } else if (s.shape === "curve") {
       c.strokeStyle = s.stroke;
       c.lineWidth = s.width;
+      c.setLineDash(s.dash ?? []);
       c.beginPath();
       c.moveTo(...s.points[0]);
       c.bezierCurveTo(...s.points.slice(1).flat());
       c.stroke();
+      c.setLineDash([]);
     } else if (s.shape === "text") write(c, s, scene.font);
   }
   return made;

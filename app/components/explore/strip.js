@@ -1,13 +1,17 @@
-// The sentence itself, each token shaded by how much the chosen query looks at it.
+// The sentence itself, each token shaded by how much the chosen query looks at it, or by how much it looks at the chosen key.
+//
+// It reads as the text was typed: pieces of a word touch, punctuation stays at its word, spaces are spaces.
 
 import { WORDS as words } from "./constants.js";
 import { add, clamp, el } from "./dom.js";
+import { HIDDEN } from "./lens.js";
 
 const MOST = 600; // tokens in the strip at once
 
 export class Strip {
   constructor(view, parent) {
     this.view = view;
+    this.items = []; // {node, axis, i}: the token or word that each node shows, by the lens
     this.box = add(parent, "div", "strips");
     this.box.addEventListener("pointerover", (e) => this.point(e));
     this.box.addEventListener("pointerenter", () => (this.isUnderPointer = true));
@@ -22,84 +26,103 @@ export class Strip {
   }
 
   build() {
-    const { site, picture } = this.view;
-    const two = site.query !== site.key;
-    const axes = two ? ["query", "key"] : ["query"];
-    const centre = this.view.place.query ?? 0;
-    const strips = axes.map((axis) => {
-      const labels = this.view.labels(axis);
-      const from = clamp(Math.round(centre - MOST / 2), 0, Math.max(0, labels.length - MOST));
-      const to = Math.min(labels.length, from + MOST);
-      const strip = el("div", `strip ${axis}`);
-      strip.classList.toggle("long", labels.length > 48);
-      strip.setAttribute("role", axis === "query" ? "listbox" : "list");
-      strip.setAttribute("aria-label", axis === "query" ? words.strip_label : words.strip_keys_label);
-      if (axis === "key") strip.tabIndex = 0; // it may scroll, and holds nothing else that the keyboard reaches
-      if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
-      if (from) strip.append(el("small", "", "…"));
-      for (let i = from; i < to; i++) {
-        const token = el("span", "", labels[i]);
-        token.dataset.i = i;
-        token.dataset.axis = axis;
-        token.setAttribute("role", axis === "query" ? "option" : "listitem");
-        if (axis === "query") token.tabIndex = i === (this.view.place.query ?? 0) ? 0 : -1;
-        strip.append(token);
-      }
-      if (to < labels.length) strip.append(el("small", "", "…"));
-      return strip;
-    });
+    const { site } = this.view;
     const focused = this.view.root.getRootNode().activeElement?.dataset?.i;
+    this.items = [];
+    const strips = (site.query === site.key ? ["query"] : ["query", "key"]).map((axis) => this.strip(axis));
     this.box.replaceChildren(...strips);
     // The tokens of a query strip take the focus and scroll with it; keys have none, so their strip does.
-    if (two && strips[1].scrollHeight > strips[1].clientHeight) strips[1].tabIndex = 0;
+    if (strips[1] && strips[1].scrollHeight > strips[1].clientHeight) strips[1].tabIndex = 0;
     if (focused !== undefined) strips[0].querySelector(`[data-i="${focused}"]`)?.focus();
   }
 
-  shade() {
-    const { query, site } = this.view;
-    if (!this.isUnderPointer) for (const strip of this.box.children) this.bringIntoView(strip);
-    const row = query === null ? null : this.view.row(query);
-    const mean = query === null ? this.view.averages() : null;
+  strip(axis) {
+    const { site, picture, place } = this.view;
     const lens = this.view.lens();
-    const weight = (k) => (row ? row.weights[k] : (mean?.[k] ?? 0)) / lens.top;
-    const shaded = this.box.lastElementChild;
-    for (const token of this.box.querySelectorAll("[data-i]")) {
-      const i = Number(token.dataset.i);
-      if (token.parentElement === shaded) {
-        const k = lens.keyOf(i);
-        const hidden = Boolean(row?.masked?.[k]);
-        const level = Math.round(255 * Math.sqrt(Math.min(1, weight(k))));
-        token.style.backgroundColor = hidden ? "" : this.view.colour.css[level];
-        token.style.color = hidden ? "" : this.view.colour.ink[level];
-        token.classList.toggle("masked", hidden);
+    const isQuery = axis === "query";
+    const labels = isQuery ? lens.queries : lens.keys;
+    const chosen = lens.queryOf(place.query ?? 0);
+    const from = clamp(Math.round(chosen - MOST / 2), 0, Math.max(0, labels.length - MOST));
+    const to = Math.min(labels.length, from + MOST);
+    const joined = new Set(picture.joins[site[axis]]);
+    const strip = el("div", `strip ${axis}`);
+    strip.classList.toggle("long", labels.length > 48);
+    strip.setAttribute("role", isQuery ? "listbox" : "list");
+    strip.setAttribute("aria-label", isQuery ? words.strip_label : words.strip_keys_label);
+    if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
+    if (from) strip.append(el("small", "", "…"));
+    for (let i = from; i < to; i++) {
+      const first = isQuery ? lens.firstQuery(i) : lens.firstKey(i);
+      const node = el("span", "", labels[i]);
+      node.dataset.i = first;
+      node.dataset.axis = axis;
+      node.setAttribute("role", isQuery ? "option" : "listitem");
+      if (isQuery) node.tabIndex = i === chosen ? 0 : -1;
+      if (i > from && joined.has(first)) {
+        node.classList.add("joined");
+        this.items.at(-1).node.classList.add("continued");
+      } else if (i > from) strip.append(" ");
+      strip.append(node);
+      this.items.push({ node, axis, i });
+    }
+    if (to < labels.length) strip.append(el("small", "", "…"));
+    return strip;
+  }
+
+  shade() {
+    const { site, query, hover, place } = this.view;
+    const lens = this.view.lens();
+    if (!this.isUnderPointer) for (const strip of this.box.children) this.bringIntoView(strip);
+    const self = site.query === site.key;
+    const key = hover?.key == null ? null : lens.keyOf(hover.key);
+    const row = query === null ? null : this.view.row(query);
+    const wait = query !== null && !row; // the shades before stay until the row is here
+    const looked = query === null && key !== null && this.view.picture.whole && !lens.refused; // a key stands alone: who looks at it
+    const mean = query === null && !looked ? this.view.averages() : null;
+    const shaded = self || looked ? "query" : "key";
+    const [row_, chosen] = [query === null ? null : lens.queryOf(query), place.query === null ? null : lens.queryOf(place.query)];
+    for (const { node, axis, i } of this.items) {
+      if (axis === "query") {
+        node.classList.toggle("q", i === row_);
+        node.setAttribute("aria-selected", i === chosen);
       }
-      if (token.dataset.axis === "query") {
-        token.classList.toggle("q", i === query);
-        token.setAttribute("aria-selected", i === this.view.place.query);
-      }
-      if (token.dataset.axis === "key" || site.query === site.key) token.classList.toggle("k", i === this.view.hover?.key && i !== query);
+      if (axis === "key" || self) node.classList.toggle("k", i === key && i !== row_);
+      if (wait) continue;
+      const from = looked ? lens.row(i) : row;
+      const [weight, code] = looked ? [from.weights[key], from.masked?.[key]] : [from ? from.weights[i] : (mean?.[i] ?? 0), from?.masked?.[i]];
+      const isShaded = axis === shaded && !code && !lens.refused;
+      const level = Math.round(255 * Math.sqrt(clamp(weight / lens.top, 0, 1)));
+      node.style.backgroundColor = isShaded ? this.view.colour.css[level] : "";
+      node.style.color = isShaded ? this.view.colour.ink[level] : "";
+      node.classList.toggle("masked", axis === shaded && Boolean(code) && code !== HIDDEN);
+      node.classList.toggle("gone", axis === shaded && code === HIDDEN);
     }
   }
 
   // A long sentence scrolls inside its strip, never the page.
   bringIntoView(strip) {
-    const i = strip.classList.contains("query") ? this.view.query : this.view.hover?.key;
-    const token = i == null || strip.scrollHeight <= strip.clientHeight ? null : strip.querySelector(`[data-i="${i}"]`);
-    if (!token) return;
-    const [top, bottom] = [token.offsetTop, token.offsetTop + token.offsetHeight];
+    const lens = this.view.lens();
+    const { query, hover } = this.view;
+    const axis = strip.classList.contains("query") ? "query" : "key";
+    const at = axis === "query" && query !== null ? lens.queryOf(query) : hover?.key == null ? null : lens.keyOf(hover.key);
+    const item = at === null || strip.scrollHeight <= strip.clientHeight ? null : this.items.find((it) => it.axis === axis && it.i === at);
+    if (!item) return;
+    const [top, bottom] = [item.node.offsetTop, item.node.offsetTop + item.node.offsetHeight];
     if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
       strip.scrollTop = (top + bottom - strip.clientHeight) / 2;
     }
   }
 
   point(e) {
-    const token = e.composedPath()[0];
-    if (token.dataset?.axis === "query") this.view.point({ query: Number(token.dataset.i), key: null }, e);
+    const { axis, i } = e.composedPath()[0].dataset ?? {};
+    if (axis === "query") this.view.point({ query: Number(i), key: null }, e);
+    else if (axis === "key") this.view.point({ query: null, key: Number(i) }, e);
   }
 
   click(e) {
-    const token = e.composedPath()[0];
-    if (token.dataset?.axis === "query") this.view.lock(Number(token.dataset.i));
+    const { axis, i } = e.composedPath()[0].dataset ?? {};
+    if (axis === "query") this.view.lock(Number(i));
+    else if (axis === "key") this.view.pinKey(Number(i));
   }
 
   key(e) {

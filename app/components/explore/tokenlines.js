@@ -6,7 +6,7 @@
 import { fit } from "./colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, choice, clamp, el, number, phrase, quoted, said, share, short } from "./dom.js";
-import { everyLine, linesOf } from "./edges.js";
+import { everyLine, linesOf, lookers } from "./edges.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
 
 const MOST = 3000; // lines at once; with more, a picture takes longer than anybody waits
@@ -124,6 +124,7 @@ export class TokenLines {
     const several = lenses.length > 1 || this.view.options.members.length > 0;
     this.now = { lenses, several: several && this.isPerHead, codes: several && this.isPerHead ? this.codes() : null };
     this.find();
+    if (this.now.several) this.drawTitle();
     this.drawBar();
     this.measure();
     this.reveal();
@@ -159,6 +160,15 @@ export class TokenLines {
     const codes = new Map(options.members.map((pair, i) => [String(pair), this.now.codes[i]]));
     const others = options.members.filter(([layer]) => layer !== place.layer);
     for (const pair of [...all, ...others]) this.legend.append(this.chip(pair, chosen.has(String(pair)), codes.get(String(pair))));
+  }
+
+  // Above the picture, instead of the one head that the facts are of
+  drawTitle() {
+    const { heads, view } = this;
+    const [layer] = heads[0];
+    const same = heads.every((pair) => pair[0] === layer);
+    const title = heads.length === 1 ? said(words.place, { layer, head: heads[0][1] }) : said(same ? words.lines_title : words.lines_title_layers, { n: heads.length, layer });
+    view.map.title.replaceChildren(el("b", "", title));
   }
 
   // A head of the legend: its line and its name. A click adds it or takes it out, a double click leaves it alone.
@@ -207,7 +217,7 @@ export class TokenLines {
     if (this.measured === id) return;
     this.measured = id;
     const used = this.bar.offsetHeight + (this.legend.hidden ? 0 : this.legend.offsetHeight) + (this.note.textContent ? this.note.offsetHeight : 0);
-    const height = Math.max(12 * em, mapHeight - used - 0.4 * em);
+    const height = view.room.height === Infinity ? Math.max(21 * em, mapHeight) : Math.max(12 * em, mapHeight - used - 0.4 * em);
     const g = { width, height, em, n: [lens.n_query, lens.n_key] };
     const family = view.font();
     const context = this.over.getContext("2d");
@@ -221,7 +231,7 @@ export class TokenLines {
     const most = Math.max(...g.n);
     const largest = (view.options.projector ? 1.7 : 1.3) * em;
     const pitch = (height - 1.9 * em) / most;
-    const font = clamp(pitch * 0.62, 0.85 * em, largest);
+    const font = clamp(pitch * 0.68, 0.85 * em, largest);
     // Rows: every label beside the next, so their widths decide
     const along = Math.max(...[lens.queries, lens.keys].map((labels) => {
       context.font = `650 100px ${family}`;
@@ -230,11 +240,11 @@ export class TokenLines {
     const inRows = most <= FEW ? Math.min(largest, (width - em) / along) : 0;
     g.rows = inRows >= Math.min(font, largest);
     g.font = g.rows ? inRows : font;
-    g.small = Math.max(0.72 * em, g.font * 0.8);
+    g.small = Math.max(0.76 * em, g.font * 0.88);
     g.strip = several ? clamp((0.3 * (g.rows ? 6 * em : width)) / (2 * lenses.length), 3, 0.8 * em) : 0;
     g.strips = g.strip * lenses.length;
     context.font = `${g.small}px ${family}`;
-    g.value = several ? 0 : context.measureText(lens.unit === "norm" ? "0.0000" : "100.0 %").width + 0.3 * em;
+    g.value = several ? 0 : context.measureText(lens.unit === "norm" ? "0.0000" : "100.0 %").width + 0.4 * em;
     if (g.rows) this.measureRows(g, lens, context, family);
     else {
       g.pitch = clamp(pitch, g.font * 1.28, 3 * em);
@@ -246,7 +256,8 @@ export class TokenLines {
       const room = (g.width - 2 * (g.strips + g.value + 1.6 * em)) * 0.5; // half of it for lines
       g.labels = [Math.min(wide, room / 2 + Math.max(0, room / 2 - wider)), Math.min(wider, room / 2 + Math.max(0, room / 2 - wide))];
       g.x = [g.value + g.labels[0] + 0.9 * em, g.width - g.value - g.labels[1] - 0.9 * em]; // where labels end
-      g.from = [g.x[0] + g.strips, g.x[1] - g.strips]; // where lines do
+      g.near = g.x; // where lines do,
+      g.far = [g.x[0] + g.strips, g.x[1] - g.strips]; // and where they leave room for strips
     }
     g.tall = Math.max(g.tall ?? height, 1);
     this.scroller.style.height = `${height}px`;
@@ -266,14 +277,20 @@ export class TokenLines {
     g.y = [1.9 * em + g.small * 1.3 + g.font, g.height - 0.6 * em - g.small * 1.3 - g.font];
     const room = Math.min(16 * em, g.y[1] - g.y[0]);
     g.y[1] = g.y[0] + room; // not further apart than an eye follows
-    g.from = [g.y[0] + 0.35 * g.font + g.strips, g.y[1] - 0.75 * g.font - g.strips];
+    g.near = [g.y[0] + 0.35 * g.font, g.y[1] - 0.75 * g.font];
+    g.far = [g.near[0] + g.strips, g.near[1] - g.strips];
     g.tall = g.height;
   }
 
+  // How far in lines begin on a side: behind the strips, on the side that the lone token's lines go to
+  from(side, far) {
+    return this.geometry[side === far ? "far" : "near"][side];
+  }
+
   // Where a line leaves its query (side 0) or meets its key (side 1), on the part that is scrolled to
-  end(side, i) {
+  end(side, i, far = null) {
     const g = this.geometry;
-    return g.rows ? [g.at[side][i], g.from[side]] : [g.from[side], this.y(i)];
+    return g.rows ? [g.at[side][i], this.from(side, far)] : [this.from(side, far), this.y(i)];
   }
 
   y(i) {
@@ -302,10 +319,14 @@ export class TokenLines {
 
   // ------------------------------------------------------------------ drawing
 
-  curve(context, line) {
+  curve(context, line, far = null) {
     const g = this.geometry;
-    const [x0, y0] = this.end(0, line.q);
-    const [x1, y1] = this.end(1, line.k);
+    let [x0, y0] = this.end(0, line.q, far);
+    let [x1, y1] = this.end(1, line.k, far);
+    const n = this.now.lenses.length;
+    const aside = n < 2 ? 0 : (line.of / (n - 1) - 0.5) * 0.55 * (g.rows ? g.font : g.pitch); // heads run side by side
+    if (g.rows) [x0, x1] = [x0 + aside, x1 + aside];
+    else [y0, y1] = [y0 + aside, y1 + aside];
     if (Math.max(y0, y1) < 0 || Math.min(y0, y1) > g.height) return; // scrolled away
     context.beginPath();
     context.moveTo(x0, y0);
@@ -372,15 +393,15 @@ export class TokenLines {
     const found = alone && linesOf(alone, lenses, view.options.keep, MOST);
     this.isolated = alone && { ...alone, lines: found?.lines ?? [], total: found?.total ?? 0, waiting: !found };
     this.base.style.opacity = alone ? 0.13 : 1;
-    const lines = this.isolated?.lines ?? [];
-    for (const line of lines) {
+    const far = (this.farSide = alone && several ? (alone.query === null ? 0 : 1) : null);
+    for (const line of this.isolated?.lines ?? []) {
       const p = this.level(line.w);
       const pointed = alone.query !== null && alone.key === line.k && view.hover?.key != null;
       context.globalAlpha = pointed ? 1 : 0.32 + 0.68 * p;
       context.lineWidth = (0.09 + 0.34 * p + (pointed ? 0.12 : 0)) * g.em;
       context.strokeStyle = codes ? codes[line.of].hue : alone.query === null ? palette.key : palette.query;
       context.setLineDash(codes ? codes[line.of].dash : []);
-      this.curve(context, line);
+      this.curve(context, line, far);
     }
     context.globalAlpha = 1;
     context.setLineDash([]);
@@ -417,6 +438,7 @@ export class TokenLines {
     if (alone && !this.now.several) {
       for (const { q, k, w } of this.isolated.lines) weights.set(alone.query === null ? q : k, w);
     }
+    const strongest = alone && this.isolated.lines.length ? this.isolated.lines.at(-1)[alone.query === null ? "q" : "k"] : null;
     const linked = new Set((this.isolated?.lines ?? []).map(({ q, k }) => (alone.query === null ? q : k)));
     const masked = alone && alone.query !== null && !this.now.several ? lens.row(alone.query)?.masked : null;
     context.textBaseline = "middle";
@@ -427,7 +449,7 @@ export class TokenLines {
       const far = alone && (alone.query === null) === (side === 0); // the side that the lone token's lines go to
       const [first, last] = this.seen(side);
       for (let i = first; i < last; i++) {
-        const is = i === chosen;
+        const is = i === chosen || (far && i === strongest);
         context.font = `${is ? 700 : 450} ${g.font}px ${family}`;
         context.fillStyle = is ? colour : alone && !(far && linked.has(i)) ? palette.mute : palette.ink;
         if (side && masked?.[i]) context.fillStyle = palette.mute;
@@ -454,8 +476,7 @@ export class TokenLines {
     if (value) {
       const wide = Math.min(context.measureText(text).width, g.labels[side]);
       context.font = `${g.small}px ${family}`;
-      context.fillStyle = this.view.palette.mute;
-      context.fillText(value, x + way * (wide + 0.35 * g.em), y);
+      context.fillText(value, x + way * (wide + 0.4 * g.em), y);
     }
     context.fillStyle = colour; // the mark of its side
     context.fillRect(g.x[side] + way * 0.12 * g.em - 0.08 * g.em, y - 0.36 * g.font, 0.16 * g.em, 0.72 * g.font);
@@ -470,7 +491,6 @@ export class TokenLines {
     context.fillText(text, x, y + (side ? 0 : -0.35 * g.font));
     if (value) {
       context.font = `${g.small}px ${family}`;
-      context.fillStyle = this.view.palette.mute;
       context.fillText(value, x, y + way * 1.15 * g.font);
     }
     context.fillStyle = colour;
@@ -495,6 +515,10 @@ export class TokenLines {
     const { lenses, codes } = this.now;
     const side = alone.query === null ? 0 : 1;
     const [first, last] = this.seen(side);
+    context.fillStyle = this.view.palette.background;
+    const [low, high] = [g.near[side], g.far[side]].sort((a, b) => a - b);
+    if (g.rows) context.fillRect(0, low, g.width, high - low);
+    else context.fillRect(low, 0, high - low, g.height);
     for (const [h, lens] of lenses.entries()) {
       if (side === 0 && !this.view.picture.whole) continue;
       const row = side ? lens.row(alone.query) : null;
@@ -504,12 +528,12 @@ export class TokenLines {
         const w = side ? row.weights[i] : lens.row(i).weights[alone.key];
         const p = this.level(w);
         if (p < FAINT) continue;
-        context.globalAlpha = Math.max(0.06, Math.sqrt(p));
+        context.globalAlpha = Math.max(0.04, p ** 0.7);
         if (g.rows) {
-          const y = side ? g.from[1] + h * g.strip : g.from[0] - (h + 1) * g.strip;
+          const y = (side ? g.far[1] : g.near[0]) + h * g.strip;
           context.fillRect(g.at[side][i] - 0.6 * g.font, y, 1.2 * g.font, g.strip - 1);
         } else {
-          const x = side ? g.from[1] + h * g.strip : g.x[0] + h * g.strip;
+          const x = (side ? g.far[1] : g.near[0]) + h * g.strip;
           context.fillRect(x, this.y(i) - 0.42 * g.pitch, g.strip - 1, 0.84 * g.pitch);
         }
       }
@@ -539,10 +563,14 @@ export class TokenLines {
     const line = 1.45 * g.small;
     for (const above of [true, false]) {
       const list = away(above);
-      const wide = list.length && g.labels[side] + g.value + 0.4 * g.em;
+      if (!list.length) continue;
+      const wide = g.labels[side] + g.value + 0.5 * g.em;
       const start = above ? top : bottom - list.length * line;
+      const edge = above ? start + list.length * line : start; // whole rows make way
+      const row = Math.floor((edge - g.head + this.scroller.scrollTop) / g.pitch + (above ? 1 : 0));
+      const clear = row * g.pitch + g.head - this.scroller.scrollTop;
       context.fillStyle = palette.background;
-      if (list.length) context.fillRect(side ? x - 0.3 * g.em : x - wide, start, wide + 0.3 * g.em, list.length * line);
+      context.fillRect(side ? g.x[1] + 1 : g.x[0] - 1 - wide, above ? 0 : clear, wide, above ? clear : bottom - clear);
       list.forEach(([i, w], n) => {
         context.fillStyle = side ? palette.key : palette.query;
         context.fillText(`${above ? "↑" : "↓"} ${short(labels[i])} ${this.amount(w)}`, x, start + (n + 0.5) * line, wide);
@@ -563,6 +591,7 @@ export class TokenLines {
       notes.push(said(words.lines_capped, { shown: number(this.found.lines.length), n: number(this.found.total) }));
     }
     if (lens.note) notes.push(lens.note);
+    if (this.now.several) notes.push(said(words.lines_facts, view.place));
     return notes.join(" ");
   }
 
@@ -570,11 +599,8 @@ export class TokenLines {
   lookers(key) {
     const lens = this.view.lens();
     const named = [quoted(lens.keys[key]), "k"];
-    if (!this.view.picture.whole) return phrase(words.lines_key_large, { key: named });
-    const all = Array.from({ length: lens.n_query }, (_, q) => [q, lens.row(q)]);
-    const best = all.filter(([, row]) => row && !row.masked?.[key]).map(([q, row]) => [q, row.weights[key]]);
-    best.sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-    if (!best.length) return phrase(words.lines_nobody, { key: named });
+    const best = lookers(lens, key);
+    if (!best?.length) return phrase(best ? words.looked_at_none : words.looked_at_large, { key: named });
     const nodes = phrase(words.lines_lookers, { key: named });
     for (const [i, [q, w]] of best.slice(0, NAMED).entries()) {
       nodes.push(document.createTextNode(i ? ", " : " "), el("em", "q", quoted(lens.queries[q])), document.createTextNode(` ${lens.unit === "norm" ? this.amount(w) : share(w)}`));
@@ -588,8 +614,7 @@ export class TokenLines {
     const { view, isolated } = this;
     const lens = view.lens();
     const alone = isolated && { query: isolated.query, key: isolated.key };
-    const sentence = alone && alone.query === null ? this.lookers(alone.key).map((node) => node.textContent).join("") : view.facts.big.textContent;
-    this.scroller.setAttribute("aria-label", `${lens.title}. ${words.lines_label} ${sentence}`);
+    this.scroller.setAttribute("aria-label", `${lens.title}. ${words.lines_label} ${view.facts.big.textContent}`);
     const { dataset } = this.box;
     dataset.lines = isolated && !view.picture.whole ? isolated.lines.length : this.found.lines.length;
     dataset.all = this.found.total;
@@ -627,7 +652,8 @@ export class TokenLines {
     const token = (side, i) => (side ? { query: null, key: lens.firstKey(i) } : { query: lens.firstQuery(i), key: null });
     if (g.rows) {
       for (const side of [0, 1]) {
-        if (side ? y < g.from[1] - 4 : y > g.from[0] + 4) continue;
+        const edge = this.from(side, this.farSide);
+        if (side ? y < edge - 4 : y > edge + 4) continue;
         const i = g.at[side].reduce((best, at, j) => (Math.abs(at - x) < Math.abs(g.at[side][best] - x) ? j : best), 0);
         const half = 0.5 * Math.max(g.font * 1.6, Math.abs((g.at[side][i + 1] ?? g.at[side][i - 1] ?? x) - g.at[side][i]));
         return Math.abs(g.at[side][i] - x) <= half ? token(side, i) : null;
@@ -636,7 +662,8 @@ export class TokenLines {
       if (y < g.head - 0.3 * g.em) return null;
       const i = Math.floor((y - g.head + this.scroller.scrollTop) / g.pitch);
       for (const side of [0, 1]) {
-        if (side ? x < g.from[1] - 4 : x > g.from[0] + 4) continue;
+        const edge = this.from(side, this.farSide);
+        if (side ? x < edge - 4 : x > edge + 4) continue;
         return i >= 0 && i < g.n[side] ? token(side, i) : null;
       }
     }
@@ -652,7 +679,8 @@ export class TokenLines {
     const locked = place.query === null ? null : lens.queryOf(place.query);
     const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
     const mine = ({ q, k }) => (locked === null ? pinned === null || k === pinned : q === locked);
-    const along = ((g.rows ? y : x) - g.from[0]) / (g.from[1] - g.from[0]);
+    const [start, stop] = [this.from(0, this.farSide), this.from(1, this.farSide)];
+    const along = ((g.rows ? y : x) - start) / (stop - start);
     let [low, high] = [0, 1]; // of the parameter: along = 3(t−t²)/2 + t³ for handles half way
     for (let i = 0; i < 20; i++) {
       const t = (low + high) / 2;
@@ -757,7 +785,6 @@ export class TokenLines {
     const lens = view.lens();
     this.cursor = cursor;
     view.point(cursor.side ? { query: null, key: lens.firstKey(cursor.i) } : { query: lens.firstQuery(cursor.i), key: null }, e);
-    if (cursor.side) view.announce(this.lookers(cursor.i).map((node) => node.textContent).join(""));
-    else view.say();
+    view.say();
   }
 }

@@ -1,0 +1,1 @@
+"""The Shapes view's browser component, and what is drawn in it."""

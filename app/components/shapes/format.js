@@ -1,0 +1,54 @@
+// Sizes in words, and axes in their colours.
+
+import { WORDS as words } from "./constants.js";
+import { counted, el, phrase } from "./dom.js";
+
+const STEPS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const TENS = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
+
+function scaled(n, base, names) {
+  let i = 0;
+  while (n >= base && i < names.length - 1) [n, i] = [n / base, i + 1];
+  return `${i && n < 99.95 ? n.toFixed(n < 9.995 ? 2 : 1) : Math.round(n).toLocaleString("en")} ${names[i]}`;
+}
+
+export const binary = (n) => scaled(n, 1024, STEPS); // 24.0 KiB
+export const decimal = (n) => scaled(n, 1000, TENS); // 24.6 kB
+export const flops = (n) => scaled(n, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP"]);
+export const short = (n) => (n ? scaled(n, 1000, ["", "k", "M", "G", "T", "P", "E", "Z"]).trim() : "");
+export const plain = (n) => n.toLocaleString("en");
+
+// The class that colours an axis; one that is made of two ("head × d_head") or has no name has none
+const KNOWN = new Set(["batch", "pos", "head", "kv_head", "query", "key", "d_model", "d_head", "d_ff", "vocab"]);
+export const axis = (name) => (KNOWN.has(name) ? `ax-${name}` : "");
+
+// [1 batch] [16 query] …
+export function shape(row) {
+  const box = el("span", "shape");
+  row.shape.forEach((n, i) => {
+    const name = row.axes[i];
+    box.append(el("b", axis(name), plain(n)), " ");
+    const label = el("small");
+    label.append(...name.split(/( × )/).map((part) => (KNOWN.has(part) ? el("span", name.includes("×") ? axis(part) : "", part) : part)));
+    box.append(label, " ");
+  });
+  return box;
+}
+
+// The same for a screen reader, a tip, a test: "1 batch × 16 query"
+export const shapeText = (row) => row.shape.map((n, i) => `${plain(n)} ${row.axes[i]}`.trim()).join(" × ");
+
+// "{head} × {query}" with each axis counted, in its colour
+export function meaning(row, sizes) {
+  const parts = {};
+  for (const name of KNOWN) {
+    const at = row.axes.indexOf(name);
+    const n = at >= 0 ? row.shape[at] : sizes[name];
+    parts[name] = n === undefined ? name : [counted(words.counts[name], n).replace(/\d+/, (d) => plain(Number(d))), axis(name)];
+  }
+  const nodes = phrase(row.means, parts);
+  if (sizes.batch > 1 && row.axes[0] === "batch") nodes.unshift(...phrase(words.batch_prefix, { batch: [counted(words.counts.batch, sizes.batch), "ax-batch"] }));
+  return nodes;
+}
+
+export const meaningText = (row, sizes) => meaning(row, sizes).map((node) => node.textContent).join("");

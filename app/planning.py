@@ -1,0 +1,269 @@
+"""The sliders that the memory and compute views share, bound to the URL; they answer with a Setup that fits together."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import streamlit as st
+
+from app import memory_words as words
+from app.memory_setup import Setup, layers, shaped
+from app.memory_tables import planned
+from core.config import ModelConfig
+from core.errors import ConfigError
+from core.planner import PRESETS
+
+TITLES = {preset.title: preset for preset in PRESETS.values()}
+FIRST = PRESETS["lesson-encoder"].title
+FORMATS = ("float32", "bfloat16", "float16")
+STORED = (words.SAME, *FORMATS, "int8")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "dtype": FORMATS,
+    "attention": ("eager", "efficient", "flash"),
+    "optimizer": ("adamw", "adam", "momentum", "sgd"),
+    "recompute": ("none", "attention", "full"),
+    "weights": STORED,
+    "kv": STORED,
+    "phase": tuple(words.PHASES),
+    "dropout": ("off", "on"),
+}
+_LENGTHS = (1, 2, 4, 8, 16, 32, 50, 64, 100, 128, 200, 256, 384, 512, 768, *(2**i for i in range(10, 18)))
+_WIDTHS = (64, 128, 192, 256, 384, 512, 768, 896, *(1024 * i for i in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)), 1280, 1600)
+SIZES: dict[str, tuple[int, ...]] = {
+    "batch": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024),
+    "source": _LENGTHS,
+    "target": _LENGTHS,
+    "d_model": _WIDTHS,
+    "heads": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 25, 32, 40, 48, 64, 96, 128),
+    "kv_heads": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 25, 32, 40, 48, 64, 96, 128),
+    "layers": (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 18, 24, 32, 36, 40, 48, 64, 80, 96, 126),
+    "d_ff": (128, 256, 512, 1024, 1536, 2048, 3072, 4096, 4864, 5120, 6400, 8192, 11_008, 14_336, 16_384, 28_672, 49_152, 53_248),
+    "vocab": (100, 1000, 10_000, 30_522, 32_000, 32_128, 37_000, 50_257, 64_000, 100_000, 128_256, 151_936, 256_000),
+}  # fmt: skip
+MOST = {"batch": 1 << 20, "source": 1 << 20, "target": 1 << 20, "d_model": 1 << 17, "heads": 1024, "kv_heads": 1024, "layers": 1024, "d_ff": 1 << 19, "vocab": 10**7}  # fmt: skip
+TEXT = {"batch": 32, "source": 50}  # where the lesson's encoder begins
+ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
+
+
+def setup(*, training: bool) -> Setup | None:
+    """Draw the controls; the setup they say, or the last one that fits together with a sentence about the newest.
+
+    `training` offers the choice between running and training. None where there has never been one that fits.
+    """
+    sentences = _remember()
+    place = st.container(key="planning", gap="small")
+    st.session_state.setdefault("plan_model", FIRST)
+    place.selectbox(
+        words.PRESET,
+        list(TITLES),
+        key="plan_model",
+        bind="query-params",
+        persist_state="session",
+        help=words.PRESET_HELP,
+        on_change=take,
+        label_visibility="collapsed",
+    )
+    preset = TITLES[st.session_state["plan_model"]]
+    kind = preset.config.kind
+    phase = _segmented(place, "phase") if training else "inference"
+    lengths = ("batch", "source", "target") if kind == "encoder-decoder" else ("batch", "source")
+    formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
+    fields = [*lengths, "attention", "dtype", *formats, "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"]
+    columns = place.columns(2, gap="medium")
+    said: dict[str, Any] = {}
+    for i, name in enumerate(fields):
+        said[name] = _slider(columns[i % 2], name) if name in SIZES else _choice(columns[i % 2], name)
+    try:
+        found = _read(preset.title, preset.config, said, phase == "training")
+        planned(found)
+        st.session_state["plan_last"] = found
+    except ConfigError as error:
+        found = st.session_state.get("plan_last")
+        sentences.append(f"{error} {words.LAST_PICTURE}" if found is not None else str(error))
+    with place.container(key="plan_sentences", gap=None):
+        for sentence in sentences:
+            st.text(sentence)  # never markdown: it may quote what a link says
+    return found
+
+
+def take(title: str | None = None) -> None:
+    """Set the sliders to a preset; for a callback, before any widget is drawn."""
+    if title is not None:
+        st.session_state["plan_model"] = title
+    st.session_state.update({f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()})
+
+
+def part(parts: dict[str, str], key: str) -> str:
+    """Which part of a view is on the screen."""
+    titles = {title: name for name, title in parts.items()}
+    chosen = st.segmented_control(
+        words.PART,
+        list(titles),
+        default=next(iter(titles)),
+        required=True,
+        key=key,
+        bind="query-params",
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+    return titles[chosen]
+
+
+def one_of(name: str, options: Sequence[str], key: str, labels: Callable[[str], str] = str) -> str:
+    """A select box of a view's own, bound to the URL."""
+    label, more = words.LABELS[name]
+    return st.selectbox(
+        label, options, format_func=labels, key=key, bind="query-params", persist_state="session", help=more
+    )
+
+
+@cache
+def figures(name: str) -> Any:
+    """A module of figures. Plotly comes with the first one, and is then kept out of the collection after every run."""
+    module = import_module(f"app.figures.{name}")
+    gc.collect()
+    gc.freeze()
+    return module
+
+
+def show_table(table: Any, name: str, columns: dict[str, Any] | None = None) -> None:
+    """The numbers of a picture: folded, made when somebody opens them; the download beside it has all of them."""
+    row = st.container(horizontal=True, vertical_alignment="top", gap="small")
+    folded = row.container(width="stretch")
+    row.download_button(words.CSV, table.to_csv(index=False), f"{name}.csv", "text/csv", on_click="ignore")
+    with folded.expander(words.TABLE, key=f"table_{name}", on_change="rerun") as box:
+        if box.open:
+            st.dataframe(table, hide_index=True, column_config=columns or _columns(table), key=f"frame_{name}")
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in table.columns:
+        label = words.COLUMNS.get(name, name)
+        whole = table[name].dtype.kind in "iu"
+        if table[name].dtype.kind in "fiu":
+            found[name] = st.column_config.NumberColumn(label, format="localized" if whole else "%.3f")
+        else:
+            found[name] = label
+    return found
+
+
+def _remember() -> list[str]:
+    """On the first run of a visit, read what the link says: any whole number within reason is a value of a slider."""
+    notes: list[str] = []
+    if "plan_extra" in st.session_state:
+        return notes
+    asked = st.query_params
+    title = asked.get("plan_model", FIRST)
+    if title in PRESETS:
+        title = PRESETS[title].title  # by id as well as by title
+        st.session_state["plan_model"] = title
+    elif title not in TITLES:
+        notes.append(words.UNREADABLE.format(name=words.PRESET, asked=title, shown=FIRST))
+        title = FIRST
+    values = _sizes(title)
+    extra: dict[str, int] = {}
+    for name in SIZES:
+        text = asked.get(f"plan_{name}")
+        if text is None:
+            continue
+        if text.isdecimal() and 1 <= int(text[:12]) <= MOST[name]:
+            extra[name] = values[name] = int(text)
+        else:
+            notes.append(
+                words.UNREADABLE.format(name=words.LABELS[name][0], asked=text, shown=f"{values[name]:,}")
+            )
+    st.session_state["plan_extra"] = extra
+    for name, value in values.items():
+        st.session_state[f"plan_{name}"] = value
+    return notes
+
+
+def _sizes(title: str) -> dict[str, int]:
+    config = TITLES[title].config
+    batch, source, target = ENDS[config.kind]
+    if config.has_position_table and config.position == "learned":
+        source = min(source, config.n_ctx)
+    return {
+        "batch": batch,
+        "source": source,
+        "target": target,
+        "d_model": config.d_model,
+        "heads": config.n_heads,
+        "kv_heads": config.n_kv_heads,
+        "layers": layers(config),
+        "d_ff": config.d_ff,
+        "vocab": config.vocab_size,
+    }
+
+
+def _read(title: str, config: ModelConfig, said: dict[str, Any], training: bool) -> Setup:
+    target = said.get("target", 0)
+    sized = shaped(
+        config,
+        d_model=said["d_model"],
+        n_heads=said["heads"],
+        n_kv_heads=said["kv_heads"],
+        n_layers=said["layers"],
+        d_ff=said["d_ff"],
+        vocab_size=said["vocab"],
+        longest=max(said["source"], target),
+    )
+
+    def stored(name: str) -> str | None:
+        return None if said.get(name, words.SAME) == words.SAME else said[name]
+
+    return Setup(
+        title,
+        sized,
+        said["batch"],
+        said["source"],
+        target,
+        dtype=said["dtype"],
+        attention=said["attention"],
+        training=training,
+        optimizer=said.get("optimizer", "adamw"),
+        recompute=said.get("recompute", "none"),
+        dropout=said.get("dropout") == "on",
+        weight_dtype=stored("weights"),
+        kv_dtype=stored("kv"),
+    )
+
+
+def _slider(place: Any, name: str) -> int:
+    key, (label, more) = f"plan_{name}", words.LABELS[name]
+    sizes = {getattr(preset.config, _FIELD[name]) for preset in TITLES.values()} if name in _FIELD else set()
+    sizes |= {*SIZES[name], st.session_state["plan_extra"].get(name, SIZES[name][0])}
+    sizes |= {st.session_state[key]} if key in st.session_state else set()
+    st.session_state.setdefault(key, _sizes(st.session_state["plan_model"])[name])
+    return place.select_slider(
+        label, sorted(sizes), key=key, bind="query-params", persist_state="session", help=more
+    )
+
+
+_FIELD = {"d_model": "d_model", "heads": "n_heads", "kv_heads": "n_kv_heads", "d_ff": "d_ff", "vocab": "vocab_size"}
+
+
+def _choice(place: Any, name: str) -> str:
+    label, more = words.LABELS[name]
+    return place.selectbox(
+        label, CHOICES[name], key=f"plan_{name}", bind="query-params", persist_state="session", help=more
+    )
+
+
+def _segmented(place: Any, name: str) -> str:
+    return place.segmented_control(
+        words.PHASE,
+        CHOICES[name],
+        format_func=words.PHASES.__getitem__,
+        default=CHOICES[name][0],
+        required=True,
+        key=f"plan_{name}",
+        bind="query-params",
+        persist_state="session",
+        label_visibility="collapsed",
+    )

@@ -1,0 +1,224 @@
+"""Shapes: the pass of the run on the screen, or of any model, tensor by tensor, with nothing allocated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from app import controls, state
+from app import shape_words as words
+from app.components.shapes import debugger
+from app.components.shapes.diagram import Diagram, Part, diagram
+from app.components.shapes.shapes import shapes
+from core.checkpoints.family import Theirs
+from core.checkpoints.loading import MOST_LAYERS, config_from, family_of, with_head
+from core.config import ModelConfig
+from core.errors import Refused
+from core.planner import PRESETS
+from core.planner.plan import check_positions
+from core.trace import Trace
+
+RUN, TYPED, PASTED = "run", "typed", "pasted"
+MOST_TEXT = 100_000  # characters of a config.json
+MOST = {"batch": 65_536, "length": 1_048_576, "width": 1_048_576, "layers": MOST_LAYERS, "vocabulary": 10_000_000}
+CHOICES = {RUN: words.OF_RUN, TYPED: words.OF_TYPED, PASTED: words.OF_PASTED} | {
+    name: preset.title for name, preset in PRESETS.items()
+}
+TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is where nobody chose
+    "encoder": ("n_encoder_layers", 6),
+    "decoder": ("n_decoder_layers", 0),
+    "width": ("d_model", 512),
+    "heads": ("n_heads", 8),
+    "kv": ("n_kv_heads", 8),
+    "ff": ("d_ff", 2048),
+    "vocabulary": ("vocab_size", 32_000),
+    "context": ("n_ctx", 2048),
+}
+KEPT = ("text", "target", "model")  # of Explore's controls, which must outlive a visit to a model without a sentence
+
+
+def show() -> None:
+    """Draw the view."""
+    notes = _of_the_link()
+    row = st.container(horizontal=True, gap="small", key="shapes_request")
+    left, right = row.container(width="stretch"), row.container(width=210)
+    of = right.selectbox(
+        words.OF,
+        list(CHOICES),
+        format_func=CHOICES.__getitem__,
+        key="of",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    data = None
+    try:
+        if of == RUN:
+            with left:
+                request, more = controls.request()
+            notes += more
+            data = _run(request.model_id, state.answer(request), notes)
+        else:
+            for name in KEPT:
+                if name in st.session_state:
+                    st.session_state[name] = st.session_state[name]
+            config, title = _config(of, left)
+            lengths = _lengths(config, left)
+            data = _packed(config, title, **lengths)
+    except Refused as refusal:
+        notes.append(str(refusal))
+    sentences = st.container(key="sentences", gap=None)
+    if data is None and (data := st.session_state.get("shapes_last")) is not None:
+        notes.append(words.LAST_DIAGRAM)
+    for note in notes:
+        sentences.text(note)  # never markdown: it may quote what the visitor typed
+    if data is None:
+        st.text(words.NOTHING_YET)
+        return
+    st.session_state["shapes_last"] = data
+    shapes(data)
+
+
+def _run(model: str, answer: state.Answer, notes: list[str]) -> dict[str, Any] | None:
+    """The diagram of the run on the screen, with where its values are."""
+    if answer.sentence:
+        notes.insert(0, answer.sentence)
+    run = answer.trace
+    if run is None or answer.request is None:
+        return None
+    target = 0 if run.target is None else len(run.target)
+    packed = _packed(run.config, run.spec.title, batch=run.texts, source_len=len(run.source), target_len=target, dtype=run.dtype)
+    link = controls.link(answer.request)
+    return packed | {"run": answer.request.key, "link": dict(link), "tokens": _tokens(run)}
+
+
+def _tokens(run: Trace) -> dict[str, list[str]]:
+    return {"source": list(run.source.labels), "target": [] if run.target is None else list(run.target.labels)}
+
+
+def _packed(
+    config: ModelConfig, title: str, *, batch: int, source_len: int, target_len: int, dtype: str = "float32"
+) -> dict[str, Any]:
+    check_positions(config, source_len=source_len, target_len=target_len)
+    made = _diagram(config, batch, source_len, target_len, dtype)
+    about = f"{title} · {words.NORM_ORDERS[config.norm_order]} · {words.POSITION_NAMES[config.position]}"
+    return made | {"title": about, "heads": config.n_heads}
+
+
+@lru_cache(maxsize=64)
+def _diagram(config: ModelConfig, batch: int, source_len: int, target_len: int, dtype: str) -> dict[str, Any]:
+    found = diagram(config, batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
+    plain = found.to_dict()
+    for part, packed in zip(found.parts, plain["parts"], strict=True):
+        for row in packed["rows"]:
+            if (place := debugger.PLACES.get(row["kind"])) is not None:
+                row["tries"] = [one.to_dict() for one in _tries(found, part, place, row)]
+    plain["table"] = _table(found)
+    return plain
+
+
+def _tries(found: Diagram, part: Part, place: str, row: Mapping[str, Any]) -> tuple[debugger.Try, ...]:
+    own = found.target_len if part.stack == "decoder" and found.target_len else found.source_len
+    n_key = found.source_len if ".cross." in row["id"] else own
+    return debugger.tries(found.config, place, batch=found.batch, n=own, n_key=n_key)
+
+
+def _table(found: Diagram) -> list[list[Any]]:
+    """Every traced step: part, times, what it is, its name, axes, shape, dtype, bytes, FLOPs, whether it is a view."""
+    lines = []
+    for part in found.parts:
+        titles = {id(row.step): row.title for row in part.rows}
+        lines += [
+            [part.stack, 1, row.title, "ids", "", list(row.step.axes), list(row.step.shape), row.step.dtype, row.step.bytes, 0, False]
+            for row in part.rows
+            if row.kind == "tokens"  # what goes in is no step of the pass
+        ]
+        for step in part.steps:
+            title = titles.get(id(step), "")
+            name = step.name.replace(".blocks.0.", ".blocks.*.")
+            axes, shape = list(step.axes), list(step.shape)
+            lines.append([part.stack, part.times, title, name, step.op, axes, shape, step.dtype, step.bytes, step.flops, step.view])
+    return lines
+
+
+def _lengths(config: ModelConfig, place: Any) -> dict[str, int]:
+    """Batch and lengths, from boxes with names of their own in the URL."""
+    pair = config.kind == "encoder-decoder"
+    columns = place.container(horizontal=True, gap="small", key="shapes_lengths", vertical_alignment="center")
+    names = [("batch", words.BATCH, 1, MOST["batch"]), ("length", words.SOURCE if pair else words.LENGTH, 128, MOST["length"])]
+    if pair:
+        names.append(("target_length", words.TARGET, 128, MOST["length"]))
+    found = {}
+    for name, label, start, most in names:
+        box = columns.container(horizontal=True, gap="xsmall", width="content", vertical_alignment="center")
+        box.caption(label, width="content")
+        found[name] = int(
+            box.number_input(label, 1, most, start, key=name, bind="query-params", label_visibility="collapsed", width=125) or start
+        )
+    return {"batch": found["batch"], "source_len": found["length"], "target_len": found.get("target_length", 0)}
+
+
+def _config(of: str, place: Any) -> tuple[ModelConfig, str]:
+    """The config that was chosen, typed or pasted. Raises Refused."""
+    if of in PRESETS:
+        return PRESETS[of].config, PRESETS[of].title
+    with place.popover(words.FIELDS):
+        return (_typed(), words.OF_TYPED) if of == TYPED else _pasted()
+
+
+def _typed() -> ModelConfig:
+    found: dict[str, Any] = {}
+    columns = st.columns(2)
+    for i, (name, (field, start)) in enumerate(TYPED_FIELDS.items()):
+        layers = field.endswith("layers")
+        most = MOST["layers" if layers else "vocabulary" if name == "vocabulary" else "width"]
+        box = columns[i % 2].number_input(words.FIELD_NAMES[name], 0 if layers else 1, most, start, key=f"typed_{name}", bind="query-params")
+        found[field] = int(start if box is None else box)
+    order = columns[0].selectbox(words.NORM_ORDER, ["pre", "post"], format_func=words.NORM_ORDERS.__getitem__, key="typed_norm", bind="query-params")
+    where = columns[1].selectbox(words.POSITIONS, list(words.POSITION_NAMES), index=2, format_func=words.POSITION_NAMES.__getitem__, key="typed_positions", bind="query-params")
+    gated = columns[0].checkbox(words.GATED, key="typed_gated", bind="query-params")
+    return ModelConfig(**found, norm_order=order, final_norm=order == "pre", position=where, gated=gated)
+
+
+def _pasted() -> tuple[ModelConfig, str]:
+    text = st.text_area(words.PASTE, key="shapes_paste", help=words.PASTE_HELP, height=220)
+    if not (text or "").strip():
+        raise Refused(words.PASTE_FIRST)
+    return config_of(text), words.OF_PASTED
+
+
+def config_of(text: str) -> ModelConfig:
+    """The config in the text of a Hub config.json; no weights are needed. Raises Refused with a sentence."""
+    if len(text) > MOST_TEXT:
+        raise Refused(words.PASTE_TOO_LONG.format(n=len(text)))
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Refused(words.PASTE_NO_JSON.format(line=error.lineno, column=error.colno, message=error.msg)) from error
+    except (RecursionError, ValueError) as error:  # a number of thousands of digits
+        raise Refused(words.PASTE_NO_OBJECT) from error
+    if not isinstance(values, dict):
+        raise Refused(words.PASTE_NO_OBJECT)
+    theirs = Theirs(values)
+    family = family_of(theirs)
+    config = config_from(family, theirs)
+    if family.head is not None:
+        config = with_head(config, family, theirs, {})
+    layers = max(config.n_encoder_layers, config.n_decoder_layers)
+    if layers > MOST_LAYERS:
+        raise Refused(words.TOO_MANY_LAYERS.format(n=layers, most=MOST_LAYERS))
+    return config
+
+
+def _of_the_link() -> list[str]:
+    """A sentence when the URL asks for something that is not on the list; ids are read as well as titles."""
+    asked = st.query_params.get("of")
+    if asked is None or "of" in st.session_state or asked in CHOICES.values():
+        return []
+    if asked in CHOICES:
+        st.session_state["of"] = asked
+        return []
+    return [words.UNKNOWN_OF.format(asked=asked[:40], known=", ".join(CHOICES.values()))]

@@ -1,0 +1,277 @@
+"""What the large map shows: several heads, rollout, norms, hidden tokens, words. core is the judge of every number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+import torch
+from playwright.sync_api import Browser
+from torch import Tensor
+
+import core
+from app import pack, words
+from core import aggregate
+from core.trace import Trace
+from tests.app import models
+from tests.app.browsing import Screen, browsing, serving
+
+LAYER, HEAD, IT = 3, 1, 10
+PIECES = "unbelievably overcomplicated tokenization of transformers"
+LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))  # 726 tokens
+STEP = 0.5 / 65535
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("tests/app/gallery.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors) == ([], [])
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def run() -> Trace:
+    return core.trace(core.load("minilm"), words.EXAMPLE)
+
+
+def shown(screen: Screen) -> dict[int, str]:
+    """The row of the locked query as the table has it: what stands for each key, by its first position."""
+    screen.root.locator("table").wait_for()
+    rows = screen.root.locator("table tbody tr").all_inner_texts()
+    cells = [row.split("\t") for row in rows]
+    return {int(position): value for _, _, position, value in cells}
+
+
+def assert_row(screen: Screen, expected: Tensor, positions: Sequence[int] | None = None, off: float = 6e-5) -> None:
+    row = shown(screen)
+    for i, value in enumerate(expected.tolist()):
+        text = row[i if positions is None else positions[i]]
+        if value == 0 and not text[0].isdecimal():
+            continue
+        assert float(text) == pytest.approx(value, abs=off), i
+
+
+def hidden(rows: Tensor, keys: Sequence[int]) -> Tensor:
+    rows = rows.clone()
+    rows[..., list(keys)] = 0
+    return rows / rows.sum(-1, keepdim=True)
+
+
+def merged(rows: Tensor, queries: Sequence[range], keys: Sequence[range]) -> Tensor:
+    columns = torch.stack([rows[:, list(group)].sum(-1) for group in keys], dim=-1)
+    return torch.stack([columns[list(group)].mean(0) for group in queries])
+
+
+def title(screen: Screen) -> str:
+    return screen.root.locator(".map h2 b").inner_text()
+
+
+MEMBERS = [(3, 1), (3, 4), (5, 2)]
+
+
+@pytest.mark.parametrize("kind", ["mean", "max"])
+@pytest.mark.parametrize("members", [[], MEMBERS])
+def test_several_heads_are_core_s_and_named(screen: Screen, run: Trace, kind: str, members: list[tuple[int, int]]):
+    heads = ",".join(f"{layer}.{head}" for layer, head in members)
+    screen.open(f"?show=table&kind={kind}" + (f"&heads={heads}" if heads else ""))
+    pairs = members or [(LAYER, head) for head in range(12)]
+    together = aggregate.mean if kind == "mean" else aggregate.maximum
+    assert_row(screen, together([(run.attention[layer], head) for layer, head in pairs], IT)[0])
+    name = {"mean": "Mean", "max": "Maximum"}[kind]
+    assert title(screen) == (
+        f"{name} of 3 heads: L3 H1, L3 H4, L5 H2" if members else f"{name} of all 12 heads of layer 3"
+    )
+    assert title(screen) in screen.root.locator("caption").inner_text()
+    assert ("tokens’ worth" in screen.root.locator(".facts").inner_text()) == (kind == "mean")
+
+
+def test_rollout_is_core_s(screen: Screen, run: Trace):
+    screen.open("?show=table&kind=rollout")
+    assert_row(screen, aggregate.rollout(run.attention, LAYER)[IT])
+    assert title(screen) == "Attention rollout, layers 0 to 3"
+    assert "arXiv:2005.00928" in (screen.root.locator(".map h2 .hint").get_attribute("title") or "")
+    assert screen.facts().startswith("Rollout traces")
+
+
+def test_norms_are_core_s_and_not_called_shares(screen: Screen, run: Trace):
+    screen.open("?kind=value")
+    norms = aggregate.value_weighted(run.attention[LAYER], HEAD)
+    legend = screen.root.locator("footer .legend").inner_text().split()
+    assert float(legend[-1]) == pytest.approx(norms.max().item(), rel=0.05)
+    assert "%" not in screen.root.locator(".facts").inner_text().split("Lines")[0]
+    assert "rows do not sum to 1" in screen.root.locator(".map > .note").inner_text()
+    screen.root.get_by_role("button", name="table").click()
+    assert_row(screen, norms[IT], off=6e-5 + STEP * run.attention[LAYER].value_norms(HEAD).max().item())
+
+
+@pytest.mark.parametrize("keys", [[0], [0, 2, 15]])
+def test_hidden_tokens_are_taken_out_and_rows_renormalised(screen: Screen, run: Trace, keys: list[int]):
+    screen.open(f"?show=table&hide={','.join(map(str, keys))}")
+    row = run.attention[LAYER].row(HEAD, IT)
+    assert_row(screen, hidden(row, keys))
+    assert all(shown(screen)[key] == words.COMPONENT["tip_hidden"] for key in keys)
+    facts = screen.root.locator(".facts").inner_text()
+    assert f"{1 - row[keys].sum().item():.0%}".replace("%", " %") + " of this row's attention is left" in facts
+    for part in (".map > .note", "caption"):
+        assert "[CLS]" in screen.root.locator(part).inner_text()
+        assert "rows renormalised" in screen.root.locator(part).inner_text()
+
+
+def test_the_sink_goes_with_one_click_and_comes_back_with_another(screen: Screen, run: Trace):
+    screen.open("?layer=2&head=5")
+    pattern = run.attention[2].pattern(5)[0]
+    sink = int(pattern.mean(0).argmax())
+    button = screen.root.get_by_role("button", name=f"hide {run.source.labels[sink]}")
+    button.click()
+    screen.wait(hide=f"[{sink}]")
+    screen.page.wait_for_url(lambda url: f"hide={sink}" in url)
+    screen.page.mouse.move(*screen.cell(4, 3))
+    screen.wait(cell="4,3")
+    expected = hidden(pattern[4], [sink])[3].item()
+    assert float(screen.data()["value"]) == pytest.approx(expected, abs=1e-4)
+    screen.page.mouse.move(*screen.cell(4, sink))
+    screen.wait(cell=f"4,{sink}")
+    assert words.COMPONENT["tip_hidden"] in screen.root.locator(".tip:not(.card)").inner_text()
+    screen.root.get_by_role("button", name="show hidden").click()
+    screen.wait(hide="[]")
+
+
+def test_a_key_is_hidden_by_keyboard_and_the_last_one_stays(screen: Screen):
+    screen.open("?text=Hi")
+    screen.root.locator(".matrix").focus()
+    for key, hide in (("h", 1), ("ArrowRight", 1), ("h", 2)):
+        screen.page.keyboard.press(key)
+        screen.until(f"JSON.parse(root.dataset.hide).length === {hide}")
+    last = ({0, 1, 2} - set(map(int, screen.data()["hide"].strip("[]").split(",")))).pop()
+    screen.page.mouse.move(*screen.cell(0, last))
+    screen.wait(cell=f"0,{last}")
+    screen.page.keyboard.press("h")
+    screen.page.get_by_text(words.COMPONENT["hide_last"]).wait_for()
+    assert screen.data()["hide"].count(",") == 1
+
+
+def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(screen: Screen, run: Trace):
+    """Sixteen bits of what is left of such a row would be made up."""
+    found = [
+        (1 - record.pattern()[..., 0].max().item(), layer, divmod(int(record.pattern()[..., 0].argmax()), 16))
+        for layer, record in enumerate(run.attention)
+    ]
+    left, layer, (head, query) = min(found)
+    assert left < 0.01
+    screen.open(f"?show=table&layer={layer}&head={head}&query={query}&hide=0")
+    row = run.attention[layer].row(head, query)
+    screen.until("root.dataset.painted > 1")
+    screen.page.wait_for_timeout(300)
+    assert_row(screen, hidden(row.double(), [0]).float(), off=2e-4)
+    facts = screen.root.locator(".facts").inner_text()
+    assert "of this row's attention is left" in facts
+    percent = float(facts.split(" % of this row's")[0].split()[-1])
+    assert percent == pytest.approx(100 * row[1:].sum().item(), rel=0.6)
+
+
+@pytest.mark.parametrize("model", ["minilm", "grouped"])
+def test_pieces_are_put_together_to_words(screen: Screen, model: str):
+    trace = core.trace(models.load(model), PIECES)
+    groups = pack.groups(trace.source)
+    assert len(groups) < len(trace.source)
+    query = groups[2].start + 1
+    screen.open(f"?model={model}&layer=2&head=1&words=true&show=table&query={query}&text={PIECES.replace(' ', '+')}")
+    expected = merged(trace.attention[2].pattern(1)[0], groups, groups)[2]
+    assert_row(screen, expected, [group.start for group in groups])
+    assert "Sub-words merged to words" in screen.root.locator(".map > .note").inner_text()
+    assert "overcomplicated" in screen.root.locator(".facts h2").first.inner_text()
+    assert screen.data()["locked"] == str(query)
+
+
+def test_hidden_then_merged(screen: Screen):
+    trace = core.trace(core.load("minilm"), PIECES)
+    groups = pack.groups(trace.source)
+    screen.open(f"?words=true&show=table&hide=0,2&query=3&text={PIECES.replace(' ', '+')}")
+    rows = hidden(trace.attention[LAYER].pattern(HEAD)[0], [0, 2])
+    at = next(i for i, group in enumerate(groups) if 3 in group)
+    assert_row(screen, merged(rows, groups, groups)[at], [group.start for group in groups])
+
+
+def test_a_cell_gives_raw_and_scaled_score(screen: Screen, run: Trace):
+    screen.open()
+    record = run.attention[LAYER]
+    screen.page.mouse.move(*screen.cell(IT, 2))
+    raw, scaled = record.raw(HEAD, IT)[0, 0, 2].item(), record.scores(HEAD, IT)[0, 0, 2].item()
+    screen.page.get_by_text(f"q·k {raw:.3f}, scaled {scaled:.3f}").wait_for()
+
+
+def test_masked_cells_keep_their_reason_in_a_mean(screen: Screen):
+    screen.open("?model=grouped&kind=mean&heads=0.1,1.2&query=9&show=table")
+    trace = core.trace(models.load("grouped"), words.EXAMPLE)
+    row = shown(screen)
+    assert row[12] == "masked: in the future"
+    assert row[2][0].isdecimal()  # outside the window of one of the two heads only
+    expected = aggregate.mean([(trace.attention[0], 1), (trace.attention[1], 2)], 9)[0]
+    assert_row(screen, expected)
+
+
+def test_rollout_of_a_decoder_and_of_neither_stack(screen: Screen):
+    screen.open("?model=pair&target=das+Tier&kind=rollout&site=decoder&layer=2&query=3&show=table")
+    trace = core.trace(models.load("pair"), words.EXAMPLE, "das Tier")
+    stack = [record for record in trace.attention if record.stack == "decoder" and record.site == "attn"]
+    assert_row(screen, aggregate.rollout(stack, 2)[3])
+    screen.root.get_by_role("button", name="map").click()
+    screen.root.get_by_role("button", name="cross").click()
+    screen.wait(site="cross")
+    assert words.COMPONENT["rollout_cross"] in screen.root.locator(".refusal").inner_text()
+    assert screen.facts() == words.COMPONENT["rollout_cross"]
+
+
+@pytest.mark.parametrize(
+    "options", ["kind=mean&heads=2.1,3.5", "kind=max", "kind=rollout", "kind=value", "hide=0,3", "words=true&hide=0"]
+)
+def test_a_long_text_has_the_same_pictures_from_the_server(screen: Screen, options: str):
+    trace = core.trace(models.load("grouped"), LONG)
+    screen.open(f"?model=grouped&layer=2&head=1&query=400&{options}&text={LONG.replace(' ', '+')}")
+    pattern = trace.attention[2].pattern(1)[0]
+    groups = pack.groups(trace.source)
+    expected = {
+        "kind=mean&heads=2.1,3.5": lambda: aggregate.mean([(trace.attention[2], 1), (trace.attention[3], 5)], 400)[0],
+        "kind=max": lambda: aggregate.maximum([(trace.attention[2], head) for head in range(8)], 400)[0],
+        "kind=rollout": lambda: aggregate.rollout(trace.attention, 2)[400],
+        "kind=value": lambda: aggregate.value_weighted(trace.attention[2], 1, 400)[0],
+        "hide=0,3": lambda: hidden(pattern[400], [0, 3]),
+        "words=true&hide=0": lambda: merged(hidden(pattern, [0]), groups, groups)[
+            next(i for i, g in enumerate(groups) if 400 in g)
+        ],
+    }[options]()
+    key = int(expected.argmax())
+    screen.until("root.dataset.exact === 'false'")
+    screen.root.locator(".matrix").focus()
+    screen.until("root.querySelector('.big').textContent.includes('rank 1')")
+    screen.page.keyboard.press("ArrowRight")
+    at = groups[key].start if "words" in options else key
+    screen.until(f"root.dataset.cell.endsWith(',{at}')")
+    screen.until("root.dataset.value !== ''")
+    assert float(screen.data()["value"]) == pytest.approx(expected[key].item(), abs=1e-4)
+
+
+def test_the_link_brings_the_same_picture_back(screen: Screen, browser: Browser):
+    screen.open("?kind=max&heads=3.1,4.2&hide=0&scale=log&metric=entropy")
+    other = Screen(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), screen.address)
+    other.open(screen.page.url.removeprefix(f"{screen.address}/"))
+    names = ("kind", "members", "hide", "scale", "metric")
+    assert [other.data()[name] for name in names] == [screen.data()[name] for name in names]
+    assert screen.data()["members"] == "[[3,1],[4,2]]" and other.facts() == screen.facts()
+    other.page.context.close()

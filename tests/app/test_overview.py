@@ -1,0 +1,172 @@
+"""The overview: numbers of heads by core.measures, the ranked list, blocks, groups, and a selection of heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from playwright.sync_api import Browser
+
+import core
+from core import measures
+from core.trace import Trace
+from tests.app import models
+from tests.app.browsing import Screen, browsing, serving
+
+TEXT = "the cat sat on the mat and the cat slept"  # tokens repeat
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("tests/app/gallery.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors) == ([], [])
+    context.close()
+
+
+def numbers(run: Trace, metric: str) -> list[list[float]]:
+    """By core: [layer][head]."""
+    of = {
+        "entropy": lambda p: measures.entropy(p).mean(-1),
+        "distance": lambda p: measures.distance(p).mean(-1),
+        "sink": measures.sink_share,
+        "previous": measures.previous_token,
+        "diagonal": measures.diagonal,
+        "induction": lambda p: measures.induction(p, run.source.ids),
+    }[metric]
+    return torch.stack([of(record.pattern()) for record in run.attention]).tolist()
+
+
+@pytest.mark.parametrize("metric", ["entropy", "distance", "sink", "previous", "induction", "diagonal"])
+@pytest.mark.parametrize("model", ["minilm", "grouped"])
+def test_every_number_is_core_s(screen: Screen, model: str, metric: str):
+    screen.open(f"?model={model}&metric={metric}&text={TEXT.replace(' ', '+')}")
+    screen.until("root.dataset.metrics")
+    run = core.trace(models.load(model), TEXT)
+    sent = [float(value) for value in screen.data()["metrics"].split()]
+    expected = [value for row in numbers(run, metric) for value in row]
+    assert sent == pytest.approx(expected, abs=2e-4)
+    legend = screen.root.locator(".metricbar .legend").inner_text()
+    assert ("-" in legend) == (metric == "distance" and min(expected) < 0)
+
+
+def test_sorted_heads_are_in_order_and_one_click_away(screen: Screen):
+    screen.open(f"?metric=previous&text={TEXT.replace(' ', '+')}")
+    screen.root.get_by_role("button", name="sort").click()
+    screen.wait(sort="true")
+    values = numbers(core.trace(core.load("minilm"), TEXT), "previous")
+    order = sorted(((layer, head) for layer in range(6) for head in range(12)), key=lambda at: -values[at[0]][at[1]])
+    listed = screen.root.locator(".ranked button")
+    assert listed.count() == 72
+    assert screen.data()["sorted"].split()[:20] == [f"{layer}.{head}" for layer, head in order[:20]]
+    listed.nth(2).click()
+    screen.wait(layer=str(order[2][0]), head=str(order[2][1]))
+    screen.page.keyboard.press("ArrowDown")
+    screen.wait(layer=str(order[3][0]), head=str(order[3][1]))
+    assert listed.nth(3).get_attribute("aria-pressed") == "true"
+    screen.page.wait_for_url(lambda url: "sort=true" in url and "metric=previous" in url)
+
+
+def test_entropy_lists_the_most_focused_head_first(screen: Screen):
+    screen.open("?metric=entropy&sort=true")
+    shown = [float(text) for text in screen.root.locator(".ranked u").all_inner_texts()]
+    assert shown == sorted(shown) and len(shown) == 72
+
+
+def test_a_cell_has_its_value_on_hover_and_the_metric_its_meaning(screen: Screen):
+    screen.open("?metric=previous")
+    box = screen.root.locator(".overview").bounding_box()
+    assert box is not None
+    for x in range(0, int(box["width"]), 4):
+        screen.page.mouse.move(box["x"] + x, box["y"] + 30)
+        if "Head 2" in screen.root.locator(".tip:not(.card)").inner_text():
+            break
+    text = core.trace(core.load("minilm"), "The animal didn't cross the street because it was too tired.")
+    value = measures.previous_token(text.attention[0].pattern(2))[0].item()
+    assert f"previous token {value * 100:.1f} %" in screen.root.locator(".tip:not(.card)").inner_text()
+    assert "just before" in (screen.root.locator(".metricbar select").get_attribute("title") or "")
+
+
+def test_induction_needs_a_token_that_repeats(screen: Screen):
+    screen.open("?metric=induction&text=one+two+three")
+    assert "no token repeats" in screen.root.locator(".metricbar .legend").inner_text()
+
+
+def test_a_long_text_is_measured_by_the_server_on_rows_that_it_names(screen: Screen):
+    text = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))
+    screen.open(f"?model=grouped&metric=diagonal&text={text.replace(' ', '+')}")
+    screen.until("root.dataset.metrics")
+    run = core.trace(models.load("grouped"), text)
+    sent = torch.tensor([float(value) for value in screen.data()["metrics"].split()]).view(4, 8)
+    n = len(run.source)
+    rows = torch.tensor([int((i + 0.5) * n / 256) for i in range(256)])
+    expected = [measures.diagonal(record.pattern(None, rows), rows) for record in run.attention]
+    assert torch.allclose(sent, torch.stack(expected), atol=2e-5)
+    assert "256 rows" in screen.root.locator(".metricbar .legend").inner_text()
+
+
+def test_blocks_of_an_encoder_decoder_are_all_there_and_arrows_cross_them(screen: Screen):
+    screen.open("?model=pair&target=das+Tier")
+    visible = screen.root.evaluate(
+        "root => { const o = root.querySelector('.overview'); return o.scrollHeight <= o.clientHeight + 1 }"
+    )
+    assert visible
+    screen.root.locator(".overview").focus()
+    for _ in range(9):
+        screen.page.keyboard.press("ArrowUp")
+    screen.wait(site="encoder", layer="0")
+    for site, layer in (("encoder", "1"), ("decoder", "0"), ("decoder", "1"), ("decoder", "2"), ("cross", "0")):
+        screen.page.keyboard.press("ArrowDown")
+        screen.wait(site=site, layer=layer)
+    assert "cross" in screen.root.locator(".tools [aria-pressed=true]").first.inner_text()
+
+
+def test_heads_are_chosen_by_shift_click_and_by_keyboard(screen: Screen):
+    screen.open()
+    box = screen.root.locator(".overview").bounding_box()
+    assert box is not None
+
+    def at(head: int, layer: int) -> dict[str, float]:
+        pitch = 19 / 20.5 * box["width"] / 12
+        return {"x": box["width"] * 1.5 / 20.5 + (head + 0.5) * pitch, "y": box["height"] - (6 - layer - 0.5) * pitch}
+
+    screen.root.locator(".overview").click(position=at(4, 3), modifiers=["Shift"])
+    screen.wait(kind="mean", members="[[3,1],[3,4]]")
+    screen.root.locator(".overview").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Space"):
+        screen.page.keyboard.press(key)
+    screen.wait(members="[[3,1],[3,4],[5,2]]")
+    assert screen.root.locator(".map h2 b").inner_text() == "Mean of 3 heads: L3 H1, L3 H4, L5 H2"
+    screen.page.keyboard.press("Shift+Enter")
+    screen.wait(members="[[3,1],[3,4]]")
+    screen.page.wait_for_url(lambda url: "heads=3.1" in url and "kind=mean" in url)
+    screen.root.locator(".overview").click(position=at(7, 2))
+    screen.wait(kind="head", members="[]", layer="2", head="7")
+    assert screen.root.locator(".map h2 b").inner_text() == "Layer 2 · Head 7"
+
+
+def test_twelve_hundred_heads_have_numbers_and_a_list(screen: Screen):
+    screen.open("?model=many&metric=entropy")
+    screen.until("root.dataset.metrics")
+    run = core.trace(models.load("many"), "The animal didn't cross the street because it was too tired.")
+    sent = [float(value) for value in screen.data()["metrics"].split()]
+    assert sent == pytest.approx([v for row in numbers(run, "entropy") for v in row], abs=1e-4)
+    screen.root.get_by_role("button", name="sort").click()
+    screen.until("root.querySelectorAll('.ranked button').length === 100")
+    assert "first 100 of 1,200" in screen.root.locator(".ranked").inner_text()

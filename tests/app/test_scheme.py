@@ -1,0 +1,45 @@
+"""The few lines at the top of the page that make a link's theme win: in the page, and in nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from app import scheme
+
+PAGE = "<html><head><title>Streamlit</title><script></script></head></html>"
+
+
+@pytest.fixture
+def client() -> TestClient:
+    def page(_) -> Response:
+        return HTMLResponse(PAGE, headers={"etag": '"1"'})
+
+    routes = [
+        Route("/", page),
+        Route("/text", lambda _: PlainTextResponse(PAGE)),
+        Route("/missing", lambda _: HTMLResponse(PAGE, 404)),
+        Route("/static/frame.html", page),
+    ]
+    app = Starlette(routes=routes)
+    app.add_middleware(scheme.Themed)
+    return TestClient(app)
+
+
+def test_the_page_gets_the_lines_once_and_before_any_script(client: TestClient):
+    answer = client.get("/?theme=dark")
+    assert answer.text == PAGE.replace("<title>", scheme.SCRIPT + "<title>")
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    assert "etag" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/text", "/missing", "/static/frame.html"])
+def test_nothing_else_is_touched(client: TestClient, path: str):
+    assert client.get(path).text == PAGE
+
+
+def test_what_a_link_says_never_reaches_the_page(client: TestClient):
+    assert client.get("/?theme=</script><b>").text == client.get("/").text
