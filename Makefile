@@ -1,6 +1,7 @@
 # make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
 # make check  ruff and pyright       make format  let ruff rewrite       make bench  the benchmarks
+# make models trains those that ship and are not there yet; one that was stopped goes on where it left off
 
 SHELL  := /bin/sh
 VENV   := .venv
@@ -8,7 +9,7 @@ PYTHON := $(VENV)/bin/python
 PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 
-.PHONY: run test check format bench runtime dev browser
+.PHONY: run test check format bench runtime dev browser models
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -31,7 +32,11 @@ bench: browser
 	$(PYTHON) -m benchmarks.capture
 	$(PYTHON) -m benchmarks.tiles
 	$(PYTHON) -m benchmarks.concurrency
+	$(PYTHON) -m benchmarks.generate
 	$(PYTHON) -m benchmarks.page
+
+models: runtime
+	$(PYTHON) -m scripts.train_tasks
 
 # Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
 

@@ -169,10 +169,7 @@ def _point(setup: Setup, model: Transformer, weights: int, n: int) -> Point:
         peak = live.peak
         cache.clear()
         model.zero_grad(set_to_none=True)
-    if setup.training:
-        told = predicted.activations
-    else:
-        told = predicted.kv_cache
+    told = predicted.activations if setup.training else predicted.kv_cache
     return Point(n, peak, predicted.total, weights, predicted.weights, kept, told, time.perf_counter() - started)
 
 

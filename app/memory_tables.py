@@ -34,7 +34,6 @@ from core.planner.operations import ideal_bytes
 from core.planner.saved import Attention
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
-MORE_THAN_ENOUGH = 1 << 18  # tokens at the right end of a curve
 POINTS = 15  # of the three lines of the cache
 
 
@@ -95,21 +94,17 @@ def components_table(setup: Setup) -> pd.DataFrame:
     return pd.DataFrame([*rows, total])
 
 
-def curve_lengths(config: ModelConfig) -> list[int]:
-    """Source lengths of a curve, two for each doubling, up to the end of a learned table where there is one."""
-    end = config.n_ctx if config.position == "learned" else MORE_THAN_ENOUGH
-    steps = {round(16 * 2 ** (i / 2)) for i in range(29)}
-    return sorted({n for n in steps if n <= end} | {end})
+def curve_lengths() -> list[int]:
+    """Source lengths of a curve, two for each doubling."""
+    return sorted({round(16 * 2 ** (i / 2)) for i in range(29)})
 
 
 def curves(setup: Setup) -> pd.DataFrame:
     """Bytes in all against the source length: columns n, eager, efficient, flash."""
     rows = []
-    for n in curve_lengths(setup.config):
+    for n in curve_lengths():
         options = {**setup.options, "source_len": n}
-        rows.append(
-            {"n": n} | {way: memory_plan(setup.config, **{**options, "attention": way}).total for way in WAYS}
-        )
+        rows.append({"n": n} | {way: memory_plan(setup.config, **{**options, "attention": way}).total for way in WAYS})
     return pd.DataFrame(rows)
 
 
@@ -291,9 +286,7 @@ def operations_of(setup: Setup, step: str) -> tuple[Operation, ...]:
         return decode(
             config, batch=setup.batch, cached=cached, memory_len=memory_len, kv_dtype=setup.kv_dtype, **formats
         )
-    return prefill(
-        config, batch=setup.batch, source_len=setup.source_len, target_len=setup.target_len, **formats
-    )
+    return prefill(config, batch=setup.batch, source_len=setup.source_len, target_len=setup.target_len, **formats)
 
 
 def operation_groups(operations: Sequence[Operation]) -> dict[str, tuple[int, int, int]]:
@@ -373,7 +366,7 @@ def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
 
 def devices_table() -> pd.DataFrame:
     """The cards with their published figures and where each is from."""
-    return pd.DataFrame([device.to_dict() for device in DEVICES])[list(words.CARDS_COLUMNS)]
+    return pd.DataFrame([device.to_dict() for device in DEVICES], columns=list(words.CARDS_COLUMNS))
 
 
 def rnn_lines(d: int, lengths: Sequence[int]) -> pd.DataFrame:
@@ -507,10 +500,16 @@ def known_models(setup: Setup | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("parameters").reset_index(drop=True)
 
 
-def published_number(text: str) -> float | None:
-    """"124 M" as a number; None where nothing is published."""
-    parts = text.split()
-    return float(parts[0]) * {"M": 1e6, "B": 1e9}[parts[1]] if len(parts) == 2 else None
+def furthest(table: pd.DataFrame) -> tuple[str, int, str]:
+    """The model whose authors' figure is furthest from its exact count: its name, the count, the figure."""
+    found: list[tuple[float, str, int, str]] = []
+    columns = (table[name] for name in ("model", "parameters", "published"))
+    for model, exact, said in zip(*columns, strict=True):
+        parts = said.split()
+        if len(parts) == 2:
+            published = float(parts[0]) * {"M": 1e6, "B": 1e9}[parts[1]]
+            found.append((abs(exact / published - 1), model, exact, said))
+    return max(found)[1:]
 
 
 def planned(setup: Setup) -> Plan:

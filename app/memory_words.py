@@ -49,8 +49,6 @@ UNREADABLE = "This link asks for {name} “{asked}”, which is not one of its v
 TABLE = "The same as a table"
 CSV = "CSV"
 CUDA = "CUDA figures: derived, not yet checked on a card."
-MODEL_LINE = "{parameters} parameters · {kind} · {positions} positions"
-KINDS = {"encoder": "encoder", "decoder": "decoder", "encoder-decoder": "encoder–decoder"}
 
 # memory: parts of the view
 MEMORY_PARTS = {
@@ -70,7 +68,7 @@ COMPONENTS = {
 }
 BYTES_AXIS = "bytes"
 GOES = "{title} takes {total} to {phase}. {largest} are the largest part: {share} %."
-GOES_EAGER = " With scores and weights as tensors it would be {eager}; the fused kernel saves {saved}."
+GOES_EAGER = "With scores and weights as tensors it would be {eager}; the fused kernel saves {saved}."
 GOES_NOTE = (
     "Weights, gradients, optimizer, activations and KV cache are exact; what comes and goes is a bound from above. "
     "Not counted: the CUDA context (about 300 MB), workspaces, rounding to 512 bytes, fragmentation. "
@@ -80,13 +78,16 @@ PHASE_WORDS = {"inference": "run", "training": "train"}
 BREAKS = "{device}, {size}: "
 BREAKS_FITS = "{n} {what} fit ({bytes}), {more} do not ({next})."
 BREAKS_NONE = "not even 1 fits ({next} for {what})."
-BREAKS_TABLE = " The table of positions ends at {ceiling}."
+BREAKS_TABLE = "Its table of positions ends at {ceiling}, whatever the memory: beyond it the lines say what a longer table would take."
+TABLE_ENDS = " table ends at {n}"
 THIS_MACHINE = "This machine"
 LENGTH_AXIS = "source tokens"
 TOTAL_AXIS = "bytes in all"
 LENGTH_NOTE = "Lines across are what a device has: a card's figure is 10⁹ bytes to the GB, this machine's is free now. "
 MEASURE = "Measure here"
-MEASURE_HELP = "Runs this model with fresh weights on this machine's processor at the longest safe size, and at shorter ones."
+MEASURE_HELP = (
+    "Runs this model with fresh weights on this machine's processor at the longest safe size, and at shorter ones."
+)
 MEASURING = "Running {title} on this machine's processor"
 MEASURED_WHAT = "A run of this model on a single token"
 MEASURED = (
@@ -101,13 +102,13 @@ RAN = {
     "spelled_out": "attention spelled out with its bias or window",
     "flash": "the processor's fused kernel",
 }
-MEASURE_FLOAT32 = (
-    "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and weights and cache “as numbers”."
-)
+MEASURE_FLOAT32 = "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and weights and cache “as numbers”."
 MEASURE_PLAIN = "A run here keeps everything and drops nothing: choose recompute “none” and switch dropout off."
 TOO_MUCH_WORK = "A run on a single source token would take {needed:,.0f} GFLOP, and at most {allowed:,.0f} are run here. Try a smaller batch, fewer layers, or a shorter target."
 WORKER_BUSY = "Others are measuring just now. Press the button again in a few seconds."
-MEASURE_BROKEN = "The run did not finish, and it is not your fault. The sliders are as you left them: try a smaller model."
+MEASURE_BROKEN = (
+    "The run did not finish, and it is not your fault. The sliders are as you left them: try a smaller model."
+)
 
 LESSON_ROW = "five terms"
 KEPT_ROW = "autograd keeps"
@@ -115,22 +116,20 @@ TERMS = {
     "input": "input",
     "qkv": "q, k, v",
     "scores": "weights",
-    "attn_out": "head outputs z",
+    "attn_out": "z",
     "ffn_hidden": "MLP hidden",
 }
-MORE = "not counted by the five"
-KEPT = (
-    "One {stack} layer: the five terms that a lesson adds up come to {lesson}; autograd keeps {kept}. "
-    "In all {layers} layers: {lesson_all} and {kept_all}."
-)
+KEPT = "One {stack} layer: five terms come to {lesson}, autograd keeps {kept}."
+KEPT_ALL = "In all {layers} layers: {lesson_all} and {kept_all}. "
 KEPT_WHY = "The five terms leave out: {missed}."
 KEPT_FUSED = " The fused kernel keeps no weights: the log-sum-exp of each row is enough to work them out again."
 KEPT_NOTE = "Exact to the byte on the same layer run under autograd; masks of dropout are as a GPU keeps them."
 NOTHING = "nothing"
 
-CACHE = "{title} adds {per_token} for each new token of each text: {formula}. At {n} tokens and a batch of {batch} that is {total}."
+CACHE = "{title} adds {per_token} for each new token of each text."
+CACHE_TOTAL = "{formula}. At {n} tokens and a batch of {batch} that is {total}. "
 CACHE_FORMULA = "2 · {layers} layers · {kv} KV heads · {d_head} · {by} bytes"
-CACHE_MHA = " With keys and values for each of the {heads} heads it would be {mha}, with one for all {mqa}."
+CACHE_MHA = "With keys and values for each of the {heads} heads it would be {mha}, with one for all {mqa}."
 CACHE_CROSS = " Cross-attention adds {cross} once, for {source} source tokens."
 CACHE_WINDOW = " Its window holds {window} tokens: layers that have it stop growing there."
 CACHE_NONE = "{title} is an encoder: it reads the whole text at once and keeps nothing for later, so there is no cache. Choose a decoder to see one grow."
@@ -162,17 +161,17 @@ GROUPS = {
 }
 STEP = "Step"
 STEPS = {"prefill": "whole text", "decode": "one token"}
-STEP_HELP = "Whole text: all tokens at once, as in training and in reading a prompt. One token: the next one, with a cache."
+STEP_HELP = (
+    "Whole text: all tokens at once, as in training and in reading a prompt. One token: the next one, with a cache."
+)
 NO_DECODE = "An encoder has no next token: this is the whole text."
 FLOPS_AXIS = "share of all, %"
 FLOPS_ROW = "FLOPs"
 USEFUL_ROW = "FLOPs, causal"
 TRAFFIC_ROW = "traffic"
-OPERATIONS = (
-    "{title}, {what}: {flops}FLOP and {traffic} of memory traffic. "
-    "Most FLOPs: {largest}, {share} %. Most traffic: {moves}, {moved} %."
-)
-OPERATIONS_CAUSAL = " The causal mask hides part of the scores: {useful}FLOP are of use."
+OPERATIONS = "{title}, {what}: {flops}FLOP and {traffic} of memory traffic."
+OPERATIONS_MOST = "Most FLOPs: {largest}, {share} %. Most traffic: {moves}, {moved} %."
+OPERATIONS_CAUSAL = "The causal mask hides part of the scores: {useful}FLOP are of use."
 OPERATIONS_ALL = "{batch} × {n} tokens"
 OPERATIONS_ONE = "one token of each of {batch} texts after {n} tokens"
 OPERATIONS_NOTE = (
@@ -181,15 +180,15 @@ OPERATIONS_NOTE = (
 )
 ROOF_X = "FLOPs for each byte"
 ROOF_Y = "TFLOP/s within reach"
-ROOF = (
-    "On the {device} a byte has to feed {ridge:.0f} FLOPs before arithmetic is the limit. "
-    "Reading {n} tokens gives {prefill:.1f}: {prefill_limit} is the limit, {prefill_time} at the least."
-)
-ROOF_DECODE = " The next token gives {decode:.1f}: {decode_limit} is the limit, {decode_time}, {rate} tokens a second for {batch} texts together."
+ROOF = "On the {device} a byte has to feed {ridge:.0f} FLOPs before arithmetic is the limit."
+ROOF_PREFILL = "Reading {n} tokens gives {prefill:.1f}: {prefill_limit} is the limit, {prefill_time} at the least."
+ROOF_DECODE = "The next token gives {decode:.1f}: {decode_limit} is the limit, {decode_time}, {rate} tokens a second at a batch of {batch}."
 ROOF_NOTE = "Numbers of 16 bits, as the makers' figures are for. All of it: the least traffic, every weight once, attention fused. "
 LIMITS = {"compute": "arithmetic", "memory": "memory"}
 CARDS = "Cards and their figures"
-CARDS_NOTE = "Change a figure to try your own: dense 16-bit arithmetic with float32 sums. The change stays in this window."
+CARDS_NOTE = (
+    "Change a figure to try your own: dense 16-bit arithmetic with float32 sums. The change stays in this window."
+)
 CARDS_COLUMNS = {
     "name": "Card",
     "gigabytes": "GB",
@@ -204,8 +203,8 @@ RNN_LINES = {
     "attention": "attention, scores and sum, 4n²d",
     "whole": "attention with its projections",
 }
-RNN = (
-    "At {n} tokens of width {d} a plain RNN layer takes {rnn}FLOP in {n} steps, one after the other. "
+RNN = "At {n} tokens of width {d} a plain RNN layer takes {rnn}FLOP in {n} steps, one after the other."
+RNN_ATTENTION = (
     "Attention takes {attention}FLOP for scores and sum, {whole}FLOP with its projections, in 1 step. "
     "Below {d} tokens attention's n²·d is the smaller term, above it the RNN's n·d²."
 )
@@ -221,19 +220,11 @@ CROSS_TERMS = {
     "cross_maps": "cross-attention: O(n·m·d)",
     "words": "words: O(m·d·V)",
 }
-CROSS = (
-    "{title} reads {n} tokens and writes {m}. O(n²): {own}FLOP. O(m²): {other}FLOP. O(nm): {cross}FLOP. "
+CROSS = "{title} reads {n} tokens and writes {m}."
+CROSS_SIZES = (
+    "O(n²): {own}FLOP. O(m²): {other}FLOP. O(nm): {cross}FLOP. "
     "The projections and MLPs beside them take {linear} % of everything."
 )
-CROSS_SHORT = {
-    "encoder": "encoder",
-    "encoder_maps": "O(n²)",
-    "decoder": "decoder",
-    "decoder_maps": "O(m²)",
-    "memory": "source k, v",
-    "cross_maps": "O(nm)",
-    "words": "words",
-}
 CROSS_WAYS = {"at_once": "target at once", "by_word": "word by word"}
 CROSS_NOTE = "At once: the whole target, as in training, full maps. Word by word: with a cache of keys and values, the encoder run once. Counted like every FLOP here, and equal to the trace of the same model."
 CROSS_NONE = "{title} is {kind}-only: it has one of these terms. Choose an encoder–decoder to see all three."
@@ -247,17 +238,16 @@ PARAMETER_PARTS = {
 }
 PARAMETERS_AXIS = "parameters"
 LAYERS_AXIS = "layers of each stack"
-PARAMETERS = (
-    "{title} has {total} parameters. Every layer of each stack adds {layer}: a straight line. "
-    "{share} % of a layer is its MLP."
-)
+PARAMETERS = "{title} has {total} parameters."
+PARAMETERS_LAYER = "Every layer of each stack adds {layer}: a straight line. {share} % of a layer is its MLP."
 TRANSLATOR = "The lesson's translator, Vaswani base with two vocabularies of 32,000"
 TRANSLATOR_WHY = (
     "It has {three:,} parameters, not about 65 M: a table for the source, one for the target, and an output of its own. "
     "One table for all three, as in the paper, gives {one:,}; with the paper's 37,000 words {paper:,}. "
     "A layer of its encoder has {layer:,}; 4d² + 2dF + 4d gives {lesson:,}, because it leaves the biases of the six products out."
 )
-KNOWN = "{n} models, counted from their shapes. {worst} is furthest from what its authors say: {exact} against {published}."
+KNOWN = "{n} known models, counted from their shapes."
+KNOWN_WORST = "{worst} is furthest from what its authors say: {exact} against {published}."
 KNOWN_NOTE = "Published figures are rounded by their authors. BERT's count includes its pooler."
 KNOWN_AXIS = "parameters"
 YOURS = "this one"

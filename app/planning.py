@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import memory_words as words
 from app.memory_setup import Setup, layers, shaped
@@ -28,7 +29,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "recompute": ("none", "attention", "full"),
     "weights": STORED,
     "kv": STORED,
-    "phase": tuple(words.PHASES),
+    "phase": ("training", "inference"),
     "dropout": ("off", "on"),
 }
 _LENGTHS = (1, 2, 4, 8, 16, 32, 50, 64, 100, 128, 200, 256, 384, 512, 768, *(2**i for i in range(10, 18)))
@@ -49,9 +50,10 @@ TEXT = {"batch": 32, "source": 50}  # where the lesson's encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
-def setup(*, training: bool) -> Setup | None:
-    """Draw the controls; the setup they say, or the last one that fits together with a sentence about the newest.
+def setup(said_in: DeltaGenerator, *, training: bool) -> Setup | None:
+    """Draw the controls; the setup they say, or the last one that fits together, and what is wrong with the newest.
 
+    Sentences go into `said_in`.
     `training` offers the choice between running and training. None where there has never been one that fits.
     """
     sentences = _remember()
@@ -84,9 +86,8 @@ def setup(*, training: bool) -> Setup | None:
     except ConfigError as error:
         found = st.session_state.get("plan_last")
         sentences.append(f"{error} {words.LAST_PICTURE}" if found is not None else str(error))
-    with place.container(key="plan_sentences", gap=None):
-        for sentence in sentences:
-            st.text(sentence)  # never markdown: it may quote what a link says
+    for sentence in sentences:
+        said_in.text(sentence)  # never markdown: it may quote what a link says
     return found
 
 
@@ -174,9 +175,7 @@ def _remember() -> list[str]:
         if text.isdecimal() and 1 <= int(text[:12]) <= MOST[name]:
             extra[name] = values[name] = int(text)
         else:
-            notes.append(
-                words.UNREADABLE.format(name=words.LABELS[name][0], asked=text, shown=f"{values[name]:,}")
-            )
+            notes.append(words.UNREADABLE.format(name=words.LABELS[name][0], asked=text, shown=f"{values[name]:,}"))
     st.session_state["plan_extra"] = extra
     for name, value in values.items():
         st.session_state[f"plan_{name}"] = value
@@ -240,9 +239,7 @@ def _slider(place: Any, name: str) -> int:
     sizes |= {*SIZES[name], st.session_state["plan_extra"].get(name, SIZES[name][0])}
     sizes |= {st.session_state[key]} if key in st.session_state else set()
     st.session_state.setdefault(key, _sizes(st.session_state["plan_model"])[name])
-    return place.select_slider(
-        label, sorted(sizes), key=key, bind="query-params", persist_state="session", help=more
-    )
+    return place.select_slider(label, sorted(sizes), key=key, bind="query-params", persist_state="session", help=more)
 
 
 _FIELD = {"d_model": "d_model", "heads": "n_heads", "kv_heads": "n_kv_heads", "d_ff": "d_ff", "vocab": "vocab_size"}

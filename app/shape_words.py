@@ -5,10 +5,8 @@ SHAPES = "Shapes"
 # controls
 OF = "What to trace"
 OF_RUN = "The run above"
-OF_HELP = "Trace the sentence above, a well-known model, sizes of your own, or a model's config.json. Nothing is downloaded and nothing is allocated."
-OF_TYPED = "Sizes of your own"
+OF_TYPED = "Your own sizes"
 OF_PASTED = "A config.json"
-BACK = "Sentence"
 BATCH = "batch"
 LENGTH = "tokens"
 SOURCE = "source tokens"
@@ -50,9 +48,9 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "embed": ("residual stream begins", "{embed}", "{embed_code}", "{pos}, and for each a vector of {d_model}: what all layers read and add to."),
     "resid_pre": ("residual in", "", "x", "{pos}, and for each a vector of {d_model}: what the layer before left."),
     "norm": ("norm", "{norm}(x)", "self.{site}_norm(x)", "Every one of {pos} brought to the same length over its {d_model}; no token sees another here."),
-    "q": ("q", "x W_Q{bias}", "q = self.q(x)", "For each of {pos} a vector for all heads together, {head} × {d_head}."),
-    "kv": ("k, v", "x W_K{bias}, x W_V{bias}", "k, v = self.k({memory}), self.v({memory})", "For each of {pos} the keys and values of all heads together, {kv_head} × {d_head}."),
-    "qkv": ("q, k, v", "x W{bias}, three times", "q, k, v = self.q(x), self.k(x), self.v(x)", "Three tensors. For each of {pos} a vector for all heads together, {head} × {d_head}."),
+    "q": ("q", "x W_Q{bias}", "self.q(x)", "For each of {pos} a vector for all heads together, {head} × {d_head}."),
+    "kv": ("k, v", "x W_K{bias}, x W_V{bias}", "self.k({memory}), self.v({memory})", "For each of {pos} the keys and values of all heads together, {kv_head} × {d_head}."),
+    "qkv": ("q, k, v", "x W{bias}, three times", "self.q(x), self.k(x), self.v(x)", "Three tensors. For each of {pos} a vector for all heads together, {head} × {d_head}."),
     "q_norm": ("norm of q", "{norm}(q)", "self.q_norm(q)", "Each head's query brought to the same length over its {d_head}."),
     "k_norm": ("norm of k", "{norm}(k)", "self.k_norm(k)", "Each head's key brought to the same length over its {d_head}."),
     "split_q": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "{head}, each with its own {d_head} for each of {query}. The numbers stay where they are: only the strides change."),
@@ -62,7 +60,7 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "bias": ("position bias", "a learned number for each distance", "self.relative_bias(distance)", "{query} × {key} × {head}: what the distance between two tokens adds to their score."),
     "scores": ("scores", "{scores}", "{scores_code}", "{head} × {query} × {key}: one number for every pair of tokens, in every head."),
     "mask": ("mask", "{mask}", "scores.masked_fill(~mask, -inf)", "{query} × {key}, True where a query may look: one for all heads, broadcast over them."),
-    "weights": ("weights", "softmax over keys", "pattern = scores.softmax(-1)", "{head} × {query} × {key}: one number for every pair of tokens. Each says how much that query takes from that key, and every row sums to 1."),
+    "weights": ("weights", "softmax over keys", "scores.softmax(-1)", "{head} × {query} × {key}: one number for every pair of tokens. Each says how much that query takes from that key, and every row sums to 1."),
     "z": ("head outputs", "weights · v", "pattern @ v", "For each of {head} and each of {query} a mixture of values, {d_head} wide."),
     "join": ("join heads", "", "z.transpose(1, 2).flatten(2)", "The {head} of each of {query} side by side again, {d_head} each. Here numbers move: it is a copy."),
     "attn_out": ("attention out", "z W_O{out_bias}", "self.o(z)", "For each of {pos} what attention adds to the residual stream: {d_model}."),
@@ -83,6 +81,24 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "head_norm": ("head norm", "{norm}(h)", "self.norm(h)", "The same {pos}, each brought to the same length over its {d_model}."),
     "logits": ("logits", "x Wᵤ", "self.unembed(x)", "For each of {pos} a score for each of {vocab}."),
 }  # fmt: skip
+# steps that a row of the diagram stands for together with others: last part of the name it is traced under -> title
+STEPS = {
+    "hook_positions": "places of the tokens",
+    "hook_token": "embedding",
+    "k": "k",
+    "v": "v",
+    "unflatten": "features into heads",
+    "transpose": "two axes swapped",
+    "hook_q": "q, head by head",
+    "hook_k": "k, head by head",
+    "hook_v": "v, head by head",
+    "repeat_interleave": "one for every head",
+    "mT": "transposed: kᵀ",
+    "matmul": "q kᵀ",
+    "masked_fill": "masked scores",
+    "flatten": "join heads",
+    "position": "positions",
+}
 POSITION_CODES = {
     "learned": ("a learned row each", "self.position(positions)"),
     "sinusoidal": ("sines and cosines", "self.sinusoid[positions]"),
@@ -142,35 +158,31 @@ COUNTS = {
 
 # what the component writes
 COMPONENT = {
-    "columns": {"rail": "residual stream", "step": "step", "shape": "shape", "bytes": "bytes", "flops": "FLOPs", "code": "PyTorch"},
+    "columns": {"rail": "stream", "step": "step", "shape": "shape", "bytes": "bytes", "flops": "FLOPs", "code": "PyTorch"},
     "label": "Shapes along the pass. Arrow keys move between tensors, Enter opens a folded part.",
     "subtitle_run": "traced on your sentence · {model}",
-    "subtitle": "traced, nothing allocated · {model}",
+    "subtitle": "nothing allocated · {model}",
     "diagram": "diagram",
     "table": "table",
     "shown_as": "Shown as",
     "view": "view",
     "view_help": "No new bytes: the same numbers seen another way.",
-    "times": "× {n}",
     "layer": "Layer {layer}",
     "of_layers": "of {n}",
     "folded": "Layers {from}–{to}: the same shapes, × {n}",
     "folded_one": "Layer {from}: the same shapes",
     "unfold": "Unfold all",
     "fold": "Fold",
-    "open": "open",
-    "steps": ["{n} step", "{n} steps"],
     "made_by": "made by",
     "given": "given by the tokenizer",
     "read_by": "read by",
     "read_by_none": "nothing: this is the result",
     "next_layer": "the next layer",
-    "every_layer": "every layer of the decoder",
     "grows": "Grows with the square of the length: at 4,096 tokens this one row is {size}.",
-    "fused": "never written by the fused kernel",
+    "fused": "never written",
+    "fused_long": "never written by the fused kernel",
     "fused_help": "The fused kernel works through this in tiles and never writes it down; bytes are what it would take.",
     "batch_prefix": "In each of {batch}: ",
-    "one": "one text",
     "total": "Whole model: {parameters} parameters, {weights} of weights, {flops} for this pass",
     "cross": "the encoder's output goes to every decoder layer",
     "explore": "show it on Explore",
@@ -191,8 +203,7 @@ COMPONENT = {
     "csv_help": "The table as a file: every traced step.",
     "table_caption": "Every step of the pass as it was traced, in order. Steps of a layer happen in each of its layers.",
     "table_columns": ["Part", "×", "Step", "Traced as", "Axes", "Shape", "Type", "MiB", "MB", "FLOPs", ""],
-    "copies": ["", "{n} tensors"],
-    "pytorch": "PyTorch",
+    "copies": "{n} tensors",
 }
 
 # the shape debugger: why a line raises, or why its result is wrong

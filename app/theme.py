@@ -38,7 +38,7 @@ LIGHT = Palette(
     ramp=("#f4f5f7", "#cfe0f2", "#7fb0dc", "#2f74b5", "#0b2f5c"),
     ahead=("#f4f5f7", "#e6d6ee", "#bf94d1", "#86479c", "#42145a"),
     hatch="#c3c8cf",
-    heads=("#0a8582", "#4416b2", "#e0005d", "#4f6900", "#a265d0", "#5a0f2e"),
+    heads=("#0a8582", "#4416b2", "#ee0063", "#4f6900", "#a265d0", "#5a0f2e"),
 )
 DARK = Palette(
     background="#0f1216",

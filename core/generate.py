@@ -433,11 +433,14 @@ def _admit(
     if config.has_position_table:
         n = min(n, config.n_ctx)
     reread = not cached or outgrown(config, n)
-    if targets is None:
-        lengths = {"source_len": n if reread else source_len}
-    else:
-        lengths = {"source_len": source_len, "target_len": n if reread else target_len}
-    run = run_bytes(config, batch=rows if reread else len(sources), dtype=dtype, keep_values=False, **lengths)
+    run = run_bytes(
+        config,
+        batch=rows if reread else len(sources),
+        source_len=n if reread and targets is None else source_len,
+        target_len=0 if targets is None else n if reread else target_len,
+        dtype=dtype,
+        keep_values=False,
+    )
     held = kv_cache(config, batch=rows, n=n, memory_len=source_len if targets else 0, dtype=dtype)
     # A full cache moves into one with room for as much again: 1 + 2 times what it holds.
     needed = run.total - run.weights + (3 * held.total if cached else 0) + 4 * rows * config.vocab_size * 4

@@ -30,8 +30,9 @@ class MaskEdit:
 class MaskRule:
     """Who may look at whom, n_query queries at n_key keys.
 
-    first_query is the place of query 0 among the keys: 0, unless earlier keys come from a cache. keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture),
-    bool, broadcastable to [batch, head, query, key].
+    keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture),
+    bool, broadcastable to [batch, head, query, key]. first_query is the place of query 0 among the keys: 0, unless earlier
+    keys come from a cache.
     """
 
     n_heads: int
@@ -195,9 +196,9 @@ def softmax(masked_scores: Tensor) -> Tensor:
     return pattern.nan_to_num(nan=0.0) if pattern.requires_grad else pattern.nan_to_num_(nan=0.0)
 
 
-def row_blocks(n_rows: int, bytes_per_row: int, most: int = BLOCK_BYTES) -> Iterator[slice]:
-    """Slices that cover n_rows, each within `most` bytes (and one row at least)."""
-    step = max(1, most // max(1, bytes_per_row))
+def row_blocks(n_rows: int, bytes_per_row: int, most: int | None = None) -> Iterator[slice]:
+    """Slices that cover n_rows, each within `most` bytes, BLOCK_BYTES unless given (and one row at least)."""
+    step = max(1, (BLOCK_BYTES if most is None else most) // max(1, bytes_per_row))
     for start in range(0, n_rows, step):
         yield slice(start, min(n_rows, start + step))
 

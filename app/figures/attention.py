@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from app import export, words
 from app.theme import PALETTES
+from core.errors import Refused
 from core.trace import Trace
 
 MOST = 512 * 512  # cells; above, Plotly takes seconds for every step
@@ -20,13 +21,19 @@ SIDE = 470  # pixels: with its caption it fits a laptop's screen
 LOWEST = 1e-4  # where the logarithmic scale begins, as on the map
 
 
-def heatmap(run: Trace, selection: export.Selection, theme: Literal["light", "dark"] = "light") -> go.Figure:
+def heatmap(
+    run: Trace, selection: export.Selection, theme: Literal["light", "dark"] = "light", most: int = MOST
+) -> go.Figure:
     """Query down, key across, values [query, key] as export.numbers gives them; masked cells are left empty.
 
     Ticks are positions with the tokens as their text, so that two equal tokens stay two. Template and colours are given
-    outright: Streamlit's default template has placeholders, which an export draws black. Raises Refused above 512 × 512.
+    outright: Streamlit's default template has placeholders, which an export draws black. Raises Refused above `most` cells.
     """
-    found = export.numbers(run, selection, MOST)
+    (q0, q1), (k0, k1) = export.region(run, selection)
+    if (q1 - q0) * (k1 - k0) > most:
+        side = int(most**0.5)
+        raise Refused(words.INSPECT_TOO_LONG.format(most=side, rows=q1 - q0, columns=k1 - k0))
+    found = export.numbers(run, selection, most)
     values = np.where(found.codes > 0, np.nan, found.values.astype(np.float64))
     shown, low, high = _coloured(values, selection)
     palette = PALETTES[theme]

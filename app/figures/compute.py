@@ -107,7 +107,12 @@ def roofline(
             y=[roof(flops / n_bytes)],
             name=f"{words.STEPS[step]}, all of it",
             mode="markers",
-            marker={"color": colours[colour], "symbol": "diamond", "size": 18, "line": {"color": palette["ink"], "width": 2}},
+            marker={
+                "color": colours[colour],
+                "symbol": "diamond",
+                "size": 18,
+                "line": {"color": palette["ink"], "width": 2},
+            },
             hovertemplate="%{x:.3g} FLOPs a byte: at most %{y:.3g} TFLOP/s<extra></extra>",
         )
     figure.add_vline(x=device.ridge, line={"color": palette["mute"], "dash": "dot", "width": 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log10
 from typing import Any, Literal
 
 import pandas as pd
@@ -12,7 +13,6 @@ from app import memory_words as words
 from app.memory_run import Measured
 from app.memory_tables import both
 from app.theme import PALETTES
-from core.planner import Fit
 from core.planner.saved import Attention
 
 Theme = Literal["light", "dark"]
@@ -50,6 +50,8 @@ COMPONENT_COLOURS = {
 PATTERNS = {"masters": "/", "kv_cache": "x", "transient": "\\"}
 WAY_LINES = {"eager": ("pink", "solid"), "efficient": ("violet", "dash"), "flash": ("teal", "dot")}
 KIBI = 1024
+WIDTH, LETTER = 480, 8  # pixels: of the longer bar at the least, and of a letter on it
+FONT = '"Source Sans", sans-serif'  # the page's own
 
 
 def layout(figure: go.Figure, theme: Theme, height: int = 380) -> go.Figure:
@@ -59,8 +61,8 @@ def layout(figure: go.Figure, theme: Theme, height: int = 380) -> go.Figure:
         template="none",
         paper_bgcolor=palette["background"],
         plot_bgcolor=palette["background"],
-        font={"color": palette["ink"], "size": 15},
-        hoverlabel={"bgcolor": palette["panel"], "font": {"color": palette["ink"], "size": 15}},
+        font={"color": palette["ink"], "size": 15, "family": FONT},
+        hoverlabel={"bgcolor": palette["panel"], "font": {"color": palette["ink"], "size": 15, "family": FONT}},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 10, "r": 20, "t": 10, "b": 10},
         height=height,
@@ -71,7 +73,7 @@ def layout(figure: go.Figure, theme: Theme, height: int = 380) -> go.Figure:
         "zeroline": False,
         "automargin": True,
         "linecolor": palette["line"],
-        "title": {"standoff": 8, "font": {"color": palette["mute"]}},
+        "title": {"standoff": 8, "font": {"color": palette["mute"], "size": 14}},
     }
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
@@ -101,7 +103,7 @@ def log_byte_ticks(low: float, high: float) -> dict[str, Any]:
     return {"type": "log", "tickvals": [v for v, _ in kept], "ticktext": [label for _, label in kept]}
 
 
-def length_ticks(low: int, high: int) -> dict[str, Any]:
+def length_ticks(low: float, high: float) -> dict[str, Any]:
     """A logarithmic axis of tokens, marked at powers of four."""
     marks = [4**i for i in range(1, 10) if low / 1.2 <= 4**i <= high * 1.2]
     return {"type": "log", "tickvals": marks, "ticktext": [f"{n:,}" for n in marks]}
@@ -146,12 +148,15 @@ def curves(
     budgets: Sequence[tuple[str, int]],
     at: int,
     chosen: str,
+    *,
+    ceiling: int | None = None,
     measured: Measured | None = None,
     theme: Theme = "light",
 ) -> go.Figure:
     """Bytes in all against source tokens, both logarithmic; lines across are budgets, crosses what was measured here.
 
-    `table` has the columns n, eager, efficient and flash; `at` is the length that the sliders say.
+    `table` has the columns n, eager, efficient and flash; `at` is the length that the sliders say, `ceiling` the last
+    position of a learned table.
     """
     colours, palette = COLOURS[theme], PALETTES[theme]
     lengths = table["n"].tolist()
@@ -177,18 +182,22 @@ def curves(
             customdata=[both(point.measured) for point in measured.points],
             hovertemplate="%{x:,} tokens: %{customdata}<extra>measured</extra>",
         )
-    ways = list(WAY_LINES)
-    low = min(float(table[ways].to_numpy().min()), *(budget for _, budget in budgets)) if budgets else float(table[ways].to_numpy().min())
-    high = max([float(table[ways].to_numpy().max()), *(budget for _, budget in budgets)])
-    if measured is not None:
-        low = min(low, *(point.measured for point in measured.points))
+    seen = [value for way in WAY_LINES for value in table[way]] + [budget for _, budget in budgets]
+    seen += [point.measured for point in measured.points] if measured is not None else []
+    low, high = min(seen), max(seen)
     for name, budget in budgets:
         figure.add_hline(y=budget, line={"color": palette["mute"], "width": 1, "dash": "longdash"})
         figure.add_annotation(
-            x=0, xref="paper", y=_log(budget), text=name, showarrow=False, xanchor="left", yanchor="bottom",
+            x=0, xref="paper", y=log10(budget), text=name, showarrow=False, xanchor="left", yanchor="bottom",
             font={"size": 13, "color": palette["mute"]},
         )  # fmt: skip
     figure.add_vline(x=at, line={"color": palette["ink"], "width": 1, "dash": "dot"})
+    if ceiling is not None:
+        figure.add_vline(x=ceiling, line={"color": palette["mute"], "width": 2})
+        figure.add_annotation(
+            x=log10(ceiling), y=0, yref="paper", text=words.TABLE_ENDS.format(n=f"{ceiling:,}"), showarrow=False,
+            xanchor="left", yanchor="bottom", xshift=4, font={"size": 13, "color": palette["mute"]},
+        )  # fmt: skip
     layout(figure, theme, 360)
     start = min([lengths[0], *([point.n for point in measured.points] if measured else [])])
     figure.update_xaxes(title={"text": words.LENGTH_AXIS}, **length_ticks(start, lengths[-1]))
@@ -196,9 +205,7 @@ def curves(
     return figure
 
 
-def kept(
-    groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], theme: Theme = "light"
-) -> go.Figure:
+def kept(groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], theme: Theme = "light") -> go.Figure:
     """Two bars of one layer: the lesson's five terms, and what autograd keeps, with what the terms leave out hatched."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     tone = dict(zip(words.TERMS, ("olive", "teal", "pink", "violet", "brown"), strict=True))
@@ -219,7 +226,7 @@ def kept(
                 "pattern": {"shape": pattern, "size": 7, "solidity": 0.3},
                 "line": {"color": palette["background"], "width": 2},
             },
-            text=[label if value > largest * 0.055 else "" for value in values],
+            text=[label if value / largest * WIDTH > LETTER * len(label) else "" for value in values],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
@@ -265,15 +272,3 @@ def cache(table: pd.DataFrame, theme: Theme = "light") -> go.Figure:
     figure.update_xaxes(title={"text": words.CACHE_AXIS}, rangemode="tozero")
     figure.update_yaxes(title={"text": words.CACHE_BYTES}, range=[0, largest * 1.06], **byte_ticks(largest))
     return figure
-
-
-def crossing(fit: Fit) -> tuple[int, int]:
-    """Where a curve meets a budget, as the sentence beside it says: the largest that fits, and what it takes."""
-    return fit.n, fit.bytes
-
-
-def _log(value: float) -> float:
-    """Annotations on a logarithmic axis are placed by the logarithm."""
-    from math import log10
-
-    return log10(value)

@@ -27,9 +27,10 @@ def _view() -> None:
     left, right = st.columns([1, 2.05], gap="large")
     with right:
         chosen = planning.part(words.COMPUTE_PARTS, "compute_part")
+        sentences = st.container(key="plan_sentences", gap=None)
         body = st.container(key="compute_body", gap="small")
     with left:
-        setup = planning.setup(training=False)
+        setup = planning.setup(sentences, training=False)
     if setup is not None:
         with body:
             PARTS[chosen](setup)
@@ -42,22 +43,23 @@ def _operations(setup: Setup) -> None:
     most = max(groups, key=lambda name: groups[name][0])
     mover = max(groups, key=lambda name: groups[name][2])
     n = setup.target_len or setup.source_len
-    what = (words.OPERATIONS_ONE if step == "decode" else words.OPERATIONS_ALL).format(
-        batch=setup.batch, n=f"{n:,}"
-    )
+    what = (words.OPERATIONS_ONE if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=f"{n:,}")
     sentence = words.OPERATIONS.format(
         title=setup.title,
         flops=count(flops),
         traffic=both(moved),
         what=what,
+    )
+    more = words.OPERATIONS_MOST.format(
         largest=words.GROUPS[most],
         share=round(100 * groups[most][0] / flops),
         moves=words.GROUPS[mover],
         moved=round(100 * groups[mover][2] / moved),
     )
     if useful != flops:
-        sentence += words.OPERATIONS_CAUSAL.format(useful=count(useful))
+        more += " " + words.OPERATIONS_CAUSAL.format(useful=count(useful))
     st.markdown(f"#### {sentence}")
+    st.text(more)
     figure = planning.figures("compute").operations(groups, causal=useful != flops, theme=_theme())
     _chart(figure, "operations", sentence)
     table = tables.operations_table(setup, step)
@@ -91,6 +93,8 @@ def _roofline(setup: Setup) -> None:
     sentence = words.ROOF.format(
         device=device.name,
         ridge=device.ridge,
+    )
+    more = words.ROOF_PREFILL.format(
         n=f"{setup.batch} × {n:,}",
         prefill=intensity,
         prefill_limit=words.LIMITS[limit],
@@ -98,7 +102,7 @@ def _roofline(setup: Setup) -> None:
     )
     if "decode" in said:
         intensity, limit, time = said["decode"]
-        sentence += words.ROOF_DECODE.format(
+        more += " " + words.ROOF_DECODE.format(
             decode=intensity,
             decode_limit=words.LIMITS[limit],
             decode_time=tables.seconds(time),
@@ -106,6 +110,7 @@ def _roofline(setup: Setup) -> None:
             batch=setup.batch,
         )
     st.markdown(f"#### {sentence}")
+    st.text(more)
     _chart(planning.figures("compute").roofline(device, steps, whole, _theme()), "roofline", sentence)
     st.caption(words.ROOF_NOTE + words.CUDA)
     planning.show_table(tables.bounds_table(setup, device), "roofline")
@@ -156,10 +161,14 @@ def _rnn(setup: Setup) -> None:
         n=f"{n:,}",
         d=f"{d:,}",
         rnn=count(here["rnn"]),
+    )
+    more = words.RNN_ATTENTION.format(
+        d=f"{d:,}",
         attention=count(here["attention"]),
         whole=count(here["whole"]),
     )
     st.markdown(f"#### {sentence}")
+    st.text(more)
     _chart(planning.figures("compute").rnn(table, n, _theme()), "rnn", sentence)
     st.caption(words.RNN_NOTE)
     planning.show_table(table, "rnn-attention")
@@ -178,12 +187,15 @@ def _cross(setup: Setup) -> None:
         title=setup.title,
         n=f"{setup.batch} × {setup.source_len:,}",
         m=f"{setup.batch} × {setup.target_len:,}",
+    )
+    more = words.CROSS_SIZES.format(
         own=count(found["encoder_maps"]),
         other=count(found["decoder_maps"]),
         cross=count(found["cross_maps"]),
         linear=round(100 * (1 - maps / sum(found.values()))),
     )
     st.markdown(f"#### {sentence}")
+    st.text(more)
     _chart(planning.figures("compute").cross(terms, _theme()), "cross", sentence)
     st.caption(words.CROSS_NOTE)
     planning.show_table(tables.cross_table(setup), "encoder-decoder")
@@ -192,10 +204,9 @@ def _cross(setup: Setup) -> None:
 def _parameters(setup: Setup) -> None:
     found = parameters(setup.config)
     layer = found.encoder.layer.total + found.decoder.layer.total
-    sentence = words.PARAMETERS.format(
-        title=setup.title, total=f"{found.total:,}", layer=f"{layer:,}", share=f"{100 * found.mlp_share:.1f}"
-    )
+    sentence = words.PARAMETERS.format(title=setup.title, total=f"{found.total:,}")
     st.markdown(f"#### {sentence}")
+    st.text(words.PARAMETERS_LAYER.format(layer=f"{layer:,}", share=f"{100 * found.mlp_share:.1f}"))
     table = tables.depth_lines(setup.config)
     _chart(planning.figures("compute").depth(table, layers(setup.config), _theme()), "depth", sentence)
     st.markdown(f"**{words.TRANSLATOR}**")
@@ -205,15 +216,10 @@ def _parameters(setup: Setup) -> None:
 
 def _known(setup: Setup) -> None:
     table = tables.known_models(setup)
-    published = [
-        (row.model, row.parameters, row.published, tables.published_number(row.published))
-        for row in table.itertuples()
-    ]
-    worst = max((row for row in published if row[3]), key=lambda row: abs(row[1] / row[3] - 1))
-    sentence = words.KNOWN.format(
-        n=len(PRESETS), worst=worst[0], exact=f"{worst[1]:,}", published=worst[2]
-    )
+    worst = tables.furthest(table)
+    sentence = words.KNOWN.format(n=len(PRESETS))
     st.markdown(f"#### {sentence}")
+    st.text(words.KNOWN_WORST.format(worst=worst[0], exact=f"{worst[1]:,}", published=worst[2]))
     _chart(planning.figures("compute").known(table, _theme()), "known", sentence)
     st.caption(words.KNOWN_NOTE)
     planning.show_table(table, "known-models")

@@ -29,7 +29,11 @@ def show() -> None:
     if answer.request is not None and answer.picture is not None and answer.trace is not None:
         notes += explore(answer.picture, controls.link(answer.request))
         if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
-            _inspect(answer.trace, asked)
+            st.session_state["inspected"] = asked
+        if (asked := st.session_state.get("inspected")) and asked.get("run") == answer.request.key:
+            _inspect(
+                answer.trace, asked
+            )  # in every run of the script until it is closed: one without it would close it
         _shapes(answer.trace)
     elif answer.ticket is None:
         _nothing_yet()
@@ -39,7 +43,11 @@ def show() -> None:
         sentences.button(words.RUN_AGAIN, key="again", type="tertiary", on_click=state.start_again)
 
 
-@st.dialog(words.INSPECT, width="large")
+def _closed() -> None:
+    st.session_state.pop("inspected", None)
+
+
+@st.dialog(words.INSPECT, width="large", on_dismiss=_closed)
 def _inspect(run: Trace, asked: Mapping[str, Any]) -> None:
     from app.figures import attention  # Plotly is loaded when somebody wants it, here and in the browser
 
@@ -52,7 +60,7 @@ def _inspect(run: Trace, asked: Mapping[str, Any]) -> None:
         return
     st.text(export.caption(run, selection, date.today()))
     st.plotly_chart(
-        figure, width="content", theme=None, key="inspected", config={"displaylogo": False, "scrollZoom": True}
+        figure, width="content", theme=None, key="plotly", config={"displaylogo": False, "scrollZoom": True}
     )
 
 

@@ -13,6 +13,7 @@ from app import planning
 from app.memory_run import WORKER, Measured, free
 from app.memory_setup import Setup, layers
 from app.memory_tables import both
+from app.tables import size
 from core.errors import Refused
 from core.memory import MiB
 from core.planner import DEVICES
@@ -32,9 +33,10 @@ def _view() -> None:
     left, right = st.columns([1, 2.05], gap="large")
     with right:
         chosen = planning.part(words.MEMORY_PARTS, "memory_part")
+        sentences = st.container(key="plan_sentences", gap=None)
         body = st.container(key="memory_body", gap="small")
     with left:
-        setup = planning.setup(training=True)
+        setup = planning.setup(sentences, training=True)
     if setup is not None:
         with body:
             PARTS[chosen](setup)
@@ -52,10 +54,10 @@ def _goes(setup: Setup) -> None:
         largest=words.COMPONENTS[largest][0].capitalize(),
         share=round(100 * parts[largest] / total),
     )
-    eager = sum(found["eager"].values())
-    if setup.attention != "eager":
-        sentence += words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total))
     st.markdown(f"#### {sentence}")
+    eager = sum(found["eager"].values())
+    if eager > total:
+        st.text(words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)))
     figure = planning.figures("memory").bars(found, setup.attention, _theme())
     _chart(figure, "bars", sentence)
     st.caption(words.GOES_NOTE + words.CUDA)
@@ -94,7 +96,7 @@ def _length(setup: Setup) -> None:
     measured = _measured(setup, pressed)
     with st.container(key="memory_fits", gap=None):
         for name, fit in found:
-            said = words.BREAKS.format(device=name, size=both(fit.budget))
+            said = words.BREAKS.format(device=name, size=size(fit.budget))
             if fit.n:
                 said += words.BREAKS_FITS.format(
                     n=f"{fit.n:,}",
@@ -103,15 +105,22 @@ def _length(setup: Setup) -> None:
                     more=f"{fit.n + 1:,}",
                     next=_exact(fit.next_bytes),
                 )
-                if fit.ceiling is not None and fit.ceiling < fit.n and setup.config.position == "learned":
-                    said += words.BREAKS_TABLE.format(ceiling=f"{fit.ceiling:,}")
             else:
                 said += words.BREAKS_NONE.format(next=both(fit.next_bytes), what=f"1 of {words.VARY[vary]}")
             st.text(said)
+    ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
     figure = planning.figures("memory").curves(
-        tables.curves(setup), budgets, setup.source_len, setup.attention, measured, _theme()
+        tables.curves(setup),
+        budgets,
+        setup.source_len,
+        setup.attention,
+        ceiling=ceiling,
+        measured=measured,
+        theme=_theme(),
     )
     _chart(figure, "curves", words.TOTAL_AXIS)
+    if ceiling is not None:
+        st.text(words.BREAKS_TABLE.format(ceiling=f"{ceiling:,}"))
     st.caption(words.LENGTH_NOTE + words.CUDA)
     planning.show_table(tables.curves_table(setup, measured), "curves")
     planning.show_table(tables.fits_table(found), "longest-fit")
@@ -161,6 +170,8 @@ def _kept(setup: Setup) -> None:
         stack=first.stack,
         lesson=both(lesson),
         kept=both(planned.saved_per_layer),
+    )
+    everything = words.KEPT_ALL.format(
         layers=n_layers,
         lesson_all=both(lesson * n_layers),
         kept_all=both(sum(found.total for found in planned.layers if found.stack == first.stack)),
@@ -170,7 +181,7 @@ def _kept(setup: Setup) -> None:
     missed = [f"{name} ({both(n)})" for name, term, n in groups if term is None]
     _chart(planning.figures("memory").kept(groups, planned.lesson_terms, _theme()), "kept", sentence)
     why = words.KEPT_WHY.format(missed=", ".join(missed) or words.NOTHING)
-    st.text(why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
+    st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
     st.caption(words.KEPT_NOTE)
     planning.show_table(tables.kept_table(planned), "kept")
 
@@ -187,6 +198,8 @@ def _cache(setup: Setup) -> None:
     sentence = words.CACHE.format(
         title=setup.title,
         per_token=both(found.per_token),
+    )
+    more = words.CACHE_TOTAL.format(
         formula=words.CACHE_FORMULA.format(
             layers=config.n_decoder_layers, kv=config.n_kv_heads, d_head=config.d_head, by=by
         ),
@@ -196,7 +209,7 @@ def _cache(setup: Setup) -> None:
     )
     st.markdown(f"#### {sentence}")
     _chart(planning.figures("memory").cache(tables.cache_lines(setup), _theme()), "cache", sentence)
-    more = words.CACHE_MHA.format(heads=config.n_heads, mha=both(found.as_mha), mqa=both(found.as_mqa))
+    more += words.CACHE_MHA.format(heads=config.n_heads, mha=both(found.as_mha), mqa=both(found.as_mqa))
     if found.cross_attention:
         more += words.CACHE_CROSS.format(cross=both(found.cross_attention), source=f"{setup.source_len:,}")
     if config.window is not None:

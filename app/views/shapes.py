@@ -65,8 +65,9 @@ def show() -> None:
             for name in KEPT:
                 if name in st.session_state:
                     st.session_state[name] = st.session_state[name]
-            config, title = _config(of, left)
-            lengths = _lengths(config, left)
+            line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
+            config, title = _config(of, line)
+            lengths = _lengths(config, line)
             data = _packed(config, title, **lengths)
     except Refused as refusal:
         notes.append(str(refusal))
@@ -76,7 +77,8 @@ def show() -> None:
     for note in notes:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
     if data is None:
-        st.text(words.NOTHING_YET)
+        if of == RUN:
+            sentences.text(words.NOTHING_YET)
         return
     st.session_state["shapes_last"] = data
     shapes(data)
@@ -137,7 +139,7 @@ def _table(found: Diagram) -> list[list[Any]]:
             if row.kind == "tokens"  # what goes in is no step of the pass
         ]
         for step in part.steps:
-            title = titles.get(id(step), "")
+            title = titles.get(id(step)) or words.STEPS.get(step.name.rsplit(".", 1)[1], "")
             name = step.name.replace(".blocks.0.", ".blocks.*.")
             axes, shape = list(step.axes), list(step.shape)
             lines.append([part.stack, part.times, title, name, step.op, axes, shape, step.dtype, step.bytes, step.flops, step.view])
@@ -147,13 +149,12 @@ def _table(found: Diagram) -> list[list[Any]]:
 def _lengths(config: ModelConfig, place: Any) -> dict[str, int]:
     """Batch and lengths, from boxes with names of their own in the URL."""
     pair = config.kind == "encoder-decoder"
-    columns = place.container(horizontal=True, gap="small", key="shapes_lengths", vertical_alignment="center")
     names = [("batch", words.BATCH, 1, MOST["batch"]), ("length", words.SOURCE if pair else words.LENGTH, 128, MOST["length"])]
     if pair:
         names.append(("target_length", words.TARGET, 128, MOST["length"]))
     found = {}
     for name, label, start, most in names:
-        box = columns.container(horizontal=True, gap="xsmall", width="content", vertical_alignment="center")
+        box = place.container(horizontal=True, gap="xsmall", width="content", vertical_alignment="center")
         box.caption(label, width="content")
         found[name] = int(
             box.number_input(label, 1, most, start, key=name, bind="query-params", label_visibility="collapsed", width=125) or start

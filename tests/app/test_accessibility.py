@@ -64,6 +64,21 @@ def shapes(screen: Screen) -> None:
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
 
 
+def lines(screen: Screen) -> None:
+    screen.root.get_by_role("button", name=words.COMPONENT["lines_tab"], exact=True).click()
+    screen.wait(show="lines")
+
+
+def options(screen: Screen) -> None:
+    screen.root.get_by_role("button", name=words.COMPONENT["options"], exact=True).click()
+    screen.root.get_by_role("dialog", name=words.COMPONENT["options_label"]).wait_for()
+
+
+def exports(screen: Screen) -> None:
+    screen.root.get_by_role("button", name=words.COMPONENT["export"], exact=True).click()
+    screen.root.get_by_role("dialog").wait_for()
+
+
 # what stands on the screen -> (the link it starts from, what a visitor does there)
 STATES: dict[str, tuple[str, Callable[[Screen], None] | None]] = {
     "opening": ("", None),
@@ -74,6 +89,11 @@ STATES: dict[str, tuple[str, Callable[[Screen], None] | None]] = {
     "a sentence that could not run": ("", refuse),
     "a link that asks for too much": ("?layer=99&model=nothing", None),
     "the shapes": ("", shapes),
+    "lines between tokens": ("", lines),
+    "the options": ("", options),
+    "the exports": ("", exports),
+    "a projector": ("?projector=true", None),
+    "a metric instead of pictures": ("?metric=entropy", None),
     "masked cells and shared key heads": ("?model=grouped&query=9", None),
     "the table of a masked row": ("?model=grouped&query=9", table),
     "a source and a target": ("?model=pair&target=das+Tier&site=cross", None),

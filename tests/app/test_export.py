@@ -17,12 +17,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from playwright.sync_api import Browser, Page
 
 import core
 from app import export, export_routes, words
 from app.figures import attention
-from core import aggregate
+from core import aggregate, measures
 from core.errors import Refused
 from tests.app.browsing import ROOT, Screen, browsing, serving
 
@@ -159,7 +160,9 @@ def test_svg_has_real_text_and_agrees_with_the_png(screen: Screen, run: core.Tra
     about = {node.tag.split("}")[1]: node.text or "" for node in root.find(f"{SVG}metadata") or ()}
     assert "Headlight" in about["caption"] and "core.trace" in about["snippet"]
     assert not list(root.iter(f"{SVG}script")) and "Sans" in root.attrib["font-family"]
-    cells = [node for node in root.iter(f"{SVG}rect") if float(node.get("width", "0")) == float(node.get("height", "1"))]
+    cells = [
+        node for node in root.iter(f"{SVG}rect") if float(node.get("width", "0")) == float(node.get("height", "1"))
+    ]
     assert len(cells) == 16 * 16
     _, png = saved(screen, "PNG 1×")
     for cell in (cells[0], cells[IT * 16 + ANIMAL], cells[40]):
@@ -204,7 +207,7 @@ def test_all_heads_are_one_picture(screen: Screen, run: core.Trace, query: str):
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
     assert name == "minilm-l6-all-heads.svg" and "Outlined: Layer 3 · Head 1" in texts
     if query:
-        entropy = core.measures.entropy(run.attention[0].pattern(0)).mean().item()
+        entropy = measures.entropy(run.attention[0].pattern(0)).mean().item()
         assert f"{entropy:.2f}" in texts and len(texts) > 72
     else:
         assert len(list(root.iter(f"{SVG}image"))) == 1
@@ -216,7 +219,7 @@ def test_all_heads_are_one_picture(screen: Screen, run: core.Trace, query: str):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("", ["layer 3, head 1", "linear colour scale", "cpu float32", f"torch {core.trace.__globals__['torch'].__version__}"]),
+        ("", ["layer 3, head 1", "linear colour scale", "cpu float32", f"torch {torch.__version__}"]),
         ("?kind=mean", ["mean of all 12 heads of layer 3"]),
         ("?kind=max&heads=3.1,3.4", ["max of heads 3.1, 3.4"]),
         ("?kind=rollout", ["attention rollout from layer 0 to layer 3"]),
@@ -232,3 +235,289 @@ def test_the_caption_says_what_was_done(screen: Screen, query: str, said: list[s
     for part in said:
         assert part in about["caption"]
         assert part in drawn
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def test_csv_and_npz_hold_core_s_numbers(screen: Screen, run: core.Trace):
+    screen.open()
+    pattern = run.attention[LAYER].pattern(HEAD)[0].numpy()
+    name, data = saved(screen, "CSV")
+    comments, frame = table(data)
+    assert name == "minilm-l6-layer-3-head-1.csv" and b"\r\n" in data
+    assert comments[0].startswith("MiniLM-L6, self-attention, layer 3, head 1") and "68 %" in comments[1]
+    assert np.array_equal(matrix(frame).astype(np.float32), pattern)
+    assert frame["query"].iloc[IT * 16] == "it" and frame["key"].iloc[ANIMAL] == "animal"
+    name, data = saved(screen, "NPZ")
+    arrays = np.load(io.BytesIO(data), allow_pickle=False)
+    assert np.array_equal(arrays["weight"], pattern) and arrays["weight"].dtype == np.float32
+    assert list(arrays["keys"]) == list(run.source.labels) and not arrays["masked"].any()
+    assert (
+        "Headlight" in str(arrays["caption"])
+        and "68 %" in str(arrays["alt"])
+        and "core.trace" in str(arrays["snippet"])
+    )
+
+
+def snippet_numbers(snippet: str, tmp_path: Path) -> np.ndarray:
+    """What the code of an export computes, run as a reader would run it."""
+    script = tmp_path / "snippet.py"
+    out = tmp_path / "weights.npy"
+    script.write_text(f"{snippet}\nimport numpy\nnumpy.save({str(out)!r}, weights.numpy())\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return np.load(out)
+
+
+@pytest.mark.parametrize(
+    ("query", "unit"),
+    [
+        ("", "weight"),
+        ("?kind=mean&hide=0,15&words=true", "weight"),
+        ("?kind=value&head=4", "norm"),
+        (
+            "?kind=rollout&text=" + NASTY.replace(" ", "+").replace("=", "%3D").replace("<", "%3C").replace(">", "%3E"),
+            "weight",
+        ),
+    ],
+)
+def test_the_code_of_an_export_gives_its_numbers(screen: Screen, tmp_path: Path, query: str, unit: str):
+    screen.open(query)
+    comments, frame = table(saved(screen, "CSV")[1])
+    snippet = "\n".join(comments[2:])
+    assert np.allclose(snippet_numbers(snippet, tmp_path), matrix(frame, unit), rtol=1e-5, atol=1e-7)
+
+
+def test_numbers_of_a_zoomed_map_are_still_whole_and_a_picture_says_which_part_it_is(screen: Screen):
+    screen.open("?text=" + "+".join(["one two three"] * 10))
+    screen.root.get_by_role("button", name="Zoom in").click()
+    screen.until("root.querySelector('.matrix')")
+    _, frame = table(saved(screen, "CSV")[1])
+    assert len(frame) == 32 * 32
+    drawn = " ".join("".join(n.itertext()) for n in ElementTree.fromstring(saved(screen, "SVG")[1]).iter(f"{SVG}text"))
+    assert "part of the map: queries" in drawn and "of 32" in drawn
+
+
+def test_what_the_map_hides_is_said_in_the_table(screen: Screen):
+    screen.open("?model=grouped&hide=1")
+    _, frame = table(saved(screen, "CSV")[1])
+    assert set(frame["masked"]) == {"", "future", "outside the window", "hidden"}
+    assert (frame.loc[frame["masked"] != "", "weight"] == 0).all()
+
+
+def test_labels_never_become_formulas(run: core.Trace, model: core.Loaded):
+    nasty = core.trace(model, '=1+1 @x -2 +3 "quoted", =4')
+    selection = export.Selection(record=0)
+    found = export.numbers(nasty, selection, export.CSV_CELLS)
+    about = (export.caption(nasty, selection, TODAY), "alt,=5\n;@x", export.snippet(nasty, selection))
+    text = "".join(export.csv_lines(found, about, "weight"))
+    comments, frame = table(text.encode())
+    assert not any(re.search(r"[,;\t][=+\-@]|^[=+\-@]", line) for line in comments)
+    assert not frame["key"].str.match(r"[=+\-@]").any()
+    assert {"'=", "'@", "'-", "'+", '"'} <= set(frame["key"])
+    assert np.array_equal(matrix(frame).astype(np.float32), nasty.attention[0].pattern(0)[0].numpy())
+
+
+@pytest.mark.parametrize("kind", ["head", "mean", "max", "rollout", "value"])
+@pytest.mark.parametrize("merged", [False, True])
+def test_numbers_are_what_the_selection_says(model: core.Loaded, kind, merged: bool):
+    run = core.trace(model, "An unbelievably long tokenization")
+    selection = export.Selection(record=2, head=5, kind=kind, hide=(0, 3), merged=merged)
+    expected = {
+        "head": lambda: run.attention[2].pattern(5)[0],
+        "mean": lambda: run.attention[2].pattern().mean(0),
+        "max": lambda: run.attention[2].pattern().amax(0),
+        "rollout": lambda: aggregate.rollout(run.attention, 2),
+        "value": lambda: run.attention[2].pattern(5)[0] * run.attention[2].value_norms(5)[0],
+    }[kind]().clone()
+    expected[:, [0, 3]] = 0
+    if kind != "value":
+        expected /= expected.sum(-1, keepdim=True)
+    found = export.numbers(run, selection, export.CSV_CELLS)
+    if merged:
+        assert "unbelievably" in found.keys and "tokenization" in found.queries
+        assert found.values.sum() == pytest.approx(
+            sum(expected[group].mean(0).sum().item() for group in map(list, export.lens_of(run, selection).queries)),
+            rel=1e-5,
+        )
+    else:
+        assert np.allclose(found.values, expected.numpy(), atol=1e-6)
+    part = export.numbers(run, export.replace(selection, rows=(1, 3), columns=(2, 4)), export.CSV_CELLS)
+    assert np.array_equal(part.values, found.values[1:3, 2:4]) and part.keys == found.keys[2:4]
+
+
+def test_a_table_that_is_too_large_is_refused_with_both_numbers(run: core.Trace):
+    with pytest.raises(Refused, match="256, and this file may hold 100"):
+        export.numbers(run, export.Selection(record=0), 100)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"site": "cross"}, "site must be one of encoder"),
+        ({"layer": "6"}, "from 0 to 5"),
+        ({"head": "x"}, "whole number"),
+        ({"kind": "sum"}, "kind must be one of"),
+        ({"heads": "3.12"}, "from 0 to 11"),
+        ({"hide": "99"}, "from 0 to 15"),
+        ({"hide": ",".join(map(str, range(16)))}, "Every key would be hidden"),
+        ({"q0": "5", "q1": "5"}, "from 6 to 16"),
+        ({"scale": "<b>"}, "“<b>”"),
+    ],
+)
+def test_parameters_that_do_not_do_get_a_sentence(run: core.Trace, params: dict[str, str], said: str):
+    with pytest.raises(Refused) as refusal:
+        export.selected(run, {"site": "encoder", "layer": "3", "head": "1"} | params)
+    assert said in str(refusal.value)
+
+
+def test_the_route_answers_for_runs_that_it_does_not_know(screen: Screen):
+    screen.open()
+    answer = screen.page.request.get(f"{screen.address}/headlight/export?format=csv&run=none")
+    assert answer.status == 404 and "Reload" in answer.text()
+    answer = screen.page.request.get(f"{screen.address}/headlight/export?format=exe")
+    assert answer.status == 400 and "format must be one of" in answer.text()
+
+
+# ---------------------------------------------------------------- the page that works offline
+
+
+def opened(browser: Browser, path: Path, data: bytes) -> tuple[Page, list[str]]:
+    """An exported file opened without a network, and everything that it should not have done."""
+    path.write_bytes(data)
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, offline=True)
+    page, faults = context.new_page(), []
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else faults.append(r.url))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+    page.goto(path.as_uri())
+    return page, faults
+
+
+def test_the_page_works_offline(screen: Screen, browser: Browser, tmp_path: Path, run: core.Trace):
+    screen.open("?layer=2&head=7&query=6&scale=log")
+    name, data = saved(screen, "HTML")
+    assert name == "minilm-l6-layer-2-head-7.html" and b"default-src 'none'" in data
+    page, faults = opened(browser, tmp_path / name, data)
+    offline = Screen(page, "file://")
+    offline.root.and_(page.locator("[data-painted]")).wait_for()
+    shown = offline.data()
+    assert (shown["layer"], shown["head"], shown["locked"], shown["scale"]) == ("2", "7", "6", "log")
+    assert offline.facts() == screen.facts()
+    for text in ("MiniLM-L6, self-attention, layer 2, head 7", "cross gives", "Heat map of 16 queries"):
+        assert text in page.locator("aside").inner_text()
+    assert "core.trace" in (page.locator("#snippet").text_content() or "")
+    offline.until("root.querySelectorAll('.proofs .holds').length === 2")
+    offline.root.locator(".overview").focus()
+    page.keyboard.press("ArrowRight")
+    offline.wait(layer="2", head="8")
+    page.mouse.move(*offline.cell(IT, ANIMAL))
+    offline.wait(cell=f"{IT},{ANIMAL}")
+    value = run.attention[2].row(8, IT)[ANIMAL].item()
+    assert float(offline.data()["value"]) == pytest.approx(value, abs=1e-5)
+    assert f"{value:.4f}" in offline.root.locator(".tip:not(.card)").inner_text()
+    offline.root.get_by_role("button", name="lines", exact=True).click()
+    offline.wait(show="lines")
+    assert offline.root.get_by_role("button", name=words.COMPONENT["export"], exact=True).count() == 0
+    assert faults == []
+    page.context.close()
+
+
+def test_markup_in_a_sentence_is_text_in_every_export(screen: Screen, browser: Browser, tmp_path: Path):
+    screen.open()
+    screen.run_text(NASTY)
+    for label in ("SVG", "HTML"):
+        name, data = saved(screen, label)
+        assert b"<img" not in data and data.count(b"<script") == (2 if label == "HTML" else 0)
+        page, faults = opened(browser, tmp_path / name, data)
+        if label == "HTML":
+            Screen(page, "file://").root.and_(page.locator("[data-painted]")).wait_for()
+            assert "<img src=x" in (page.locator("#snippet").text_content() or "")
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.querySelectorAll('img, foreignObject').length") == 0
+        assert faults == []
+        page.context.close()
+    texts = chunks(saved(screen, "PNG 1×")[1])
+    assert "<img src=x onerror=alert(1)>" in texts["Source"]
+
+
+def test_modules_are_bundled_in_the_order_of_their_imports():
+    modules = (
+        ("a.js", 'import b, { two as zwei } from "./b.js";\n'),
+        ("b.js", "export default function () {}\n"),
+    )
+    with pytest.raises(ValueError, match="does not know"):
+        export.bundle(modules, "a.js")
+    ring = (("a.js", 'import { b } from "./b.js";\n'), ("b.js", 'import { a } from "./a.js";\n'))
+    with pytest.raises(ValueError, match=re.escape("a.js → b.js → a.js")):
+        export.bundle(ring, "a.js")
+    assert len(export_routes.page()) < 400_000
+
+
+# ---------------------------------------------------------------- Plotly, the clipboard, the keyboard
+
+
+def test_plotly_opens_on_demand(screen: Screen):
+    screen.open("?scale=log")
+    saved(screen, "CSV")
+    assert not [url for url in screen.requests if "plotly" in url.lower()]
+    screen.root.locator(".export").get_by_role("button", name="Plotly", exact=True).click()
+    chart = screen.page.locator(".js-plotly-plot")
+    chart.wait_for()
+    assert [url for url in screen.requests if "plotly" in url.lower()]
+    assert "logarithmic colour scale" in screen.page.get_by_role("dialog", name=words.INSPECT).inner_text()
+    labels = chart.locator(".yaxislayer-above text, .ytick text").all_text_contents()
+    assert "animal" in labels
+
+
+def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.Loaded):
+    run = core.trace(model, "the the the <b>")
+    figure = attention.heatmap(run, export.Selection(record=3, head=1, hide=(0,)), "dark")
+    spec = json.loads(figure.to_json() or "")
+    axis = spec["layout"]["xaxis"]
+    assert (
+        axis["tickvals"] == [0, 1, 2, 3, 4, 5, 6, 7]
+        and axis["ticktext"][1:4] == ["the"] * 3
+        and "&lt;" in axis["ticktext"]
+    )
+    values = np.array(figure.data[0].customdata, dtype=float)  # type: ignore[attr-defined]
+    assert np.isnan(values[:, 0]).all()
+    assert np.allclose(values[:, 1:].sum(1), 1, atol=1e-5)
+    assert figure.layout.template.layout.colorway != ("#000001",)  # type: ignore[attr-defined]
+    with pytest.raises(Refused, match="Plotly draws at most"):
+        attention.heatmap(run, export.Selection(record=0), most=10)
+
+
+def test_code_and_description_go_to_the_clipboard(screen: Screen):
+    screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    screen.open()
+    saved(screen, "CSV")
+    menu = screen.root.locator(".export")
+    for label, part in (("code", "run.attention[3].pattern(1)"), ("description", "Heat map of 16 queries")):
+        menu.get_by_role("button", name=label, exact=True).click()
+        menu.get_by_text("Copied.").wait_for()
+        assert part in screen.page.evaluate("navigator.clipboard.readText()")
+        menu.get_by_role("button", name="as on screen").click()
+
+
+def test_the_menu_is_used_by_keyboard_alone(screen: Screen):
+    screen.open()
+    screen.root.get_by_role("button", name=words.COMPONENT["export"], exact=True).focus()
+    screen.page.keyboard.press("Enter")
+    screen.root.locator(".export").wait_for()
+    reached: list[str] = []
+    for _ in range(14):
+        reached.append(screen.root.evaluate("root => root.getRootNode().activeElement?.textContent ?? ''"))
+        if reached[-1] == "SVG":
+            break
+        screen.page.keyboard.press("Tab")
+    assert {"map", "all heads", "PNG 1×", "SVG"} <= set(reached)
+    with screen.page.expect_download() as download:
+        screen.page.keyboard.press("Enter")
+    assert download.value.suggested_filename.endswith(".svg")
+    screen.page.keyboard.press("Escape")
+    screen.root.locator(".export").wait_for(state="hidden")
+    focused = screen.root.evaluate("root => root.getRootNode().activeElement?.textContent")
+    assert focused == words.COMPONENT["export"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Position
 
 import core
 from core import measures
@@ -142,9 +142,9 @@ def test_heads_are_chosen_by_shift_click_and_by_keyboard(screen: Screen):
     box = screen.root.locator(".overview").bounding_box()
     assert box is not None
 
-    def at(head: int, layer: int) -> dict[str, float]:
+    def at(head: int, layer: int) -> Position:
         pitch = 19 / 20.5 * box["width"] / 12
-        return {"x": box["width"] * 1.5 / 20.5 + (head + 0.5) * pitch, "y": box["height"] - (6 - layer - 0.5) * pitch}
+        return Position(x=box["width"] * 1.5 / 20.5 + (head + 0.5) * pitch, y=box["height"] - (6 - layer - 0.5) * pitch)
 
     screen.root.locator(".overview").click(position=at(4, 3), modifiers=["Shift"])
     screen.wait(kind="mean", members="[[3,1],[3,4]]")

@@ -141,31 +141,66 @@ def test_tab_reaches_everything(screen: Screen, keyboard: Keyboard):
         WORDS["heads_label"],
         WORDS["map_label"],
         WORDS["map"],
+        WORDS["lines_tab"],
         WORDS["table"],
-        WORDS["linear"],
-        WORDS["log"],
-        WORDS["per_row"],
+        WORDS["options"],
+        WORDS["guide"],
+        WORDS["copy_link"],
+        WORDS["export"],
+        WORDS["project"],
     ):
         assert name in names, f"{name!r} is not among {names}"
     assert any(words.STEPS in name for name in names)
     assert sum(role == "option" for role, _ in stops) == 1  # one stop for the strip; arrows move inside it
 
 
-def test_every_control_of_the_component_is_a_stop(screen: Screen, keyboard: Keyboard):
+def test_tab_reaches_every_option_and_escape_leads_back(screen: Screen, keyboard: Keyboard):
+    screen.open()
+    for opener, inside in (
+        (WORDS["options"], [WORDS[name] for name in ("scale_auto", "linear", "log", "per_row")]),
+        (WORDS["export"], [WORDS["export_snippet"], WORDS["export_alt"]]),
+    ):
+        keyboard.go(opener)
+        keyboard.press("Enter")
+        names = [name for _, name in keyboard.tour()]
+        assert [name for name in inside if name not in names] == []
+        keyboard.go(inside[-1])
+        keyboard.press("Escape")
+        assert keyboard.focused()["name"] == opener
+
+
+@pytest.mark.parametrize(
+    ("query", "opener"),
+    [
+        ("", None),
+        ("?model=pair&target=das+Tier&site=cross", None),
+        ("", WORDS["options"]),
+        ("", WORDS["export"]),
+        ("?projector=true", None),
+    ],
+    ids=["opening", "pair", "options", "export", "projector"],
+)
+def test_every_control_of_the_component_is_a_stop(screen: Screen, keyboard: Keyboard, query: str, opener: str | None):
     """Buttons, lists and fields that a mouse can use, and that Tab would pass by, are none for many people."""
-    screen.open("?model=pair&target=das+Tier&site=cross")
+    screen.open(query)
+    if opener is not None:
+        keyboard.go(opener)
+        keyboard.press("Enter")
     stops = keyboard.tour()
     controls = screen.root.evaluate(
         """root => [...root.querySelectorAll("button, select, input, textarea, summary, a[href], [role=application]")]
           .filter((node) => node.getClientRects().length && !node.disabled)
           .map((node) => node.getAttribute("aria-label") ?? node.textContent.trim())"""
     )
-    assert len(controls) > 5
+    assert len(controls) > 3
     assert [name for name in controls if name not in [name for _, name in stops]] == []
 
 
 def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     screen.open()
+    # the introduction, read and put away
+    keyboard.go(WORDS["guide_away"])
+    keyboard.press("Enter")
     # a sentence of one's own
     keyboard.go(words.TEXT)
     before = screen.data()["run"]
@@ -189,6 +224,7 @@ def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     screen.wait(locked="9")
     assert screen.facts().startswith("was ")
     # a head
+    screen.until("root.dataset.alike")
     before = screen.data()["alike"]
     keyboard.go(WORDS["heads_label"])
     keyboard.press("ArrowUp", "ArrowUp", "ArrowRight")
@@ -215,9 +251,18 @@ def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     keyboard.press("Escape")
     screen.wait(locked="", query="")
     # its scale
+    keyboard.go(WORDS["options"])
+    keyboard.press("Enter")
     keyboard.go(WORDS["per_row"])
     keyboard.press("Enter")
-    screen.until("root.querySelector('.legend').textContent.includes('row’s largest')")
+    screen.wait(scale="row")
+    keyboard.press("Escape")
+    # for a projector and back
+    keyboard.go(WORDS["project"])
+    keyboard.press("Enter")
+    screen.wait(projector="true")
+    keyboard.press("ArrowRight", "Escape")
+    screen.wait(projector="false")
     # the same as a table
     keyboard.go(WORDS["table"])
     keyboard.press("Space")
@@ -285,9 +330,11 @@ def test_a_visit_asks_nothing_of_another_host(screen: Screen):
     screen.open()
     screen.page.mouse.move(*screen.cell(3, 4))
     screen.run_text("See https://example.org/logo.png and //example.org too.")
-    for button in screen.root.locator(".tools button, footer button, .alike button").all():
-        if button.is_visible():
+    screen.root.get_by_role("button", name=WORDS["options"]).click()
+    for button in screen.root.locator("button").all():
+        if button.is_visible() and button.text_content() != WORDS["project"]:
             button.click()
+    screen.page.keyboard.press("Escape")
     screen.page.get_by_label(words.MODEL).click()
     screen.page.get_by_role("option", name="Pair").click()
     screen.page.get_by_label(words.TARGET).wait_for()

@@ -207,7 +207,7 @@ def test_progress_tells_what_is_left() -> None:
 )
 def test_a_recipe_that_cannot_be(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
-        Recipe(**({"steps": 1} | change))
+        replace(Recipe(steps=1), **change)
 
 
 def test_models_that_cannot_be_taught(tiny: Callable[..., Loaded]) -> None:

@@ -280,6 +280,7 @@ class View {
 
   choose(at, event) {
     const before = this.site;
+    if (at.layer !== undefined) this.lines.follow(at.layer);
     this.place = { ...this.place, ...at };
     if ("query" in at) this.pin = null;
     if (this.site !== before) {

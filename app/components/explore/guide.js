@@ -10,7 +10,7 @@ export class Guide {
     this.view = view;
     this.box = box; // a line under the overview, which leaves room for it
     this.box.classList.add("guide");
-    this.card = add(parent, "div", "tip card");
+    this.card = add(parent, "div", "card");
     this.card.id = "guide-card";
     this.card.setAttribute("role", "tooltip");
     this.card.append(...lines());

@@ -32,6 +32,14 @@ export class Lines {
     return kept(this.view.lens(), query, this.view.options.keep) ?? [];
   }
 
+  // Heads that are drawn together, all of the layer on the screen, go to the next one with it.
+  follow(layer) {
+    const { options, place } = this.view;
+    const { members } = options;
+    if (options.show !== "lines" || !this.large.isPerHead || !members.length || members.some((pair) => pair[0] !== place.layer)) return;
+    this.view.options = { ...options, members: members.map((pair) => [layer, pair[1]]) };
+  }
+
   draw(settled) {
     this.large.draw(settled);
     this.drawSmall(settled);

@@ -93,15 +93,17 @@ export class Overview {
     const between = groups > 1 ? clamp((0.12 * (headsWidth - left)) / groups, 1, 0.4 * em) : 0; // two groups of heads
     const bracket = sites.some((site) => site.kv_heads < site.heads) ? 0.35 * em : 0;
     const top = 1.15 * em + bracket;
-    const titles = sites.length > 1 ? sites.length * (title + top + 0.5 * em) : 0;
+    const numbered = sites.map((site, i) => i === 0 || site.heads !== sites[i - 1].heads); // the same numbers are there once
+    const above = sites.map((_, i) => title + (numbered[i] ? top : bracket + 0.1 * em));
+    const titles = sites.length > 1 ? above.reduce((sum, x) => sum + x + 0.3 * em, 0) : 0;
     const most = sites.length > 1 ? this.space : 0.5 * Math.min(height, 64 * em); // leave half of the column to the rest
-    const tallest = Math.max(1.1 * em, (most - titles) / layers);
+    const tallest = Math.max(sites.length > 1 ? 0.8 * em : 1.1 * em, (most - titles) / layers);
     const pitch = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
     let y = 0;
-    const blocks = sites.map((site) => {
-      const block = { site, title: y, top: y + title + top };
-      y = block.top + pitch * site.layers + (title ? 0.5 * em : 0);
+    const blocks = sites.map((site, i) => {
+      const block = { site, title: y, top: y + above[i], numbered: numbered[i] };
+      y = block.top + pitch * site.layers + (title ? 0.3 * em : 0);
       return block;
     });
     const width = Math.max(left + pitch * heads + (groups - 1) * between + 2, title && headsWidth); // room for titles
@@ -147,7 +149,7 @@ export class Overview {
     this.view.root.dataset.metrics = [...this.numbers.values()].map(({ values }) => values.map((x) => x.toFixed(5)).join(" ")).join(" ");
   }
 
-  drawBlock(context, { site, title, top }) {
+  drawBlock(context, { site, title, top, numbered }) {
     const { em } = this.view.room;
     const { palette, colour } = this.view;
     const g = this.grid;
@@ -163,7 +165,7 @@ export class Overview {
     context.font = `${0.72 * em}px ${this.view.font()}`;
     const every = Math.max(1, Math.ceil((1.15 * em) / g.pitch));
     context.textAlign = "center";
-    for (let h = 0; h < site.heads; h += every) {
+    for (let h = 0; numbered && h < site.heads; h += every) {
       context.fillText(h, this.corner({ site, layer: 0, head: h })[0] + g.size / 2, top - g.bracket - 0.65 * em);
     }
     context.textAlign = "right";

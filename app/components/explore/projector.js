@@ -103,10 +103,12 @@ export class Projector {
   }
 
   step(by, e) {
-    const { site, place } = this.view;
-    const query = place.query === null ? (by > 0 ? 0 : site.n_query - 1) : clamp(place.query + by, 0, site.n_query - 1);
+    const { query } = this.view.place;
+    const lens = this.view.lens(); // its rows are words, where sub-words are merged
+    const last = lens.n_query - 1;
+    const row = query === null ? (by > 0 ? 0 : last) : clamp(lens.queryOf(query) + by, 0, last);
     this.view.hover = null;
-    this.view.choose({ query }, e);
+    this.view.choose({ query: lens.firstQuery(row) }, e);
   }
 }
 

@@ -5,8 +5,8 @@
 
 import { fit } from "./colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, choice, clamp, el, number, phrase, quoted, said, share, short } from "./dom.js";
-import { everyLine, linesOf, lookers } from "./edges.js";
+import { add, choice, clamp, el, number, said, short } from "./dom.js";
+import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
 
 const MOST = 3000; // lines at once; with more, a picture takes longer than anybody waits
@@ -14,7 +14,7 @@ const QUICK = 800; // lines while heads are being stepped through or the text is
 const FEW = 12; // tokens a side that may stand in rows instead of columns
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]]; // the second code of a head, after its hue
 const NEAR = 6; // px between the pointer and a line that it means
-const NAMED = 3; // tokens that a tip or the margin names
+const NAMED = 3; // tokens that the margin names
 const KEPT_LENSES = 64;
 const SETTLED = 80; // ms after the last scroll
 const FAINT = 0.001; // of a row: below, a cell of a strip would be invisible
@@ -213,12 +213,13 @@ export class TokenLines {
     const lens = view.lens();
     const { several, lenses } = this.now;
     this.note.textContent = this.noteText();
-    const id = [lens.key, several, lenses.length, width, mapHeight, em, this.bar.offsetHeight, view.options.projector, this.note.textContent].join();
+    const what = [view.picture.key, view.site.id, lens.merged, lens.unit, several ? "" : lens.key]; // whose labels and values
+    const id = [...what, several, lenses.length, width, mapHeight, em, this.bar.offsetHeight, view.options.projector, this.note.textContent].join();
     if (this.measured === id) return;
     this.measured = id;
     const used = this.bar.offsetHeight + (this.legend.hidden ? 0 : this.legend.offsetHeight) + (this.note.textContent ? this.note.offsetHeight : 0);
     const height = view.room.height === Infinity ? Math.max(21 * em, mapHeight) : Math.max(12 * em, mapHeight - used - 0.4 * em);
-    const g = { width, height, em, n: [lens.n_query, lens.n_key] };
+    const g = { width, height, em, n: [lens.n_query, lens.n_key], id: [...what, lenses.length, width, height, em, view.options.projector].join() };
     const family = view.font();
     const context = this.over.getContext("2d");
     const widest = (labels, size) => {
@@ -357,7 +358,7 @@ export class TokenLines {
     const { lenses, codes } = this.now;
     const g = this.geometry;
     const lines = settled ? this.found.lines : this.found.lines.slice(-QUICK);
-    const id = [this.measured, this.scroller.scrollTop, view.themeName].join();
+    const id = [this.geometry.id, this.scroller.scrollTop, view.themeName].join();
     if (this.drawn?.id === id && this.drawn.n >= lines.length) return;
     this.drawn = { id, n: lines.length };
     const context = fit(this.base, g.width, g.height);
@@ -462,8 +463,10 @@ export class TokenLines {
     if (g.rows) this.headRows(context);
   }
 
+  // Whole percents in rows: there one value stands close beside the next.
   amount(w) {
-    return this.view.lens().unit === "norm" ? String(Number(w.toPrecision(3))) : `${(w * 100).toFixed(1)} %`;
+    if (this.view.lens().unit === "norm") return String(Number(w.toPrecision(3)));
+    return `${(w * 100).toFixed(this.geometry.rows ? 0 : 1)} %`;
   }
 
   labelInColumn(context, side, i, text, value, colour, family) {
@@ -595,20 +598,6 @@ export class TokenLines {
     return notes.join(" ");
   }
 
-  // Who looks at a key most, as nodes
-  lookers(key) {
-    const lens = this.view.lens();
-    const named = [quoted(lens.keys[key]), "k"];
-    const best = lookers(lens, key);
-    if (!best?.length) return phrase(best ? words.looked_at_none : words.looked_at_large, { key: named });
-    const nodes = phrase(words.lines_lookers, { key: named });
-    for (const [i, [q, w]] of best.slice(0, NAMED).entries()) {
-      nodes.push(document.createTextNode(i ? ", " : " "), el("em", "q", quoted(lens.queries[q])), document.createTextNode(` ${lens.unit === "norm" ? this.amount(w) : share(w)}`));
-    }
-    nodes.push(document.createTextNode("."));
-    return nodes;
-  }
-
   // For screen readers and tests: what is drawn, as text and as data
   tell() {
     const { view, isolated } = this;
@@ -709,7 +698,7 @@ export class TokenLines {
     this.view.point(at && { query: at.query, key: at.key }, e);
     if (!at) return;
     if (at.line) this.showTip(at.line, e.clientX, e.clientY);
-    else if (at.key !== null) this.showLookers(this.view.lens().keyOf(at.key), e.clientX, e.clientY);
+    else this.view.tip.hidden = true;
   }
 
   click(e) {
@@ -737,13 +726,6 @@ export class TokenLines {
     }
     view.tip.replaceChildren(...lines);
     view.putTip(x, y);
-  }
-
-  showLookers(k, x, y) {
-    const line = el("div", "");
-    line.append(...this.lookers(k));
-    this.view.tip.replaceChildren(line);
-    this.view.putTip(x, y);
   }
 
   // ------------------------------------------------------------------ keyboard

@@ -59,10 +59,10 @@ export class Detail {
   costs(line, row) {
     const { view } = this;
     const parts = [];
-    const copies = row.count > 1 ? ` (${said(words.copies[1], { n: row.count })})` : "";
+    const copies = row.count > 1 ? ` (${said(words.copies, { n: row.count })})` : "";
     parts.push(row.view ? `${words.view}: ${words.view_help}` : `${binary(row.bytes)} = ${decimal(row.bytes)}${copies}`);
     if (row.flops) parts.push(flops(row.flops));
-    if (row.fused) parts.push(words.fused);
+    if (row.fused) parts.push(words.fused_long);
     const query = row.axes.indexOf("query");
     const key = row.axes.indexOf("key");
     if (query >= 0 && key >= 0 && !row.view) {
@@ -125,8 +125,8 @@ export class Detail {
     const asked = new URLSearchParams({ run, stack: part.stack, layer, site: row.id.includes(".cross.") ? "cross" : "attn", what: row.source, head });
     const address = new URL(`headlight/shapes/values?${asked}`, document.baseURI).href;
     const figure = add(box, "figure");
-    const canvas = add(figure, "canvas");
     const caption = add(figure, "figcaption");
+    const canvas = add(figure, "canvas");
     let found = this.kept.get(address);
     if (!found) {
       try {
@@ -164,7 +164,7 @@ export class Detail {
 
   paint(canvas, { rows, columns, low, high, values }, stream) {
     const em = parseFloat(getComputedStyle(this.box).fontSize);
-    const size = Math.min((stream ? 14 : 6.4) * em / columns, (stream ? 1.6 : 6.4) * em / rows);
+    const size = Math.min((stream ? 12 : 5.6) * em / columns, (stream ? 1.6 : 5.6) * em / rows);
     const [w, h] = [Math.max(1, size * columns), Math.max(stream ? 1.6 * em : 1, size * rows)];
     const c = fit(canvas, w, h);
     const table = colours(this.view.palette.ramp).css;

@@ -14,7 +14,7 @@ from core.planner.dtypes import bytes_of
 SITES = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}
 SUBLAYERS = ("attn_norm", "cross_norm", "mlp_norm")
 BIAS = ".relative_bias.embedding"
-FUSED = frozenset(("shared", "bias", "scores", "mask", "weights"))  # what the fused kernel never writes
+FUSED = frozenset(("shared", "scores", "weights"))  # what the fused kernel never writes, and the mask where it is plain
 
 
 @dataclass
@@ -35,6 +35,7 @@ class Row:
     joins: bool = False  # where a sublayer's result is added
     reads: list[str] = field(default_factory=list)
     source: str | None = None  # what of a run has its values
+    fused: bool = False  # the fused kernel never writes it
 
     def to_dict(self) -> dict[str, Any]:
         step = self.step
@@ -44,7 +45,6 @@ class Row:
             "shape": list(step.shape),
             "dtype": step.dtype,
             "bytes": step.bytes * self.count,
-            "fused": self.kind in FUSED,
         }
 
 
@@ -123,6 +123,8 @@ def _parts(run: TracedRun, config: ModelConfig) -> list[Part]:
     stack = ""
     for step in run.steps:
         name = step.name
+        if name.endswith(".token_type"):
+            step = replace(step, axes=("batch", "pos", "d_model"))
         if name.endswith(BIAS):  # T5 looks the same table up again in every layer; the tracer takes it for words
             step = replace(step, axes=("batch", "query", "key", "head"))
         if name.endswith(".hook_positions"):
@@ -207,9 +209,15 @@ class _Rows:
             joins,
             list(dict.fromkeys(one for one in given if one)),
             source,
+            kind in FUSED or (kind == "mask" and self._is_plain(site)),
         )
         self.rows.append(row)
         return row
+
+    def _is_plain(self, site: str) -> bool:
+        """Whether the fused kernel knows the mask by itself: all, or all but the future, and nothing added to scores."""
+        own = site != "cross"
+        return not own or (self.config.window is None and self.config.position not in ("alibi", "relative"))
 
     def _id(self, kind: str) -> str | None:
         """The row of that kind that was made last."""

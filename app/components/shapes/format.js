@@ -1,7 +1,7 @@
 // Sizes in words, and axes in their colours.
 
 import { WORDS as words } from "./constants.js";
-import { counted, el, phrase } from "./dom.js";
+import { el, phrase } from "./dom.js";
 
 const STEPS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const TENS = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
@@ -17,6 +17,9 @@ export const decimal = (n) => scaled(n, 1000, TENS); // 24.6 kB
 export const flops = (n) => scaled(n, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP"]);
 export const short = (n) => (n ? scaled(n, 1000, ["", "k", "M", "G", "T", "P", "E", "Z"]).trim() : "");
 export const plain = (n) => n.toLocaleString("en");
+
+// "12 heads"
+export const count = (name, n) => `${plain(n)} ${words.counts[name][n === 1 ? 0 : 1]}`;
 
 // The class that colours an axis; one that is made of two ("head × d_head") or has no name has none
 const KNOWN = new Set(["batch", "pos", "head", "kv_head", "query", "key", "d_model", "d_head", "d_ff", "vocab"]);
@@ -44,10 +47,10 @@ export function meaning(row, sizes) {
   for (const name of KNOWN) {
     const at = row.axes.indexOf(name);
     const n = at >= 0 ? row.shape[at] : sizes[name];
-    parts[name] = n === undefined ? name : [counted(words.counts[name], n).replace(/\d+/, (d) => plain(Number(d))), axis(name)];
+    parts[name] = n === undefined ? name : [count(name, n), axis(name)];
   }
   const nodes = phrase(row.means, parts);
-  if (sizes.batch > 1 && row.axes[0] === "batch") nodes.unshift(...phrase(words.batch_prefix, { batch: [counted(words.counts.batch, sizes.batch), "ax-batch"] }));
+  if (sizes.batch > 1 && row.axes[0] === "batch") nodes.unshift(...phrase(words.batch_prefix, { batch: [count("batch", sizes.batch), "ax-batch"] }));
   return nodes;
 }
 

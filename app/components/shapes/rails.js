@@ -38,11 +38,11 @@ export function glyph(row) {
 export function rail(picture, items, unit) {
   picture.replaceChildren();
   if (!items.length) return;
-  const lanes = [unit * 1.5, unit * 4.1, unit * 5.6];
+  const lanes = [unit * 1.2, unit * 3.6, unit * 5.1];
   const at = items.map(({ node }) => node.offsetTop + node.offsetHeight / 2);
   const ending = items.at(-1).node;
   picture.setAttribute("height", ending.offsetTop + ending.offsetHeight);
-  picture.setAttribute("width", unit * 6.6);
+  picture.setAttribute("width", unit * 6);
   const first = items.findIndex((item) => item.lane === 0);
   if (first >= 0) svg(picture, "path", { d: `M${lanes[0]} ${at[first]}V${at.at(-1)}`, stroke: "var(--d_model)", "stroke-width": unit * 0.3, fill: "none" });
 

@@ -6,8 +6,8 @@
 import { luminance, rgb } from "./colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Detail } from "./detail.js";
-import { add, arrow, choice, clamp, counted, el, keepingFocus, said } from "./dom.js";
-import { binary, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
+import { add, arrow, choice, clamp, el, keepingFocus, said } from "./dom.js";
+import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
 import { cross, glyph, rail } from "./rails.js";
 import { Table } from "./table.js";
 
@@ -165,7 +165,8 @@ class View {
     const [source, target] = data.lengths;
     const heading = add(this.top, "h2");
     heading.append(el("b", "", `${plain(source)}${target ? ` + ${plain(target)}` : ""} ${words.counts.pos[1]}`));
-    if (data.batch > 1) heading.append(el("b", "", ` × ${counted(words.counts.batch, data.batch)}`));
+    if (data.batch > 1) heading.append(el("b", "", ` × ${count("batch", data.batch)}`));
+    heading.title = data.title;
     heading.append(el("span", "", said(data.run ? words.subtitle_run : words.subtitle, { model: data.title })));
     const legend = add(this.top, "span", "legend");
     for (const [name, help] of Object.entries(words.axes)) {
@@ -186,7 +187,7 @@ class View {
       const column = add(this.body, "div", "column");
       column.setAttribute("role", "group");
       column.setAttribute("aria-label", words.label);
-      if (pair) add(column, "h3").textContent = `${words.stacks[stack]} · ${counted(words.counts.pos, data.lengths[i])}`;
+      if (pair) add(column, "h3").textContent = `${words.stacks[stack]} · ${count("pos", data.lengths[i])}`;
       const heads = add(column, "div", "heads");
       for (const name of ["rail", "step", "", "shape", "bytes", "flops", "code"]) heads.append(el("span", name, words.columns[name] ?? ""));
       const last = i === data.stacks.length - 1;
@@ -257,7 +258,7 @@ class View {
     const button = add(line, "button", "");
     button.type = "button";
     button.setAttribute("aria-expanded", open);
-    button.append(el("i", "", open ? "▾" : "▸"), el("span", "", text), el("small", "", note));
+    button.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
     button.addEventListener("click", act);
     if (more) line.append(more);
     if (drawn) items.push({ node: line, lane, joins: false, fold: true });
@@ -273,6 +274,7 @@ class View {
     node.setAttribute("aria-label", `${row.title}: ${shapeText(row)}; ${row.view ? words.view : binary(row.bytes)}${row.flops ? `; ${flops(row.flops)}` : ""}`);
     node.append(el("span", "rail"));
     const name = add(node, "span", "name");
+    name.title = `${row.title}: ${row.equation || row.code}  ·  ${row.code}`;
     name.append(el("span", "", row.title), " ", el("small", "", row.equation));
     node.append(glyph(row), shape(row));
     const bytes = add(node, "span", "bytes");
@@ -304,7 +306,8 @@ class View {
   rails() {
     if (!this.columns || this.body.hidden || !this.body.clientWidth) return;
     const unit = parseFloat(getComputedStyle(this.body).fontSize);
-    for (const { picture, items } of this.columns) rail(picture, items, unit);
+    const tight = this.columns.length > 1 ? 0.76 : 1;
+    for (const { picture, items } of this.columns) rail(picture, items, unit * tight);
     const box = this.body.getBoundingClientRect();
     const place = (node) => {
       const r = node.getBoundingClientRect();

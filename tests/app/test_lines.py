@@ -1,0 +1,473 @@
+"""Token lines and the sentence strip, in a real browser: every line and every number is held to core's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser
+
+import core
+from app import pack, theme, words
+from tests.app import models
+from tests.app.browsing import Screen, browsing, serving
+
+LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
+SHORT = "I love old dogs."
+LONGER = " ".join(["The old keeper watched the ships pass in the evening, and he wrote down their names."] * 3)
+PAIR = "?model=pair&text=The+dog+sat+down+there&target=Der+Hund+sass+dort&site=cross&query=3&show=lines"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("tests/app/gallery.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert screen.foreign == []
+    assert screen.errors == []
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def model() -> core.Loaded:
+    return core.load("minilm")
+
+
+@pytest.fixture(scope="module")
+def run(model: core.Loaded) -> core.Trace:
+    return core.trace(model, words.EXAMPLE)
+
+
+def sent(pattern: torch.Tensor) -> np.ndarray:
+    """Weights as the browser has them."""
+    return pack.quantised(pattern).astype(np.float64) / 65535
+
+
+def fewest(row: np.ndarray, keep: float) -> dict[int, float]:
+    """The definition: the fewest keys whose weights reach the share of the row, and their weights."""
+    order = [int(k) for k in np.argsort(-row, kind="stable") if row[k] > 0]
+    kept: dict[int, float] = {}
+    for key in order:
+        if sum(kept.values()) >= row.sum() * (keep / 100 - 1e-7):
+            break
+        kept[key] = float(row[key])
+    return kept
+
+
+def shown(screen: Screen) -> dict[str, Any]:
+    """What the large lines say about themselves."""
+    data = json.loads(screen.root.locator(".tokenlines").evaluate("box => JSON.stringify(box.dataset)"))
+    return {name: json.loads(value) if value[:1] in "[{" else value for name, value in data.items() if value}
+
+
+def edges(screen: Screen) -> dict[tuple[int, int, str], float]:
+    """(query, key, head) -> weight of the lines of the token that stands alone."""
+    return {(q, k, head): weight for q, k, weight, head in shown(screen).get("edges", [])}
+
+
+def place(screen: Screen, side: str, token: int) -> tuple[float, float]:
+    """Where on the page a token of a side stands."""
+    box = screen.root.locator(".scroller").bounding_box()
+    assert box is not None
+    x, y = next((x, y) for i, x, y in shown(screen)[side] if i == token)
+    return box["x"] + x, box["y"] + y
+
+
+def alone(screen: Screen, what: str) -> None:
+    screen.page.locator(f'.tokenlines[data-alone="{what}"]').wait_for(state="attached")
+
+
+def settled(screen: Screen, **attributes: object) -> None:
+    wanted = "".join(f'[data-{name}="{value}"]' for name, value in attributes.items())
+    screen.page.locator(f".tokenlines{wanted}").wait_for(state="attached")
+
+
+def test_the_lines_are_those_of_the_definition_at_every_share(screen: Screen, run: core.Trace):
+    screen.open("?show=lines&query=none")
+    pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
+    counts = []
+    for keep in (80, 50, 100):
+        screen.root.locator(".keep input").evaluate(
+            "(input, keep) => { input.value = keep; input.dispatchEvent(new Event('input')); }", keep
+        )
+        expected = sum(len(fewest(row, keep)) for row in pattern)
+        settled(screen, lines=expected, all=expected)
+        counts.append(expected)
+    assert counts[1] < counts[0] < counts[2]
+    screen.page.wait_for_url("**keep=100**")
+
+
+def test_the_share_moves_by_keyboard_and_stands_in_the_link(screen: Screen, run: core.Trace):
+    screen.open("?show=lines&query=none&keep=90")
+    slider = screen.page.get_by_role("slider", name="keep")
+    assert slider.input_value() == "90"
+    slider.focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.wait(keep="91")
+    pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
+    settled(screen, all=sum(len(fewest(row, 91)) for row in pattern))
+    assert "91 % of each row" in screen.root.locator(".keep").inner_text()
+    screen.page.keyboard.press("Home")
+    screen.wait(keep="50")
+
+
+def test_a_query_under_the_pointer_stands_alone_with_core_s_numbers(screen: Screen, run: core.Trace):
+    screen.open("?show=lines&query=none")
+    for query in (IT, 0, 14):
+        screen.page.mouse.move(*place(screen, "queries", query))
+        alone(screen, f"{query},")
+        row = run.attention[LAYER].row(HEAD, query)
+        expected = fewest(sent(row), 80)
+        found = edges(screen)
+        assert {key for _, key, _ in found} == set(expected) and {q for q, _, _ in found} == {query}
+        for (_, key, _), weight in found.items():
+            assert weight == pytest.approx(row[key].item(), abs=1e-5)
+    assert screen.facts().startswith("“.”")
+    screen.wait(query="14")
+    assert screen.root.locator(".strip .q").text_content() == "."
+    screen.page.mouse.move(5, 5)
+    alone(screen, "")
+    assert screen.root.locator(".scroller canvas").first.evaluate("canvas => canvas.style.opacity") == "1"
+
+
+def test_a_key_under_the_pointer_shows_who_looks_at_it_on_every_part_of_the_screen(screen: Screen, run: core.Trace):
+    screen.open("?show=lines&query=none")
+    screen.page.mouse.move(*place(screen, "keys", ANIMAL))
+    alone(screen, f",{ANIMAL}")
+    pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
+    expected = {q for q, row in enumerate(pattern) if ANIMAL in fewest(row, 80)}
+    assert {q for q, _, _ in edges(screen)} == expected and {k for _, k, _ in edges(screen)} == {ANIMAL}
+    screen.wait(key=str(ANIMAL), query="")
+    most = pattern[:, ANIMAL].max()
+    assert screen.facts() == f"animal is looked at most by it, with {most * 100:.0f} % of its attention."
+    assert screen.root.locator(".strip .k").text_content() == "animal"
+    assert screen.root.locator(".bars .bar u").first.inner_text() == f"{most * 100:.1f} %"
+    label = screen.root.locator(".scroller").get_attribute("aria-label") or ""
+    assert "Layer 3 · Head 1" in label and screen.facts() in label
+
+
+def test_a_click_locks_either_side_and_escape_releases(screen: Screen):
+    screen.open("?show=lines&query=none")
+    screen.page.mouse.click(*place(screen, "keys", ANIMAL))
+    screen.page.mouse.move(5, 5)
+    screen.wait(pin=str(ANIMAL))
+    alone(screen, f",{ANIMAL}")
+    screen.page.mouse.click(*place(screen, "queries", 4))
+    screen.wait(locked="4", pin="")
+    screen.page.mouse.move(5, 5)
+    alone(screen, "4,")
+    screen.page.wait_for_url("**query=4**")
+    screen.page.keyboard.press("Escape")
+    screen.wait(locked="")
+    alone(screen, "")
+
+
+def test_the_exact_value_of_a_line_is_in_the_tip(screen: Screen, run: core.Trace):
+    screen.open("?show=lines")
+    (x0, y0), (x1, y1) = place(screen, "queries", IT), place(screen, "keys", ANIMAL)
+    screen.page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
+    screen.wait(cell=f"{IT},{ANIMAL}")
+    value = run.attention[LAYER].row(HEAD, IT)[ANIMAL].item()
+    assert float(screen.data()["value"]) == pytest.approx(value, abs=1e-5)
+    tip = screen.root.locator(".tip:not(.card)").inner_text()
+    assert f"{value:.4f}"[:5] in tip and "rank 1 of 16" in tip and f"position {ANIMAL}" in tip
+
+
+def test_arrow_keys_walk_tokens_and_sides(screen: Screen):
+    screen.open("?show=lines&query=none")
+    screen.root.locator(".scroller").focus()
+    screen.page.keyboard.press("ArrowDown")
+    alone(screen, "0,")
+    for _ in range(IT):
+        screen.page.keyboard.press("ArrowDown")
+    alone(screen, f"{IT},")
+    screen.page.keyboard.press("ArrowRight")  # to the key it looks at most
+    alone(screen, f",{ANIMAL}")
+    screen.page.keyboard.press("Enter")
+    screen.wait(pin=str(ANIMAL))
+    screen.page.keyboard.press("ArrowLeft")  # to the query that looks at it most
+    alone(screen, f"{IT},")
+    screen.page.keyboard.press("Enter")
+    screen.wait(locked=str(IT), pin="")
+    screen.until("root.querySelector('[aria-live]').textContent.includes('it gives')")
+    screen.page.keyboard.press("Escape")
+    screen.wait(locked="", query="")
+    screen.page.keyboard.press("End")
+    alone(screen, "15,")
+
+
+def test_tab_reaches_the_slider_the_heads_and_the_lines(screen: Screen):
+    screen.open("?show=lines&heads=3.0,3.1")
+    reached = set()
+    screen.root.locator(".overview").focus()
+    for _ in range(30):
+        screen.page.keyboard.press("Tab")
+        reached.add(
+            screen.root.evaluate("root => root.getRootNode().activeElement?.closest('[class]')?.className ?? ''")
+        )
+    assert {"scroller", "chip"} <= reached
+    assert (
+        any("keep" in name for name in reached) or screen.root.locator(".keep input").evaluate("i => i.tabIndex") == 0
+    )
+
+
+def test_several_heads_have_a_hue_a_dash_and_a_name_each(screen: Screen, run: core.Trace):
+    screen.open("?show=lines")
+    screen.page.get_by_role("button", name="several heads").click()
+    heads = [f"{LAYER}.{head}" for head in range(12)]
+    settled(screen, heads=",".join(heads))
+    chips = screen.root.locator(".chip")
+    assert chips.all_inner_texts() == [f"H{head}" for head in range(12)]
+    pictures = chips.evaluate_all("chips => chips.map((chip) => chip.querySelector('canvas').toDataURL())")
+    assert len(set(pictures)) == 12
+    patterns = sent(run.attention[LAYER].pattern())
+    expected = {(IT, key, heads[h]) for h in range(12) for key in fewest(patterns[h, IT], 80)}
+    assert set(edges(screen)) == expected
+    for (query, key, head), weight in edges(screen).items():
+        assert weight == pytest.approx(patterns[int(head.split(".")[1]), query, key], abs=1e-5)
+    assert screen.root.locator(".map h2").inner_text() == "Layer 3 · 12 heads"
+    assert "layer 3, head 1" in screen.root.locator(".tokenlines .note").inner_text()
+    screen.page.wait_for_url("**heads=3.0%2C3.1**")
+    chips.nth(4).click()
+    settled(screen, heads=",".join(heads[:4] + heads[5:]))
+    assert chips.nth(4).get_attribute("aria-pressed") == "false"
+    assert not [head for _, _, head in edges(screen) if head == "3.4"]
+    chips.nth(7).focus()
+    screen.page.keyboard.press("Shift+Enter")
+    settled(screen, heads="3.7")
+    screen.page.get_by_role("button", name="this head").click()
+    settled(screen, heads=f"{LAYER}.{HEAD}")
+    assert not chips.first.is_visible()
+
+
+def test_strips_beside_the_keys_are_as_dark_as_each_head_s_weight(screen: Screen, run: core.Trace):
+    screen.open("?show=lines&heads=3.1,3.5")
+    settled(screen, heads="3.1,3.5")
+    row = sent(run.attention[LAYER].pattern())[:, IT]
+    x, y = next((x, y) for i, x, y in shown(screen)["keys"] if i == ANIMAL)
+    ink = """(canvas, [x, y]) => {
+        const ratio = devicePixelRatio, line = canvas.getContext('2d').getImageData(0, y * ratio, x * ratio, 1).data;
+        return [...Array(line.length / 4).keys()].map((i) => [...line.slice(4 * i, 4 * i + 4)]);
+    }"""
+    pixels = screen.root.locator(".scroller canvas").nth(1).evaluate(ink, [x - 20, y - 5])
+    hue = [int(theme.LIGHT["heads"][1][i : i + 2], 16) for i in (1, 3, 5)]
+    page = [int(theme.LIGHT["background"][i : i + 2], 16) for i in (1, 3, 5)]
+    opacity = row[1, ANIMAL] ** 0.7
+    wanted = [p + (h - p) * opacity for h, p in zip(hue, page, strict=True)]
+    near = [pixel for pixel in pixels if pixel[3] == 255 and np.abs(np.array(pixel[:3]) - wanted).max() < 6]
+    assert len(near) >= 3  # a cell's width
+
+
+def test_cross_attention_names_its_sides_and_has_two_strips(screen: Screen):
+    screen.open(PAIR)
+    loaded = models.load("pair")
+    run = core.trace(loaded, "The dog sat down there", target="Der Hund sass dort")
+    data = screen.data()
+    assert data["site"] == "cross"
+    site = next(place for place in pack.places(run) if place.id == "cross")
+    pattern = sent(run.attention[site.records[int(data["layer"])]].pattern(int(data["head"]))[0])
+    alone(screen, "3,")
+    assert {key for _, key, _ in edges(screen)} == set(fewest(pattern[3], 80))
+    assert screen.tokens("query") == list(run.target.labels) and screen.tokens("key") == list(run.source.labels)  # type: ignore[union-attr]
+    labels = screen.root.locator(".strip small").all_inner_texts()
+    assert labels == [words.COMPONENT["target"], words.COMPONENT["source"]]
+    shades = screen.root.locator(".strip.key span").evaluate_all("s => s.map((t) => t.style.backgroundColor)")
+    assert all(shades) and len(set(shades)) > 1
+    screen.root.locator(".strip.key span").nth(2).hover()
+    alone(screen, ",2")
+    found = {q for q, _, _ in edges(screen)}
+    assert found == {q for q, row in enumerate(pattern) if 2 in fewest(row, 80)}
+
+
+def test_masked_pairs_are_never_drawn(screen: Screen):
+    screen.open("?model=grouped&text=The+dog+sat+down+over+there+and+slept&show=lines&query=none&keep=100")
+    run = core.trace(models.load("grouped"), "The dog sat down over there and slept")
+    data = screen.data()
+    record = run.attention[int(data["layer"])]
+    allowed = record.mask(range(record.n_query), range(record.n_key), int(data["head"])).numpy()
+    pattern = sent(record.pattern(int(data["head"]))[0])
+    settled(screen, all=int((pattern > 0).sum()))
+    for query in range(record.n_query):
+        screen.page.mouse.move(*place(screen, "queries", query))
+        alone(screen, f"{query},")
+        assert all(allowed[q, k] for q, k, _ in edges(screen))
+
+
+def test_a_short_sentence_stands_in_rows_and_a_long_one_in_columns(screen: Screen):
+    screen.open(f"?show=lines&text={SHORT}")
+    assert shown(screen)["layout"] == "rows"
+    screen.page.mouse.move(*place(screen, "queries", 2))
+    alone(screen, "2,")
+    screen.page.mouse.move(*place(screen, "keys", 4))
+    alone(screen, ",4")
+    screen.run_text(words.EXAMPLE)
+    settled(screen, layout="columns")
+
+
+def test_a_long_text_is_capped_says_so_and_scrolls_inside(screen: Screen):
+    text = LONGER + " " + LONGER
+    screen.open(f"?model=one&show=lines&query=none&keep=100&text={text}")
+    run = core.trace(models.load("one"), text)
+    total = int((sent(run.attention[0].pattern(0)[0]) > 0).sum())
+    settled(screen, lines=3000, all=total)
+    assert f"The 3,000 strongest of {total:,} lines are drawn." in screen.root.locator(".tokenlines .note").inner_text()
+    assert float(shown(screen)["font"]) >= 11
+    height, scroll = screen.root.locator(".scroller").evaluate("s => [s.clientHeight, s.scrollHeight]")
+    assert scroll > height
+    page = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    assert page <= 720
+    last = len(run.source) - 1
+    screen.root.locator(".scroller").focus()
+    screen.page.keyboard.press("End")
+    alone(screen, f"{last},")
+    screen.until(f"JSON.parse(root.querySelector('.tokenlines').dataset.queries).some(([i]) => i === {last})")
+
+
+def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(screen: Screen, model: core.Loaded):
+    text = LONGER + " " + LONGER + " " + LONGER
+    screen.open(f"?show=lines&query=20&text={text}")
+    assert screen.root.locator(".tokenlines .note").inner_text() == words.COMPONENT["lines_large"]
+    run = core.trace(model, text)
+    screen.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
+    assert {key for _, key, _ in edges(screen)} == set(fewest(sent(run.attention[LAYER].row(HEAD, 20)), 80))
+
+
+def test_hidden_tokens_and_words_are_the_lens_s(screen: Screen, run: core.Trace):
+    screen.open("?show=lines&hide=0&query=10")
+    row = sent(run.attention[LAYER].row(HEAD, IT))
+    row[0] = 0
+    row /= row.sum()
+    alone(screen, f"{IT},")
+    expected = fewest(row, 80)
+    assert {key for _, key, _ in edges(screen)} == set(expected)
+    for (_, key, _), weight in edges(screen).items():
+        assert weight == pytest.approx(expected[key], abs=1e-4)
+    assert "[CLS] hidden" in screen.root.locator(".tokenlines .note").inner_text()
+    assert screen.root.locator(".strip .gone").text_content() == "[CLS]"
+
+
+def test_the_strip_reads_as_the_sentence_was_typed(screen: Screen):
+    screen.open()
+    read = "root => root.querySelector('.strip').textContent"
+    assert screen.root.evaluate(read) == f"[CLS] {words.EXAMPLE} [SEP]"
+    text = "Unbelievably, the re-tokenised word-pieces (all of them) touch!"
+    screen.run_text(text)
+    assert screen.root.evaluate(read) == f"[CLS] {text} [SEP]"
+    gaps = screen.root.locator(".strip .joined").evaluate_all(
+        """pieces => pieces.map((piece) => [piece, piece.previousElementSibling].map((node) => node.getBoundingClientRect()))
+            .filter(([a, b]) => a.top === b.top).map(([a, b]) => Math.abs(a.left - b.right))"""
+    )
+    assert gaps and max(gaps) < 0.6
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_ink_on_every_shade_of_the_strip_reaches_aa(browser: Browser, address: str, scheme: str):
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=scheme)  # type: ignore[arg-type]
+    screen = Screen(context.new_page(), address).open()
+    pairs: set[tuple[str, str]] = set()
+    for token in range(16):
+        screen.root.locator(f".strip [data-i='{token}']").hover()
+        screen.wait(query=str(token))
+        found = screen.root.locator(".strip [data-i]").evaluate_all(
+            "tokens => tokens.map((t) => getComputedStyle(t)).map((s) => [s.color, s.backgroundColor])"
+        )
+        pairs |= {(ink, ground) for ink, ground in found}
+    context.close()
+    assert len(pairs) > 10
+    for ink, ground in pairs:
+        assert contrast(channels(ink), channels(ground)) >= 4.5
+
+
+def test_a_phone_has_the_lines_without_a_sideways_scroll(browser: Browser, address: str):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    screen = Screen(context.new_page(), address).open("?show=lines&heads=3.0,3.1,3.2")
+    settled(screen, heads="3.0,3.1,3.2")
+    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    box = screen.root.locator(".scroller").bounding_box()
+    assert box is not None and box["height"] > 200
+    assert float(shown(screen)["font"]) >= 11
+    context.close()
+
+
+def channels(css: str) -> tuple[float, ...]:
+    return tuple(float(part) / 255 for part in css[css.index("(") + 1 : -1].split(",")[:3])
+
+
+def luminance(colour: tuple[float, ...]) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+# How people without one kind of cone see linear RGB: Machado, Oliveira & Fernandes 2009, severity 1
+SIGHTS = {
+    "full": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+
+
+def oklab(linear: np.ndarray) -> np.ndarray:
+    """Ottosson 2020."""
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    lab = np.array(
+        [
+            [0.2104542553, 0.793617785, -0.0040720468],
+            [1.9779984951, -2.428592205, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.808675766],
+        ]
+    )
+    return np.cbrt(linear @ cones.T) @ lab.T
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_the_hues_of_heads_can_be_told_apart_by_everybody(name: str, sight: str):
+    palette = theme.PALETTES[name]
+    seen = []
+    for colour in palette["heads"]:
+        srgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        assert contrast(tuple(srgb), channels_of(palette["background"])) >= 3
+        linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+        seen.append(oklab((SIGHTS[sight] @ linear).clip(0, 1)))
+    assert min(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(seen, 2)) > 0.1
+
+
+def channels_of(colour: str) -> tuple[float, ...]:
+    return tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))

@@ -1,0 +1,440 @@
+"""The Shapes view: rows are core.planner's own trace, PyTorch's errors are its own, and a browser does each thing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+from playwright.sync_api import Browser
+
+import core
+from app import shape_words, words
+from app.components.shapes import debugger
+from app.components.shapes.diagram import Diagram, diagram
+from app.components.shapes.shapes import PALETTES
+from app.components.shapes.values import MOST, thumbnail
+from app.views.shapes import config_of
+from core.config import ModelConfig
+from core.errors import Refused
+from core.planner import PRESETS, parameters, trace_shapes
+from tests.app.browsing import Screen, browsing, serving
+from tests.app.test_theme import contrast
+
+LENGTHS = {"batch": 2, "source_len": 7}
+SMALL = dict(vocab_size=31, d_model=24, n_heads=4, d_ff=40, n_ctx=64)
+
+
+def small(**more) -> ModelConfig:
+    return ModelConfig(**(SMALL | more))
+
+
+CONFIGS = {
+    "post": small(n_encoder_layers=3, norm_order="post", final_norm=False, n_token_types=2, embed_norm=True, head="none"),
+    "mlm": small(n_encoder_layers=2, head="mlm"),
+    "pair": small(n_encoder_layers=2, n_decoder_layers=3, position="sinusoidal", embed_scale=24**0.5),
+    "relative": small(n_encoder_layers=2, n_decoder_layers=2, position="relative", norm="rms"),
+    "llama": small(n_decoder_layers=4, n_kv_heads=2, position="rotary", gated=True, activation="silu", norm="rms"),
+    "qk_norm": small(n_decoder_layers=2, qk_norm=True, position="rotary", norm_order="sandwich"),
+    "parallel": small(n_decoder_layers=2, parallel=True, position="rotary", rotary_fraction=0.34),
+    "window": small(n_decoder_layers=4, window=3, windowed_layers=(1, 3), position="alibi"),
+}
+
+
+def drawn(name: str) -> tuple[Diagram, core.planner.TracedRun]:
+    config = CONFIGS[name]
+    lengths = LENGTHS | ({"target_len": 5} if config.kind == "encoder-decoder" else {})
+    return diagram(config, **lengths), trace_shapes(config, **lengths)
+
+
+# what is drawn is what was traced
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_layers_times_one_layer_is_the_whole_trace(name: str):
+    found, run = drawn(name)
+    assert found.flops == run.flops
+    assert found.parameters == run.parameters
+    assert sum(part.times * len(part.steps) for part in found.parts) == len(run.steps)
+    assert sum(part.times * sum(step.bytes for step in part.steps) for part in found.parts) == sum(
+        step.bytes for step in run.steps
+    )
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_no_work_is_left_out_of_the_rows(name: str):
+    found, run = drawn(name)
+    assert sum(part.times * sum(row.flops for row in part.rows) for part in found.parts) == run.flops
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_row_is_read_or_is_a_result_and_reads_what_is_there(name: str):
+    found, _ = drawn(name)
+    rows = {row.id: row for part in found.parts for row in part.rows}
+    assert len(rows) == sum(len(part.rows) for part in found.parts)
+    read = {one for row in rows.values() for one in row.reads}
+    assert read <= rows.keys()
+    unread = {row.kind for row in rows.values() if row.id not in read}
+    assert unread <= {"final", "logits", "angles"}
+    for row in rows.values():
+        assert len(row.step.axes) == len(row.step.shape) and all(row.step.axes), row.id
+        assert not re.search(r"\{(?!(?:batch|pos|head|kv_head|query|key|d_model|d_head|d_ff|vocab)\})", row.means)
+        assert "{" not in row.title + row.equation + row.code
+
+
+def test_a_layer_of_every_depth_has_the_same_shapes():
+    config = CONFIGS["window"]
+    run = trace_shapes(config, **LENGTHS)
+    layers = [
+        [(s.op, s.axes, s.shape, s.bytes, s.flops) for s in run.steps if f".blocks.{i}." in s.name] for i in range(4)
+    ]
+    assert layers[0] == layers[1] == layers[2] == layers[3]
+
+
+def test_the_lessons_rows():
+    """Lesson A1: B=32, S=50, D=512, H=8, d_k=64, F=2048, N=6."""
+    found = diagram(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
+    rows = {row.id.removeprefix("encoder."): row for part in found.parts for row in part.rows}
+    stream, heads, square, hidden = (32, 50, 512), (32, 8, 50, 64), (32, 8, 50, 50), (32, 50, 2048)
+    shapes = {
+        "tokens": (32, 50),
+        "token": stream,
+        "embed": stream,
+        "attn.norm": stream,
+        "attn.qkv": stream,
+        "attn.split_qkv": heads,
+        "attn.scores": square,
+        "attn.weights": square,
+        "attn.z": heads,
+        "attn.join": stream,
+        "attn_out": stream,
+        "resid_mid": stream,
+        "mlp.norm": stream,
+        "mlp.up": hidden,
+        "mlp.act": hidden,
+        "mlp.mlp_out": stream,
+        "resid_post": stream,
+        "final": stream,
+    }
+    assert {name: rows[name].step.shape for name in shapes} == shapes
+    assert rows["attn.mask"].step.shape[1] == 1  # one for all heads: broadcast
+    assert {part.section: part.times for part in found.parts}["layer"] == 6
+    assert any(step.shape == (32, 8, 64, 50) for part in found.parts for step in part.steps)  # kᵀ
+
+
+def test_gpt3_is_laid_out_whole():
+    config = PRESETS["gpt3"].config
+    found = diagram(config, batch=1, source_len=2048)
+    assert found.parameters == parameters(config).total == 174_604_259_328 or found.parameters > 174e9
+    assert found.flops == core.planner.plan(config, source_len=2048).flops
+
+
+# the shape debugger
+
+
+@pytest.mark.parametrize("place", debugger.LINES)
+@pytest.mark.parametrize(("batch", "n", "n_key"), [(1, 16, 16), (3, 5, 5), (2, 6, 9)])
+def test_the_debugger_says_what_pytorch_says_on_real_tensors(place: str, batch: int, n: int, n_key: int):
+    """Every line again, on real numbers, from the text that is on the screen."""
+    config = small(n_decoder_layers=1, d_model=32, n_heads=4)
+    h, d = config.n_heads, config.d_head
+    given = {
+        "q": torch.randn(batch, h, n, d),
+        "k": torch.randn(batch, h, n_key, d),
+        "v": torch.randn(batch, h, n_key, d),
+        "z": torch.randn(batch, n, h, d).transpose(1, 2).contiguous(),
+        "x": torch.randn(batch, n, config.d_model),
+        "scores": torch.randn(batch, h, n, n_key),
+        "pattern": torch.randn(batch, h, n, n_key),
+        "keep": torch.ones(batch, n_key, dtype=torch.bool),
+        "table": torch.randn(config.n_ctx, config.d_model),
+        "inf": torch.inf,
+        "F": F,
+    }
+
+    class self_:
+        o = torch.nn.Linear(h * d, config.d_model, bias=False)
+        up = torch.nn.Linear(config.d_model, config.d_ff, bias=False)
+        down = torch.nn.Linear(config.d_ff, config.d_model, bias=False)
+
+    given["self"] = self_
+    if place == "split":
+        given["q"] = torch.randn(batch, n, h * d)
+    seen = debugger.tries(config, place, batch=batch, n=n, n_key=n_key)
+    assert seen[0].verdict == "right"
+    for one in seen:
+        if one.verdict == "error":
+            with pytest.raises((RuntimeError, IndexError)) as raised:
+                eval(one.code, {}, given)
+            assert str(raised.value).splitlines()[0] == one.error
+        else:
+            assert tuple(eval(one.code, {}, given).shape) == one.shape
+        assert one.verdict == "right" or one.why
+
+
+def test_the_debugger_costs_nothing_at_the_size_of_gpt3():
+    config = PRESETS["gpt3"].config
+    seen = debugger.tries(config, "scores", batch=8, n=2048, n_key=2048)
+    assert seen[0].shape == (8, 96, 2048, 2048)
+    assert "[768, 128]" in seen[1].error
+
+
+def test_a_silent_mistake_really_gives_other_numbers():
+    x = torch.arange(2 * 3 * 8.0).view(2, 3, 8)
+    right = x.unflatten(-1, (2, 4)).transpose(1, 2)
+    assert x.view(2, 2, 3, 4).shape == right.shape and not torch.equal(x.view(2, 2, 3, 4), right)
+    scores = torch.randn(1, 2, 3, 3)
+    assert not torch.allclose(scores.softmax(-2).sum(-1), torch.ones(1, 2, 3))
+
+
+# pasted configs
+
+
+def test_a_pasted_config_needs_no_weights():
+    text = json.dumps({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024, "architectures": ["GPT2LMHeadModel"]})  # fmt: skip
+    assert parameters(config_of(text)).total == parameters(PRESETS["gpt2"].config).total
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "object"),
+        ('{"model_type": "mixtral"}', "mixture of experts"),
+        ('{"model_type": "gpt2", "n_embd": "many"}', "n_embd"),
+        ("[" * 60_000, "object"),
+        ("x" * 200_000, "characters"),
+    ],
+)
+def test_a_config_that_will_not_do_is_refused_in_words(text: str, says: str):
+    with pytest.raises(Refused, match=says):
+        config_of(text)
+
+
+# colours
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize("axis", shape_words.COUNTS)
+def test_every_axis_can_be_read(name: str, axis: str):
+    assert contrast(str(PALETTES[name][axis]), str(PALETTES[name]["background"])) >= 4.5
+
+
+def test_each_axis_has_a_colour_of_its_own():
+    for palette in PALETTES.values():
+        assert len({palette[axis] for axis in shape_words.AXES}) == len(shape_words.AXES)
+
+
+# end to end
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving("app/main.py", log) as address:
+        yield address
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with browsing(chromium) as browser:
+        yield browser
+
+
+class Shapes(Screen):
+    """One visitor's page on the Shapes view."""
+
+    def see(self, query: str = "") -> Shapes:
+        self.page.goto(f"{self.address}/?view={shape_words.SHAPES}{query}")
+        self.page.locator(".hl.shapes[data-painted]").wait_for()
+        return self
+
+    def row(self, id: str):
+        return self.root.locator(f'.row[data-id="{id}"]')
+
+    def detail(self) -> str:
+        return self.root.locator(".detail").inner_text()
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Shapes]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Shapes(context.new_page(), address)
+    yield screen
+    assert screen.foreign == []
+    assert screen.errors == []
+    assert screen.dialogs == []
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def run() -> core.Trace:
+    return core.trace(core.load("minilm"), words.EXAMPLE)
+
+
+def test_the_run_on_the_screen_is_spelled_out(screen: Shapes, run: core.Trace):
+    screen.see()
+    data = screen.data()
+    n = len(run.source)
+    assert (data["tensor"], data["shape"]) == ("encoder.attn.weights", f"1,12,{n},{n}")
+    assert int(data["bytes"]) == 12 * n * n * 4
+    assert f"12 heads × {n} queries × {n} keys" in screen.detail()
+    full = trace_shapes(run.config, source_len=n)
+    assert (int(data["flops"]), int(data["parameters"])) == (full.flops, full.parameters)
+    scores = next(step for step in full.steps if step.name.endswith("0.attn.matmul"))
+    screen.row("encoder.attn.scores").click()
+    screen.wait(tensor="encoder.attn.scores", rowflops=str(scores.flops))
+    assert "768 MiB" in screen.detail()  # at 4,096 tokens
+
+
+def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: Shapes):
+    screen.see()
+    for part in (".top", ".detail"):
+        box = screen.root.locator(part).bounding_box()
+        assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
+    width = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    assert width <= 1280
+    assert screen.root.locator(".rail path").count() >= 3  # the stream and two branches
+
+
+def test_values_are_the_run_s(screen: Shapes, run: core.Trace):
+    screen.see("&at=3&with_head=1")
+    screen.wait(thumbnail="encoder.attn.weights,3,1")
+    shown = thumbnail(run, "encoder", 3, "attn", "weights", 1)
+    weights = run.attention[3].pattern(1)[0]
+    assert shown["values"] == pytest.approx(weights.flatten().tolist(), abs=1e-6)
+    assert float(screen.data()["high"]) == pytest.approx(weights.max().item(), abs=1e-4)
+    screen.root.get_by_label("next head").click()
+    screen.wait(thumbnail="encoder.attn.weights,3,2")
+    screen.page.wait_for_url(re.compile("with_head=2"))
+
+
+def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
+    z = thumbnail(run, "encoder", 0, "attn", "z", 4)
+    assert (z["rows"], z["columns"]) == (len(run.source), 32)
+    record = run.attention[0]
+    assert z["values"][:32] == pytest.approx((record.pattern(4)[0] @ record.v[4])[0].tolist(), abs=1e-4)
+    q = thumbnail(run, "encoder", 0, "attn", "q", 4)
+    assert q["all_rows"] == len(run.source) and max(q["rows"], q["columns"]) <= MOST
+    assert thumbnail(run, "encoder", 2, "", "resid_mid", 0)["values"] == pytest.approx(
+        run.resid["encoder.blocks.2.hook_resid_mid"].tolist(), abs=1e-4
+    )
+    with pytest.raises(KeyError):
+        thumbnail(run, "decoder", 0, "attn", "weights", 0)
+    with pytest.raises(KeyError):
+        thumbnail(run, "encoder", 0, "attn", "weights", 12)
+
+
+def test_the_keyboard_and_the_link(screen: Shapes, browser: Browser):
+    screen.see()
+    screen.row("encoder.attn.weights").focus()
+    for key in ("ArrowUp", "ArrowUp", "ArrowRight", "ArrowRight"):
+        screen.page.keyboard.press(key)
+    screen.wait(tensor="encoder.attn.scores", at="2")
+    assert screen.page.evaluate("document.activeElement.shadowRoot?.activeElement?.dataset.id ?? document.activeElement.dataset.id") == "encoder.attn.scores"  # fmt: skip
+    screen.page.wait_for_url(re.compile("tensor=encoder.attn.scores"))
+    screen.page.wait_for_url(re.compile("at=2"))
+    other = Shapes(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), screen.address)
+    other.page.goto(screen.page.url)
+    other.wait(tensor="encoder.attn.scores", at="2")
+    assert other.detail() == screen.detail()
+    other.page.context.close()
+
+
+def test_layers_fold_and_unfold(screen: Shapes):
+    screen.see()
+    per_layer = screen.root.locator('.row[data-layer="0"]').count()
+    screen.root.get_by_role("button", name=shape_words.COMPONENT["unfold"]).click()
+    screen.until("root.querySelectorAll('.row[data-id=\"encoder.attn.weights\"]').length === 6")
+    assert screen.root.locator('.row[data-layer="5"]').count() == per_layer - screen.root.locator('.row[data-id="encoder.final"]').count()  # fmt: skip
+    screen.root.get_by_role("button", name="Fold", exact=True).click()
+    screen.until("root.querySelectorAll('.row[data-id=\"encoder.attn.weights\"]').length === 1")
+    screen.root.get_by_role("button", name=re.compile("Embedding")).click()
+    screen.row("encoder.token").wait_for()
+
+
+def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Shapes):
+    screen.see("&of=transformer-base&batch=2&length=12&target_length=9&tensor=decoder.cross.weights")
+    assert screen.data()["shape"] == "2,8,9,12"
+    assert "8 heads × 9 queries × 12 keys" in screen.detail() and "In each of 2 texts" in screen.detail()
+    columns = [box for box in (screen.root.locator(".column").nth(i).bounding_box() for i in (0, 1)) if box]
+    assert columns[0]["x"] + columns[0]["width"] <= columns[1]["x"]
+    assert screen.root.locator(".over path.cross").count() == 1
+    screen.row("decoder.cross.kv").click()
+    screen.root.locator(".detail").get_by_role("button", name="result of the stack").click()
+    screen.wait(tensor="encoder.final")
+
+
+def test_gpt3_is_drawn(screen: Shapes):
+    screen.see("&of=gpt3&length=2048")
+    data = screen.data()
+    plan = core.planner.plan(PRESETS["gpt3"].config, source_len=2048)
+    assert (int(data["parameters"]), int(data["flops"])) == (plan.parameters.total, plan.flops)
+    assert data["shape"] == "1,96,2048,2048"
+
+
+def test_the_shape_debugger(screen: Shapes):
+    screen.see("&tensor=encoder.attn.scores")
+    screen.root.get_by_role("button", name=shape_words.COMPONENT["break"]).click()
+    screen.wait(verdict="error")
+    q, k = torch.zeros(1, 12, 16, 32), torch.zeros(1, 12, 16, 32)
+    with pytest.raises(RuntimeError) as raised:
+        q @ k
+    assert str(raised.value) in screen.detail()
+    screen.root.get_by_role("button", name="q.transpose(1, 2) @ k.transpose(1, 2).mT").click()
+    screen.wait(verdict="wrong")
+    assert "torch.Size([1, 16, 12, 12])" in screen.detail()
+    screen.page.wait_for_url(re.compile("break=3"))
+    screen.root.get_by_role("button", name=shape_words.COMPONENT["break_close"]).click()
+    screen.wait(**{"break": ""})
+
+
+def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
+    screen.see("&of=lesson-encoder&batch=32&length=50&as=table")
+    full = trace_shapes(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
+    with screen.page.expect_download() as waiting:
+        screen.root.get_by_role("button", name="CSV").click()
+    text = waiting.value.path().read_text(encoding="utf-8-sig")
+    lines = [line for line in csv.DictReader(io.StringIO(text)) if line["traced_as"] != "ids"]
+    assert sum(int(line["times"]) for line in lines) == len(full.steps)
+    assert sum(int(line["times"]) * int(line["flops"]) for line in lines) == full.flops
+    assert sum(int(line["times"]) * int(line["bytes"]) for line in lines) == sum(step.bytes for step in full.steps)
+    scores = next(line for line in lines if line["traced_as"].endswith("hook_scores"))
+    assert scores["shape"] == "32 × 8 × 50 × 50" and scores["axes"] == "batch × head × query × key"
+    assert float(scores["mib"]) == pytest.approx(2.44140625) and float(scores["mb"]) == pytest.approx(2.56)
+    assert screen.root.locator("tbody tr").count() == len(lines) + 1 >= 20
+
+
+def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
+    screen.see("&of=typed&typed_heads=7")
+    assert "d_model (512) must be a multiple of n_heads (7)" in screen.sentences()
+
+
+def test_a_link_to_what_is_not_there_says_so(screen: Shapes):
+    screen.see("&of=gpt9&tensor=nowhere&at=99&break=x")
+    assert "gpt9" in screen.sentences()
+    assert screen.data()["tensor"] == "encoder.attn.weights"
+
+
+def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
+    screen.see("&of=gpt2&length=1024")
+    box = screen.page.get_by_label(shape_words.LENGTH, exact=True)
+    box.fill("1025")
+    box.press("Enter")
+    screen.page.get_by_text("is more than n_ctx").wait_for()
+    assert screen.data()["shape"] == "1,12,1024,1024"  # nothing is lost
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark(browser: Browser, address: str, scheme):
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=scheme)
+    screen = Shapes(context.new_page(), address).see()
+    assert screen.data()["theme"] == scheme
+    assert screen.errors == []
+    context.close()
