@@ -85,7 +85,8 @@ def setup(said_in: DeltaGenerator, *, training: bool) -> Setup | None:
         st.session_state["plan_last"] = found
     except ConfigError as error:
         found = st.session_state.get("plan_last")
-        sentences.append(f"{error} {words.LAST_PICTURE}" if found is not None else str(error))
+        said = str(error) if str(error).endswith(".") else f"{error}."
+        sentences.append(f"{said} {words.LAST_PICTURE}" if found is not None else said)
     for sentence in sentences:
         said_in.text(sentence)  # never markdown: it may quote what a link says
     return found

@@ -26,10 +26,12 @@ NORM_ORDER = "norm"
 POSITIONS = "positions"
 GATED = "gated FFN"
 PASTE = "config.json of a model, as text"
-PASTE_HELP = "Copy the file from the model's page on the Hub. Its weights are not needed, and the text stays in this session."
+PASTE_HELP = (
+    "Copy the file from the model's page on the Hub. Its weights are not needed, and the text stays in this session."
+)
 PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to trace it."
 PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
-PASTE_NO_OBJECT = "This is JSON, but not the config of a model, which is an object: {\"model_type\": …}."
+PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
 PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
 UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
 TOO_MANY_LAYERS = "{n:,} layers are more than this page draws. Choose at most {most:,}."
@@ -158,7 +160,14 @@ COUNTS = {
 
 # what the component writes
 COMPONENT = {
-    "columns": {"rail": "stream", "step": "step", "shape": "shape", "bytes": "bytes", "flops": "FLOPs", "code": "PyTorch"},
+    "columns": {
+        "rail": "stream",
+        "step": "step",
+        "shape": "shape",
+        "bytes": "bytes",
+        "flops": "FLOPs",
+        "code": "PyTorch",
+    },
     "label": "Shapes along the pass. Arrow keys move between tensors, Enter opens a folded part.",
     "subtitle_run": "traced on your sentence · {model}",
     "subtitle": "nothing allocated · {model}",

@@ -88,7 +88,7 @@ def main() -> None:
     print(
         "| layers × width | prompt | tokens | rounds | " + " | ".join(f"{name}, tokens/s" for name in ways), end=" | "
     )
-    print("cached ÷ transformers | by processor time |")
+    print("transformers ÷ cached, time | by processor time |")
     print("|" + "---|" * (6 + len(ways)))
     print(
         f"| {options.layers} × {options.width} | {options.prompt} | {options.tokens} | {options.rounds} | "

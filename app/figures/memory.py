@@ -199,7 +199,7 @@ def curves(
             xanchor="left", yanchor="bottom", xshift=4, font={"size": 13, "color": palette["mute"]},
         )  # fmt: skip
     layout(figure, theme, 360)
-    start = min([lengths[0], *([point.n for point in measured.points] if measured else [])])
+    start = min(lengths[0], measured.points[0].n) if measured is not None else lengths[0]
     figure.update_xaxes(title={"text": words.LENGTH_AXIS}, **length_ticks(start, lengths[-1]))
     figure.update_yaxes(title={"text": words.TOTAL_AXIS}, **log_byte_ticks(low, high))
     return figure

@@ -92,7 +92,9 @@ def _run(model: str, answer: state.Answer, notes: list[str]) -> dict[str, Any] |
     if run is None or answer.request is None:
         return None
     target = 0 if run.target is None else len(run.target)
-    packed = _packed(run.config, run.spec.title, batch=run.texts, source_len=len(run.source), target_len=target, dtype=run.dtype)
+    packed = _packed(
+        run.config, run.spec.title, batch=run.texts, source_len=len(run.source), target_len=target, dtype=run.dtype
+    )
     link = controls.link(answer.request)
     return packed | {"run": answer.request.key, "link": dict(link), "tokens": _tokens(run)}
 
@@ -134,7 +136,19 @@ def _table(found: Diagram) -> list[list[Any]]:
     for part in found.parts:
         titles = {id(row.step): row.title for row in part.rows}
         lines += [
-            [part.stack, 1, row.title, "ids", "", list(row.step.axes), list(row.step.shape), row.step.dtype, row.step.bytes, 0, False]
+            [
+                part.stack,
+                1,
+                row.title,
+                "ids",
+                "",
+                list(row.step.axes),
+                list(row.step.shape),
+                row.step.dtype,
+                row.step.bytes,
+                0,
+                False,
+            ]
             for row in part.rows
             if row.kind == "tokens"  # what goes in is no step of the pass
         ]
@@ -142,14 +156,31 @@ def _table(found: Diagram) -> list[list[Any]]:
             title = titles.get(id(step)) or words.STEPS.get(step.name.rsplit(".", 1)[1], "")
             name = step.name.replace(".blocks.0.", ".blocks.*.")
             axes, shape = list(step.axes), list(step.shape)
-            lines.append([part.stack, part.times, title, name, step.op, axes, shape, step.dtype, step.bytes, step.flops, step.view])
+            lines.append(
+                [
+                    part.stack,
+                    part.times,
+                    title,
+                    name,
+                    step.op,
+                    axes,
+                    shape,
+                    step.dtype,
+                    step.bytes,
+                    step.flops,
+                    step.view,
+                ]
+            )
     return lines
 
 
 def _lengths(config: ModelConfig, place: Any) -> dict[str, int]:
     """Batch and lengths, from boxes with names of their own in the URL."""
     pair = config.kind == "encoder-decoder"
-    names = [("batch", words.BATCH, 1, MOST["batch"]), ("length", words.SOURCE if pair else words.LENGTH, 128, MOST["length"])]
+    names = [
+        ("batch", words.BATCH, 1, MOST["batch"]),
+        ("length", words.SOURCE if pair else words.LENGTH, 128, MOST["length"]),
+    ]
     if pair:
         names.append(("target_length", words.TARGET, 128, MOST["length"]))
     found = {}
@@ -157,7 +188,10 @@ def _lengths(config: ModelConfig, place: Any) -> dict[str, int]:
         box = place.container(horizontal=True, gap="xsmall", width="content", vertical_alignment="center")
         box.caption(label, width="content")
         found[name] = int(
-            box.number_input(label, 1, most, start, key=name, bind="query-params", label_visibility="collapsed", width=125) or start
+            box.number_input(
+                label, 1, most, start, key=name, bind="query-params", label_visibility="collapsed", width=125
+            )
+            or start
         )
     return {"batch": found["batch"], "source_len": found["length"], "target_len": found.get("target_length", 0)}
 
@@ -176,12 +210,28 @@ def _typed() -> ModelConfig:
     for i, (name, (field, start)) in enumerate(TYPED_FIELDS.items()):
         layers = field.endswith("layers")
         most = MOST["layers" if layers else "vocabulary" if name == "vocabulary" else "width"]
-        box = columns[i % 2].number_input(words.FIELD_NAMES[name], 0 if layers else 1, most, start, key=f"typed_{name}", bind="query-params")
+        box = columns[i % 2].number_input(
+            words.FIELD_NAMES[name], 0 if layers else 1, most, start, key=f"typed_{name}", bind="query-params"
+        )
         found[field] = int(start if box is None else box)
-    order = columns[0].selectbox(words.NORM_ORDER, ["pre", "post"], format_func=words.NORM_ORDERS.__getitem__, key="typed_norm", bind="query-params")
-    where = columns[1].selectbox(words.POSITIONS, list(words.POSITION_NAMES), index=2, format_func=words.POSITION_NAMES.__getitem__, key="typed_positions", bind="query-params")
+    order = columns[0].selectbox(
+        words.NORM_ORDER,
+        ["pre", "post"],
+        format_func=words.NORM_ORDERS.__getitem__,
+        key="typed_norm",
+        bind="query-params",
+    )
+    where = columns[1].selectbox(
+        words.POSITIONS,
+        list(words.POSITION_NAMES),
+        index=2,
+        format_func=words.POSITION_NAMES.__getitem__,
+        key="typed_positions",
+        bind="query-params",
+    )
     gated = columns[0].checkbox(words.GATED, key="typed_gated", bind="query-params")
-    return ModelConfig(**found, norm_order=order, final_norm=order == "pre", position=where, gated=gated)
+    found |= {"norm_order": order, "final_norm": order == "pre", "position": where, "gated": gated}
+    return ModelConfig(**found)
 
 
 def _pasted() -> tuple[ModelConfig, str]:

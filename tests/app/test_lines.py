@@ -259,6 +259,15 @@ def test_several_heads_have_a_hue_a_dash_and_a_name_each(screen: Screen, run: co
     assert not chips.first.is_visible()
 
 
+def test_the_heads_that_are_drawn_go_to_the_next_layer_with_it(screen: Screen):
+    screen.open("?show=lines&heads=3.1,3.5")
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowDown")
+    settled(screen, heads="4.1,4.5")
+    screen.wait(layer="4", members="[[4,1],[4,5]]")
+    screen.page.wait_for_url("**heads=4.1%2C4.5**")
+
+
 def test_strips_beside_the_keys_are_as_dark_as_each_head_s_weight(screen: Screen, run: core.Trace):
     screen.open("?show=lines&heads=3.1,3.5")
     settled(screen, heads="3.1,3.5")

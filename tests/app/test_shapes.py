@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -26,16 +27,18 @@ from core.planner import PRESETS, parameters, trace_shapes
 from tests.app.browsing import Screen, browsing, serving
 from tests.app.test_theme import contrast
 
-LENGTHS = {"batch": 2, "source_len": 7}
-SMALL = dict(vocab_size=31, d_model=24, n_heads=4, d_ff=40, n_ctx=64)
+LENGTHS: dict[str, Any] = {"batch": 2, "source_len": 7}
+SMALL: dict[str, Any] = dict(vocab_size=31, d_model=24, n_heads=4, d_ff=40, n_ctx=64)
 
 
-def small(**more) -> ModelConfig:
+def small(**more: Any) -> ModelConfig:
     return ModelConfig(**(SMALL | more))
 
 
 CONFIGS = {
-    "post": small(n_encoder_layers=3, norm_order="post", final_norm=False, n_token_types=2, embed_norm=True, head="none"),
+    "post": small(
+        n_encoder_layers=3, norm_order="post", final_norm=False, n_token_types=2, embed_norm=True, head="none"
+    ),
     "mlm": small(n_encoder_layers=2, head="mlm"),
     "pair": small(n_encoder_layers=2, n_decoder_layers=3, position="sinusoidal", embed_scale=24**0.5),
     "relative": small(n_encoder_layers=2, n_decoder_layers=2, position="relative", norm="rms"),
@@ -48,7 +51,7 @@ CONFIGS = {
 
 def drawn(name: str) -> tuple[Diagram, core.planner.TracedRun]:
     config = CONFIGS[name]
-    lengths = LENGTHS | ({"target_len": 5} if config.kind == "encoder-decoder" else {})
+    lengths: dict[str, Any] = LENGTHS | ({"target_len": 5} if config.kind == "encoder-decoder" else {})
     return diagram(config, **lengths), trace_shapes(config, **lengths)
 
 
@@ -130,7 +133,7 @@ def test_the_lessons_rows():
 def test_gpt3_is_laid_out_whole():
     config = PRESETS["gpt3"].config
     found = diagram(config, batch=1, source_len=2048)
-    assert found.parameters == parameters(config).total == 174_604_259_328 or found.parameters > 174e9
+    assert found.parameters == parameters(config).total
     assert found.flops == core.planner.plan(config, source_len=2048).flops
 
 
@@ -143,7 +146,7 @@ def test_the_debugger_says_what_pytorch_says_on_real_tensors(place: str, batch: 
     """Every line again, on real numbers, from the text that is on the screen."""
     config = small(n_decoder_layers=1, d_model=32, n_heads=4)
     h, d = config.n_heads, config.d_head
-    given = {
+    given: dict[str, Any] = {
         "q": torch.randn(batch, h, n, d),
         "k": torch.randn(batch, h, n_key, d),
         "v": torch.randn(batch, h, n_key, d),
@@ -206,7 +209,7 @@ def test_a_pasted_config_needs_no_weights():
         ("{", "not JSON"),
         ("[1]", "object"),
         ('{"model_type": "mixtral"}', "mixture of experts"),
-        ('{"model_type": "gpt2", "n_embd": "many"}', "n_embd"),
+        ('{"model_type": "gpt2", "vocab_size": 9, "n_embd": "many"}', "n_embd"),
         ("[" * 60_000, "object"),
         ("x" * 200_000, "characters"),
     ],
@@ -385,7 +388,7 @@ def test_the_shape_debugger(screen: Shapes):
     screen.wait(verdict="error")
     q, k = torch.zeros(1, 12, 16, 32), torch.zeros(1, 12, 16, 32)
     with pytest.raises(RuntimeError) as raised:
-        q @ k
+        torch.matmul(q, k)
     assert str(raised.value) in screen.detail()
     screen.root.get_by_role("button", name="q.transpose(1, 2) @ k.transpose(1, 2).mT").click()
     screen.wait(verdict="wrong")

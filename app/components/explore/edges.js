@@ -69,12 +69,17 @@ export function linesOf({ query, key }, lenses, keep, most) {
   const all = [];
   for (const [of, lens] of lenses.entries()) {
     if (lens.refused) continue;
-    if (query === null && !lens.picture.whole) return null;
-    const queries = query === null ? Array.from({ length: lens.n_query }, (_, q) => q) : [query];
-    for (const q of queries) {
-      const found = kept(lens, q, keep);
+    if (query !== null) {
+      const found = kept(lens, query, keep);
       if (!found) return null;
-      for (const [k, w] of found) if (key === null || query !== null || k === key) all.push({ q, k, w, of });
+      for (const [k, w] of found) all.push({ q: query, k, w, of });
+    } else if (!lens.picture.whole) return null;
+    else {
+      for (const [q, found] of ordersOf(lens).entries()) {
+        const { weights } = lens.row(q);
+        const at = found.order.indexOf(key);
+        if (at >= 0 && at < enough(found, weights, keep)) all.push({ q, k: key, w: weights[key], of });
+      }
     }
   }
   all.sort((a, b) => a.w - b.w);

@@ -160,7 +160,8 @@ export class Export {
     const sentence = [...facts.big.childNodes].map((node) => [node.textContent.replace(` ${words.choose}`, ""), node.nodeName === "EM" ? node.className || "b" : ""]);
     const fact = what === "heads" ? outlined : sentence;
     const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
-    return { ...told, fact, alt: `${said(words[`export_alt_${params.show}`], sizes)} ${fact.map(([text]) => text).join("")}` };
+    const shape = { map: words.export_alt_map, lines: words.export_alt_lines, heads: words.export_alt_heads }[params.show];
+    return { ...told, fact, alt: `${said(shape, sizes)} ${fact.map(([text]) => text).join("")}` };
   }
 
   // ------------------------------------------------------------------ pictures
@@ -223,7 +224,7 @@ export class Export {
       stamp: 1,
       offline: true,
       theme: view.themeName,
-      about: { title, caption, alt, snippet },
+      about: { title, caption, alt, snippet, note: words.offline_page, code: words.offline_code },
       receipts: await this.receipts(),
     };
     const data = await base64(pack(told, body));

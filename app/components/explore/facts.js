@@ -5,6 +5,8 @@ import { add, el, number, phrase, quoted, ranges, said, share } from "./dom.js";
 import { lookers } from "./edges.js";
 import { HIDDEN } from "./lens.js";
 
+const LOOKS = { rollout: words.looks_rollout, value: words.looks_value };
+const GIVES = { mean: words.gives_mean, max: words.gives_max, rollout: words.gives_rollout, value: words.gives_value };
 const TOP = 5; // keys with a bar of their own
 
 export class Facts {
@@ -25,7 +27,7 @@ export class Facts {
     const lens = this.view.lens();
     const summary = this.view.summary();
     const q = query === null ? null : [quoted(lens.queries[lens.queryOf(query)]), "q"];
-    const of = words[`looks_${lens.kind}`] ?? words.looks;
+    const of = LOOKS[lens.kind] ?? words.looks;
     this.title.replaceChildren(...(q ? phrase(of, { query: q }) : [words.looks_kinds[lens.kind] ?? words.looks_all]));
     const { hover } = this.view;
     const key = query === null && hover?.key != null && !lens.refused ? lens.keyOf(hover.key) : null; // a key alone: who looks at it
@@ -78,7 +80,7 @@ export class Facts {
     if (!order.length) return phrase(words.gives_nothing, { query: q });
     if (code) return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.reason(code) });
     const rank = number(ranking.rank.get(key));
-    const template = words[`gives_${lens.kind}`] ?? (lens.hide.length ? words.gives_rest : words.gives);
+    const template = GIVES[lens.kind] ?? (lens.hide.length ? words.gives_rest : words.gives);
     return phrase(template, { query: q, share: [this.amount(weight(key)), ""], key: named(key), rank, n: number(order.length) });
   }
 

@@ -58,7 +58,7 @@ export class Lens {
     if (this.kind === "rollout") return said(words.title_rollout, { layer });
     if (this.kind === "value") return said(words.title_value, { layer, head });
     if (this.kind === "head") return said(words.place, { layer, head });
-    const name = words[this.kind === "mean" ? "title_mean" : "title_max"];
+    const name = this.kind === "mean" ? words.title_mean : words.title_max;
     if (!this.given.length) return said(words.title_layer, { what: name, n: site.heads, layer });
     const heads = this.given.slice(0, named).map((pair) => said(words.head_short, { layer: pair[0], head: pair[1] }));
     if (this.given.length > named) heads.push("…");

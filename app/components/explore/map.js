@@ -494,7 +494,7 @@ export class HeadMap {
       const n = header.columns;
       return { ...header, raw: new Float32Array(body, 0, n), scaled: new Float32Array(body, n * 4, n) };
     });
-    if (!scores) return words.scores_loading;
+    if (!scores) return remote.offline ? "" : words.scores_loading;
     return said(scores.biased ? words.scores_biased : words.scores, { raw: scores.raw[key].toFixed(3), scaled: scores.scaled[key].toFixed(3) });
   }
 

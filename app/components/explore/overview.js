@@ -237,7 +237,7 @@ export class Overview {
     const { site, place } = this.view;
     const found = this.numbers.get(site);
     const order = this.ranking();
-    this.list.setAttribute("aria-label", words[LOWEST_FIRST.includes(this.metric) ? "sorted_low" : "sorted"]);
+    this.list.setAttribute("aria-label", LOWEST_FIRST.includes(this.metric) ? words.sorted_low : words.sorted);
     const lines = order.slice(0, RANKED).map((i, rank) => {
       const [layer, head] = [Math.floor(i / site.heads), i % site.heads];
       const value = found.values[i];
@@ -413,7 +413,7 @@ export class Overview {
 
   valued(value) {
     if (this.metric === "entropy") return said(words.in_bits, { value: value.toFixed(2) });
-    if (this.metric === "distance") return said(words[value < 0 ? "in_tokens_ahead" : "in_tokens"], { value: Math.abs(value).toFixed(2) });
+    if (this.metric === "distance") return said(value < 0 ? words.in_tokens_ahead : words.in_tokens, { value: Math.abs(value).toFixed(2) });
     return `${(value * 100).toFixed(1)} %`;
   }
 

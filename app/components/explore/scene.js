@@ -35,7 +35,7 @@ export function svg(scene, about) {
   node(root, "desc", { id: "description" }, about.alt);
   const metadata = node(root, "metadata");
   for (const name of ["caption", "snippet"]) {
-    const item = doc.createElementNS("https://headlight.invalid/export", name); // a name, not an address
+    const item = doc.createElementNS("urn:headlight:export", name);
     item.textContent = clean(about[name]);
     metadata.append(item);
   }

@@ -101,8 +101,7 @@ def diagram(
 
     Raises ConfigError for lengths below 1.
     """
-    lengths = {"batch": batch, "source_len": source_len, "target_len": target_len}
-    run = trace_shapes(with_layers(config, 1), **lengths, dtype=dtype)
+    run = trace_shapes(with_layers(config, 1), batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
     parts = tuple(_parts(run, config))
     count = parameters(config).total
     return Diagram(
@@ -130,7 +129,9 @@ def _parts(run: TracedRun, config: ModelConfig) -> list[Part]:
         if name.endswith(".hook_positions"):
             stack = name.split(".")[0]
         # A table that both stacks share is traced under the first one's name.
-        section = "layer" if ".blocks." in name or name.endswith(BIAS) else "head" if name.startswith("head.") else "embed"
+        section = (
+            "layer" if ".blocks." in name or name.endswith(BIAS) else "head" if name.startswith("head.") else "embed"
+        )
         if section == "embed" and ".embed." not in name and not name.endswith(("positions", "angles", "windowed")):
             section = "final"
         owner = "head" if section == "head" else stack
@@ -171,6 +172,8 @@ class _Rows:
                 sublayers.setdefault(site, []).append(step)
                 if tail.endswith(".flatten"):
                     self._attention(site, sublayers[site])
+                elif tail.endswith(".o"):  # named so only where a norm stands between it and its hook
+                    self._add(f"{SITES[site]}_out", step, site=SITES[site], lane=1)
             else:
                 self._in_layer(tail, step)
         return self.rows
@@ -228,7 +231,16 @@ class _Rows:
         if name == "hook_positions":
             return
         if name == "embed.token":
-            ids = TracedStep("ids", "", ("batch", "pos"), step.shape[:2], "int64", step.bytes // step.shape[-1] * 8 // _by(step), 0, False)
+            ids = TracedStep(
+                "ids",
+                "",
+                ("batch", "pos"),
+                step.shape[:2],
+                "int64",
+                step.bytes // step.shape[-1] * 8 // _by(step),
+                0,
+                False,
+            )
             self._add("tokens", ids, reads=[], lane=1)
             self._add("token", step, lane=1)
         elif name == "embed.hook_token":
@@ -318,21 +330,36 @@ class _Rows:
             split_q = split_k = self._id("split_qkv")
         else:
             split_q = self._add("split_q", hook_q, site=short, view=still, lane=1, reads=[made_q], source="q").id
-            split_k = self._add("split_kv", hook_k, site=short, count=2, view=still, lane=1, reads=[made_k], source="k").id
+            split_k = self._add(
+                "split_kv", hook_k, site=short, count=2, view=still, lane=1, reads=[made_k], source="k"
+            ).id
         if config.n_kv_heads < config.n_heads:
             shared = self._add("shared", by["repeat_interleave"][0], site=short, lane=1, reads=[split_k])
             split_k = shared.id
         for step in by.get("embedding", []):
             self._add("bias", step, site=short, lane=1, reads=[])
         product, (scores,) = by["matmul"][0], by["hook_scores"]
-        self._add("scores", scores, site=short, flops=product.flops, lane=1, reads=[split_q, split_k, self._id("bias") if "embedding" in by else None], source="scores")
+        self._add(
+            "scores",
+            scores,
+            site=short,
+            flops=product.flops,
+            lane=1,
+            reads=[split_q, split_k, self._id("bias") if "embedding" in by else None],
+            source="scores",
+        )
         for step in by.get("mask", []):
             self._add("mask", step, site=short, lane=1, reads=[], source="mask", mask=self._mask(site))
-        self._add("weights", by["hook_pattern"][0], site=short, lane=1, reads=[self._id("scores"), self._id("mask")], source="weights")
+        self._add(
+            "weights",
+            by["hook_pattern"][0],
+            site=short,
+            lane=1,
+            reads=[self._id("scores"), self._id("mask")],
+            source="weights",
+        )
         self._add("z", by["hook_z"][0], site=short, lane=1, reads=[self._id("weights"), split_k], source="z")
         self._add("join", by["flatten"][-1], site=short, lane=1)
-        for step in by.get("o", []):  # named so only where a norm stands between it and its hook
-            self._add(f"{short}_out", step, site=short, lane=1)
 
     def _mask(self, site: str) -> str:
         said = words.MASKS["cross" if site == "cross_attn" else self.stack]
@@ -359,7 +386,9 @@ def _fills(config: ModelConfig) -> dict[str, str]:
     if config.attn_scale is None:
         scores, code = f"q kᵀ / {scale}", "q @ k.mT * scale"
     else:
-        scores, code = ("q kᵀ", "q @ k.mT") if config.attn_scale == 1 else (f"q kᵀ · {config.attn_scale:.4g}", "q @ k.mT * scale")
+        scores, code = (
+            ("q kᵀ", "q @ k.mT") if config.attn_scale == 1 else (f"q kᵀ · {config.attn_scale:.4g}", "q @ k.mT * scale")
+        )
     if config.position in ("relative", "alibi"):
         scores, code = f"{scores} + bias", f"{code} + bias"
     found = {

@@ -27,7 +27,8 @@ PALETTES = {
     for name, palette in theme.PALETTES.items()
 }
 CONSTANTS = {
-    "WORDS": words.COMPONENT | {
+    "WORDS": words.COMPONENT
+    | {
         "axes": words.AXES,
         "counts": words.COUNTS,
         "sections": words.SECTIONS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -9,6 +11,7 @@ from starlette.routing import Route
 
 from app import shape_words as words
 from app import state
+from app.components.shapes.shapes import MODULES
 from core.attention import AttentionRecord
 from core.errors import Refused
 from core.trace import Trace
@@ -18,7 +21,7 @@ OF_A_HEAD = ("q", "k", "scores", "mask", "weights", "z")
 FOREVER = "public, max-age=31536000, immutable"
 
 
-def thumbnail(run: Trace, stack: str, layer: int, site: str, what: str, head: int) -> dict[str, object]:
+def thumbnail(run: Trace, stack: str, layer: int, site: str, what: str, head: int) -> dict[str, Any]:
     """The first MOST × MOST numbers of one tensor, one head of it where it has heads, as they are.
 
     rows, columns: how many of all_rows × all_columns; low and high are the extremes of what is there, and values the
@@ -84,8 +87,6 @@ def values(request: Request) -> Response:
 
 async def module(request: Request) -> Response:
     """One module of the component. Its address carries a hash of them all, so browsers may keep it."""
-    from app.components.shapes.shapes import MODULES  # shapes needs no route, and routes no component, until one is asked
-
     source = MODULES.get(request.path_params["name"])
     if source is None:
         return PlainTextResponse(words.NO_MODULE, 404)

@@ -1,7 +1,7 @@
 // The page that works offline: the Explore component on the data in the page, without a server and without a request.
 
 import explore from "./explore.js";
-import { PALETTES, WORDS as words } from "./constants.js";
+import { PALETTES } from "./constants.js";
 import { unpack } from "./run.js";
 
 const text = document.getElementById("data").textContent.trim();
@@ -10,9 +10,7 @@ const [{ about, theme: asExported }] = unpack(bytes);
 const screen = document.getElementById("screen");
 
 document.title = about.title;
-for (const name of ["caption", "alt", "snippet"]) document.getElementById(name).textContent = about[name];
-document.getElementById("note").textContent = words.offline_page;
-document.getElementById("code").textContent = words.offline_code;
+for (const name of ["caption", "alt", "snippet", "note", "code"]) document.getElementById(name).textContent = about[name];
 
 // The page's light and dark, which the component asks for by this name
 window.headlightTheme = (chosen) => {

@@ -1,0 +1,153 @@
+"""The figures of the memory and compute views: every number in a trace is the planner's, and none is large to send."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from app import memory_tables as tables
+from app import memory_words as words
+from app.figures import compute, memory
+from app.memory_run import Measured, Point
+from app.memory_setup import Setup
+from app.theme import PALETTES
+from core.planner import DEVICES, PRESETS, decode, kv_cache, memory_plan, parameters, plan, prefill, with_layers
+
+LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, training=True)
+GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 2, 512, 0)
+BASE = Setup("base", PRESETS["transformer-base"].config, 4, 30, 20)
+LLAMA = Setup("llama", PRESETS["llama-3-8b"].config, 1, 1024, 0, dtype="bfloat16")
+BUDGET = 60_000  # characters of JSON: a chart is a fraction of a picture
+SETUPS = {"lesson": LESSON, "gpt2": GPT2, "base": BASE, "llama": LLAMA}
+MEASURED = Measured(
+    "eager", (Point(8, 100 << 20, 110 << 20, 1, 1, 0, 0, 0.1), Point(64, 200 << 20, 210 << 20, 1, 1, 0, 0, 0.2))
+)
+
+
+def traces(figure: go.Figure) -> dict[str, Any]:
+    return {trace.name: trace for trace in figure.data}
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_bars_are_the_plans_components(name: str) -> None:
+    setup = SETUPS[name]
+    found = traces(memory.bars(tables.components(setup), setup.attention))
+    for i, way in enumerate(tables.WAYS):
+        told = memory_plan(setup.config, **{**setup.options, "attention": way}).to_dict()
+        drawn = sum(trace.x[i] for trace in found.values())
+        assert drawn == told["total"]
+        for part, (label, _) in words.COMPONENTS.items():
+            assert (found[label].x[i] if label in found else 0) == told[part]
+
+
+def test_curves_are_the_plans_totals_with_budgets_and_points() -> None:
+    budgets = [("here", 8 << 30), ("card", 24 * 10**9)]
+    table = tables.curves(GPT2)
+    figure = memory.curves(table, budgets, 512, "eager", ceiling=1024, measured=MEASURED)
+    found = traces(figure)
+    for way in tables.WAYS:
+        for n, value in list(zip(found[way].x, found[way].y, strict=True))[::7]:
+            options = {**GPT2.options, "attention": way, "source_len": n}
+            assert value == memory_plan(GPT2.config, **options).total
+    assert list(found["measured here"].y) == [point.measured for point in MEASURED.points]
+    levels = {shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1}
+    assert levels == {budget for _, budget in budgets}
+    assert {512, 1024} <= {shape.x0 for shape in figure.layout.shapes}
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+
+
+def test_kept_draws_the_five_terms_and_what_autograd_keeps() -> None:
+    planned = plan(LESSON.config, **LESSON.options)
+    figure = memory.kept(tables.kept_groups(planned), planned.lesson_terms)
+    lesson, kept = (sum(trace.x[i] for trace in figure.data) for i in (0, 1))
+    assert lesson == planned.lesson_terms["total"] == 32_051_200  # 30.566 MiB
+    assert kept == planned.saved_per_layer
+    assert round(kept / (1 << 20), 3) == 52.466
+
+
+@pytest.mark.parametrize("setup", [GPT2, BASE, LLAMA], ids=["mha", "cross", "gqa"])
+def test_cache_lines_are_the_caches(setup: Setup) -> None:
+    found = traces(memory.cache(tables.cache_lines(setup)))
+    own, mha, mqa = (found[words.CACHE_LINES[name]] for name in ("own", "mha", "mqa"))
+    for i, n in enumerate(own.x):
+        told = kv_cache(setup.config, batch=setup.batch, n=n, dtype=setup.dtype)
+        assert (own.y[i], mha.y[i], mqa.y[i]) == (told.self_attention, told.as_mha, told.as_mqa)
+
+
+def test_shares_of_operations_add_up_to_all() -> None:
+    groups = tables.operation_groups(prefill(GPT2.config, batch=2, source_len=512))
+    figure = compute.operations(groups, causal=True)
+    assert [round(sum(trace.x[i] for trace in figure.data), 9) for i in range(3)] == [100, 100, 100]
+    total = sum(op.times * op.flops for op in prefill(GPT2.config, batch=2, source_len=512))
+    mlp = traces(figure)[words.GROUPS["mlp"]]
+    assert mlp.x[0] == 100 * groups["mlp"][0] / total
+
+
+def test_roofline_puts_every_operation_under_its_roof() -> None:
+    device = next(device for device in DEVICES if device.name == "A100 80 GB")
+    steps = {step: tables.operations_of(LLAMA, step) for step in words.STEPS}
+    whole = {step: tables.ideal(LLAMA, step) for step in words.STEPS}
+    found = traces(compute.roofline(device, steps, whole))
+    roof = found[device.name]
+    assert (roof.x[1], roof.y[1]) == (device.ridge, device.teraflops)
+    ops = [op for op in decode(LLAMA.config, cached=1024, dtype="bfloat16", attention="eager") if op.flops]
+    assert list(found["one token"].x) == [op.intensity for op in ops]
+    for step in words.STEPS.values():
+        for x, y in zip(found[step].x, found[step].y, strict=True):
+            assert y == pytest.approx(min(device.teraflops, x * device.gigabytes_per_second / 1000))
+
+
+def test_depth_and_known_are_the_parameters() -> None:
+    figure = compute.depth(tables.depth_lines(BASE.config), 6)
+    for i, n in enumerate(range(2, 13)):
+        assert sum(trace.y[i] for trace in figure.data) == parameters(with_layers(BASE.config, n)).total
+    drawn = compute.known(tables.known_models(GPT2)).data[0]
+    counts = dict(zip(drawn.y, drawn.x, strict=True))
+    assert counts["GPT-2 small"] == counts[words.YOURS] == 124_439_808
+    assert counts["GPT-3"] == 174_604_259_328
+
+
+def test_rnn_and_cross_are_their_tables() -> None:
+    table = tables.rnn_lines(64, [16, 64, 256])
+    assert [list(trace.y) for trace in compute.rnn(table, 64).data] == [
+        table[name].tolist() for name in words.RNN_LINES
+    ]
+    terms = tables.cross_terms(BASE)
+    for way, trace in zip(words.CROSS_WAYS, compute.cross(terms).data, strict=True):
+        assert list(trace.x) == [terms[way][name] for name in words.CROSS_TERMS]
+
+
+def every_figure(setup: Setup, theme: memory.Theme) -> list[go.Figure]:
+    planned = tables.planned(setup)
+    steps = {step: tables.operations_of(setup, step) for step in words.STEPS}
+    whole = {step: tables.ideal(setup, step) for step in words.STEPS if steps[step]}
+    groups = tables.operation_groups(steps["prefill"])
+    found = [
+        memory.bars(tables.components(setup), setup.attention, theme),
+        memory.curves(tables.curves(setup), [("here", 1 << 33)], 50, "flash", measured=MEASURED, theme=theme),
+        memory.kept(tables.kept_groups(planned), planned.lesson_terms, theme),
+        compute.operations(groups, causal=True, theme=theme),
+        compute.roofline(DEVICES[0], steps, whole, theme),
+        compute.rnn(tables.rnn_lines(setup.config.d_model, [16, 64]), 16, theme),
+        compute.depth(tables.depth_lines(setup.config), 6, theme),
+        compute.known(tables.known_models(setup), theme),
+    ]
+    if setup.config.n_decoder_layers:
+        found.append(memory.cache(tables.cache_lines(setup), theme))
+    if setup.config.kind == "encoder-decoder":
+        found.append(compute.cross(tables.cross_terms(setup), theme))
+    return found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", SETUPS)
+def test_every_figure_is_small_and_says_its_colours(name: str, theme: memory.Theme) -> None:
+    for setup in (SETUPS[name], replace(SETUPS[name], attention="flash")):
+        for figure in every_figure(setup, theme):
+            assert len(figure.to_json() or "") < BUDGET
+            assert figure.layout.paper_bgcolor == PALETTES[theme]["background"]
+            assert figure.layout.font.color == PALETTES[theme]["ink"]
+            assert "#000001" not in (figure.to_json() or "")  # a placeholder of Streamlit's template

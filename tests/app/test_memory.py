@@ -1,0 +1,340 @@
+"""Memory and Compute: tables, sentences, sliders, links and the run that is measured, on the page as on paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from app import memory_run, memory_words
+from app import memory_tables as tables
+from app.memory_setup import Setup, shaped
+from core.config import ModelConfig
+from core.errors import ConfigError, Refused, TooLarge
+from core.planner import PRESETS, parameters, plan, trace_shapes
+
+MiB = 1 << 20
+LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0)
+SMALL = ModelConfig(vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_decoder_layers=2, n_ctx=64)
+TRANSLATOR = ModelConfig(
+    vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_encoder_layers=2, n_decoder_layers=2, position="sinusoidal", n_ctx=64
+)  # fmt: skip
+
+# tables
+
+
+def test_lesson_a4_and_a5_stand_side_by_side() -> None:
+    table = tables.kept_table(plan(LESSON.config, **LESSON.options)).set_index("item")
+    told = {"input": 3.125, "q, k, v": 9.375, "weights": 2.441, "z": 3.125, "MLP hidden": 12.5, "total": 30.566}
+    for label, mib in told.items():
+        assert round(table.loc[f"five terms: {label}", "mib"], 3) == mib  # type: ignore[call-overload]
+    assert round(table.loc["total", "mib"], 3) == 52.466  # type: ignore[call-overload]
+    missed = table[table["term"] == "–"]
+    assert round(missed["mib"].sum(), 3) == round(7 * 3.125 + 2 * 0.0122, 3)
+    assert (table["mib"] * MiB).round().tolist() == (table["mb"] * 1e6).round().tolist()
+
+
+def test_lesson_a6_scores_against_length() -> None:
+    for n, mib in ((50, 2.44), (100, 9.77), (512, 256), (1024, 1024)):
+        config = replace(LESSON.config, n_ctx=1024)
+        assert round(plan(config, batch=32, source_len=n).lesson_terms["scores"] / MiB, 2) == mib
+
+
+def test_lesson_a7_n_fits_and_one_more_does_not() -> None:
+    (name, fit), *_ = tables.fits(LESSON, [("8 GiB", 8 << 30)], "source_len")
+    assert fit.bytes <= 8 << 30 < fit.next_bytes
+    row = tables.fits_table([(name, fit)]).iloc[0]
+    assert row["does not fit"] == row["fits"] + 1
+    assert row["takes MiB"] <= 8192 < row["would take MiB"]
+    for vary in ("batch", "layers"):
+        (_, fit), *_ = tables.fits(LESSON, [("8 GiB", 8 << 30)], vary)
+        assert fit.bytes <= 8 << 30 < fit.next_bytes
+
+
+def test_e7_rows_have_exact_numbers_beside_the_order() -> None:
+    setup = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0)
+    table = tables.operations_table(setup, "prefill").set_index("operation")
+    tokens, d = 1024, 768
+    assert table.loc["q, k, v", "flops"] == 12 * 6 * tokens * d * d
+    assert table.loc["q, k, v", "formula"] == "6Td²"
+    assert table.loc["MLP", "flops"] == 12 * 16 * tokens * d * d
+    assert table.loc["scores q kᵀ", "flops"] == 12 * 2 * tokens * tokens * d
+    assert table.loc["scores q kᵀ", "useful"] == 12 * tokens * (tokens + 1) * d
+    assert table.loc["total", "flops"] == plan(setup.config, **setup.options).flops == 291_648_307_200
+    one = tables.operations_table(setup, "decode").set_index("operation")
+    assert one.loc["scores q kᵀ", "flops"] == 12 * 2 * 1024 * d
+
+
+def test_e9_an_rnn_is_what_torch_counts() -> None:
+    d, n = 48, 10
+    cell = nn.RNNCell(d, d, bias=False)
+    with FlopCounterMode(display=False) as counted:
+        hidden = torch.zeros(1, d)
+        for _ in range(n):
+            hidden = torch.tanh(torch.zeros(1, d) @ cell.weight_ih.T + hidden @ cell.weight_hh.T)
+    row = tables.rnn_lines(d, [n]).iloc[0]
+    assert row["rnn"] == counted.get_total_flops()
+    assert row["attention"] == 4 * n * n * d
+    assert row["whole"] == 4 * n * n * d + 8 * n * d * d
+    crossing = tables.rnn_lines(d, [d]).iloc[0]
+    assert crossing["rnn"] == crossing["attention"]
+
+
+def test_e10_terms_are_the_traces_flops() -> None:
+    setup = Setup("translator", TRANSLATOR, 3, 20, 12)
+    terms = tables.cross_terms(setup)
+    d, layers = 32, 2
+    assert sum(terms["at_once"].values()) == trace_shapes(TRANSLATOR, batch=3, source_len=20, target_len=12).flops
+    assert terms["at_once"]["encoder_maps"] == layers * 4 * 3 * 20 * 20 * d
+    assert terms["at_once"]["decoder_maps"] == layers * 4 * 3 * 12 * 12 * d
+    assert terms["at_once"]["cross_maps"] == layers * 4 * 3 * 20 * 12 * d
+    assert terms["by_word"]["decoder_maps"] == layers * 4 * 3 * (12 * 13 // 2) * d
+    assert terms["by_word"]["cross_maps"] == terms["at_once"]["cross_maps"]
+
+
+def test_b5_and_d4_have_the_true_totals() -> None:
+    assert tables.translator() == {
+        "three": 93_324_544,
+        "one": 60_522_496,
+        "paper": 63_082_496,
+        "layer": 3_152_384,
+        "lesson": 3_147_776,
+    }
+    known = tables.known_models().set_index("model")["parameters"]
+    assert (known["BERT base"], known["BERT large"]) == (109_482_240, 335_141_888)
+    assert known["GPT-2 XL"] == 1_557_611_200
+    assert tables.furthest(tables.known_models())[0] == "Transformer base"
+
+
+def test_d5_layers_are_a_straight_line() -> None:
+    line = tables.depth_lines(LESSON.config)
+    steps = line["parameters"].diff().dropna().unique().tolist()
+    assert list(line["layers"]) == list(range(2, 13))
+    assert steps == [parameters(LESSON.config).encoder.layer.total]
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [(0, "0 bytes"), (32_051_200, "30.6 MiB (32.1 MB)"), (2_621_440, "2.5 MiB (2.6 MB)"), (24 * 10**9, "22.4 GiB (24.0 GB)")],
+)  # fmt: skip
+def test_both_units(n_bytes: int, text: str) -> None:
+    assert tables.both(n_bytes) == text
+
+
+def test_sizes_share_d_model_among_heads() -> None:
+    sizes = {"d_model": 1024, "n_heads": 16, "n_kv_heads": 4, "n_layers": 3, "d_ff": 99, "vocab_size": 10, "longest": 9}
+    found = shaped(PRESETS["llama-3-8b"].config, **sizes)
+    assert (found.d_head, found.n_kv_heads, found.n_decoder_layers) == (64, 4, 3)
+    with pytest.raises(ConfigError, match=r"n_heads \(16\)"):
+        shaped(PRESETS["gpt2"].config, **{**sizes, "n_kv_heads": 5})
+
+
+# measured beside predicted
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("attention", ["eager", "flash"])
+@pytest.mark.parametrize("config", [SMALL, TRANSLATOR], ids=["decoder", "encoder-decoder"])
+def test_a_run_here_is_what_was_predicted(config: ModelConfig, attention: str, training: bool) -> None:
+    target = 20 if config.kind == "encoder-decoder" else 0
+    setup = Setup("small", config, 2, 16, target, attention=attention, training=training)  # type: ignore[arg-type]
+    found = memory_run.measure(setup, 1 << 30)
+    assert found.ran == attention
+    assert [point.n for point in found.points] == [16, 32, 64]
+    for point in found.points:
+        assert point.weights == point.predicted_weights
+        assert point.kept == point.predicted_kept
+        assert point.measured <= point.predicted * 1.02
+        assert point.predicted <= point.measured * (1.7 if training else 1.4)
+
+
+def test_what_is_too_large_is_refused_with_both_numbers() -> None:
+    with pytest.raises(TooLarge, match=r"would need [\d,]+ MiB, and 1 MiB are free"):
+        memory_run.lengths(replace(LESSON, training=True), MiB)
+    work = replace(LESSON.config, d_model=8192, n_heads=64, d_ff=32_768)
+    with pytest.raises(TooLarge, match=r"would take [\d,]+ GFLOP, and at most [\d,]+ are run"):
+        memory_run.lengths(replace(LESSON, config=work), 1 << 50)
+    with pytest.raises(Refused, match="float32"):
+        memory_run.lengths(replace(LESSON, dtype="bfloat16"), 1 << 30)
+    with pytest.raises(Refused, match="dropout"):
+        memory_run.lengths(replace(LESSON, training=True, dropout=True), 1 << 30)
+
+
+def test_the_worker_remembers_and_is_bounded() -> None:
+    worker = memory_run.Worker()
+    setup = Setup("small", SMALL, 1, 16, 0)
+    assert worker.found(setup) is None
+    run = worker.submit(setup)
+    found = run.result(60)
+    assert worker.found(setup) == found
+    assert worker.submit(setup) is run
+
+
+# words
+
+
+def test_the_pages_use_every_word() -> None:
+    app = Path(memory_words.__file__).parent
+    sources = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in app.rglob("*.py")
+        if path.name not in ("memory_words.py", "words.py")
+    )
+    unused = [name for name in vars(memory_words) if name.isupper() and not re.search(rf"\bwords\.{name}\b", sources)]
+    assert not unused
+
+
+# pages
+
+
+def memory_page() -> None:
+    from app.views import memory
+
+    memory.show()
+
+
+def compute_page() -> None:
+    from app.views import compute
+
+    compute.show()
+
+
+def opened(page: object, **params: str) -> AppTest:
+    app = AppTest.from_function(page, default_timeout=60)  # type: ignore[arg-type]
+    for name, value in params.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def heading(app: AppTest) -> str:
+    return next(item.value for item in app.markdown if item.value.startswith("####"))
+
+
+def said(app: AppTest) -> str:
+    return "\n".join(item.value for item in app.text)
+
+
+def slider(app: AppTest, name: str):
+    return next(item for item in app.select_slider if item.key == f"plan_{name}")
+
+
+def test_memory_opens_on_the_lessons_encoder() -> None:
+    app = opened(memory_page)
+    planned = plan(LESSON.config, **replace(LESSON, training=True).options)
+    assert tables.both(planned.total) in heading(app)
+    assert len(app.get("plotly_chart")) == 1
+
+
+def test_a_slider_changes_the_number() -> None:
+    app = opened(memory_page)
+    slider(app, "batch").set_value(64).run()
+    planned = plan(LESSON.config, **replace(LESSON, training=True, batch=64).options)
+    assert tables.both(planned.total) in heading(app)
+
+
+def test_a_preset_sets_the_sliders() -> None:
+    app = opened(memory_page)
+    next(box for box in app.selectbox if box.key == "plan_model").set_value("Llama 3 8B").run()
+    assert not app.exception
+    assert (slider(app, "kv_heads").value, slider(app, "d_ff").value) == (8, 14_336)
+
+
+def test_what_does_not_fit_together_gets_its_sentence_and_the_picture_stays() -> None:
+    app = opened(memory_page)
+    before = heading(app)
+    slider(app, "heads").set_value(12).run()
+    assert "d_model (512) must be a multiple of n_heads (12)" in said(app)
+    assert memory_words.LAST_PICTURE in said(app)
+    assert heading(app) == before
+    assert len(app.get("plotly_chart")) == 1
+
+
+def test_a_link_says_sizes_that_no_slider_has_and_what_it_cannot_say() -> None:
+    app = opened(memory_page, plan_model="gpt2", plan_batch="7", plan_heads="<b>many</b>", plan_phase="run")
+    assert slider(app, "batch").value == 7
+    assert slider(app, "heads").value == 12
+    assert "“<b>many</b>”" in said(app)
+    assert heading(app).startswith("#### GPT-2 small")
+    other = opened(memory_page, plan_model="no such model")
+    assert "no such model" in said(other) and "encoder" in heading(other)
+
+
+def test_a_text_longer_than_the_table_is_said() -> None:
+    app = opened(memory_page, plan_model="GPT-2 small", plan_source="2048")
+    assert "n_ctx (1,024)" in said(app)
+
+
+def test_longer_texts_say_where_it_breaks_and_measure() -> None:
+    params = {"memory_part": "Longer texts", "plan_model": "BERT tiny", "plan_source": "16", "plan_batch": "1"}
+    app = opened(memory_page, **params)
+    assert re.search(r"RTX 4090, 22.4 GiB: ([\d,]+) source tokens fit \([\d,.]+ MiB\), [\d,]+ do not", said(app))
+    next(button for button in app.button if button.key == "memory_measure").click().run()
+    assert not app.exception
+    assert re.search(r"Measured here, eager attention: at [\d,]+ tokens", said(app))
+    assert "predicted to the byte" in said(app)
+
+
+def test_too_large_to_measure_is_said_on_the_page() -> None:
+    app = opened(memory_page, memory_part="Longer texts", plan_model="GPT-3", plan_source="16")
+    next(button for button in app.button if button.key == "memory_measure").click().run()
+    assert not app.exception
+    assert re.search(r"would need [\d,]+ MiB, and [\d,]+ MiB are free", said(app))
+
+
+def test_what_is_kept_is_itemised() -> None:
+    app = opened(memory_page, memory_part="What is kept")
+    assert "five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB)" in heading(app)
+    assert "183.4 MiB (192.3 MB) and 314.8 MiB (330.1 MB)" in said(app)
+    assert "mlp up (12.5 MiB (13.1 MB))" in said(app)
+
+
+def test_a_cache_grows_and_an_encoder_has_none() -> None:
+    app = opened(memory_page, memory_part="KV cache")
+    assert "encoder" in heading(app) and not app.get("plotly_chart")
+    next(button for button in app.button if button.key == "memory_take").click().run()
+    assert heading(app).startswith("#### GPT-2 small adds 72.0 KiB")
+    half = opened(memory_page, memory_part="KV cache", plan_model="Llama 3 8B", plan_dtype="float16", plan_phase="run")
+    assert "128.0 KiB" in heading(half)
+
+
+@pytest.mark.parametrize("model", ["BERT tiny", "GPT-2 small", "Transformer base", "T5 small", "Mistral 7B"])
+def test_every_part_of_both_views_draws_every_model(model: str) -> None:
+    for page, key, parts in (
+        (memory_page, "memory_part", memory_words.MEMORY_PARTS),
+        (compute_page, "compute_part", memory_words.COMPUTE_PARTS),
+    ):
+        for part in parts.values():
+            app = opened(page, plan_model=model, **{key: part})
+            assert heading(app)
+            assert app.get("plotly_chart") or app.button
+
+
+def test_compute_says_prefill_and_decode() -> None:
+    app = opened(compute_page, plan_model="GPT-2 small")
+    assert "291.6 GFLOP" in heading(app) and "are of use" in said(app)
+    roof = opened(compute_page, plan_model="GPT-2 small", compute_part="Roofline")
+    assert "153 FLOPs" in heading(roof)
+    assert "arithmetic is the limit" in said(roof) and "memory is the limit" in said(roof)
+
+
+def test_compute_cross_needs_an_encoder_decoder() -> None:
+    app = opened(compute_page, compute_part="Encoder–decoder")
+    next(button for button in app.button if button.key == "compute_take").click().run()
+    assert heading(app).startswith("#### Transformer base reads 32 × 50 tokens")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
