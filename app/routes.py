@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import export_routes, lens, pack, state, words
 from app.components.explore.explore import DIGEST, MODULES
+from app.components.shapes import values
 from core import aggregate
 from core.errors import Refused
 
@@ -204,6 +205,7 @@ ROUTES = [
     Route("/headlight/proof", proof),
     Route(f"/headlight/{DIGEST}/{{name}}", module),
     *export_routes.ROUTES,
+    *values.ROUTES,
     Route("/healthz", healthz),
     Route("/metrics", metrics),
 ]

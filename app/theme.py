@@ -55,6 +55,24 @@ DARK = Palette(
     heads=("#2790aa", "#983bfa", "#f64447", "#ddff63", "#e8baa1", "#39b9ff"),
 )
 PALETTES = {"light": LIGHT, "dark": DARK}
+AXES = {  # of tensors, beside query and key, which have theirs above; a position is both, so it has the ink
+    "light": {
+        "batch": "#6b7280",
+        "head": "#7c3aed",
+        "d_model": "#0f766e",
+        "d_head": "#be185d",
+        "d_ff": "#4d7c0f",
+        "vocab": "#92400e",
+    },
+    "dark": {
+        "batch": "#9ca3af",
+        "head": "#b794f6",
+        "d_model": "#4fd1c5",
+        "d_head": "#f687b3",
+        "d_ff": "#a3d977",
+        "vocab": "#e0a96d",
+    },
+}
 
 
 def working(share: float | None, scheme: str) -> str:

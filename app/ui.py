@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from app import controls, theme, words
-from app.views import explore
+from app import controls, shape_words, theme, words
+from app.views import explore, shapes
 
-VIEWS = {words.EXPLORE: explore.show}
+VIEWS = {words.EXPLORE: explore.show, shape_words.SHAPES: shapes.show}
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
 st.html(theme.PAGE_STYLE)

@@ -196,9 +196,9 @@ def depth(table: pd.DataFrame, own: int, theme: Theme = "light") -> go.Figure:
                 hovertemplate="%{x} layers: %{customdata}<extra>" + words.PARAMETER_PARTS[name] + "</extra>",
             )
     totals = table["parameters"].tolist()
-    for label, total in zip(x, totals, strict=True):
+    for i, (label, total) in enumerate(zip(x, totals, strict=True)):
         strong = f"<b>{count(total)}</b>" if label == str(own) else count(total)
-        figure.add_annotation(x=label, y=total, text=strong, showarrow=False, yanchor="bottom", font={"size": 13})
+        figure.add_annotation(x=i, y=total, text=strong, showarrow=False, yanchor="bottom", font={"size": 13})
     layout(figure, theme, 360)
     figure.update_layout(barmode="stack", bargap=0.3)
     figure.update_xaxes(type="category", title={"text": words.LAYERS_AXIS}, showgrid=False)

@@ -61,8 +61,8 @@ def layout(figure: go.Figure, theme: Theme, height: int = 380) -> go.Figure:
         template="none",
         paper_bgcolor=palette["background"],
         plot_bgcolor=palette["background"],
-        font={"color": palette["ink"], "size": 15, "family": FONT},
-        hoverlabel={"bgcolor": palette["panel"], "font": {"color": palette["ink"], "size": 15, "family": FONT}},
+        font={"color": palette["ink"], "size": 16, "family": FONT},
+        hoverlabel={"bgcolor": palette["panel"], "font": {"color": palette["ink"], "size": 16, "family": FONT}},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"l": 10, "r": 20, "t": 10, "b": 10},
         height=height,
@@ -73,7 +73,7 @@ def layout(figure: go.Figure, theme: Theme, height: int = 380) -> go.Figure:
         "zeroline": False,
         "automargin": True,
         "linecolor": palette["line"],
-        "title": {"standoff": 8, "font": {"color": palette["mute"], "size": 14}},
+        "title": {"standoff": 8, "font": {"color": palette["mute"], "size": 15}},
     }
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
@@ -185,18 +185,18 @@ def curves(
     seen = [value for way in WAY_LINES for value in table[way]] + [budget for _, budget in budgets]
     seen += [point.measured for point in measured.points] if measured is not None else []
     low, high = min(seen), max(seen)
-    for name, budget in budgets:
+    for i, (name, budget) in enumerate(budgets):
         figure.add_hline(y=budget, line={"color": palette["mute"], "width": 1, "dash": "longdash"})
         figure.add_annotation(
-            x=0, xref="paper", y=log10(budget), text=name, showarrow=False, xanchor="left", yanchor="bottom",
-            font={"size": 13, "color": palette["mute"]},
+            x=0.01 + 0.2 * i, xref="paper", y=log10(budget), text=name, showarrow=False, xanchor="left", yanchor="bottom",
+            font={"size": 14, "color": palette["mute"]},
         )  # fmt: skip
     figure.add_vline(x=at, line={"color": palette["ink"], "width": 1, "dash": "dot"})
     if ceiling is not None:
         figure.add_vline(x=ceiling, line={"color": palette["mute"], "width": 2})
         figure.add_annotation(
             x=log10(ceiling), y=0, yref="paper", text=words.TABLE_ENDS.format(n=f"{ceiling:,}"), showarrow=False,
-            xanchor="left", yanchor="bottom", xshift=4, font={"size": 13, "color": palette["mute"]},
+            xanchor="left", yanchor="bottom", xshift=4, font={"size": 14, "color": palette["mute"]},
         )  # fmt: skip
     layout(figure, theme, 360)
     start = min(lengths[0], measured.points[0].n) if measured is not None else lengths[0]
@@ -230,7 +230,7 @@ def kept(groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], t
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            textfont={"color": palette["background"] if pattern == "" else palette["ink"], "size": 13},
+            textfont={"color": palette["background"] if pattern == "" else palette["ink"], "size": 14},
             constraintext="none",
             customdata=[both(value) for value in values],
             hovertemplate=f"{label}: %{{customdata}}<extra>%{{y}}</extra>",

@@ -56,9 +56,10 @@ class View {
 
   update(data, setStateValue) {
     this.set = setStateValue;
+    const fresh = data.stamp !== this.stamp;
     if (data !== this.data) {
       this.data = data;
-      if (data.stamp !== this.stamp) {
+      if (fresh) {
         this.stamp = data.stamp;
         this.asked = { ...data.opened };
       }
@@ -66,6 +67,7 @@ class View {
     }
     this.theme();
     this.draw();
+    if (fresh && this.place.tensor !== this.opening) requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
   }
 
   // What the link, or the visitor before this diagram, asked for, as far as this diagram has it

@@ -18,12 +18,8 @@ HERE = Path(__file__).parent
 SHARED = HERE.parent / "explore"  # modules of the other component that say nothing of it
 NAMES = ("tensor", "at", "unfold", "as", "break", "with_head")  # ours in the URL
 
-AXIS_COLOURS = {
-    "light": {"batch": "#6b7280", "head": "#7c3aed", "d_model": "#0f766e", "d_head": "#be185d", "d_ff": "#4d7c0f", "vocab": "#92400e"},
-    "dark": {"batch": "#9ca3af", "head": "#b794f6", "d_model": "#4fd1c5", "d_head": "#f687b3", "d_ff": "#a3d977", "vocab": "#e0a96d"},
-}  # fmt: skip
 PALETTES = {
-    name: palette | AXIS_COLOURS[name] | {"pos": palette["ink"], "kv_head": AXIS_COLOURS[name]["head"]}
+    name: palette | theme.AXES[name] | {"pos": palette["ink"], "kv_head": theme.AXES[name]["head"]}
     for name, palette in theme.PALETTES.items()
 }
 CONSTANTS = {
