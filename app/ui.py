@@ -3,9 +3,14 @@
 import streamlit as st
 
 from app import controls, shape_words, theme, words
-from app.views import explore, shapes
+from app.views import compute, explore, memory, shapes
 
-VIEWS = {words.EXPLORE: explore.show, shape_words.SHAPES: shapes.show}
+VIEWS = {
+    words.EXPLORE: explore.show,
+    shape_words.SHAPES: shapes.show,
+    memory_words.MEMORY: memory.show,
+    memory_words.COMPUTE: compute.show,
+}
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
 st.html(theme.PAGE_STYLE)

@@ -97,7 +97,7 @@ export class Overview {
     const above = sites.map((_, i) => title + (numbered[i] ? top : bracket + 0.1 * em));
     const titles = sites.length > 1 ? above.reduce((sum, x) => sum + x + 0.3 * em, 0) : 0;
     const most = sites.length > 1 ? this.space : 0.5 * Math.min(height, 64 * em); // leave half of the column to the rest
-    const tallest = Math.max(sites.length > 1 ? 0.8 * em : 1.1 * em, (most - titles) / layers);
+    const tallest = Math.max(sites.length > 1 ? 0.8 * em : 1.1 * em, (most - titles - 3) / layers);
     const pitch = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
     let y = 0;
