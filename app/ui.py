@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import controls, shape_words, theme, words
+from app import controls, memory_words, shape_words, theme, words
 from app.views import compute, explore, memory, shapes
 
 VIEWS = {

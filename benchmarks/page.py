@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from playwright.sync_api import Browser, BrowserContext, Page, Route
+from playwright.sync_api import Browser, BrowserContext, Page, Route, TimeoutError
 
 import core
 from app import words
@@ -177,7 +177,10 @@ def by_itself(page: Page, act: Callable[[], object]) -> float:
     """ms that the component says it took: its data-ms."""
     page.evaluate("() => { bench.root().dataset.ms = ''; }")
     act()
-    page.wait_for_function("bench.root().dataset.ms !== ''")
+    try:
+        page.wait_for_function("bench.root().dataset.ms !== ''", timeout=PATIENCE / 6)
+    except TimeoutError as error:
+        raise RuntimeError(f"nothing was drawn: {page.evaluate('({ ...bench.root().dataset })')}") from error
     return float(page.evaluate("bench.root().dataset.ms"))
 
 
