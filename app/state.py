@@ -50,8 +50,8 @@ def warm_up() -> None:
     makes a rerun some thirty times cheaper.
     """
     torch.set_num_threads(max(1, cores() - 1))  # the server needs a core of its own to answer while a sentence runs
-    modules = ("pandas", "pyarrow", "torch._dynamo", "app.views.explore", "app.views.shapes")  # meta tensors want dynamo
-    for name in modules:
+    # Tracing without allocating wants dynamo, whose import is seconds.
+    for name in ("pandas", "pyarrow", "torch._dynamo", "app.views.explore", "app.views.shapes"):
         importlib.import_module(name)
     try:
         # The first pass of a process is slow, and the time of the example's is on the screen.

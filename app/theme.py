@@ -93,7 +93,8 @@ PAGE_STYLE = """
 <style>
 html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 [data-testid="stHeader"] { background: transparent; height: 3rem; min-height: 3rem; pointer-events: none; }
-[data-testid="stHeader"] button, [data-testid="stHeader"] [role="button"] { pointer-events: auto; }
+[data-testid="stHeader"] div { pointer-events: none; }
+[data-testid="stHeader"] div button, [data-testid="stHeader"] div [role="button"] { pointer-events: auto; }
 [data-testid="stMainBlockContainer"] { padding: 0.35rem 1.5rem 0.5rem; max-width: none; }
 [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { gap: 0.55rem; }
 .st-key-bar { border-bottom: 1px solid color-mix(in srgb, currentColor 14%, transparent); padding-bottom: 0.35rem; align-items: center; }

@@ -18,7 +18,12 @@ EXAMPLES_HELP = "Sentences that show something, each with the head that shows it
 PARTY = "When the dog barked, the cat ran away, and the bird flew off."
 SHOWN = {
     "A pronoun finds its noun: “it” looks at “animal”": (EXAMPLE, 3, 1, "it"),
-    "A verb finds its subject: “lost” looks at “keys”": ("The keys to the old cabinet in the hall are lost.", 3, 1, "lost"),
+    "A verb finds its subject: “lost” looks at “keys”": (
+        "The keys to the old cabinet in the hall are lost.",
+        3,
+        1,
+        "lost",
+    ),
     "The token before: every token looks one back": (EXAMPLE, 0, 2, "street"),
     "The token after: most tokens look one ahead": ("one two three four five one two three four five", 1, 8, "three"),
     "Punctuation: tokens look at commas and the full stop": (PARTY, 3, 11, "bird"),
@@ -48,7 +53,9 @@ UNKNOWN_MODEL = (
 UNKNOWN_PLACE = "This link asks for {what} {asked}, which {model} does not have on this sentence: {shown} is shown. There, {what} goes from {low} to {high}."
 UNKNOWN_SITE = "This link asks for a kind of attention called “{asked}”, which {model} does not have. It has: {known}."
 UNREADABLE = "This link asks for {what} “{asked}”, which is not a whole number: {shown} is shown."
-UNKNOWN_OPTION = "This link asks for {what} “{asked}”, which this picture does not have, so it was left out. There is: {allowed}."
+UNKNOWN_OPTION = (
+    "This link asks for {what} “{asked}”, which this picture does not have, so it was left out. There is: {allowed}."
+)
 OPTION_HEADS = "layers and heads of this model, such as 0.2,3.1"
 OPTION_HIDE = "positions of tokens to leave out, such as 0,15, but not all of them"
 OPTION_KEEP = "whole numbers from 1 to 100"
@@ -62,7 +69,9 @@ TILE_MISSING = "{name} is missing. A tile needs {names}."
 TILE_NOT_A_NUMBER = "{name} must be a whole number; it is “{value}”."
 ROUTE_CHOICE = "{name} must be one of {allowed}; it is “{value}”."
 ROUTE_HIDES_ALL = "Every key would be hidden. Leave at least one: there would be nothing to look at."
-ROUTE_MEMBERS = "members may only be heads of one kind of attention: record {place} is of another kind than record {record}."
+ROUTE_MEMBERS = (
+    "members may only be heads of one kind of attention: record {place} is of another kind than record {record}."
+)
 TILE_OUT_OF_RANGE = "{name} ({value}) must be from {low} to {high}."
 
 # kinds of attention: id of the site -> (title, what it does)
@@ -86,9 +95,15 @@ COMPONENT = {
     "metric": "What each small picture shows",
     "metrics": {
         "maps": ["small maps", "The map of each head, on a square-root scale, so that faint patterns show."],
-        "entropy": ["entropy", "How spread out the attention is, in bits, mean over queries: 0 is all of it on one token."],
+        "entropy": [
+            "entropy",
+            "How spread out the attention is, in bits, mean over queries: 0 is all of it on one token.",
+        ],
         "distance": ["distance", "How many tokens back a head looks on average; ahead counts as negative."],
-        "sink": ["sink share", "The share of all attention that rests on the first token. Xiao et al. 2023, arXiv:2309.17453."],
+        "sink": [
+            "sink share",
+            "The share of all attention that rests on the first token. Xiao et al. 2023, arXiv:2309.17453.",
+        ],
         "previous": ["previous token", "The mean weight on the token just before."],
         "induction": [
             "induction",
@@ -109,7 +124,11 @@ COMPONENT = {
     "sorted": "Heads, highest first. Arrow keys step through them.",
     "sorted_low": "Heads, lowest first. Arrow keys step through them.",
     "sorted_more": "The first {shown} of {n} heads.",
-    "blocks": {"encoder": "encoder self-attention", "decoder": "decoder causal self-attention", "cross": "cross-attention"},
+    "blocks": {
+        "encoder": "encoder self-attention",
+        "decoder": "decoder causal self-attention",
+        "cross": "cross-attention",
+    },
     "members_chosen": "Shift+click or Space adds a head to the selection and takes it out.",
     "members_all": "All heads of this layer. Shift+click or Space chooses heads instead.",
     "shared_all": "Each {n} heads under one blue bar share a key head.",

@@ -415,8 +415,15 @@ def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
 
 
 def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
-    screen.see("&of=typed&typed_heads=7")
-    assert "d_model (512) must be a multiple of n_heads (7)" in screen.sentences()
+    screen.page.goto(f"{screen.address}/?view={shape_words.SHAPES}&of=typed&typed_heads=7")
+    screen.page.get_by_text("d_model (512) must be a multiple of n_heads (7)").wait_for()
+    screen.see("&of=typed&typed_heads=16&typed_kv=4&typed_encoder=0&typed_decoder=2&length=10")
+    assert screen.data()["shape"] == "1,16,10,10"
+    typed = ModelConfig(
+        vocab_size=32_000, d_model=512, n_heads=16, n_kv_heads=4, d_ff=2048, n_decoder_layers=2, n_ctx=2048
+    )
+    plan = core.planner.plan(typed, source_len=10)
+    assert int(screen.data()["flops"]) == plan.flops
 
 
 def test_a_link_to_what_is_not_there_says_so(screen: Shapes):
@@ -441,3 +448,50 @@ def test_light_and_dark(browser: Browser, address: str, scheme):
     assert screen.data()["theme"] == scheme
     assert screen.errors == []
     context.close()
+
+
+def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
+    screen.see("&text=One+two+three.")
+    before = screen.data()["shape"]
+    chooser = screen.page.get_by_label(shape_words.OF)
+    chooser.click()
+    screen.page.get_by_role("option", name="BERT tiny").click()
+    screen.until("root.dataset.title.startsWith('BERT tiny')")
+    assert screen.data()["run"] == ""
+    chooser.click()
+    screen.page.get_by_role("option", name=shape_words.OF_RUN).click()
+    screen.until("root.dataset.run !== ''")
+    assert screen.data()["shape"] == before
+    assert screen.page.get_by_label("Sentence").input_value() == "One two three."
+
+
+def test_a_config_is_pasted(screen: Shapes):
+    screen.see()
+    screen.page.get_by_label(shape_words.OF).click()
+    screen.page.get_by_role("option", name=shape_words.OF_PASTED).click()
+    screen.page.get_by_text("Paste the text").wait_for()
+    screen.page.get_by_role("button", name=shape_words.FIELDS).click()
+    box = screen.page.get_by_role("textbox", name=shape_words.PASTE)
+    box.fill(json.dumps({"model_type": "gpt2", "n_embd": 96, "n_layer": 5, "n_head": 6, "vocab_size": 100}))
+    box.press("Control+Enter")
+    screen.wait(shape="1,6,128,128")
+    assert "of 5" in screen.root.inner_text()
+    box.fill("<b>no</b>")
+    box.press("Control+Enter")
+    screen.page.get_by_text("This is not JSON").wait_for()
+    assert screen.data()["shape"] == "1,6,128,128"  # nothing is lost
+
+
+def test_the_weights_are_shown_on_explore(screen: Shapes):
+    screen.see("&at=2&with_head=5")
+    screen.root.get_by_role("link", name=shape_words.COMPONENT["explore"]).click()
+    screen.wait(layer="2", head="5")
+    assert screen.tokens()[2] == "animal"
+
+
+@pytest.mark.parametrize("query", ["", "run=x&layer=0&head=0", "run=x&layer=-1&head=0", "run=x&layer=٣&head=0"])
+def test_the_route_of_values_refuses_in_words(screen: Shapes, query: str):
+    screen.see()
+    answer = screen.page.request.get(f"{screen.address}/headlight/shapes/values?{query}")
+    assert answer.status == 404
+    assert answer.text() == shape_words.COMPONENT["values_none"]
