@@ -192,6 +192,7 @@ def _site(run: Trace, place: Place, body: Body, whole: bool) -> dict[str, Any]:
     if not whole:
         small = [record.thumbnail(THUMBNAIL) for record in records]
         site["rows"], site["columns"] = small[0].values.shape[1:]
+        site["how"] = small[0].how
         site["thumbnails_at"] = body.add(np.stack([quantised(t.values.sqrt(), 255) for t in small]))
         return site
     patterns = torch.stack([record.pattern() for record in records])  # [layer, head, query, key]

@@ -89,6 +89,7 @@ COMPONENT = {
     "layers": ["{n} layer", "{n} layers"],
     "heads_count": ["{n} head", "{n} heads"],
     "head_numbers": ["head {n}", "heads {n}"],
+    "heads_how": "Of this long text they show {how}.",
     "heads_help": "Rows are layers, columns are heads. Small pictures use a square-root scale, so that faint patterns show.",
     "heads_label": "All heads, one small picture each. Arrow keys move between heads and layers.",
     "hint": "Rows are layers, columns are heads. Arrow keys move, Enter locks. Hover any token: everything follows.",

@@ -21,7 +21,7 @@ Index = int | slice | Sequence[int] | Tensor | None  # an int keeps its axis; No
 Stage = Literal["raw", "scores", "masked", "pattern"]
 
 THUMBNAIL_BYTES = 1 << 21  # of heads' maps worked out together: short texts are all overhead, long ones leave the cache
-EXACT_THUMBNAIL_ROWS = 1024  # up to here a thumbnail looks at every row; above, at as many rows as it has pixels
+EXACT_THUMBNAIL_ROWS = 256  # up to here a thumbnail looks at every row; above, at as many rows as it has pixels
 RECEIPT_ROWS = 256  # a receipt on a longer record checks this many rows, evenly spaced
 
 
@@ -163,7 +163,7 @@ class AttentionRecord:
     ) -> Thumbnail:
         """Pictures of at most size × size pixels, each pixel the largest weight of its patch.
 
-        Up to 1,024 query rows every one is looked at; above, `size` evenly spaced ones (their keys still all of them),
+        Up to 256 query rows every one is looked at; above, `size` evenly spaced ones (their keys still all of them),
         unless `rows` says otherwise. The result says which.
         """
         n_rows, n_columns = min(size, self.n_query), min(size, self.n_key)

@@ -154,31 +154,9 @@ class Engine:
                 self._drop_models()
         return future.result()
 
-    def run(self, request: Request, progress: Progress | None = None) -> Trace:
+    def run(self, request: Request) -> Trace:
         """The trace of this request, from memory or by running it. Raises Refused in its kinds, Busy among them."""
-        with self._lock:
-            self._remember(request)
-            known = request.key in self._traces
-            if not known and self._waiting >= self.workers + self.max_waiting:
-                raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
-            future, mine = self._claim(self._traces, request.key)
-            self._waiting += mine
-            if not mine and request.key in self._jobs:
-                self._jobs[request.key].waiting += 1  # a caller who blocks never gives up
-        if mine:
-            try:
-                loaded = self.load(request.model_id, progress)
-                self._pool.submit(
-                    self._finish, self._traces, request.key, future, lambda: _run(loaded, request)
-                ).result()
-            except BaseException as error:
-                self._fail(self._traces, request.key, future, error)
-                raise
-            finally:
-                with self._lock:
-                    self._waiting -= 1
-                    self._drop_traces()
-        return future.result()
+        return self.submit(request).result()
 
     def submit(self, request: Request) -> Ticket:
         """Begin a run, or join one, without waiting for it. Raises Busy; everything else comes with Ticket.result()."""
@@ -199,24 +177,28 @@ class Engine:
         return Ticket(self, request, job)
 
     def _start(self, request: Request, job: _Job) -> None:
-        """In a thread of its own: load the model, wait for a turn, run."""
+        """In a thread of its own: load the model, wait for a turn, run. Who waits is told when the books are in order."""
 
-        def go() -> None:
+        def go() -> Trace:
             job.stage = "running"
-            self._finish(self._traces, request.key, job.future, lambda: _run(loaded, request, job.stop))
+            return _run(loaded, request, job.stop)
 
         try:
             loaded = self.load(request.model_id)
             job.stage = "waiting"
-            self._pool.submit(go).result()
+            found: Trace | BaseException = self._pool.submit(go).result()
         except BaseException as error:
-            self._fail(self._traces, request.key, job.future, error)
-        finally:
+            found = error
+        with self._lock:
+            if self._jobs.get(request.key) is job:
+                del self._jobs[request.key]
+            self._waiting -= 1
+        if isinstance(found, Trace):
+            job.future.set_result(found)
             with self._lock:
-                if self._jobs.get(request.key) is job:
-                    del self._jobs[request.key]
-                self._waiting -= 1
                 self._drop_traces()
+        else:
+            self._fail(self._traces, request.key, job.future, found)
 
     def give_up(self, ticket: Ticket) -> None:
         """What Ticket.cancel does."""

@@ -137,6 +137,17 @@ def test_gpt3_is_laid_out_whole():
     assert found.flops == core.planner.plan(config, source_len=2048).flops
 
 
+def test_cross_attention_has_neither_bias_nor_turns():
+    found, _ = drawn("relative")
+    rows = {row.id: row for part in found.parts for row in part.rows}
+    assert "bias" in rows["decoder.attn.scores"].equation
+    assert "bias" not in rows["decoder.cross.scores"].equation
+    turned = diagram(small(n_encoder_layers=1, n_decoder_layers=1, position="rotary"), **LENGTHS, target_len=5)
+    rows = {row.id: row for part in turned.parts for row in part.rows}
+    assert not rows["decoder.attn.split_qkv"].view and rows["decoder.cross.split_kv"].view
+    assert "turned" in rows["decoder.attn.split_qkv"].title and "turned" not in rows["decoder.cross.split_kv"].title
+
+
 # the shape debugger
 
 
@@ -472,7 +483,11 @@ def test_a_config_is_pasted(screen: Shapes):
     screen.page.get_by_text("Paste the text").wait_for()
     screen.page.get_by_role("button", name=shape_words.FIELDS).click()
     box = screen.page.get_by_role("textbox", name=shape_words.PASTE)
-    box.fill(json.dumps({"model_type": "gpt2", "n_embd": 96, "n_layer": 5, "n_head": 6, "vocab_size": 100}))
+    box.fill(
+        json.dumps(
+            {"model_type": "gpt2", "n_embd": 96, "n_layer": 5, "n_head": 6, "vocab_size": 100, "n_positions": 256}
+        )
+    )
     box.press("Control+Enter")
     screen.wait(shape="1,6,128,128")
     assert "of 5" in screen.root.inner_text()

@@ -12,7 +12,6 @@ export class Overview {
   constructor(view, parent) {
     this.view = view;
     this.title = add(parent, "h2");
-    this.title.title = words.heads_help;
     const bar = add(parent, "div", "metricbar");
     this.select = add(bar, "select");
     this.select.setAttribute("aria-label", words.metric);
@@ -64,6 +63,7 @@ export class Overview {
       heads: counted(words.heads_count, site.heads),
     });
     this.title.replaceChildren(el("b", "", words.heads), " ", el("span", "", sites.length > 1 ? picture.kind : size));
+    this.title.title = site.how ? `${words.heads_help} ${said(words.heads_how, { how: site.how })}` : words.heads_help;
     this.shared.hidden = site.kv_heads === site.heads;
     this.shared.textContent = this.shared.hidden ? "" : said(words.shared_all, { n: site.heads / site.kv_heads });
     const options = ["maps", ...metricsOf(site)].map((name) => {

@@ -143,7 +143,7 @@ export class Detail {
     if (!figure.isConnected) return; // another tensor was chosen meanwhile
     this.paint(canvas, found, stream);
     const names = add(caption, "span");
-    names.textContent = stream && part.section !== "layer" ? words.values_stream.split(",")[0] : said(stream ? words.values_stream : headed ? words.values : "", { head, layer });
+    names.textContent = stream && part.section !== "layer" ? words.values_stream.split(",")[0] : said(stream ? words.values_stream : headed ? words.values : "", { head, layer, what: { z: row.title }[row.source] ?? row.source });
     if (headed) {
       const step = (by, text, label) => {
         const button = this.link(text, () => view.choose({ with_head: (head + by + view.data.heads) % view.data.heads }));

@@ -317,25 +317,32 @@ class _Rows:
             text = "memory" if cross else "x"
             self._add("kv", k, site=short, count=2, flops=k.flops + v.flops, lane=1, reads=[memory], memory=text)
         made_q, made_k = (self._id("qkv"),) * 2 if fused else (self._id("q"), self._id("kv"))
-        for name in ("q_norm", "k_norm"):
-            for step in by.get(name, []):
-                read = made_q if name == "q_norm" else made_k
-                made = self._add(name, step, site=short, lane=1, reads=[read]).id
-                made_q, made_k = (made, made_k) if name == "q_norm" else (made_q, made)
         # Turned queries and keys are new tensors; the tracer sees only that a hook names them.
-        still = config.position != "rotary"
+        turned = not cross and config.position == "rotary"
+        still = not turned or config.qk_norm  # then it is the norm's result that turns
+        more = {"turned": "", "turned_k": ""} if still else {}
         (hook_q,), (hook_k,) = by["hook_q"], by["hook_k"]
         if fused:
-            self._add("split_qkv", hook_q, site=short, count=3, view=still, lane=1, reads=[made_q, made_k], source="q")
+            self._add(
+                "split_qkv", hook_q, site=short, count=3, view=still, lane=1, reads=[made_q, made_k], source="q", **more
+            )
             split_q = split_k = self._id("split_qkv")
         else:
-            split_q = self._add("split_q", hook_q, site=short, view=still, lane=1, reads=[made_q], source="q").id
-            split_k = self._add(
-                "split_kv", hook_k, site=short, count=2, view=still, lane=1, reads=[made_k], source="k"
+            split_q = self._add(
+                "split_q", hook_q, site=short, view=still, lane=1, reads=[made_q], source="q", **more
             ).id
+            split_k = self._add(
+                "split_kv", hook_k, site=short, count=2, view=still, lane=1, reads=[made_k], source="k", **more
+            ).id
+        values = split_k
+        for name in ("q_norm", "k_norm"):
+            for step in by.get(name, []):
+                read = split_q if name == "q_norm" else split_k
+                made = self._add(name, step, site=short, lane=1, reads=[read], **({} if turned else {"turned": ""})).id
+                split_q, split_k = (made, split_k) if name == "q_norm" else (split_q, made)
         if config.n_kv_heads < config.n_heads:
-            shared = self._add("shared", by["repeat_interleave"][0], site=short, lane=1, reads=[split_k])
-            split_k = shared.id
+            shared = self._add("shared", by["repeat_interleave"][0], site=short, lane=1, reads=[split_k, values])
+            split_k = values = shared.id
         for step in by.get("embedding", []):
             self._add("bias", step, site=short, lane=1, reads=[])
         product, (scores,) = by["matmul"][0], by["hook_scores"]
@@ -347,6 +354,7 @@ class _Rows:
             lane=1,
             reads=[split_q, split_k, self._id("bias") if "embedding" in by else None],
             source="scores",
+            **({"scores": self.words["scores_bare"], "scores_code": self.words["scores_code_bare"]} if cross else {}),
         )
         for step in by.get("mask", []):
             self._add("mask", step, site=short, lane=1, reads=[], source="mask", mask=self._mask(site))
@@ -358,7 +366,7 @@ class _Rows:
             reads=[self._id("scores"), self._id("mask")],
             source="weights",
         )
-        self._add("z", by["hook_z"][0], site=short, lane=1, reads=[self._id("weights"), split_k], source="z")
+        self._add("z", by["hook_z"][0], site=short, lane=1, reads=[self._id("weights"), values], source="z")
         self._add("join", by["flatten"][-1], site=short, lane=1)
 
     def _mask(self, site: str) -> str:
@@ -389,6 +397,7 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         scores, code = (
             ("q kᵀ", "q @ k.mT") if config.attn_scale == 1 else (f"q kᵀ · {config.attn_scale:.4g}", "q @ k.mT * scale")
         )
+    bare, bare_code = scores, code  # of cross-attention, which knows no distance
     if config.position in ("relative", "alibi"):
         scores, code = f"{scores} + bias", f"{code} + bias"
     found = {
@@ -408,6 +417,8 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         "turned": turned,
         "turned_k": ", keys turned" if turned else "",
         "scores": scores,
+        "scores_bare": bare,
+        "scores_code_bare": bare_code,
         "scores_code": code,
         "act": words.ACTS[config.activation],
         "act_code": words.ACT_CODES[config.activation],
