@@ -47,6 +47,7 @@ VARY = {
 LAST_PICTURE = "The picture still shows the last sizes that fit together."
 UNREADABLE = "This link asks for {name} “{asked}”, which is not one of its values: {shown} is shown."
 TABLE = "The same as a table"
+FITS_TABLE = "Where it breaks, as a table"
 CSV = "CSV"
 CUDA = "CUDA figures: derived, not yet checked on a card."
 

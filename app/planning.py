@@ -85,8 +85,8 @@ def setup(said_in: DeltaGenerator, *, training: bool) -> Setup | None:
         st.session_state["plan_last"] = found
     except ConfigError as error:
         found = st.session_state.get("plan_last")
-        said = str(error) if str(error).endswith(".") else f"{error}."
-        sentences.append(f"{said} {words.LAST_PICTURE}" if found is not None else said)
+        wrong = str(error) if str(error).endswith(".") else f"{error}."
+        sentences.append(f"{wrong} {words.LAST_PICTURE}" if found is not None else wrong)
     for sentence in sentences:
         said_in.text(sentence)  # never markdown: it may quote what a link says
     return found
@@ -132,14 +132,14 @@ def figures(name: str) -> Any:
     return module
 
 
-def show_table(table: Any, name: str, columns: dict[str, Any] | None = None) -> None:
+def show_table(table: Any, name: str, title: str = words.TABLE) -> None:
     """The numbers of a picture: folded, made when somebody opens them; the download beside it has all of them."""
     row = st.container(horizontal=True, vertical_alignment="top", gap="small")
     folded = row.container(width="stretch")
     row.download_button(words.CSV, table.to_csv(index=False), f"{name}.csv", "text/csv", on_click="ignore")
-    with folded.expander(words.TABLE, key=f"table_{name}", on_change="rerun") as box:
+    with folded.expander(title, key=f"table_{name}", on_change="rerun") as box:
         if box.open:
-            st.dataframe(table, hide_index=True, column_config=columns or _columns(table), key=f"frame_{name}")
+            st.dataframe(table, hide_index=True, column_config=_columns(table), key=f"frame_{name}")
 
 
 def _columns(table: Any) -> dict[str, Any]:

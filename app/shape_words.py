@@ -55,9 +55,9 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "qkv": ("q, k, v", "x W{bias}, three times", "self.q(x), self.k(x), self.v(x)", "Three tensors. For each of {pos} a vector for all heads together, {head} × {d_head}."),
     "q_norm": ("norm of q{turned}", "{norm}(q)", "self.q_norm(q)", "Each head's query brought to the same length over its {d_head}."),
     "k_norm": ("norm of k{turned}", "{norm}(k)", "self.k_norm(k)", "Each head's key brought to the same length over its {d_head}."),
-    "split_q": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "{head}, each with its own {d_head} for each of {query}. The numbers stay where they are: only the strides change."),
+    "split_q": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "{head}, each with its own {d_head} for each of {query}. {stays}"),
     "split_kv": ("split heads{turned_k}", "", "k.unflatten(-1, ({n_kv_heads}, {n_d_head})).transpose(1, 2)", "Two tensors: {kv_head}, each with its own {d_head} for each of {key}."),
-    "split_qkv": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "Three tensors: {head}, each with its own {d_head} for each token. The numbers stay where they are: only the strides change."),
+    "split_qkv": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "Three tensors: {head}, each with its own {d_head} for each token. {stays}"),
     "shared": ("keys shared", "each {group} heads, one key head", "k.repeat_interleave({group}, dim=1)", "{head}: each group of {group} gets the same keys, and likewise the values. The fused kernel reads them in place instead."),
     "bias": ("position bias", "a learned number for each distance", "self.relative_bias(distance)", "{query} × {key} × {head}: what the distance between two tokens adds to their score."),
     "scores": ("scores", "{scores}", "{scores_code}", "{head} × {query} × {key}: one number for every pair of tokens, in every head."),
@@ -106,6 +106,8 @@ POSITION_CODES = {
     "sinusoidal": ("sines and cosines", "self.sinusoid[positions]"),
 }
 TURNED = ", turned"
+STAYS = "The numbers stay where they are: only the strides change."
+TURNS = "Queries and keys are then turned by their positions, which makes new tensors of them."
 NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
 ACTS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
 ACT_CODES = {"relu": "F.relu", "gelu": "F.gelu", "gelu_tanh": "F.gelu", "silu": "F.silu"}

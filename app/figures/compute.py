@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -60,7 +60,7 @@ def operations(groups: dict[str, tuple[int, int, int]], *, causal: bool, theme: 
 
 def roofline(
     device: Device,
-    steps: dict[str, Sequence[Operation]],
+    steps: Mapping[str, Sequence[Operation]],
     whole: dict[str, tuple[int, int]],
     theme: Theme = "light",
 ) -> go.Figure:

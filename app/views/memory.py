@@ -123,7 +123,7 @@ def _length(setup: Setup) -> None:
         st.text(words.BREAKS_TABLE.format(ceiling=f"{ceiling:,}"))
     st.caption(words.LENGTH_NOTE + words.CUDA)
     planning.show_table(tables.curves_table(setup, measured), "curves")
-    planning.show_table(tables.fits_table(found), "longest-fit")
+    planning.show_table(tables.fits_table(found), "longest-fit", words.FITS_TABLE)
 
 
 def _measured(setup: Setup, pressed: bool) -> Measured | None:

@@ -68,7 +68,8 @@ def show() -> None:
             line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
             config, title = _config(of, line)
             lengths = _lengths(config, line)
-            data = _packed(config, title, **lengths)
+            batch, source_len, target_len = lengths
+            data = _packed(config, title, batch=batch, source_len=source_len, target_len=target_len)
     except Refused as refusal:
         notes.append(str(refusal))
     sentences = st.container(key="sentences", gap=None)
@@ -174,8 +175,8 @@ def _table(found: Diagram) -> list[list[Any]]:
     return lines
 
 
-def _lengths(config: ModelConfig, place: Any) -> dict[str, int]:
-    """Batch and lengths, from boxes with names of their own in the URL."""
+def _lengths(config: ModelConfig, place: Any) -> tuple[int, int, int]:
+    """Batch, source and target length, from boxes with names of their own in the URL."""
     pair = config.kind == "encoder-decoder"
     names = [
         ("batch", words.BATCH, 1, MOST["batch"]),
@@ -193,7 +194,7 @@ def _lengths(config: ModelConfig, place: Any) -> dict[str, int]:
             )
             or start
         )
-    return {"batch": found["batch"], "source_len": found["length"], "target_len": found.get("target_length", 0)}
+    return found["batch"], found["length"], found.get("target_length", 0)
 
 
 def _config(of: str, place: Any) -> tuple[ModelConfig, str]:

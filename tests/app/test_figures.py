@@ -27,8 +27,12 @@ MEASURED = Measured(
 )
 
 
+def data(figure: go.Figure) -> list[Any]:
+    return list(figure.data)
+
+
 def traces(figure: go.Figure) -> dict[str, Any]:
-    return {trace.name: trace for trace in figure.data}
+    return {trace.name: trace for trace in data(figure)}
 
 
 @pytest.mark.parametrize("name", SETUPS)
@@ -62,7 +66,7 @@ def test_curves_are_the_plans_totals_with_budgets_and_points() -> None:
 def test_kept_draws_the_five_terms_and_what_autograd_keeps() -> None:
     planned = plan(LESSON.config, **LESSON.options)
     figure = memory.kept(tables.kept_groups(planned), planned.lesson_terms)
-    lesson, kept = (sum(trace.x[i] for trace in figure.data) for i in (0, 1))
+    lesson, kept = (sum(trace.x[i] for trace in data(figure)) for i in (0, 1))
     assert lesson == planned.lesson_terms["total"] == 32_051_200  # 30.566 MiB
     assert kept == planned.saved_per_layer
     assert round(kept / (1 << 20), 3) == 52.466
@@ -80,7 +84,7 @@ def test_cache_lines_are_the_caches(setup: Setup) -> None:
 def test_shares_of_operations_add_up_to_all() -> None:
     groups = tables.operation_groups(prefill(GPT2.config, batch=2, source_len=512))
     figure = compute.operations(groups, causal=True)
-    assert [round(sum(trace.x[i] for trace in figure.data), 9) for i in range(3)] == [100, 100, 100]
+    assert [round(sum(trace.x[i] for trace in data(figure)), 9) for i in range(3)] == [100, 100, 100]
     total = sum(op.times * op.flops for op in prefill(GPT2.config, batch=2, source_len=512))
     mlp = traces(figure)[words.GROUPS["mlp"]]
     assert mlp.x[0] == 100 * groups["mlp"][0] / total
@@ -103,8 +107,8 @@ def test_roofline_puts_every_operation_under_its_roof() -> None:
 def test_depth_and_known_are_the_parameters() -> None:
     figure = compute.depth(tables.depth_lines(BASE.config), 6)
     for i, n in enumerate(range(2, 13)):
-        assert sum(trace.y[i] for trace in figure.data) == parameters(with_layers(BASE.config, n)).total
-    drawn = compute.known(tables.known_models(GPT2)).data[0]
+        assert sum(trace.y[i] for trace in data(figure)) == parameters(with_layers(BASE.config, n)).total
+    drawn = data(compute.known(tables.known_models(GPT2)))[0]
     counts = dict(zip(drawn.y, drawn.x, strict=True))
     assert counts["GPT-2 small"] == counts[words.YOURS] == 124_439_808
     assert counts["GPT-3"] == 174_604_259_328
@@ -112,11 +116,11 @@ def test_depth_and_known_are_the_parameters() -> None:
 
 def test_rnn_and_cross_are_their_tables() -> None:
     table = tables.rnn_lines(64, [16, 64, 256])
-    assert [list(trace.y) for trace in compute.rnn(table, 64).data] == [
+    assert [list(trace.y) for trace in data(compute.rnn(table, 64))] == [
         table[name].tolist() for name in words.RNN_LINES
     ]
     terms = tables.cross_terms(BASE)
-    for way, trace in zip(words.CROSS_WAYS, compute.cross(terms).data, strict=True):
+    for way, trace in zip(words.CROSS_WAYS, data(compute.cross(terms)), strict=True):
         assert list(trace.x) == [terms[way][name] for name in words.CROSS_TERMS]
 
 

@@ -138,7 +138,7 @@ def _parts(run: TracedRun, config: ModelConfig) -> list[Part]:
         if not cuts or cuts[-1][:2] != (owner, section):
             cuts.append((owner, section, []))
         cuts[-1][2].append(step)
-    layers = dict(config.stacks)
+    layers: dict[str, int] = dict(config.stacks)
     found, last = [], ""
     for owner, section, steps in cuts:
         rows = _Rows(config, owner, section, last).all(steps)
@@ -191,9 +191,9 @@ class _Rows:
         lane: int = 0,
         joins: bool = False,
         source: str | None = None,
-        **more: str,
+        fill: Mapping[str, str] | None = None,
     ) -> Row:
-        fills = self.words | {"site": site or "final"} | more
+        fills = self.words | {"site": site or "final"} | dict(fill or {})
         title, equation, code, means = (_fill(text, fills) for text in words.ROWS[kind])
         middle = f"{site}." if site and kind not in ("attn_out", "cross_out", "resid_mid", "resid_cross") else ""
         given = [self.rows[-1].id if self.rows else self.before] if reads is None else reads
@@ -315,30 +315,40 @@ class _Rows:
         else:
             self._add("q", q, site=short, lane=1, reads=[x])
             text = "memory" if cross else "x"
-            self._add("kv", k, site=short, count=2, flops=k.flops + v.flops, lane=1, reads=[memory], memory=text)
+            self._add(
+                "kv", k, site=short, count=2, flops=k.flops + v.flops, lane=1, reads=[memory], fill={"memory": text}
+            )
         made_q, made_k = (self._id("qkv"),) * 2 if fused else (self._id("q"), self._id("kv"))
         # Turned queries and keys are new tensors; the tracer sees only that a hook names them.
         turned = not cross and config.position == "rotary"
         still = not turned or config.qk_norm  # then it is the norm's result that turns
-        more = {"turned": "", "turned_k": ""} if still else {}
+        more = {"turned": "", "turned_k": "", "stays": words.STAYS} if still else {}
         (hook_q,), (hook_k,) = by["hook_q"], by["hook_k"]
         if fused:
             self._add(
-                "split_qkv", hook_q, site=short, count=3, view=still, lane=1, reads=[made_q, made_k], source="q", **more
+                "split_qkv",
+                hook_q,
+                site=short,
+                count=3,
+                view=still,
+                lane=1,
+                reads=[made_q, made_k],
+                source="q",
+                fill=more,
             )
             split_q = split_k = self._id("split_qkv")
         else:
             split_q = self._add(
-                "split_q", hook_q, site=short, view=still, lane=1, reads=[made_q], source="q", **more
+                "split_q", hook_q, site=short, view=still, lane=1, reads=[made_q], source="q", fill=more
             ).id
             split_k = self._add(
-                "split_kv", hook_k, site=short, count=2, view=still, lane=1, reads=[made_k], source="k", **more
+                "split_kv", hook_k, site=short, count=2, view=still, lane=1, reads=[made_k], source="k", fill=more
             ).id
         values = split_k
         for name in ("q_norm", "k_norm"):
             for step in by.get(name, []):
                 read = split_q if name == "q_norm" else split_k
-                made = self._add(name, step, site=short, lane=1, reads=[read], **({} if turned else {"turned": ""})).id
+                made = self._add(name, step, site=short, lane=1, reads=[read], fill={} if turned else {"turned": ""}).id
                 split_q, split_k = (made, split_k) if name == "q_norm" else (split_q, made)
         if config.n_kv_heads < config.n_heads:
             shared = self._add("shared", by["repeat_interleave"][0], site=short, lane=1, reads=[split_k, values])
@@ -354,10 +364,10 @@ class _Rows:
             lane=1,
             reads=[split_q, split_k, self._id("bias") if "embedding" in by else None],
             source="scores",
-            **({"scores": self.words["scores_bare"], "scores_code": self.words["scores_code_bare"]} if cross else {}),
+            fill={"scores": self.words["scores_bare"], "scores_code": self.words["scores_code_bare"]} if cross else {},
         )
         for step in by.get("mask", []):
-            self._add("mask", step, site=short, lane=1, reads=[], source="mask", mask=self._mask(site))
+            self._add("mask", step, site=short, lane=1, reads=[], source="mask", fill={"mask": self._mask(site)})
         self._add(
             "weights",
             by["hook_pattern"][0],
@@ -415,6 +425,7 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         "n_d_head": str(config.d_head),
         "group": str(config.n_heads // config.n_kv_heads),
         "turned": turned,
+        "stays": words.TURNS if turned else words.STAYS,
         "turned_k": ", keys turned" if turned else "",
         "scores": scores,
         "scores_bare": bare,
