@@ -214,6 +214,7 @@ def test_a_cell_gives_raw_and_scaled_score(screen: Screen, run: Trace):
     screen.page.mouse.move(*screen.cell(IT, 2))
     raw, scaled = record.raw(HEAD, IT)[0, 0, 2].item(), record.scores(HEAD, IT)[0, 0, 2].item()
     screen.page.get_by_text(f"q·k {raw:.3f}, scaled {scaled:.3f}").wait_for()
+    assert scaled == pytest.approx(raw / record.q.shape[-1] ** 0.5, abs=1e-4)
 
 
 def test_masked_cells_keep_their_reason_in_a_mean(screen: Screen):

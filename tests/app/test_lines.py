@@ -179,6 +179,7 @@ def test_a_click_locks_either_side_and_escape_releases(screen: Screen):
     screen.page.keyboard.press("Escape")
     screen.wait(locked="")
     alone(screen, "")
+    assert screen.data()["pin"] == ""
 
 
 def test_the_exact_value_of_a_line_is_in_the_tip(screen: Screen, run: core.Trace):
@@ -213,6 +214,7 @@ def test_arrow_keys_walk_tokens_and_sides(screen: Screen):
     screen.wait(locked="", query="")
     screen.page.keyboard.press("End")
     alone(screen, "15,")
+    assert screen.data()["locked"] == ""
 
 
 def test_tab_reaches_the_slider_the_heads_and_the_lines(screen: Screen):
@@ -266,6 +268,7 @@ def test_the_heads_that_are_drawn_go_to_the_next_layer_with_it(screen: Screen):
     settled(screen, heads="4.1,4.5")
     screen.wait(layer="4", members="[[4,1],[4,5]]")
     screen.page.wait_for_url("**heads=4.1%2C4.5**")
+    assert screen.data()["head"] == "1"
 
 
 def test_strips_beside_the_keys_are_as_dark_as_each_head_s_weight(screen: Screen, run: core.Trace):
