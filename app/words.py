@@ -15,7 +15,6 @@ EXAMPLES = "Examples"
 EXAMPLES_HELP = "Sentences that show something, each with the head that shows it."
 
 # examples: what it shows -> sentence, layer, head, the token to lock. All of MiniLM; tests/app/test_first_minutes.py measures every one.
-PARTY = "When the dog barked, the cat ran away, and the bird flew off."
 SHOWN = {
     "A pronoun finds its noun: “it” looks at “animal”": (EXAMPLE, 3, 1, "it"),
     "A verb finds its subject: “lost” looks at “keys”": (
@@ -26,7 +25,12 @@ SHOWN = {
     ),
     "The token before: every token looks one back": (EXAMPLE, 0, 2, "street"),
     "The token after: most tokens look one ahead": ("one two three four five one two three four five", 1, 8, "three"),
-    "Punctuation: tokens look at commas and the full stop": (PARTY, 3, 11, "bird"),
+    "Punctuation: tokens look at commas and the full stop": (
+        "When the dog barked, the cat ran away, and the bird flew off.",
+        3,
+        11,
+        "bird",
+    ),
     "The same token again: repeats look at their copies": ("A cat sat on a mat and a cat sat on a mat.", 2, 9, "sat"),
     "A resting place: nearly all attention goes to [CLS]": (EXAMPLE, 4, 5, "tired"),
 }
