@@ -96,7 +96,7 @@ COMPONENT = {
     "heads_how": "Of this long text they show {how}.",
     "heads_help": "Rows are layers, columns are heads. Small pictures use a square-root scale, so that faint patterns show.",
     "heads_label": "All heads, one small picture each. Arrow keys move between heads and layers.",
-    "hint": "Rows are layers, columns are heads. Arrow keys move, Enter locks. Hover any token: everything follows.",
+    "hint": "Rows are layers, columns are heads. Arrow keys move. Hover any token: everything follows.",
     "metric": "What each small picture shows",
     "metrics": {
         "maps": ["small maps", "The map of each head, on a square-root scale, so that faint patterns show."],
