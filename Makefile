@@ -1,7 +1,8 @@
 # make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
 # make check  ruff and pyright       make format  let ruff rewrite       make bench  the benchmarks
-# make models trains those that ship and are not there yet; one that was stopped goes on where it left off
+# make models trains those that ship and are not there yet, and measures all (HEADLIGHT_DATA names the corpora's folder);
+#             one that was stopped goes on where it left off
 
 SHELL  := /bin/sh
 VENV   := .venv
@@ -16,11 +17,11 @@ ADDRESS ?= localhost
 run: runtime
 	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
-# The tests of the screen run a file at a time: each has a browser and a server of its own, and leaves nothing to the next.
-# Pytest's 5 means that ARGS chose nothing in that file.
+# Two processes share everything but the screen, whose tests take turns at one browser and at its servers, started once.
+# Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
-	$(PYTHON) -m pytest --ignore=tests/app $(ARGS) || [ $$? -eq 5 ]
-	@for file in tests/app/test_*.py; do $(PYTHON) -m pytest $$file $(ARGS) || [ $$? -eq 5 ] || exit 1; done
+	$(PYTHON) -m pytest --ignore=tests/app -n 2 $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app $(ARGS) || [ $$? -eq 5 ]
 
 check: dev
 	$(PYTHON) -m ruff check .
@@ -37,9 +38,14 @@ bench: browser
 	$(PYTHON) -m benchmarks.concurrency
 	$(PYTHON) -m benchmarks.generate
 	$(PYTHON) -m benchmarks.page
+	$(PYTHON) -m benchmarks.planner
 
-models: runtime
+models: dev
 	$(PYTHON) -m scripts.train_tasks
+	$(PYTHON) -m scripts.train_storyteller
+	$(PYTHON) -m scripts.train_translator
+	$(PYTHON) -m scripts.evaluate --write
+	$(PYTHON) -m scripts.catalog
 
 # Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
 

@@ -15,10 +15,14 @@ import torch
 
 from . import memory
 from .checkpoints import Loaded, load
-from .errors import Refused
+from .errors import GenerationError, Refused
+from .generate import stream
 from .hooks import hook_points, hooked
 from .interventions import Intervention
-from .trace import Trace, trace
+from .text import tokenize
+from .trace import Trace, target_tokens, trace
+
+LONGEST_WRITTEN = 128  # tokens of a target that a model writes itself
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
 
@@ -33,19 +37,25 @@ class Busy(Refused):
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that decides a run, and nothing else: the cache's key and the URL's content."""
+    """Everything that decides a run, and nothing else: the cache's key and the URL's content.
+
+    Before the run a model may write, the likeliest token each time. `write` is how many tokens it puts behind the text,
+    or behind the target of an encoder-decoder; the run is of what was there with what was added. An encoder-decoder that
+    is given no target writes one, as far as it can.
+    """
 
     model_id: str
     texts: tuple[str, ...]
     target_text: str | None = None
     interventions: tuple[Intervention, ...] = ()
     padding_side: Literal["left", "right"] = "right"
+    write: int = 0
 
     @property
     def key(self) -> str:
         """A name for this run, safe in a URL, that cannot be guessed without knowing its text."""
         edits = [(type(edit).__name__, asdict(edit)) for edit in self.interventions]
-        parts = (self.model_id, self.texts, self.target_text, edits, self.padding_side)
+        parts = (self.model_id, self.texts, self.target_text, edits, self.padding_side, self.write)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -106,14 +116,16 @@ class Ticket:
 class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
-    At most `workers` passes run at once and `max_waiting` more wait; models and traces are dropped, oldest use first, when
-    there are more than `max_models` and `max_traces` or the traces hold more than `max_trace_bytes`. `load_model` is what
-    turns a model id into a model: an operator who allows less passes a stricter one.
+    At most `workers` passes run at once and `max_waiting` more wait. Traces are dropped, oldest use first, when there are
+    more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
+    hold more than `max_model_bytes`, so that any number of small ones stays. `load_model` is what turns a model id into a
+    model: an operator who allows less passes a stricter one.
     """
 
     device: torch.device = field(default_factory=pick_device)
     dtype: torch.dtype = torch.float32
     max_models: int = 2
+    max_model_bytes: int = 1 << 28
     max_traces: int = 64
     max_trace_bytes: int = 1 << 30
     max_waiting: int = 64
@@ -283,9 +295,10 @@ class Engine:
             future.set_exception(error)
 
     def _drop_models(self) -> None:
-        while len(self._models) > self.max_models:
+        held = {name: weight_bytes(f.result()) if _is_ready(f) else 0 for name, f in self._models.items()}
+        while len(self._models) > self.max_models and sum(held.values()) > self.max_model_bytes:
             name, future = next(iter(self._models.items()))
-            del self._models[name]
+            del self._models[name], held[name]
             if not _is_ready(future):
                 continue
             for key in [k for k, f in self._traces.items() if _is_ready(f) and f.result().loaded is future.result()]:
@@ -305,18 +318,64 @@ def _is_ready(future: Future[Any]) -> bool:
     return future.done() and future.exception() is None
 
 
+def weight_bytes(loaded: Loaded) -> int:
+    """Of the parameters, each that is shared once."""
+    return sum(parameter.numel() * parameter.element_size() for parameter in loaded.model.parameters())
+
+
 def _run(loaded: Loaded, request: Request, stop: threading.Event | None = None) -> Trace:
     def look(_: Any) -> None:
         if stop is not None and stop.is_set():
             raise Stopped("This run was stopped.")
 
     look(None)
+    texts, target = written(loaded, request, look)
     ends = {name: look for name in hook_points(loaded.model) if name.endswith("hook_resid_post")} if stop else {}
     with hooked(loaded.model, ends):
         return trace(
             loaded,
-            list(request.texts),
-            request.target_text,
+            texts,
+            target,
             interventions=request.interventions,
             padding_side=request.padding_side,
         )
+
+
+def written(
+    loaded: Loaded, request: Request, look: Callable[[Any], None] = lambda _: None
+) -> tuple[list[str], str | None]:
+    """The texts and the target of a request, with what the model writes first. `look` is called at every token.
+
+    Raises GenerationError where the model is asked to write and cannot, or more texts than one are to be written on.
+    """
+    texts, target = list(request.texts), request.target_text
+    pair = loaded.config.kind == "encoder-decoder"
+    can = loaded.model.head is not None and loaded.tokenizer is not None and loaded.start_id is not None
+    n = LONGEST_WRITTEN if pair and can and target is None and not request.write else request.write
+    if not n:
+        return texts, target
+    if len(texts) != 1:
+        raise GenerationError(f"One text can be written on at a time, not {len(texts)}.")
+    if pair:
+        before = target_tokens(loaded, target, None, 1, "right")[0].ids
+    else:
+        before = tokenize(loaded.tokenizer, texts[0]).ids
+    if loaded.config.has_position_table:
+        n = min(n, loaded.config.n_ctx - len(before))
+    new: list[int] = []
+    if n > 0:
+        for step in stream(loaded, texts[0], target=target, max_tokens=n, show=1):
+            look(None)
+            if (chosen := step.chosen[0]) is not None and not chosen.ends:
+                new.append(chosen.id)
+    if pair:
+        return texts, _behind(loaded, target or "", before, new)
+    return [_behind(loaded, texts[0], before, new)], None
+
+
+def _behind(loaded: Loaded, text: str, before: tuple[int, ...], new: list[int]) -> str:
+    """The text with what the new tokens add to it. Half of a character at the end is left out."""
+    assert loaded.tokenizer is not None
+    alone, joined = (loaded.tokenizer.decode([*ids], skip_special_tokens=True) for ids in (before, [*before, *new]))
+    added = joined.removeprefix(alone) if joined.startswith(alone) else loaded.tokenizer.decode(new)
+    return text + added.rstrip("\ufffd")

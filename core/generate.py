@@ -71,6 +71,42 @@ class Beam:
     stopped: Stopped
 
 
+@dataclass(frozen=True)
+class _Prompt:
+    """What is read before anything is written, as the caller gave it."""
+
+    text: Texts
+    ids: Ids
+    target: Texts
+    target_ids: Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """How each token is chosen, within the limits that make sense."""
+
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int
+    show: int
+
+    def __post_init__(self) -> None:
+        _check_counts(show=self.show, top_k=self.top_k)
+        if self.temperature is not None and not (self.temperature > 0 and math.isfinite(self.temperature)):
+            raise GenerationError(
+                f"The temperature is {self.temperature}, but it must be above 0. "
+                "For the likeliest token each time, leave it out."
+            )
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise GenerationError(f"top_p is {self.top_p}, but it must be above 0 and at most 1 (1 keeps every token).")
+        if self.temperature is None and (self.top_k is not None or self.top_p is not None):
+            raise GenerationError(
+                "top_k and top_p narrow down what is sampled, but without a temperature the likeliest token is taken "
+                "each time. Give temperature=1.0 as well, or leave them out."
+            )
+
+
 def stream(
     loaded: Loaded,
     text: Texts = None,
@@ -103,10 +139,9 @@ def stream(
     Raises, before anything runs: GenerationError for settings out of range and models that cannot write, TextError for
     prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
     """
-    _check(max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, show=show)
-    stops = _stops(loaded, stop)
-    draft = _draft(loaded, text, ids, target, target_ids, cached=cached, n_beams=1, max_tokens=max_tokens)
-    return _steps(draft, max_tokens, temperature, top_k, top_p, seed, stops, show)
+    prompt = _Prompt(text, ids, target, target_ids)
+    sampling = _Sampling(temperature, top_k, top_p, seed, show)
+    return _stream(loaded, prompt, sampling, max_tokens, stop, cached)
 
 
 def generate(
@@ -125,22 +160,10 @@ def generate(
     cached: bool = True,
 ) -> tuple[Generation, ...]:
     """What stream() writes, once it is all there: one Generation for each text. Arguments and errors are stream's."""
+    prompt = _Prompt(text, ids, target, target_ids)
+    sampling = _Sampling(temperature, top_k, top_p, seed, show=1)
     written: list[list[Chosen]] = []
-    for step in stream(
-        loaded,
-        text,
-        ids=ids,
-        target=target,
-        target_ids=target_ids,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        stop=stop,
-        show=1,
-        cached=cached,
-    ):
+    for step in _stream(loaded, prompt, sampling, max_tokens, stop, cached):
         written = written or [[] for _ in step.chosen]
         for tokens, chosen in zip(written, step.chosen, strict=True):
             if chosen is not None:
@@ -168,11 +191,11 @@ def beam_search(
     log_prob / length ** length_penalty (Wu et al. 2016, arXiv:1609.08144, §7, with transformers' simpler denominator), and
     a text is over when no unfinished one scores above the n_beams-th finished one. Texts, `stop` and errors are stream's.
     """
-    _check(max_tokens=max_tokens, n_beams=n_beams)
+    _check_counts(n_beams=n_beams)
     if not math.isfinite(length_penalty):
         raise GenerationError(f"length_penalty is {length_penalty}, but it must be a finite number. 1.0 is usual.")
-    stops = _stops(loaded, stop)
-    draft = _draft(loaded, text, ids, target, target_ids, cached=cached, n_beams=n_beams, max_tokens=max_tokens)
+    prompt = _Prompt(text, ids, target, target_ids)
+    stops, draft = _begin(loaded, prompt, max_tokens, stop, cached, n_beams)
     n_texts, vocab_size, n_prompt = draft.ids.shape[0], loaded.config.vocab_size, draft.n
     scores = torch.zeros(n_texts, 1, device=loaded.device)  # log-probability of every unfinished text, [text, beam]
     finished: list[list[Beam]] = [[] for _ in range(n_texts)]
@@ -294,27 +317,31 @@ def outgrown(config: ModelConfig, n: int) -> bool:
     return scaling is not None and scaling.kind == "dynamic" and n > scaling.n_ctx_original
 
 
-def _steps(
-    draft: Draft,
+def _stream(
+    loaded: Loaded,
+    prompt: _Prompt,
+    sampling: _Sampling,
     max_tokens: int,
-    temperature: float | None,
-    top_k: int | None,
-    top_p: float | None,
-    seed: int,
-    stops: frozenset[int],
-    show: int,
+    stop: Collection[int] | None,
+    cached: bool,
 ) -> Iterator[GenerationStep]:
-    generator = torch.Generator().manual_seed(seed)
+    """The steps of a prompt that is found good, or refused, before the first of them."""
+    stops, draft = _begin(loaded, prompt, max_tokens, stop, cached, n_beams=1)
+    return _steps(draft, sampling, max_tokens, stops)
+
+
+def _steps(draft: Draft, sampling: _Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
+    generator = torch.Generator().manual_seed(sampling.seed)
     over = [False] * draft.ids.shape[0]
     for index in range(max_tokens):
         logits = draft.next_logits()
-        if temperature is None:
+        if sampling.temperature is None:
             tokens = logits.argmax(-1)
         else:
             # One number a text and step, also for texts that are over: how long one is changes nothing for the others.
             draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
-            tokens = _pick(*candidates(logits, temperature, top_k, top_p), draws)
-        chosen = _chosen(logits, tokens, stops, show)
+            tokens = _pick(*candidates(logits, sampling.temperature, sampling.top_k, sampling.top_p), draws)
+        chosen = _chosen(logits, tokens, stops, sampling.show)
         yield GenerationStep(
             index,
             tuple(None if o else c for o, c in zip(over, chosen, strict=True)),
@@ -362,17 +389,12 @@ def _decoded(loaded: Loaded, ids: Sequence[int]) -> str:
 # what is read, and what is refused
 
 
-def _draft(
-    loaded: Loaded,
-    text: Texts,
-    ids: Ids,
-    target: Texts,
-    target_ids: Sequence[int] | None,
-    *,
-    cached: bool,
-    n_beams: int,
-    max_tokens: int,
-) -> Draft:
+def _begin(
+    loaded: Loaded, prompt: _Prompt, max_tokens: int, stop: Collection[int] | None, cached: bool, n_beams: int
+) -> tuple[frozenset[int], Draft]:
+    """The tokens that end a text, and the texts so far."""
+    _check_counts(max_tokens=max_tokens)
+    stops = _stops(loaded, stop)
     config = loaded.config
     if config.kind == "encoder":
         raise GenerationError(
@@ -385,14 +407,14 @@ def _draft(
         )
     targets = None
     if config.kind == "encoder-decoder":
-        sources = _prompts(loaded, text, ids, "right")
-        targets = target_tokens(loaded, target, target_ids, len(sources), "left")
-    elif target is not None or target_ids is not None:
+        sources = _prompts(loaded, prompt.text, prompt.ids, "right")
+        targets = target_tokens(loaded, prompt.target, prompt.target_ids, len(sources), "left")
+    elif prompt.target is not None or prompt.target_ids is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     else:
-        sources = _prompts(loaded, text, ids, "left")
+        sources = _prompts(loaded, prompt.text, prompt.ids, "left")
     _admit(loaded, sources, targets, n_beams, max_tokens, cached)
-    return Draft(loaded, sources, targets, cached)
+    return stops, Draft(loaded, sources, targets, cached)
 
 
 def _prompts(loaded: Loaded, text: Texts, ids: Ids, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
@@ -457,26 +479,7 @@ def _stops(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
     return frozenset(stop)
 
 
-def _check(
-    *,
-    max_tokens: int,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    show: int = 1,
-    n_beams: int = 1,
-) -> None:
-    for name, value in (("max_tokens", max_tokens), ("show", show), ("n_beams", n_beams), ("top_k", top_k)):
+def _check_counts(**counts: int | None) -> None:
+    for name, value in counts.items():
         if value is not None and value < 1:
             raise GenerationError(f"{name} is {value}, but it must be at least 1.")
-    if temperature is not None and not (temperature > 0 and math.isfinite(temperature)):
-        raise GenerationError(
-            f"The temperature is {temperature}, but it must be above 0. For the likeliest token each time, leave it out."
-        )
-    if top_p is not None and not 0 < top_p <= 1:
-        raise GenerationError(f"top_p is {top_p}, but it must be above 0 and at most 1 (1 keeps every token).")
-    if temperature is None and (top_k is not None or top_p is not None):
-        raise GenerationError(
-            "top_k and top_p narrow down what is sampled, but without a temperature the likeliest token is taken each time. "
-            "Give temperature=1.0 as well, or leave them out."
-        )

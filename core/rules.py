@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: it may look
 BLOCK_BYTES = 1 << 26  # the most that one block of rows of a mask, bias or pattern may take: 64 MiB
 
 
@@ -87,24 +88,33 @@ class MaskRule:
             mask[:, heads] = torch.where(cell, edit.allowed, mask[:, heads])
         return mask
 
+    def reasons(self, queries: Tensor, keys: Tensor, head: int = 0, text: int = 0) -> Tensor:
+        """[query, key] uint8: why each query may not look at each key, as an index into REASONS; 0 where it may.
+
+        Where several reasons hold, the first of: edited, padding, future, outside the window, masked by the caller.
+        """
+        rule = self.of(text)
+        block = rule.block(queries, keys)[0]
+        allowed = block[head if len(block) > 1 else 0]
+        places = queries + self.first_query  # of the queries among the keys
+        code = torch.full_like(allowed, REASONS.index("masked by the caller"), dtype=torch.uint8)
+        if rule.window is not None:
+            code[(places[:, None] - keys).abs() >= rule.window] = REASONS.index("outside the window")
+        if rule.causal:
+            code[keys > places[:, None]] = REASONS.index("future")
+        if rule.keep is not None:
+            code[:, ~rule.keep[0, keys]] = REASONS.index("padding")
+        for edit in rule.edits:
+            if edit.head in (None, head):
+                code[(queries == edit.query)[:, None] & (keys == edit.key)] = REASONS.index("edited")
+        code[allowed] = 0
+        return code
+
     def why_masked(self, query: int, key: int, head: int = 0, text: int = 0) -> str | None:
         """The reason why this query may not look at this key, in words; None where it may."""
-        at = (torch.tensor([query]), torch.tensor([key]))
-        place = self.first_query + query
-        for edit in reversed(self.edits):
-            if (edit.query, edit.key) == (query, key) and edit.head in (None, head):
-                return None if edit.allowed else "edited"
-        if self.keep is not None and not self.keep[text, key]:
-            return "padding"
-        if self.causal and key > place:
-            return "future"
-        if self.window is not None and abs(place - key) >= self.window:
-            return "outside the window"
-        if self.given is not None:
-            mask = tile(self.given, at[0].to(self.given.device), at[1].to(self.given.device))
-            mask = mask.expand(max(mask.shape[0], text + 1), max(mask.shape[1], head + 1), 1, 1)
-            return None if mask[text, head, 0, 0] else "masked by the caller"
-        return None
+        of = self.keep if self.keep is not None else self.given
+        queries, keys = torch.tensor([[query], [key]], device=None if of is None else of.device)
+        return REASONS[int(self.reasons(queries, keys, head, text))] or None
 
     def of(self, text: int) -> MaskRule:
         """The same rule for one text of the batch."""

@@ -16,6 +16,7 @@ UNKNOWN = ("[UNK]", "<unk>", "<UNK>")  # what published vocabularies call a piec
 SPACE_SIGNS = ({"Ġ"}, {"▁"})  # how byte-level and sentencepiece vocabularies write a space
 VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u00ad": "U+00AD", "\x7f": "␡"}
 BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols by their category, with nothing drawn
+MOST_SYMBOLS = 64  # that a sentence can list
 JOINERS = "\u200c\u200d"  # inside a word or an emoji they decide its shape; alone they are nothing to see
 
 
@@ -125,7 +126,9 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
     except BaseException as error:  # e.g. a letter that a vocabulary without <unk> lacks
         if not is_tokenizer_fault(error):
             raise
-        raise TextError(f"This model's tokenizer cannot read the text: {error}. Try other words.") from error
+        raise TextError(
+            _unreadable(tokenizer, text) or f"This model's tokenizer cannot read the text: {error}. Try other words."
+        ) from error
     reserved = {
         i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special and token.content not in UNKNOWN
     }
@@ -148,6 +151,17 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
             "This model finds nothing to read in the text: it holds only spaces or signs that the model skips. Type a word."
         )
     return tokens
+
+
+def _unreadable(tokenizer: Tokenizer, text: str) -> str | None:
+    """What a model that reads a few symbols and nothing else has to say about a text with another one in it."""
+    vocabulary = tokenizer.get_vocab()
+    marks = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    symbols = sorted(vocabulary.keys() - marks, key=vocabulary.__getitem__)
+    other = next((char for char in text if char not in vocabulary and not char.isspace()), None)
+    if other is None or len(symbols) > MOST_SYMBOLS or any(len(symbol) != 1 for symbol in symbols):
+        return None
+    return f"This model has no token for “{visible(other)}”. It reads {' '.join(symbols)} and nothing else."
 
 
 def is_tokenizer_fault(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
 from tokenizers import models as tokenizer_models
 from tokenizers.trainers import BpeTrainer
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .checkpoints.own import config_values, write_whole
 from .errors import CheckpointError, ConfigError
@@ -48,7 +49,7 @@ class Recipe:
     clip: float = 1.0  # the longest gradient, over all parameters together
     dropout: float = 0.0
     label_smoothing: float = 0.0
-    mixed: bool = True  # bfloat16 where a GPU multiplies matrices; on a CPU it changes nothing
+    mixed: bool = True  # matrices multiplied in bfloat16 where the hardware does; weights and moments stay float32
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -153,16 +154,30 @@ def learn(
 ) -> tuple[float, float]:
     """One update. Returns the loss in nats per counted token and the share of them that were the likeliest."""
     device = batch.ids.device
-    mixed = recipe.mixed and device.type == "cuda"
-    precision = torch.autocast("cuda", torch.bfloat16) if mixed else nullcontext()
-    with hooked(model, dropout_hooks(model, recipe, device, step)), precision:
+    mixed = recipe.mixed and multiplies_bfloat16(device)
+    precision = torch.autocast(device.type, torch.bfloat16) if mixed else nullcontext()
+    with hooked(model, dropout_hooks(model, recipe, device, step)), precision, attention_of(device):
         logits, targets = predicted(model, batch)
-        loss = F.cross_entropy(logits.float(), targets, label_smoothing=recipe.label_smoothing)
+        logits = logits.float()
+        loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
     optimiser.step()
     return loss.item(), (logits.argmax(-1) == targets).float().mean().item()
+
+
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Whether the hardware itself does: without that, a CPU is slower in bfloat16 than in float32."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    can = torch.cpu.get_capabilities()
+    return device.type == "cpu" and any(bool(can.get(name)) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+
+
+def attention_of(device: torch.device) -> AbstractContextManager[object]:
+    """On a CPU the fused kernel's backward pass takes several times as long as the spelled-out one at training lengths."""
+    return sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
 
 
 def predicted(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -229,16 +244,16 @@ def dropout_hooks(model: Transformer, recipe: Recipe, device: torch.device, step
 # progress
 
 
-def eta(done: TrainStep, recipe: Recipe) -> float:
-    """Seconds until the last step, at the pace so far."""
-    return done.seconds / done.step * (recipe.steps - done.step)
+def eta(done: TrainStep, steps: int) -> float:
+    """Seconds until the last of so many steps, at the pace so far."""
+    return done.seconds / done.step * (steps - done.step)
 
 
-def progress(done: TrainStep, recipe: Recipe) -> str:
+def progress(done: TrainStep, steps: int) -> str:
     """One line: "step 300/2000  loss 0.412  accuracy 86.1 %  lr 9.8e-04  1:05 spent, 6:10 to go"."""
     return (
-        f"step {done.step:,}/{recipe.steps:,}  loss {done.loss:.3f}  accuracy {done.accuracy:.1%}  "
-        f"lr {done.learning_rate:.1e}  {_clock(done.seconds)} spent, {_clock(eta(done, recipe))} to go"
+        f"step {done.step:,}/{steps:,}  loss {done.loss:.3f}  accuracy {done.accuracy:.1%}  "
+        f"lr {done.learning_rate:.1e}  {_clock(done.seconds)} spent, {_clock(eta(done, steps))} to go"
     )
 
 

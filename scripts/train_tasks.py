@@ -7,7 +7,7 @@
 
 A run that is stopped goes on where it left off when it is started again. Each model becomes a folder:
 
-    models/copy/                 the trained model: config.json, model.safetensors, tokenizer.json, card.md
+    models/copy/                 the trained model: config.json, model.safetensors, tokenizer.json
     models/copy/curve.json       loss, accuracy and learning rate of every step
     models/copy/steps/00000/     the model after so many steps, the first one untrained; the variants have none
 """
@@ -15,34 +15,31 @@ A run that is stopped goes on where it left off when it is started again. Each m
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import platform
 import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from core import Loaded, ModelConfig, build, generate, load, save, trace
-from core.checkpoints.own import write_whole
+from core import ModelConfig, build, save
 from core.errors import Refused
 from core.model import Transformer
-from core.tasks import TASKS, Task, problems, sample, tokenizer_for
-from core.training import STATE, Batch, Recipe, TrainStep, evaluate, progress, train
+from core.tasks import TASKS, Task, sample, tokenizer_for
+from core.training import STATE, Batch, Recipe, TrainStep, progress, train
+from scripts.curves import read_curve, write_curve
+from scripts.shipping import write_facts
 
 ROOT = Path(__file__).resolve().parents[1]
 N_POINTS = 12  # saved ones, step 0 and the last included
 BATCH = 128
 SAVE_EVERY = 200  # steps that a stopped run may lose
-HELD_OUT = 1000  # problems that a card's numbers rest on
-POINT_CHECK = 200  # problems that a saved point is tried on
-LOOKED_AT = 100  # problems over which a head's attention is averaged
+ROUNDED = 200  # held-out problems on which float16 must write the same as float32
 
 # Learned positions where the place decides, rotary ones where the distance and the letter do.
 SHAPE: dict[str, Any] = {"d_model": 48, "n_heads": 4, "d_ff": 192, "n_decoder_layers": 2, "position": "learned"}
@@ -127,7 +124,7 @@ def run(
         yield done
     save_model(task, model, folder)
     write_curve(folder, curve)
-    write_whole(folder / "card.md", card(plan, folder, recipe, curve[max(curve)], device).encode())
+    write_facts(folder, [recipe], device, curve[max(curve)].seconds)
     shutil.rmtree(work)
 
 
@@ -141,7 +138,7 @@ def name_of(step: int) -> str:
 
 def save_model(task: Task, model: Transformer, folder: Path) -> None:
     """As float16 where the held-out answers come out the same from the rounded weights, else as float32."""
-    ids, counts = sample(task, POINT_CHECK, seed="precision", held_out=True)
+    ids, counts = sample(task, ROUNDED, seed="precision", held_out=True)
     dtype = torch.float16 if rounds_well(model, ids, counts) else torch.float32
     save(model, folder, tokenizer=tokenizer_for(task), pad_id=0, end_ids=(task.end_id,), dtype=dtype)
 
@@ -155,141 +152,6 @@ def rounds_well(model: Transformer, ids: Tensor, counts: Tensor) -> bool:
     counted = counts[:, 1:].to(device)
     exact, near = (m(ids[:, :-1].to(device))[counted].argmax(-1) for m in (model, rounded))
     return torch.equal(exact, near)
-
-
-# curves
-
-
-def read_curve(folder: Path) -> dict[int, TrainStep]:
-    path = folder / "curve.json"
-    if not path.is_file():
-        return {}
-    columns = json.loads(path.read_text("utf-8"))
-    return {row[0]: TrainStep(*row) for row in zip(*(columns[name] for name in COLUMNS), strict=True)}
-
-
-COLUMNS = ("step", "loss", "accuracy", "learning_rate", "seconds")
-
-
-def write_curve(folder: Path, curve: dict[int, TrainStep]) -> None:
-    """A column for each field of TrainStep, in the order of the steps."""
-    rows = [asdict(curve[step]) for step in sorted(curve)]
-    columns = {name: [round(row[name], 7) for row in rows] for name in COLUMNS}
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "curve.json", (json.dumps(columns) + "\n").encode())
-
-
-# cards
-
-
-def solved(loaded: Loaded, task: Task, n: int) -> float:
-    """The share of n held-out problems whose whole answer the model writes exactly, greedily."""
-    asked = problems(task, n, seed="card", held_out=True)
-    right = 0
-    for start in range(0, n, BATCH):
-        part = asked[start : start + BATCH]
-        written = generate(loaded, part, max_tokens=task.n_ctx)
-        right += sum(
-            g.stopped == "end" and g.text == task.answer(problem) for g, problem in zip(written, part, strict=True)
-        )
-    return right / n
-
-
-def looks_at_next(loaded: Loaded, task: Task, n: int) -> Tensor:
-    """[layer, head]: the weight that lies on tokens equal to the one about to be written, mean over the answers of n problems.
-
-    What a head does that fetches the answer from the problem: copying, reversing and induction all need one.
-    """
-    total, count = torch.zeros(loaded.config.n_decoder_layers, loaded.config.n_heads), 0
-    for problem in problems(task, n, seed="heads", held_out=True):
-        answer = task.answer(problem)
-        ids = [task.vocabulary.index(s) for s in ("<s>", *problem, *answer)]
-        queries = range(len(problem), len(problem) + len(answer))  # each writes the token behind it
-        run_ = trace(loaded, ids=ids)
-        same = torch.tensor([[key == ids[q + 1] for key in ids] for q in queries])
-        for record in run_.attention:
-            total[record.layer] += (record.pattern(None, queries) * same).sum((-1, -2))
-        count += len(answer)
-    return total / count
-
-
-def card(plan: Plan, folder: Path, recipe: Recipe, last: TrainStep, device: str) -> str:
-    """What the model is, what it was trained on and how, what it can do and what each head was measured to do."""
-    task, loaded = TASKS[plan.task], load(folder)
-    config = loaded.config
-    loss, accuracy = evaluate(loaded.model, [Batch(*sample(task, HELD_OUT, seed="card", held_out=True))])
-    whole = solved(loaded, task, HELD_OUT)
-    shares = looks_at_next(loaded, task, LOOKED_AT)
-    heads = "\n".join(
-        f"| {layer} | " + " | ".join(f"{share:.2f}" for share in row) + " |"
-        for layer, row in enumerate(shares.tolist())
-    )
-    example = problems(task, 1, seed="example", held_out=True)[0]
-    points = sorted(path.name for path in (folder / "steps").glob("*")) if plan.points else []
-    along = "\n".join(
-        f"| {int(name)} | {solved(load(folder / 'steps' / name), task, POINT_CHECK):.1%} |" for name in points
-    )
-    where = torch.cuda.get_device_name() if device.startswith("cuda") else f"CPU ({platform.machine()})"
-    return f"""# {plan.name}
-
-{plan.note} A decoder of {config.n_decoder_layers} layers × {config.n_heads} heads × {config.d_head}, d_model {
-        config.d_model
-    },
-{loaded.spec.n_params:,} parameters, {config.position} positions, {config.norm_order}-norm.
-
-Example: `{example}` → `{task.answer(example)}`
-
-## Data
-
-Drawn by `core/tasks.py` ({
-        task.title.lower()
-    }), so there is no origin to credit; under this repository's licence. Held out:
-every problem whose key has a CRC-32 divisible by 8, whatever the seed. Symbols: `{task.symbols}`.
-
-## Training
-
-{recipe.steps:,} steps of {BATCH} problems; AdamW (β {recipe.beta1}, {recipe.beta2}; weight decay {
-        recipe.weight_decay
-    }), learning rate
-{recipe.learning_rate} after {recipe.warmup} steps of warm-up, then a cosine down to {
-        recipe.final_share:.0%} of it; gradients clipped to {recipe.clip}; seed {recipe.seed}.
-{where}, {last.seconds:.0f} seconds. `python -m scripts.train_tasks {plan.name}` trains it again.
-
-## Measured on {HELD_OUT:,} held-out problems
-
-| what | value |
-|---|---|
-| whole answers exactly right, greedy | {whole:.1%} |
-| tokens right | {accuracy:.2%} |
-| loss, nats per token | {loss:.4f} |
-{
-        f'''
-Whole answers right along the way, on {POINT_CHECK} problems:
-
-| step | right |
-|---|---|
-{along}
-'''
-        if along
-        else ""
-    }
-## What the heads look at
-
-The weight that lies on tokens equal to the one about to be written, mean over the answers of {
-        LOOKED_AT
-    } held-out problems:
-1.00 is a head that always looks at what comes next.
-
-| layer | {" | ".join(f"head {head}" for head in range(config.n_heads))} |
-|---|{"---|" * config.n_heads}
-{heads}
-
-## Weaknesses
-
-It knows its symbols and nothing else, and lengths only up to those of its training (at most {
-        config.n_ctx
-    } tokens in all).
-"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -311,14 +173,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     # Named ones are trained anew; an unfinished one goes on either way.
     torch.set_num_threads(1)  # on a CPU, models of this size lose more by sharing than they gain
-    missing = [name for name in PLANS if not (options.out / name / "card.md").is_file()]
+    missing = [name for name in PLANS if not (options.out / name / "recipe.json").is_file()]
     try:
         for name in options.names or missing:
             shown = -math.inf
             plan = PLANS[name]
             for done in run(plan, options.out, steps=options.steps, device=options.device, seed=options.seed):
                 if time.monotonic() - shown > 5 or done.step == (options.steps or plan.steps):
-                    print(f"{name:16} {progress(done, plan.recipe(options.steps, options.seed))}", flush=True)
+                    print(f"{name:16} {progress(done, options.steps or plan.steps)}", flush=True)
                     shown = time.monotonic()
     except Refused as error:
         print(error, file=sys.stderr)

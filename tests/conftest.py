@@ -11,6 +11,9 @@ from core.config import ModelConfig
 from core.model import Transformer
 from scripts import browser
 
+# One thread a process: these models are so small that threads would wait for each other longer than they work.
+torch.set_num_threads(1)
+
 # Sizes that differ wherever they may, so that no swapped axis goes unnoticed.
 TINY: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head": 8, "d_ff": 29, "n_ctx": 37}
 

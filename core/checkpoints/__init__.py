@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from ..config import ModelConfig
 from ..errors import CheckpointError
 from ..model import Transformer
-from .catalog import CATALOG, ModelSpec
+from .catalog import CATALOG, MODELS, POINTS, ModelSpec, curve
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
 from .files import read_json, stored_tensors
@@ -26,7 +26,7 @@ from .vocabulary import read_tokenizer
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
-__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "find", "load", "save"]
+__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,17 @@ class Loaded:
 
 
 def find(name: str | os.PathLike[str]) -> ModelSpec:
-    """The spec behind a name: a catalog id, a folder that exists, or owner/name on the Hub. Nothing is read or downloaded."""
+    """The spec behind a name: a catalog id, a folder that exists, or owner/name on the Hub. Nothing is read or downloaded.
+
+    "copy@00122" is a point along the training of a catalog id: the model after 122 steps.
+    """
     if isinstance(name, str):
+        model, _, point = name.partition("@")
         for spec in CATALOG:
             if spec.id == name:
                 return spec
+            if spec.id == model and point:
+                return at_point(spec, point)
     text = os.fspath(name)
     if "\0" not in text and os.path.isdir(text):
         folder = Path(text)
@@ -61,6 +67,22 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
     raise CheckpointError(
         f"There is no model {shown(text)}. Give one of {offered}, a Hub repository such as openai-community/gpt2, "
         "or a folder that holds config.json and model.safetensors."
+    )
+
+
+def at_point(spec: ModelSpec, point: str) -> ModelSpec:
+    """A model as it was at one of its points. Raises CheckpointError for any other: what is asked for is never a path."""
+    digests = dict(spec.points)
+    if point not in digests:
+        known = f"It has {', '.join(digests)}." if digests else "No points were kept of it."
+        raise CheckpointError(f"{spec.title} has no point {shown(point)} of its training. {known}")
+    return replace(
+        spec,
+        id=f"{spec.id}@{point}",
+        title=f"{spec.title} at step {int(point):,}",
+        location=f"{spec.location}/{POINTS}/{point}",
+        sha256=digests[point],
+        points=(),
     )
 
 
@@ -83,9 +105,10 @@ def load(
         spec = replace(spec, revision=revision)
     spec, folder = locate(spec, progress)
     if spec.sha256 and (digest := sha256(folder / "model.safetensors")) != spec.sha256:
+        again = "Get it from the repository again" if spec.source == "shipped" else "Install or download it again"
         raise CheckpointError(
             f"model.safetensors of {spec.id} is not the published file: its SHA-256 is {digest[:12]}…, not {spec.sha256[:12]}…. "
-            "Install or download it again."
+            f"{again}."
         )
     return load_folder(folder, spec, torch.device(device), dtype)
 
@@ -94,6 +117,11 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
     """The folder that holds the files, after a download if need be, and the spec as it really is."""
     if spec.source == "folder":
         return spec, Path(spec.location)
+    if spec.source == "shipped":
+        folder = MODELS / spec.location
+        if not (folder / "model.safetensors").is_file():
+            raise CheckpointError(f"{spec.title} is not in models/. `make models` trains it again.")
+        return spec, folder
     if spec.source == "package":
         module, inside = spec.location.split("/", 1)
         package = importlib.util.find_spec(module)  # finds a top-level package without running it

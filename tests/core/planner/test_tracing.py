@@ -134,3 +134,26 @@ def test_the_default_dtype_is_left_alone() -> None:
         dtype="bfloat16",
     )
     assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("position", ["learned", "sinusoidal", "rotary", "alibi", "relative"])
+def test_queries_and_keys_are_views_unless_they_are_turned(position: Any) -> None:
+    config = ModelConfig(
+        vocab_size=31, d_model=24, n_heads=4, d_ff=40, n_ctx=64, n_decoder_layers=2, position=position, n_token_types=2
+    )
+    steps = trace_shapes(config, batch=2, source_len=7).steps
+    views = {name: [s.view for s in steps if s.name.endswith(f"hook_{name}")] for name in "qkv"}
+    turned = position == "rotary"
+    assert views == {"q": [not turned] * 2, "k": [not turned] * 2, "v": [True] * 2}
+
+
+def test_tables_that_the_model_looks_up_itself_have_their_axes() -> None:
+    config = ModelConfig(
+        vocab_size=31, d_model=24, n_heads=4, d_ff=40, n_ctx=64, n_encoder_layers=2, position="relative", n_token_types=2
+    )  # fmt: skip
+    steps = trace_shapes(config, batch=2, source_len=7).steps
+    bias = [s for s in steps if s.name.endswith("relative_bias.embedding")]
+    kinds = [s for s in steps if s.name.endswith("token_type")]
+    assert [(s.axes, s.shape) for s in bias] == [(("batch", "query", "key", "head"), (1, 7, 7, 4))] * 2
+    assert [(s.axes, s.shape) for s in kinds] == [(("batch", "pos", "d_model"), (2, 7, 24))]
+    assert all("" not in s.axes for s in steps)
