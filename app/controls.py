@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import streamlit as st
+from dataclasses import replace
 
-from app import state, words
-from app.offered import TITLES
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app import examples, state, words
+from app.offered import MODELS, TITLES
+from core import checkpoints
+from core.checkpoints import ModelSpec
 from core.engine import Request
+from core.trace import Trace
+
+WRITTEN_AT_ONCE = 20  # tokens
 
 
 def bar(views: list[str]) -> str:
@@ -27,15 +35,9 @@ def bar(views: list[str]) -> str:
 def request() -> tuple[Request, list[str]]:
     """The sentence, the model, and the target of an encoder–decoder; and a sentence for whatever the link asked in vain."""
     notes = _model_of_the_link()
-    row = st.container(horizontal=True, gap="small", key="request")
-    boxes, chooser, examples = row.container(width="stretch"), row.container(width=230), row.container(width="content")
-    examples.menu_button(
-        words.EXAMPLES,
-        list(words.SHOWN),
-        key="examples",
-        help=words.EXAMPLES_HELP,
-        on_click=_take_chosen,
-    )
+    place = st.container(key="request", gap="xsmall")
+    row = place.container(horizontal=True, gap="small", key="request_row")
+    boxes, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
     model = chooser.selectbox(
         words.MODEL,
         list(TITLES),
@@ -43,7 +45,17 @@ def request() -> tuple[Request, list[str]]:
         key="model",
         bind="query-params",
         label_visibility="collapsed",
+        on_change=_model_changed,
     )
+    spec = MODELS[model]
+    shown.menu_button(
+        words.EXAMPLES,
+        [example.title for example in examples.shown_for(model)],
+        key="examples",
+        help=words.EXAMPLES_HELP,
+        on_click=_take_chosen,
+    )
+    _fill(spec)
     loaded = state.engine().ready(model)
     two = loaded is not None and loaded.config.kind == "encoder-decoder"
     columns = boxes.columns(2 if two else 1, gap="small")
@@ -69,26 +81,159 @@ def request() -> tuple[Request, list[str]]:
             placeholder=words.TARGET_PLACEHOLDER,
             label_visibility="collapsed",
         )
-    return Request(model, (text or "",), target or None), notes
+    model_id = _at_step(place, spec, notes) if spec.points else model
+    asked = Request(model_id, (text or "",), target or None)
+    # What the visitor asked to be written behind belongs to this very text and model.
+    more = replace(asked, write=WRITTEN_AT_ONCE)
+    return (more if st.session_state.get("writing") == more else asked), notes
 
 
-def take(example: str) -> None:
+def _fill(spec: ModelSpec) -> None:
+    """What stands in the boxes before they are drawn: what the model wrote, or the text that a link leaves out."""
+    for name, text in st.session_state.pop("filled", {}).items():
+        st.session_state[name] = text
+    if spec.example and "text" not in st.session_state and "text" not in st.query_params:
+        st.session_state["text"] = spec.example
+
+
+def _model_changed() -> None:
+    """Another model gets a text that fits it, unless the visitor has typed one."""
+    spec, session = MODELS[st.session_state["model"]], st.session_state
+    text = session.get("text") or ""
+    if not examples.was_typed(text, MODELS) and not examples.fits(text, spec):
+        session["text"] = examples.first_text(spec)
+        if "target" in session:
+            session["target"] = ""
+
+
+def _at_step(place: DeltaGenerator, spec: ModelSpec, notes: list[str]) -> str:
+    """The step of its training at which a visitor wants to see a model, as the id of that point."""
+    points = {int(point): point for point, _ in spec.points}
+    last = max(points)
+    if "step" not in st.session_state and (asked := st.query_params.get("step", str(last))) not in map(str, points):
+        known = ", ".join(f"{step:,}" for step in points)
+        notes.append(words.UNKNOWN_STEP.format(asked=asked[:40], shown=f"{last:,}", known=known))
+    if st.session_state.get("step", last) not in points:
+        st.session_state["step"] = last
+    row = place.container(horizontal=True, gap="medium", key="training_row", vertical_alignment="center")
+    row.text(words.STEP, help=words.STEP_HELP, width="content")
+    step = row.select_slider(
+        words.STEP,
+        list(points),
+        last,
+        key="step",
+        bind="query-params",
+        label_visibility="collapsed",
+        width=300,
+    )
+    row.text(_learnt(spec, step, last), width="stretch")
+    return spec.id if step == last else f"{spec.id}@{points[step]}"
+
+
+def _learnt(spec: ModelSpec, step: int, last: int) -> str:
+    """How far the training was at a step, in words, by the record that it left."""
+    curve = checkpoints.curve(spec.id)
+    columns = (curve.get(name, ()) for name in ("step", "loss", "accuracy"))
+    rows = {int(at): (loss, accuracy) for at, loss, accuracy in zip(*columns, strict=False)}
+    if step not in rows:
+        return words.STEP_UNTRAINED if step == 0 else words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
+    loss, accuracy = rows[step]
+    said = words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
+    return said + words.STEP_LEARNT.format(
+        loss=f"{loss:.3f}" if loss >= 0.001 else f"{loss:.0e}", share=f"{accuracy:.1%}"
+    )
+
+
+def beneath(asked: Request, answer: state.Answer) -> None:
+    """One line about the model, and what the visitor can have it write."""
+    spec = MODELS[model_of(asked)]
+    run = answer.trace if answer.request is not None and answer.request.model_id == asked.model_id else None
+    model = None if run is None else run.loaded.model
+    own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
+    if model is None and not spec.note:
+        return
+    row = st.container(horizontal=True, gap="medium", key="about", vertical_alignment="center")
+    if spec.note:
+        row.text(spec.note, width="stretch")
+    if own and run is not None and run.target is not None and run.target.text:
+        row.text(words.TARGET_WRITTEN, help=words.TARGET_WRITTEN_HELP, width="content")
+        texts = {"target": run.target.text}
+        row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=(texts,))
+    elif model is not None and model.decoder is not None and model.head is not None and not (own or asked.write):
+        more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE)
+        row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
+
+
+def was_written(asked: Request, run: Trace | None) -> None:
+    """Put what the model wrote into its box and begin again with it. No run: it was refused, and will not be tried again."""
+    st.session_state.pop("writing", None)
+    if run is None:
+        return
+    if run.target is None:
+        now, before, name = run.source.text, asked.texts[0], "text"
+    else:
+        now, before, name = run.target.text, asked.target_text, "target"
+    if now == before:
+        full = run.config.has_position_table and len(run.target or run.source) >= run.config.n_ctx
+        st.session_state["said"] = (words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)
+    _put({name: now})
+    st.rerun()
+
+
+def _write_on(asked: Request) -> None:
+    st.session_state["writing"] = replace(asked, write=WRITTEN_AT_ONCE)
+
+
+def _put(texts: dict[str, str]) -> None:
+    """Into the boxes, before they are drawn next."""
+    st.session_state["filled"] = texts
+
+
+def take(example: examples.Example) -> None:
     """Put one of the examples on the screen; for a callback, before any widget is drawn."""
-    text, layer, head, token = words.SHOWN[example]
-    st.session_state["text"] = text
-    st.session_state["model"] = state.DEFAULT_MODEL
-    st.session_state["explore_wish"] = (text, layer, head, token)
+    model = examples.owner_of(example)
+    st.session_state["model"] = model
+    st.session_state["text"] = example.text
+    if example.target or "target" in st.session_state:
+        st.session_state["target"] = example.target
+    if MODELS[model].points:
+        st.session_state["step"] = max(int(point) for point, _ in MODELS[model].points)
+    st.session_state["explore_wish"] = example
+
+
+def take_text(model: str) -> None:
+    """Put a text into the box that this model was made for; for a callback."""
+    st.session_state["text"] = examples.first_text(MODELS[model])
+
+
+def take_model(model: str) -> None:
+    """Choose a model from a view that does not show the choice; for a callback."""
+    st.session_state["model"] = model
+    _model_changed()
+    # Of a box that was not on the screen, Streamlit does not tell the address what it holds.
+    st.query_params["model"] = TITLES[model]
+    st.query_params["text"] = st.session_state["text"]
 
 
 def _take_chosen() -> None:
-    if st.session_state["examples"] is not None:
-        take(st.session_state["examples"])
+    chosen = st.session_state["examples"]
+    for example in examples.shown_for(st.session_state["model"]):
+        if example.title == chosen:
+            take(example)
+
+
+def model_of(request: Request) -> str:
+    """The id of the model that a request is for, also where it asks for a point along its training."""
+    return request.model_id if request.model_id in MODELS else request.model_id.partition("@")[0]
 
 
 def link(request: Request) -> dict[str, str]:
     """What a link to this request says."""
-    said = {"model": TITLES[request.model_id], "text": request.texts[0]}
-    return said | ({"target": request.target_text} if request.target_text else {})
+    model = model_of(request)
+    point = request.model_id[len(model) + 1 :]
+    said = {"model": TITLES[model], "text": request.texts[0]}
+    said |= {"target": request.target_text} if request.target_text else {}
+    return said | ({"step": str(int(point))} if point else {})
 
 
 def _model_of_the_link() -> list[str]:

@@ -15,18 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from app import pack
+from app import pack, words
 from core import aggregate, measures
 from core.attention import AttentionRecord
+from core.errors import Refused
 from core.trace import Trace
 
 Kind = Literal["head", "mean", "max", "rollout", "value"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 HIDDEN = 255  # the code of a key that the visitor took out, beside pack.REASONS
+FIRST_CELLS = 192 * 192  # up to here the head that is opened comes with a picture that does not hold all of them
 SINK_ROWS = 64  # rows from which it is told which key gets the most on average
 METRICS = ("entropy", "distance", "sink", "previous", "induction", "diagonal")
 METRIC_CELLS = 48_000_000  # weights that are worked out for the metrics of one kind of attention
 METRIC_ROWS = 256  # of each head, at most
+COLUMN_CELLS = 256_000_000  # weights worked out for one column: twelve heads of 4,096 tokens, in some seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +192,40 @@ def row(lens: Lens, query: int) -> bytes:
         "left": float(left[0]) if lens.hide else None,
     }
     return pack.pack(header, pack.joined(values.cpu().numpy().astype("<f4"), codes))
+
+
+def column(lens: Lens, key: int) -> bytes:
+    """Who looks at one column of the picture, as a message: float32 values, then reasons, both [row].
+
+    Every row of the picture has to be worked out for it. Raises Refused where that would take too long.
+    """
+    rows = range(len(lens.queries))
+    cells = len(lens.heads) * lens.attention.n_query * lens.attention.n_key
+    if lens.rollout is None and cells > COLUMN_CELLS:
+        raise Refused(words.ROUTE_COLUMN.format(cells=cells, most=COLUMN_CELLS))
+    values = torch.cat([lens.values(block)[0][:, key] for block in _blocks(rows)])
+    header = {"rows": len(rows), "columns": 1, "numbers": "float32"}
+    return pack.pack(header, pack.joined(values.cpu().numpy().astype("<f4"), lens.codes(rows, [key])))
+
+
+def first(run: Trace, record: int, head: int, query: int | None) -> tuple[list[Any], bytes]:
+    """The head that is opened, and the row of its locked query, as the routes would answer, so that nobody asks them.
+
+    [[path, parameters, offset, bytes], ...] and the answers one after the other; nothing where they are too large to come
+    with the picture.
+    """
+    opened = Lens(run, record, head)
+    n_query, n_key = opened.attention.n_query, opened.attention.n_key
+    if n_query * n_key > FIRST_CELLS:
+        return [], b""
+    of: dict[str, int] = {"record": record, "head": head}
+    all_of_it = of | {"q0": 0, "q1": n_query, "k0": 0, "k1": n_key}
+    answers = [("tile", all_of_it, tile(opened, rows=(0, n_query), columns=(0, n_key)))]
+    if query is not None:
+        answers.append(("row", of | {"query": query}, row(opened, query)))
+    body = pack.Body()
+    index = [[path, params, body.add(np.frombuffer(message, "u1")), len(message)] for path, params, message in answers]
+    return index, body.bytes()
 
 
 def scores(record: AttentionRecord, head: int, query: int) -> bytes:

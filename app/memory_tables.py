@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,6 @@ from app.memory_setup import Setup, layers
 from app.tables import MB, MIB, size
 from core.config import ModelConfig
 from core.planner import (
-    DEVICES,
     PRESETS,
     Device,
     Fit,
@@ -30,8 +30,10 @@ from core.planner import (
     roofline,
     with_layers,
 )
+from core.planner.dtypes import bytes_of
 from core.planner.operations import ideal_bytes
-from core.planner.saved import Attention
+from core.planner.saved import Attention, lesson_terms
+from core.planner.training import kept_activations
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
 POINTS = 15  # of the three lines of the cache
@@ -99,6 +101,7 @@ def curve_lengths() -> list[int]:
     return sorted({round(16 * 2 ** (i / 2)) for i in range(29)})
 
 
+@lru_cache(maxsize=32)
 def curves(setup: Setup) -> pd.DataFrame:
     """Bytes in all against the source length: columns n, eager, efficient, flash."""
     rows = []
@@ -160,6 +163,23 @@ def term_of(name: str, names: Iterable[str]) -> str | None:
         "attn z": "attn_out",
         "mlp hidden": "ffn_hidden",
     }.get(name)
+
+
+def kept_sizes(setup: Setup) -> tuple[str, int, int]:
+    """The first layer's stack, the lesson's five terms of it and what autograd keeps of it, in bytes."""
+    config, by = setup.config, bytes_of(setup.dtype)
+    terms = lesson_terms(config, batch=setup.batch, n=setup.source_len, by=by)
+    kept = kept_activations(
+        config,
+        batch=setup.batch,
+        source_len=setup.source_len,
+        target_len=setup.target_len,
+        by=by,
+        attention=setup.attention,
+        dropout=setup.dropout,
+        recompute=setup.recompute,
+    )
+    return kept.layers[0].stack, terms["total"], kept.layers[0].per_layer
 
 
 def kept_groups(planned: Plan) -> list[tuple[str, str | None, int]]:
@@ -364,31 +384,33 @@ def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def devices_table() -> pd.DataFrame:
-    """The cards with their published figures and where each is from."""
-    return pd.DataFrame([device.to_dict() for device in DEVICES], columns=list(words.CARDS_COLUMNS))
+def devices_table(cards: Sequence[Device]) -> pd.DataFrame:
+    """The cards with their figures and where each is from."""
+    return pd.DataFrame([device.to_dict() for device in cards], columns=list(words.CARDS_COLUMNS)).astype(
+        {"gigabytes_per_second": float, "teraflops": float}
+    )
 
 
-def rnn_lines(d: int, lengths: Sequence[int]) -> pd.DataFrame:
-    """FLOPs of one layer of width d: a plain RNN (Elman 1990: two d × d products a token), and attention with 1 head."""
+def rnn_line(d: int, n: int) -> dict[str, int]:
+    """FLOPs of one layer of width d on n tokens: a plain RNN (Elman 1990: two d × d products a token), and attention with 1 head."""
     config = ModelConfig(
         vocab_size=1, d_model=d, n_heads=1, d_ff=1, n_decoder_layers=1, position="none", head="none", n_ctx=1
     )
-    rows = []
-    for n in lengths:
-        groups = operation_groups(prefill(config, source_len=n))
-        maps = groups["scores"][0] + groups["mix"][0]
-        rows.append(
-            {
-                "n": n,
-                "rnn": 4 * n * d * d,
-                "attention": maps,
-                "whole": maps + groups["qkv"][0] + groups["o"][0],
-                "rnn_steps": n,
-                "attention_steps": 1,
-            }
-        )
-    return pd.DataFrame(rows)
+    groups = operation_groups(prefill(config, source_len=n))
+    maps = groups["scores"][0] + groups["mix"][0]
+    return {
+        "n": n,
+        "rnn": 4 * n * d * d,
+        "attention": maps,
+        "whole": maps + groups["qkv"][0] + groups["o"][0],
+        "rnn_steps": n,
+        "attention_steps": 1,
+    }
+
+
+def rnn_lines(d: int, lengths: Sequence[int]) -> pd.DataFrame:
+    """The same against the tokens."""
+    return pd.DataFrame([rnn_line(d, n) for n in lengths])
 
 
 def cross_terms(setup: Setup) -> dict[str, dict[str, int]]:

@@ -46,10 +46,35 @@ VARY = {
 }
 LAST_PICTURE = "The picture still shows the last sizes that fit together."
 UNREADABLE = "This link asks for {name} “{asked}”, which is not one of its values: {shown} is shown."
+UNREADABLE_CHOICE = "This link asks for {name} “{asked}”, which there is not. There are: {known}."
 TABLE = "The same as a table"
 FITS_TABLE = "Where it breaks, as a table"
-CSV = "CSV"
 CUDA = "CUDA figures: derived, not yet checked on a card."
+
+# exports and projector mode
+SCREEN = {
+    "project_keys": "Large type, controls folded away. P does it too, Page keys go through the parts, Escape leaves.",
+    "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
+    "files_csv_help": "The exact numbers, below lines that say what they are.",
+    "files_by_hand": "This browser does not let the page copy. The text is selected: copy it.",
+}
+CAPTION_SIZES = (
+    "{layers} layers, d_model {d_model}, {heads} heads, {kv_heads} KV heads, d_ff {d_ff}, vocabulary {vocab}"
+)
+CAPTION_ATTENTION = "{way} attention"
+CAPTION_RECOMPUTE = "recompute {what}"
+ALT = "{sentence} {note}"
+FILE_PARTS = "parts"
+FILE_CURVES = "lengths"
+FILE_FITS = "where it breaks"
+FILE_KEPT = "kept tensors"
+FILE_CACHE = "cache"
+FILE_OPERATIONS = "operations"
+FILE_ROOF = "operations and limits"
+FILE_RNN = "lines"
+FILE_CROSS = "terms"
+FILE_PARAMETERS = "parameters"
+FILE_KNOWN = "models"
 
 # memory: parts of the view
 MEMORY_PARTS = {
@@ -188,8 +213,10 @@ ROOF_NOTE = "Numbers of 16 bits, as the makers' figures are for. All of it: the 
 LIMITS = {"compute": "arithmetic", "memory": "memory"}
 CARDS = "Cards and their figures"
 CARDS_NOTE = (
-    "Change a figure to try your own: dense 16-bit arithmetic with float32 sums. The change stays in this window."
+    "Change GB/s or TFLOP/s to try your own: dense 16-bit arithmetic with float32 sums. The link keeps what you change."
 )
+CARDS_CHANGED = "changed here; was {source}"
+CARDS_UNREADABLE = "This link gives “{asked}” as a card and its figures, which does not do: it is name:GB/s:TFLOP/s, like rtx-4090:1008:165.2."
 CARDS_COLUMNS = {
     "name": "Card",
     "gigabytes": "GB",
@@ -198,7 +225,7 @@ CARDS_COLUMNS = {
     "ridge": "FLOPs per byte",
     "source": "Source",
 }
-CARDS_WRONG = "A card needs more than 0 GB/s and more than 0 TFLOP/s: the figures of its maker are used instead."
+CARDS_WRONG = "{card} needs GB/s and TFLOP/s above 0 and at most {most:,}: its maker’s figures are used instead."
 RNN_LINES = {
     "rnn": "RNN, 4nd²",
     "attention": "attention, scores and sum, 4n²d",

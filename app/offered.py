@@ -1,4 +1,4 @@
-"""The models that visitors may choose: the catalog's, and those that the operator names in HEADLIGHT_MODELS."""
+"""The models that visitors may choose: the catalog's as far as they are there, and those that the operator names in HEADLIGHT_MODELS."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ log = logging.getLogger("headlight")
 def read(text: str, known: Iterable[ModelSpec]) -> dict[str, ModelSpec]:
     """The known models and those that `text` names, by the id that the URL has: a Hub id, or a folder's name.
 
-    What is no model, or has the name of another, is left out and logged for the operator. Nothing is loaded here.
+    What is no model, has the name of another, or should have shipped and did not, is left out and logged for the
+    operator. Nothing is loaded here.
     """
-    found = {spec.id: spec for spec in known}
+    found = {spec.id: spec for spec in known if _is_there(spec)}
     for name in filter(None, (part.strip() for part in text.split(","))):
         try:
             spec = checkpoints.find(name)
@@ -40,16 +41,35 @@ def read(text: str, known: Iterable[ModelSpec]) -> dict[str, ModelSpec]:
     return found
 
 
+def _is_there(spec: ModelSpec) -> bool:
+    if spec.source != "shipped":
+        return True
+    try:
+        checkpoints.locate(spec, None)
+    except CheckpointError as error:
+        log.warning("%s is not offered: %s", spec.id, error)
+        return False
+    return True
+
+
 MODELS = read(os.environ.get(VARIABLE, ""), checkpoints.CATALOG)
 TITLES = {name: spec.title for name, spec in MODELS.items()}
 
 
+def spec_of(model_id: str) -> ModelSpec:
+    """One of MODELS, or a point along the training of one: "copy@00122". Raises CheckpointError for anything else."""
+    if model_id in MODELS:
+        return MODELS[model_id]
+    name, _, point = model_id.partition("@")
+    if name not in MODELS:
+        raise CheckpointError(f"There is no model {model_id!r} here. Choose one of {', '.join(TITLES.values())}.")
+    return checkpoints.at_point(MODELS[name], point)
+
+
 def load(model_id: str, **options: Any) -> Loaded:
     """One of MODELS, and nothing else. Raises CheckpointError. Where a folder lies stays with the operator."""
-    spec = MODELS.get(model_id)
-    if spec is None:
-        raise CheckpointError(f"There is no model {model_id!r} here. Choose one of {', '.join(TITLES.values())}.")
-    if spec.source == "package":
+    spec = spec_of(model_id)
+    if spec.source in ("package", "shipped"):
         return checkpoints.load(model_id, **options)
     try:
         loaded = checkpoints.load(spec.location, **options)

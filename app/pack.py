@@ -1,4 +1,4 @@
-"""Attention as bytes for the browser: a whole small trace, one tile of a large one, or one row.
+"""Attention as bytes for the browser: the picture of a run, all its heads, one tile of a large one, or one row.
 
 A message is [u32 length of the header, little-endian][header: JSON, padded to 4 bytes][raw numbers]. Weights travel as
 uint16, so a value on the screen is exact to 1/65535; pictures of heads that nobody has opened yet travel as uint8.
@@ -17,15 +17,16 @@ import torch
 import torch.nn.functional as F
 
 from core.attention import AttentionRecord
+from core.rules import REASONS
 from core.text import Tokens, visible
 from core.trace import Trace
 
-WHOLE_BYTES = 1_500_000  # up to here every head of a trace travels at once, and switching heads needs no server
+AT_ONCE_BYTES = 300_000  # up to here every weight of every head is part of the picture
+WHOLE_BYTES = 1_500_000  # up to here they follow it, so that switching heads needs no server; above, tiles are fetched
 THUMBNAIL = 32  # pixels along a side of the small picture of a head
 TILE = 512  # cells along a side of a tile; what is larger is pooled
 POOL_ROWS = 1024  # a pooled tile looks at every query row up to here, and at evenly spaced ones above
 POOL_BLOCK = 64  # rows of a pooled tile worked out together
-REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: it may look
 
 
 @dataclass(frozen=True)
@@ -64,25 +65,9 @@ def quantised(weights: torch.Tensor, top: int = 65535) -> np.ndarray:
 
 
 def reasons(record: AttentionRecord, queries: Sequence[int], keys: Sequence[int], head: int) -> np.ndarray:
-    """[query, key] uint8: why each cell is masked, as an index into REASONS.
-
-    The words and their order of precedence are MaskRule.why_masked's, worked out for a whole tile at once.
-    """
-    rule = record.rule.mask
-    q, k = torch.as_tensor(queries), torch.as_tensor(keys)
-    allowed = record.mask(queries, keys, head).cpu()  # [query, key]
-    code = torch.full(allowed.shape, REASONS.index("masked by the caller"), dtype=torch.uint8)
-    if rule.window is not None:
-        code[(q[:, None] - k).abs() >= rule.window] = REASONS.index("outside the window")
-    if rule.causal:
-        code[k > q[:, None]] = REASONS.index("future")
-    if rule.keep is not None:
-        code[:, ~rule.keep[0].cpu()[k]] = REASONS.index("padding")
-    for edit in rule.edits:
-        if edit.head in (None, head):
-            code[(q[:, None] == edit.query) & (k == edit.key)] = REASONS.index("edited")
-    code[allowed] = 0
-    return code.numpy()
+    """[query, key] uint8: why each cell is masked, as an index into REASONS."""
+    q, k = (torch.as_tensor(at, device=record.batch_q.device) for at in (queries, keys))
+    return record.rule.mask.reasons(q, k, head).cpu().numpy()
 
 
 class Body:
@@ -114,14 +99,17 @@ class Picture:
 
 
 def picture(run: Trace, key: str) -> Picture:
-    """Every head of a small run; of a large one its thumbnails, the rest being fetched as tiles under `key`."""
+    """Every head of a small run; of a larger one its thumbnails, the rest being fetched under `key`.
+
+    `whole` says that all weights are here, `follows` that heads() gives them.
+    """
     body = Body()
-    cells = sum(record.n_heads * record.n_query * record.n_key for record in run.attention)
-    whole = cells * 2 <= WHOLE_BYTES
+    weights = 2 * sum(record.n_heads * record.n_query * record.n_key for record in run.attention)
+    whole = weights <= AT_ONCE_BYTES
     header = {
         "key": key,
         "whole": whole,
-        "tile": TILE,
+        "follows": not whole and weights <= WHOLE_BYTES,
         "model": run.spec.title,
         "kind": run.config.kind,
         "tokens": {
@@ -130,17 +118,27 @@ def picture(run: Trace, key: str) -> Picture:
         },
         "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
         "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
-        "ids": {
-            "source": list(run.source.ids) if whole else [],
-            "target": list(run.target.ids) if whole and run.target is not None else [],
-        },
-        "sites": [_site(run, place, body, whole) for place in places(run)],
+        "ids": _ids(run) if whole else None,
+        "sites": [_site(run, place) | (_heads if whole else _thumbnails)(run, place, body) for place in places(run)],
         "reasons": REASONS,
         "ms": run.seconds * 1000,
         "device": run.device,
         "dtype": run.dtype,
     }
     return Picture(header, body.bytes())
+
+
+def heads(run: Trace) -> bytes:
+    """Every weight of every head, as a message: what `picture` left out of a run that is neither small nor large."""
+    body = Body()
+    sites = [{"id": place.id} | _heads(run, place, body) for place in places(run)]
+    return pack({"ids": _ids(run), "sites": sites}, body.bytes())
+
+
+def norms(run: Trace, place: Place) -> bytes:
+    """‖value · W_O‖ of each key as each head of a kind of attention would write it: float32 [layer, head, key], as a message."""
+    found = torch.stack([run.attention[i].value_norms() for i in place.records])
+    return pack({}, joined(found.cpu().numpy().astype("<f4")))
 
 
 def groups(tokens: Tokens) -> list[range]:
@@ -175,11 +173,14 @@ def _words(tokens: Tokens) -> list[tuple[int, int, str]]:
     return [(g.start, g.stop, visible(tokens.text[tokens.offsets[g[0]][0] : tokens.offsets[g[-1]][1]])) for g in merged]
 
 
-def _site(run: Trace, place: Place, body: Body, whole: bool) -> dict[str, Any]:
-    records = [run.attention[i] for i in place.records]
-    first = records[0]
+def _ids(run: Trace) -> dict[str, list[int]]:
+    return {"source": list(run.source.ids), "target": [] if run.target is None else list(run.target.ids)}
+
+
+def _site(run: Trace, place: Place) -> dict[str, Any]:
+    first = run.attention[place.records[0]]
     self_tokens = "source" if first.stack == "encoder" or run.target is None else "target"
-    site: dict[str, Any] = {
+    return {
         "id": place.id,
         "records": place.records,
         "heads": first.n_heads,
@@ -189,18 +190,22 @@ def _site(run: Trace, place: Place, body: Body, whole: bool) -> dict[str, Any]:
         "n_query": first.n_query,
         "n_key": first.n_key,
     }
-    if not whole:
-        small = [record.thumbnail(THUMBNAIL) for record in records]
-        site["rows"], site["columns"] = small[0].values.shape[1:]
-        site["how"] = small[0].how
-        site["thumbnails_at"] = body.add(np.stack([quantised(t.values.sqrt(), 255) for t in small]))
-        return site
+
+
+def _thumbnails(run: Trace, place: Place, body: Body) -> dict[str, Any]:
+    small = [run.attention[i].thumbnail(THUMBNAIL) for i in place.records]
+    rows, columns = small[0].values.shape[1:]
+    at = body.add(np.stack([quantised(t.values.sqrt(), 255) for t in small]))
+    return {"rows": rows, "columns": columns, "how": small[0].how, "thumbnails_at": at}
+
+
+def _heads(run: Trace, place: Place, body: Body) -> dict[str, Any]:
+    records = [run.attention[i] for i in place.records]
     patterns = torch.stack([record.pattern() for record in records])  # [layer, head, query, key]
-    site["weights_at"] = body.add(quantised(patterns))
-    site["entropy_at"] = body.add(entropy(patterns).cpu().numpy().astype("<f4"))
-    site["norms_at"] = body.add(torch.stack([record.value_norms() for record in records]).cpu().numpy().astype("<f4"))
-    site["masks_at"], site["mask_of"] = _masks(records, body)
-    return site
+    weights = body.add(quantised(patterns))
+    bits = body.add(entropy(patterns).cpu().numpy().astype("<f4"))
+    masks, of = _masks(records, body)
+    return {"weights_at": weights, "entropy_at": bits, "masks_at": masks, "mask_of": of}
 
 
 def _masks(records: Sequence[AttentionRecord], body: Body) -> tuple[list[int], list[list[int]]]:

@@ -1,9 +1,11 @@
-"""The sliders that the memory and compute views share, bound to the URL; they answer with a Setup that fits together."""
+"""What the memory and compute views share: sliders bound to the URL, which answer with a Setup that fits together; the page around a chart."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -12,11 +14,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import memory_words as words
+from app import plan_export
+from app.components.planner import planner
 from app.memory_setup import Setup, layers, shaped
 from app.memory_tables import planned
 from core.config import ModelConfig
 from core.errors import ConfigError
-from core.planner import PRESETS
+from core.planner import DEVICES, PRESETS
+from core.planner.plan import check_positions
 
 TITLES = {preset.title: preset for preset in PRESETS.values()}
 FIRST = PRESETS["lesson-encoder"].title
@@ -50,10 +55,107 @@ TEXT = {"batch": 32, "source": 50}  # where the lesson's encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
-def setup(said_in: DeltaGenerator, *, training: bool) -> Setup | None:
-    """Draw the controls; the setup they say, or the last one that fits together, and what is wrong with the newest.
+Said = Mapping[str, Any]  # what the controls say, by the names of LABELS
 
-    Sentences go into `said_in`.
+
+@dataclass(frozen=True)
+class Look:
+    """How a part of a view is shown, and what its controls say."""
+
+    view: str
+    part: str
+    theme: str
+    page: planner.Page
+    said: Said
+    training: bool
+
+
+Parts = Mapping[str, Callable[[Setup, Look], None]]
+
+
+@st.fragment
+def show(view: str, titles: dict[str, str], parts: Parts, *, training: bool) -> None:
+    """Draw a view: its controls, and the part of it that was chosen. `training` offers the choice to train."""
+    wrong = _in_vain(view, titles)
+    left, right = st.columns([1, 2.05], gap="large")
+    with right:
+        page = planner.page(view)
+        chosen = part(titles, f"{view}_part")
+        sentences = st.container(key="plan_sentences", gap=None)
+        body = st.container(key=f"{view}_body", gap="small")
+    for note in [*wrong, *([page.note] if page.note else [])]:
+        sentences.text(note)  # never markdown: it quotes what a link says
+    with left:
+        found, said = setup(sentences, training=training)
+    if found is not None:
+        with body:
+            look = Look(view, titles[chosen], st.context.theme.type or "light", page, said, found.training)
+            parts[chosen](found, look)
+
+
+def headline(
+    look: Look,
+    found: Setup,
+    sentence_of: Callable[[Setup], str],
+    *,
+    chart: str = "",
+    note: str = "",
+    tables: Sequence[tuple[str, str, Any]] = (),
+    wanted: str = "plan.total",
+    live: bool = True,
+) -> str:
+    """Draw the sentence of a part, which follows a slider while it is held, and the files of its chart. Returns it.
+
+    `tables` are (label, file name, DataFrame); `wanted` is the expression that the exported code prints.
+    """
+    sentence = sentence_of(found)
+    data: dict[str, Any] = {"sentence": sentence, "scale": look.page.scale}
+    if live:
+        data["ahead"] = ahead(look.said, look.training, sentence_of)
+    if chart:
+        code = plan_export.snippet(found.config, found.options, wanted)
+        caption = plan_export.caption(found, look.part, date.today())
+        files = [(label, name, plan_export.table_csv(table, caption, code)) for label, name, table in tables]
+        data |= {"chart": f"{look.view}_{chart}"}
+        data["about"] = {
+            "title": sentence,
+            "alt": words.ALT.format(sentence=sentence, note=note).strip(),
+            "caption": caption,
+            "snippet": code,
+            "name": f"headlight-{look.view}-{chart}",
+            "tables": files,
+        }
+    planner.headline(look.view, look.page, data)
+    return sentence
+
+
+def draw(look: Look, name: str, figure: Any, alt: str) -> None:
+    """Draw a chart, with `alt` for those who do not see it; the same as a table stands below."""
+    key = f"{look.view}_{name}"
+    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
+
+
+def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:
+    """What the sentence would be at every place of every slider, the others left where they are."""
+    preset = TITLES[said["model"]]
+    found: dict[str, dict[str, str]] = {}
+    for name in (name for name in SIZES if name in said):
+        found[name] = {}
+        for value in _places(name):
+            try:
+                there = _read(preset.title, preset.config, {**said, name: value}, training)
+                check_positions(there.config, source_len=there.source_len, target_len=there.target_len)
+                sentence = sentence_of(there)
+            except ConfigError as error:
+                sentence = _ended(error)
+            found[name][str(value)] = sentence
+    return found
+
+
+def setup(said_in: DeltaGenerator, *, training: bool) -> tuple[Setup | None, Said]:
+    """Draw the controls; the setup they say, or the last one that fits together, and what they say.
+
+    Sentences go into `said_in`, among them what is wrong with the newest sizes.
     `training` offers the choice between running and training. None where there has never been one that fits.
     """
     sentences = _remember()
@@ -76,7 +178,7 @@ def setup(said_in: DeltaGenerator, *, training: bool) -> Setup | None:
     formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
     fields = [*lengths, "attention", "dtype", *formats, "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"]
     columns = place.columns(2, gap="medium")
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {"model": preset.title}
     for i, name in enumerate(fields):
         said[name] = _slider(columns[i % 2], name) if name in SIZES else _choice(columns[i % 2], name)
     try:
@@ -85,11 +187,15 @@ def setup(said_in: DeltaGenerator, *, training: bool) -> Setup | None:
         st.session_state["plan_last"] = found
     except ConfigError as error:
         found = st.session_state.get("plan_last")
-        wrong = str(error) if str(error).endswith(".") else f"{error}."
+        wrong = _ended(error)
         sentences.append(f"{wrong} {words.LAST_PICTURE}" if found is not None else wrong)
     for sentence in sentences:
         said_in.text(sentence)  # never markdown: it may quote what a link says
-    return found
+    return found, said
+
+
+def _ended(error: ConfigError) -> str:
+    return str(error) if str(error).endswith(".") else f"{error}."
 
 
 def take(title: str | None = None) -> None:
@@ -99,11 +205,34 @@ def take(title: str | None = None) -> None:
     st.session_state.update({f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()})
 
 
-def part(parts: dict[str, str], key: str) -> str:
-    """Which part of a view is on the screen."""
+def _in_vain(view: str, titles: dict[str, str]) -> list[str]:
+    """On the first run of a view: a sentence for each choice that the link asks for and no control has."""
+    if f"{view}_read" in st.session_state:
+        return []
+    st.session_state[f"{view}_read"] = True
+    cards = [device.name for device in DEVICES]
+    named = {f"plan_{name}": (words.LABELS[name][0], CHOICES[name]) for name in CHOICES if name != "phase"}
+    named |= {
+        "plan_phase": (words.PHASE, tuple(words.PHASES.values())),
+        f"{view}_part": (words.PART, tuple(titles.values())),
+        "memory_vary": (words.LABELS["vary"][0], tuple(words.VARY.values())),
+        "memory_devices": (words.LABELS["devices"][0], cards),
+        "compute_card": (words.LABELS["device"][0], cards),
+        "compute_step": (words.STEP, tuple(words.STEPS.values())),
+    }
+    return [
+        words.UNREADABLE_CHOICE.format(name=label, asked=text[:40], known=", ".join(known))
+        for param, (label, known) in named.items()
+        for text in st.query_params.get_all(param)
+        if text not in known
+    ]
+
+
+def part(parts: dict[str, str], key: str, label: str = words.PART) -> str:
+    """Which part of a view is on the screen; bound to the URL, by its title there."""
     titles = {title: name for name, title in parts.items()}
     chosen = st.segmented_control(
-        words.PART,
+        label,
         list(titles),
         default=next(iter(titles)),
         required=True,
@@ -133,11 +262,8 @@ def figures(name: str) -> Any:
 
 
 def show_table(table: Any, name: str, title: str = words.TABLE) -> None:
-    """The numbers of a picture: folded, made when somebody opens them; the download beside it has all of them."""
-    row = st.container(horizontal=True, vertical_alignment="top", gap="small")
-    folded = row.container(width="stretch")
-    row.download_button(words.CSV, table.to_csv(index=False), f"{name}.csv", "text/csv", on_click="ignore")
-    with folded.expander(title, key=f"table_{name}", on_change="rerun") as box:
+    """The numbers of a picture: folded, drawn when somebody opens them. As files they are in the menu above the chart."""
+    with st.expander(title, key=f"table_{name}", on_change="rerun") as box:
         if box.open:
             st.dataframe(table, hide_index=True, column_config=_columns(table), key=f"frame_{name}")
 
@@ -161,10 +287,11 @@ def _remember() -> list[str]:
         return notes
     asked = st.query_params
     title = asked.get("plan_model", FIRST)
-    if title in PRESETS:
-        title = PRESETS[title].title  # by id as well as by title
-        st.session_state["plan_model"] = title
-    elif title not in TITLES:
+    if title in PRESETS and title not in TITLES:
+        # By id as well as by title. The control would drop an id from the link, so the link says the title before it is drawn.
+        st.query_params["plan_model"] = PRESETS[title].title
+        st.rerun()
+    if title not in TITLES:
         notes.append(words.UNREADABLE.format(name=words.PRESET, asked=title, shown=FIRST))
         title = FIRST
     values = _sizes(title)
@@ -236,11 +363,15 @@ def _read(title: str, config: ModelConfig, said: dict[str, Any], training: bool)
 
 def _slider(place: Any, name: str) -> int:
     key, (label, more) = f"plan_{name}", words.LABELS[name]
+    st.session_state.setdefault(key, _sizes(st.session_state["plan_model"])[name])
+    return place.select_slider(label, _places(name), key=key, bind="query-params", persist_state="session", help=more)
+
+
+def _places(name: str) -> list[int]:
+    """Where a slider can stand: round sizes, those of the known models, and what the link asked for."""
     sizes = {getattr(preset.config, _FIELD[name]) for preset in TITLES.values()} if name in _FIELD else set()
     sizes |= {*SIZES[name], st.session_state["plan_extra"].get(name, SIZES[name][0])}
-    sizes |= {st.session_state[key]} if key in st.session_state else set()
-    st.session_state.setdefault(key, _sizes(st.session_state["plan_model"])[name])
-    return place.select_slider(label, sorted(sizes), key=key, bind="query-params", persist_state="session", help=more)
+    return sorted(sizes | {st.session_state.get(f"plan_{name}", SIZES[name][0])})
 
 
 _FIELD = {"d_model": "d_model", "heads": "n_heads", "kv_heads": "n_kv_heads", "d_ff": "d_ff", "vocab": "vocab_size"}

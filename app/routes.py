@@ -6,12 +6,11 @@ import gzip
 import mimetypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import streamlit
 import torch
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -19,12 +18,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from streamlit import __file__ as streamlit_file
+from streamlit import config as streamlit_config
 
 from app import export_routes, lens, pack, state, words
 from app.components.explore.explore import DIGEST, MODULES
 from app.components.shapes import values
 from core import aggregate
 from core.errors import Refused
+from core.trace import Trace
 
 STARTED = time.monotonic()
 KEPT = {"Cache-Control": "private, max-age=3600"}
@@ -47,6 +49,53 @@ def tile(request: Request) -> Response:
 def row(request: Request) -> Response:
     """One row of a picture: run, record, head, query, and the rest as for a tile, as lens.row makes it."""
     return _bytes(request, _row)
+
+
+def column(request: Request) -> Response:
+    """Who looks at one column of a picture: run, record, head, key, and the rest as for a tile, as lens.column makes it."""
+    return _bytes(request, _column)
+
+
+def heads(request: Request) -> Response:
+    """Every weight of a run that is not large: run, as pack.heads makes it."""
+    return _message(request, lambda run: _heads(run))
+
+
+def norms(request: Request) -> Response:
+    """What each key writes by each head of a kind of attention: run, site, as pack.norms makes it."""
+    return _message(request, lambda run: _norms(run, request.query_params.get("site", "")))
+
+
+def _message(request: Request, make: Callable[[str], bytes]) -> Response:
+    try:
+        message = make(request.query_params.get("run", ""))
+    except (_Bad, KeyError, Refused) as error:
+        return _refusal(error)
+    return Response(message, media_type="application/octet-stream", headers=KEPT)
+
+
+@lru_cache(maxsize=16)  # of at most pack.WHOLE_BYTES and what goes with them
+def _heads(run: str) -> bytes:
+    trace = state.engine().trace(run)
+    if 2 * sum(record.n_heads * record.n_query * record.n_key for record in trace.attention) > pack.WHOLE_BYTES:
+        raise _Bad(words.ROUTE_LARGE)
+    with _turns:
+        return pack.heads(trace)
+
+
+@lru_cache(maxsize=16)
+def _norms(run: str, site: str) -> bytes:
+    trace = state.engine().trace(run)
+    place = _site(trace, site)
+    with _turns:
+        return pack.norms(trace, place)
+
+
+def _site(trace: Trace, site: str) -> pack.Place:
+    places = {place.id: place for place in pack.places(trace)}
+    if site not in places:
+        raise _Bad(words.ROUTE_CHOICE.format(name="site", allowed=", ".join(places), value=site[:20]))
+    return places[site]
 
 
 def proof(request: Request) -> Response:
@@ -81,11 +130,9 @@ def measures(request: Request) -> Response:
 @lru_cache(maxsize=64)
 def _measures(run: str, site: str) -> dict[str, Any]:
     trace = state.engine().trace(run)
-    places = {place.id: place for place in pack.places(trace)}
-    if site not in places:
-        raise _Bad(words.ROUTE_CHOICE.format(name="site", allowed=", ".join(places), value=site[:20]))
+    place = _site(trace, site)
     with _turns:
-        return lens.metrics(trace, places[site])
+        return lens.metrics(trace, place)
 
 
 @lru_cache(maxsize=2)  # 16 MiB at the most that rollout takes
@@ -107,6 +154,10 @@ def _tile(request: Request, picture: lens.Lens) -> bytes:
 
 def _row(request: Request, picture: lens.Lens) -> bytes:
     return lens.row(picture, _number(request, "query", 0, len(picture.queries) - 1))
+
+
+def _column(request: Request, picture: lens.Lens) -> bytes:
+    return lens.column(picture, _number(request, "key", 0, len(picture.keys) - 1))
 
 
 def _scores(request: Request, picture: lens.Lens) -> bytes:
@@ -197,20 +248,31 @@ def metrics(_: Request) -> Response:
     return JSONResponse({"seconds": round(time.monotonic() - STARTED), **state.engine().status()})
 
 
-ROUTES = [
+# Where the page is: the browser asks for everything relative to it (server.baseUrlPath).
+BASE = "".join(f"/{part}" for part in streamlit_config.get_option("server.baseUrlPath").split("/") if part)
+
+
+def placed(routes: Iterable[Route], base: str = BASE) -> list[Route]:
+    """The same routes below the path that the page is served at."""
+    return [Route(base + route.path, route.endpoint) for route in routes]
+
+
+PAGE_ROUTES = [
     Route("/headlight/tile", tile),
     Route("/headlight/row", row),
+    Route("/headlight/column", column),
+    Route("/headlight/heads", heads),
+    Route("/headlight/norms", norms),
     Route("/headlight/scores", scores),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),
     Route(f"/headlight/{DIGEST}/{{name}}", module),
     *export_routes.ROUTES,
     *values.ROUTES,
-    Route("/healthz", healthz),
-    Route("/metrics", metrics),
 ]
+ROUTES = [*placed(PAGE_ROUTES), Route("/healthz", healthz), Route("/metrics", metrics)]  # probes know no path
 
-STATIC = Path(streamlit.__file__).parent / "static" / "static"
+STATIC = Path(streamlit_file).parent / "static" / "static"
 
 
 class Gzipped:
@@ -224,10 +286,11 @@ class Gzipped:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"].startswith("/static/"):
+        files = f"{BASE}/static/"
+        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"].startswith(files):
             headers = Headers(scope=scope)
             if "gzip" in headers.get("accept-encoding", "") and "range" not in headers:
-                body = await run_in_threadpool(_compressed, scope["path"].removeprefix("/static/"))
+                body = await run_in_threadpool(_compressed, scope["path"].removeprefix(files))
                 if body is not None:
                     kind = mimetypes.guess_type(scope["path"])[0] or "application/octet-stream"
                     headers = {"Content-Encoding": "gzip", "Cache-Control": FOREVER, "Vary": "Accept-Encoding"}

@@ -22,8 +22,14 @@ FIELD_NAMES = {
     "vocabulary": "vocab",
     "context": "longest text",
 }
-NORM_ORDER = "norm"
+NORM_ORDER = "where norms stand"
 POSITIONS = "positions"
+NORM = "kind of norm"
+NORM_NAMES = {"layer": "LayerNorm", "rms": "RMSNorm"}
+ACTIVATION = "activation"
+ACT_NAMES = {"gelu": "GELU", "gelu_tanh": "GELU, tanh form", "relu": "ReLU", "silu": "SiLU"}
+WINDOW = "window"
+WINDOW_HELP = "How many tokens back a query may look, itself included. 0: all of them."
 GATED = "gated FFN"
 PASTE = "config.json of a model, as text"
 PASTE_HELP = (
@@ -33,6 +39,7 @@ PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to trace
 PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
 PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
 PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
+UNKNOWN_PLACE = "This link asks for {name} “{asked}”, which this diagram does not have: it opens where it usually does."
 UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
 TOO_MANY_LAYERS = "{n:,} layers are more than this page draws. Choose at most {most:,}."
 LAST_DIAGRAM = "The diagram still shows what was traced before."
@@ -108,7 +115,6 @@ POSITION_CODES = {
 TURNED = ", turned"
 STAYS = "The numbers stay where they are: only the strides change."
 TURNS = "Queries and keys are then turned by their positions, which makes new tensors of them."
-NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
 ACTS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
 ACT_CODES = {"relu": "F.relu", "gelu": "F.gelu", "gelu_tanh": "F.gelu", "silu": "F.silu"}
 MASKS = {
@@ -210,8 +216,6 @@ COMPONENT = {
     "values_none": "The values could not be fetched.",
     "values_head_before": "previous head",
     "values_head_next": "next head",
-    "csv": "CSV",
-    "csv_help": "The table as a file: every traced step.",
     "table_caption": "Every step of the pass as it was traced, in order. Steps of a layer happen in each of its layers.",
     "table_columns": ["Part", "×", "Step", "Traced as", "Axes", "Shape", "Type", "MiB", "MB", "FLOPs", ""],
     "copies": "{n} tensors",

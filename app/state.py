@@ -17,7 +17,7 @@ import torch
 from app import offered, pack, words
 from core.checkpoints import CATALOG
 from core.engine import Engine, Request, Stopped, Ticket
-from core.errors import Refused
+from core.errors import Refused, TextError
 from core.trace import Trace
 
 log = logging.getLogger("headlight")
@@ -79,11 +79,12 @@ class Answer:
     sentence: str | None
     ticket: Ticket | None = None  # of the newest, where it is still under way
     stopped: bool = False  # the visitor cancelled the newest
+    unreadable: bool = False  # the model cannot read the newest text
 
 
 def answer(request: Request) -> Answer:
     """Run a request for this visitor. Whatever happens, the last good picture stays, also while a long one runs."""
-    sentence = None
+    sentence, unreadable = None, False
     session = st.session_state
     before: Ticket | None = session.pop("ticket", None)
     if session.get("stopped") == request:
@@ -105,11 +106,11 @@ def answer(request: Request) -> Answer:
     except Stopped:
         return _last_good(words.STOPPED, stopped=True)
     except Refused as refusal:
-        sentence = str(refusal)
+        sentence, unreadable = str(refusal), isinstance(refusal, TextError)
     except Exception:
         log.exception("A request failed")
         sentence = words.BROKEN
-    return _last_good(sentence)
+    return _last_good(sentence, unreadable=unreadable)
 
 
 def stop() -> None:
@@ -125,17 +126,19 @@ def start_again() -> None:
     st.session_state.pop("stopped", None)
 
 
-def _last_good(sentence: str | None, *, ticket: Ticket | None = None, stopped: bool = False) -> Answer:
+def _last_good(
+    sentence: str | None, *, ticket: Ticket | None = None, stopped: bool = False, unreadable: bool = False
+) -> Answer:
     """What was on the screen before, with what there is to say."""
     last: Request | None = st.session_state.get("last_good")
     if last is None:
-        return Answer(None, None, None, sentence, ticket, stopped)
+        return Answer(None, None, None, sentence, ticket, stopped, unreadable)
     try:
         said = sentence and f"{sentence} {words.LAST_PICTURE}"
-        return Answer(last, engine().run(last), picture(last), said, ticket, stopped)
+        return Answer(last, engine().run(last), picture(last), said, ticket, stopped, unreadable)
     except Exception:
         log.exception("The last good request failed too")
-        return Answer(None, None, None, sentence, ticket, stopped)
+        return Answer(None, None, None, sentence, ticket, stopped, unreadable)
 
 
 def on_script_error(error: Exception) -> bool:
@@ -277,6 +280,10 @@ def _members(text: str, site: Mapping[str, Any]) -> list[list[int]]:
     return sorted({tuple(pair): pair for pair in found}.values())
 
 
+def _key(text: str, site: Mapping[str, Any]) -> int:
+    return _below(text, site["n_key"])
+
+
 def _keys(text: str, site: Mapping[str, Any]) -> list[int]:
     found = sorted({_below(part, site["n_key"]) for part in text.split(",")})
     if len(found) == site["n_key"]:  # a picture of nothing
@@ -296,6 +303,7 @@ OPTIONS: dict[str, Option] = {
     "kind": _one_of("kind", "head", "mean", "max", "rollout", "value"),
     "members": Option("heads", [], _members, words.OPTION_HEADS),
     "hide": Option("hide", [], _keys, words.OPTION_HIDE),
+    "pin": Option("key", None, _key, words.OPTION_KEY),
     "words": _flag("words"),
     "keep": Option("keep", 80, _percent, words.OPTION_KEEP),
     "metric": _one_of("metric", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"),
@@ -356,15 +364,17 @@ def carried_options(
     source = next((s for s in before["sites"] if s["id"] == old.site), None)
     site = next(s for s in header["sites"] if s["id"] == place.site)
     members = [pair for pair in options["members"] if pair[0] < len(site["records"]) and pair[1] < site["heads"]]
-    hide: set[int] = set()
-    if source is not None:
-        was, now = before["tokens"][source["key"]], header["tokens"][site["key"]]
-        for key in options["hide"]:
-            for at in (key, key - len(was) + len(now)):  # the same token from the front, or from the end
-                if 0 <= at < len(now) and now[at] == was[key]:
-                    hide.add(at)
-                    break
-    return {**options, "members": members, "hide": sorted(hide) if len(hide) < site["n_key"] else []}
+    was = [] if source is None else before["tokens"][source["key"]]
+    now = header["tokens"][site["key"]]
+
+    def there(key: int) -> int | None:
+        """Where the same token is, counted from the front or from the end."""
+        places = (key, key - len(was) + len(now))
+        return next((at for at in places if was and 0 <= at < len(now) and now[at] == was[key]), None)
+
+    hide = sorted({at for key in options["hide"] if (at := there(key)) is not None})
+    pin = None if options["pin"] is None else there(options["pin"])
+    return {**options, "members": members, "hide": hide if len(hide) < site["n_key"] else [], "pin": pin}
 
 
 def _whole(value: object, size: int) -> int | None:

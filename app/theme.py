@@ -106,6 +106,10 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 }
 .st-key-bar button p { font-weight: 600; }
 .st-key-text input, .st-key-target input { font-size: 1.1rem; }
+.st-key-about, .st-key-training_row { min-height: 0; margin: -0.2rem 0; }
+:is(.st-key-about, .st-key-training_row) :is([data-testid="stText"], button p) { font-size: 0.93rem; }
+:is(.st-key-about, .st-key-training_row) [data-testid="stText"] { color: color-mix(in srgb, currentColor 78%, transparent); white-space: normal; }
+:is(.st-key-about, .st-key-training_row) button { min-height: 0; padding-top: 0; padding-bottom: 0; }
 [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style) { display: none; }
 .st-key-sentences [data-testid="stText"] { border-left: 3px solid #b45309; padding-left: 0.6rem; white-space: normal; }
 .hl-working { position: fixed; left: 0; right: 0; top: 0; height: 3px; overflow: hidden; z-index: 999999; }
@@ -127,7 +131,13 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 [data-testid="stMain"]:has(.st-key-working) .st-key-explore { opacity: 0.45; }
 html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
 html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }
-html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-shapes) { display: none; }
+html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-about, .st-key-shapes) { display: none; }
+html[data-projector] :is(.st-key-shapes_request, .st-key-memory_controls, .st-key-compute_cards_box, [class*="st-key-table_"]) { display: none; }
+html[data-projector] [data-testid="stColumn"]:has(.st-key-planning) { display: none; }
+[data-testid="stMultiSelectTagsContainer"] [role="group"] > * {
+    background: color-mix(in srgb, currentColor 12%, transparent);
+    color: inherit;
+}
 [data-testid="stExpander"] summary { padding-top: 0.3rem; padding-bottom: 0.3rem; min-height: 0; }
 </style>
 """

@@ -2,14 +2,15 @@
 
 import streamlit as st
 
-from app import controls, memory_words, shape_words, theme, words
-from app.views import compute, explore, memory, shapes
+from app import controls, memory_words, shape_words, theme, training_words, words
+from app.views import compute, explore, memory, shapes, training
 
 VIEWS = {
     words.EXPLORE: explore.show,
     shape_words.SHAPES: shapes.show,
     memory_words.MEMORY: memory.show,
     memory_words.COMPUTE: compute.show,
+    training_words.TRAINING: training.show,
 }
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")

@@ -9,31 +9,31 @@ EXPLORE = "Explore"
 TEXT = "Sentence"
 TEXT_PLACEHOLDER = "Type a sentence and press Enter"
 TARGET = "Target"
-TARGET_PLACEHOLDER = "Target: what the decoder has written so far"
+TARGET_PLACEHOLDER = "Target; empty: the model writes it"
 MODEL = "Model"
 EXAMPLES = "Examples"
 EXAMPLES_HELP = "Sentences that show something, each with the head that shows it."
 
-# examples: what it shows -> sentence, layer, head, the token to lock. All of MiniLM; tests/app/test_first_minutes.py measures every one.
-SHOWN = {
-    "A pronoun finds its noun: “it” looks at “animal”": (EXAMPLE, 3, 1, "it"),
-    "A verb finds its subject: “lost” looks at “keys”": (
-        "The keys to the old cabinet in the hall are lost.",
-        3,
-        1,
-        "lost",
-    ),
-    "The token before: every token looks one back": (EXAMPLE, 0, 2, "street"),
-    "The token after: most tokens look one ahead": ("one two three four five one two three four five", 1, 8, "three"),
-    "Punctuation: tokens look at commas and the full stop": (
-        "When the dog barked, the cat ran away, and the bird flew off.",
-        3,
-        11,
-        "bird",
-    ),
-    "The same token again: repeats look at their copies": ("A cat sat on a mat and a cat sat on a mat.", 2, 9, "sat"),
-    "A resting place: nearly all attention goes to [CLS]": (EXAMPLE, 4, 5, "tired"),
-}
+# what a model can write, and how it learnt
+STEP = "Training step"
+STEP_HELP = (
+    "The model as it was after so many steps of its training. The head and the token stay. Arrow keys move the slider."
+)
+STEP_SAYS = "Step {step} of {last}"
+STEP_LEARNT = ": loss {loss} nats per token, {share} of the tokens right in that step’s batch."
+STEP_UNTRAINED = "Untrained: its weights are random."
+UNKNOWN_STEP = (
+    "This link asks for training step “{asked}”, at which nothing was kept: {shown} is shown. Kept are {known}."
+)
+WRITE_ON = "Write on"
+WRITE_ON_HELP = "The model adds up to {n} tokens, the likeliest each time."
+NOTHING_WRITTEN = "{title} ends its text here: the end is its likeliest next token."
+NO_ROOM = "{title} has no position left for another token. Shorten the text to let it write on."
+TARGET_WRITTEN = "The model wrote this target itself."
+TARGET_WRITTEN_HELP = "The likeliest token each time, up to its own end. Type a target to see that one instead."
+TARGET_EDIT = "Put it into the box"
+TRY = "Try “{example}”."
+TAKE_FITTING = "Take that example"
 
 # while a visitor waits
 WORKING = {
@@ -62,6 +62,7 @@ UNKNOWN_OPTION = (
 )
 OPTION_HEADS = "layers and heads of this model, such as 0.2,3.1"
 OPTION_HIDE = "positions of tokens to leave out, such as 0,15, but not all of them"
+OPTION_KEY = "the position of one token that is looked at, such as 2"
 OPTION_KEEP = "whole numbers from 1 to 100"
 NOTHING_YET = "Type a sentence above, or take the example, to see what every attention head does with it."
 TAKE_EXAMPLE = "Take the example"
@@ -72,6 +73,11 @@ TILE_UNKNOWN_RUN = "This run is not known here any more. Reload the page and run
 TILE_MISSING = "{name} is missing. A tile needs {names}."
 TILE_NOT_A_NUMBER = "{name} must be a whole number; it is “{value}”."
 ROUTE_CHOICE = "{name} must be one of {allowed}; it is “{value}”."
+ROUTE_LARGE = "This run is too large to be sent whole. Ask for tiles and rows of it."
+ROUTE_COLUMN = (
+    "Who looks at this token would take {cells:,} weights to tell, and {most:,} is the most that is worked out for it. Choose "
+    "one head, or fewer of them."
+)
 ROUTE_HIDES_ALL = "Every key would be hidden. Leave at least one: there would be nothing to look at."
 ROUTE_MEMBERS = (
     "members may only be heads of one kind of attention: record {place} is of another kind than record {record}."
@@ -96,7 +102,6 @@ COMPONENT = {
     "heads_how": "Of this long text they show {how}.",
     "heads_help": "Rows are layers, columns are heads. Small pictures use a square-root scale, so that faint patterns show.",
     "heads_label": "All heads, one small picture each. Arrow keys move between heads and layers.",
-    "hint": "Rows are layers, columns are heads. Arrow keys move. Hover any token: everything follows.",
     "metric": "What each small picture shows",
     "metrics": {
         "maps": ["small maps", "The map of each head, on a square-root scale, so that faint patterns show."],
@@ -176,7 +181,7 @@ COMPONENT = {
     "hide_sink": "hide {token}",
     "hide_sink_help": "Leave out {token}, the token that gets the most on average, and renormalise each row over the rest. Attention that rests there hides all other patterns. Xiao et al. 2023, arXiv:2309.17453.",
     "hidden_label": "hidden",
-    "hidden_help": "Tokens that are left out as keys. H on a cell of the map, or a double click on the name of a key, hides it.",
+    "hidden_help": "Tokens that are left out as keys. H on a token of the sentence or a cell of the map, or a double click on a token or the name of a key, hides it.",
     "hidden_none": "no token",
     "unhide": "Show {token} again",
     "unhide_all_short": "show hidden",
@@ -224,9 +229,9 @@ COMPONENT = {
     "theme_light": "light",
     "theme_dark": "dark",
     "theme_help": "Light or dark, for the whole page. It is in the link.",
-    "map_label": "Attention weights, query down and key across. Arrow keys move the cell, Enter locks the query, Escape releases it.",
-    "strip_label": "Tokens. Arrow keys move, Enter locks a token as the query, Escape releases it.",
-    "strip_keys_label": "Tokens of the sentence, shaded by how much the query looks at them.",
+    "map_label": "Attention weights, query down and key across. Arrow keys move the cell, Enter locks the query, K the key, Escape releases them. H hides the key.",
+    "strip_label": "Tokens. Arrow keys move, Enter locks a token as the query, K as the key, Escape releases it. H hides it as a key.",
+    "strip_keys_label": "Tokens of the sentence, shaded by how much the query looks at them. Arrow keys move, Enter locks a token as the key, H hides it.",
     "source": "source",
     "target": "target",
     "looks": "What {query} looks at",
@@ -281,7 +286,7 @@ COMPONENT = {
     "looked_at": "Who looks at {key}",
     "looked_at_most": "{key} is looked at most by {query}, with {share} of its attention.",
     "looked_at_none": "Nothing may look at {key}: it is masked for every query.",
-    "looked_at_large": "Who looks at {key} is not worked out for a text of this length. Choose a token to see what it looks at.",
+    "looked_at_large": "Click to see who looks at {key}: in a text of this length that takes a moment.",
     "lines_facts": "The facts are of layer {layer}, head {head}.",
     "lines_title": "Layer {layer} · {n} heads",
     "lines_title_layers": "{n} heads of several layers",
@@ -458,3 +463,4 @@ STEPS_COLUMNS = {
 MATERIALISED = "yes"
 NEVER = "never materialised"
 DEVICE = "{device}, {dtype} · {ms} ms for the pass · this trace holds {held} · {models} in memory"
+MORE = " and {n} more"

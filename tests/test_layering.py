@@ -25,7 +25,8 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"checkpoints", "interventions", "measures", "planner"}),
     frozenset({"aggregate", "build", "recorder"}),
     frozenset({"capture", "trace", "training"}),
-    frozenset({"engine", "generate", "report"}),
+    frozenset({"generate", "report"}),
+    frozenset({"engine"}),
     frozenset({"__init__"}),
     frozenset({"__main__"}),
 )

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from app import memory_words as words
 from app.figures.memory import COLOURS, Theme, layout, length_ticks
+from app.figures.sketch import Sketch
 from app.memory_tables import both, count
 from app.theme import PALETTES
 from core.planner import Device, Operation
@@ -28,13 +29,15 @@ GROUP_COLOURS = {
 GROUP_PATTERNS = {"softmax": "\\", "rest": "/", "embed": "x", "head": ".", "fused": "+"}
 
 
-def operations(groups: dict[str, tuple[int, int, int]], *, causal: bool, theme: Theme = "light") -> go.Figure:
+def operations(
+    groups: dict[str, tuple[int, int, int]], *, causal: bool, theme: Theme = "light", scale: float = 1.0
+) -> go.Figure:
     """Where the FLOPs are and where the bytes are: one bar each, in per cent, split by operation."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     rows = [words.FLOPS_ROW, *([words.USEFUL_ROW] if causal else []), words.TRAFFIC_ROW]
     columns = [0, 1, 2] if causal else [0, 2]
     sums = {column: sum(values[column] for values in groups.values()) or 1 for column in columns}
-    figure = go.Figure()
+    figure = Sketch()
     for name, values in groups.items():
         label = words.GROUPS[name]
         shares = [100 * values[column] / sums[column] for column in columns]
@@ -55,7 +58,7 @@ def operations(groups: dict[str, tuple[int, int, int]], *, causal: bool, theme: 
     figure.update_layout(barmode="stack", bargap=0.35)
     figure.update_xaxes(range=[0, 100], title={"text": words.FLOPS_AXIS})
     figure.update_yaxes(autorange="reversed", showgrid=False)
-    return figure
+    return figure.figure(scale)
 
 
 def roofline(
@@ -63,6 +66,7 @@ def roofline(
     steps: Mapping[str, Sequence[Operation]],
     whole: dict[str, tuple[int, int]],
     theme: Theme = "light",
+    scale: float = 1.0,
 ) -> go.Figure:
     """The roof of a device, every operation with a product below it, and each step as a whole (diamonds).
 
@@ -78,7 +82,7 @@ def roofline(
     intensities = [op.intensity for found in marks.values() for op in found]
     intensities += [flops / n_bytes for flops, n_bytes in whole.values() if n_bytes]
     low, high = min([0.5, *intensities]) / 1.5, max([device.ridge * 4, *intensities]) * 1.5
-    figure = go.Figure()
+    figure = Sketch()
     figure.add_scatter(
         x=[low, device.ridge, high],
         y=[roof(low), device.teraflops, device.teraflops],
@@ -119,13 +123,13 @@ def roofline(
     layout(figure, theme, 380)
     figure.update_xaxes(type="log", title={"text": words.ROOF_X}, dtick=1)
     figure.update_yaxes(type="log", title={"text": words.ROOF_Y}, dtick=1)
-    return figure
+    return figure.figure(scale)
 
 
-def rnn(table: pd.DataFrame, at: int, theme: Theme = "light") -> go.Figure:
+def rnn(table: pd.DataFrame, at: int, theme: Theme = "light", scale: float = 1.0) -> go.Figure:
     """FLOPs of one layer against its tokens, both logarithmic: an RNN, attention's maps, attention with its projections."""
     colours, palette = COLOURS[theme], PALETTES[theme]
-    figure = go.Figure()
+    figure = Sketch()
     looks = {"rnn": ("slate", "dash"), "attention": ("pink", "solid"), "whole": ("violet", "dot")}
     lengths = table["n"].tolist()
     for name, (colour, dash) in looks.items():
@@ -141,16 +145,16 @@ def rnn(table: pd.DataFrame, at: int, theme: Theme = "light") -> go.Figure:
     layout(figure, theme, 360)
     figure.update_xaxes(title={"text": words.RNN_AXIS}, **length_ticks(lengths[0], lengths[-1]))
     figure.update_yaxes(type="log", title={"text": words.RNN_FLOPS}, dtick=2, exponentformat="power")
-    return figure
+    return figure.figure(scale)
 
 
-def cross(terms: dict[str, dict[str, int]], theme: Theme = "light") -> go.Figure:
+def cross(terms: dict[str, dict[str, int]], theme: Theme = "light", scale: float = 1.0) -> go.Figure:
     """FLOPs of an encoder–decoder by the term that they grow with: the target at once, and word by word."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     looks = {"at_once": ("violet", ""), "by_word": ("teal", "/")}
     names = list(words.CROSS_TERMS)
     labels = [words.CROSS_TERMS[name] for name in names]
-    figure = go.Figure()
+    figure = Sketch()
     for way, (colour, pattern) in looks.items():
         values = [terms[way][name] for name in names]
         figure.add_bar(
@@ -170,10 +174,10 @@ def cross(terms: dict[str, dict[str, int]], theme: Theme = "light") -> go.Figure
     figure.update_layout(barmode="group", bargap=0.25)
     figure.update_xaxes(title={"text": words.CROSS_AXIS}, range=[0, largest * 1.15], exponentformat="power")
     figure.update_yaxes(autorange="reversed", showgrid=False)
-    return figure
+    return figure.figure(scale)
 
 
-def depth(table: pd.DataFrame, own: int, theme: Theme = "light") -> go.Figure:
+def depth(table: pd.DataFrame, own: int, theme: Theme = "light", scale: float = 1.0) -> go.Figure:
     """Parameters against layers, stacked by component."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     looks = {
@@ -182,7 +186,7 @@ def depth(table: pd.DataFrame, own: int, theme: Theme = "light") -> go.Figure:
         "decoder": ("olive", "\\"),
         "unembed": ("slate", "x"),
     }
-    figure = go.Figure()
+    figure = Sketch()
     x = [str(n) for n in table["layers"]]
     for name, (colour, pattern) in looks.items():
         values = table[name].tolist()
@@ -208,32 +212,31 @@ def depth(table: pd.DataFrame, own: int, theme: Theme = "light") -> go.Figure:
         exponentformat="SI",
         linecolor=palette["background"],
     )
-    return figure
+    return figure.figure(scale)
 
 
-def known(table: pd.DataFrame, theme: Theme = "light") -> go.Figure:
+def known(table: pd.DataFrame, theme: Theme = "light", scale: float = 1.0) -> go.Figure:
     """Known models by their exact number of parameters, on a logarithmic axis; the row of this one is filled."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     own = [name == words.YOURS for name in table["model"]]
-    figure = go.Figure(
-        go.Scatter(
-            x=table["parameters"].tolist(),
-            y=table["model"].tolist(),
-            mode="markers+text",
-            marker={
-                "color": [colours["pink" if mine else "teal"] for mine in own],
-                "symbol": ["diamond" if mine else "circle" for mine in own],
-                "size": 11,
-            },
-            text=[f"{n:,}" for n in table["parameters"]],
-            textposition="middle right",
-            textfont={"color": palette["ink"], "size": 13},
-            cliponaxis=False,
-            hovertemplate="%{y}: %{text}<extra></extra>",
-        )
+    figure = Sketch()
+    figure.add_scatter(
+        x=table["parameters"].tolist(),
+        y=table["model"].tolist(),
+        mode="markers+text",
+        marker={
+            "color": [colours["pink" if mine else "teal"] for mine in own],
+            "symbol": ["diamond" if mine else "circle" for mine in own],
+            "size": 11,
+        },
+        text=[f"{n:,}" for n in table["parameters"]],
+        textposition="middle right",
+        textfont={"color": palette["ink"], "size": 13},
+        cliponaxis=False,
+        hovertemplate="%{y}: %{text}<extra></extra>",
     )
     layout(figure, theme, 560)
     figure.update_layout(showlegend=False, font={"size": 14})
     figure.update_xaxes(type="log", title={"text": words.KNOWN_AXIS}, dtick=1, exponentformat="SI", range=[6.3, 12.7])
     figure.update_yaxes(dtick=1)
-    return figure
+    return figure.figure(scale)

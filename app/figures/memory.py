@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app import memory_words as words
+from app.figures.sketch import Sketch
 from app.memory_run import Measured
 from app.memory_tables import both
 from app.theme import PALETTES
@@ -54,7 +55,7 @@ WIDTH, LETTER = 480, 8  # pixels: of the longer bar at the least, and of a lette
 FONT = '"Source Sans", sans-serif'  # the page's own
 
 
-def layout(figure: go.Figure, theme: Theme, height: int = 380) -> go.Figure:
+def layout(figure: Sketch, theme: Theme, height: int = 380) -> None:
     """What every chart of the two views shares."""
     palette = PALETTES[theme]
     figure.update_layout(
@@ -77,7 +78,6 @@ def layout(figure: go.Figure, theme: Theme, height: int = 380) -> go.Figure:
     }
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
-    return figure
 
 
 def byte_ticks(largest: float, *, parts: int = 5) -> dict[str, Any]:
@@ -109,13 +109,13 @@ def length_ticks(low: float, high: float) -> dict[str, Any]:
     return {"type": "log", "tickvals": marks, "ticktext": [f"{n:,}" for n in marks]}
 
 
-def bars(parts: dict[Attention, dict[str, int]], chosen: str, theme: Theme = "light") -> go.Figure:
+def bars(parts: dict[Attention, dict[str, int]], chosen: str, theme: Theme = "light", scale: float = 1.0) -> go.Figure:
     """A bar for each way of attention, stacked by component; x is bytes."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     ways = list(parts)
     totals = {way: sum(parts[way].values()) for way in ways}
     largest = max(totals.values())
-    figure = go.Figure()
+    figure = Sketch()
     for name in next(iter(parts.values())):
         values = [parts[way][name] for way in ways]
         label = words.COMPONENTS[name][0]
@@ -140,7 +140,7 @@ def bars(parts: dict[Attention, dict[str, int]], chosen: str, theme: Theme = "li
     figure.update_xaxes(range=[0, largest * 1.38], title={"text": words.BYTES_AXIS}, **byte_ticks(largest))
     names = [f"<b>{way}</b>" if way == chosen else way for way in ways]
     figure.update_yaxes(autorange="reversed", tickvals=ways, ticktext=names, showgrid=False)
-    return figure
+    return figure.figure(scale)
 
 
 def curves(
@@ -152,6 +152,7 @@ def curves(
     ceiling: int | None = None,
     measured: Measured | None = None,
     theme: Theme = "light",
+    scale: float = 1.0,
 ) -> go.Figure:
     """Bytes in all against source tokens, both logarithmic; lines across are budgets, crosses what was measured here.
 
@@ -160,7 +161,7 @@ def curves(
     """
     colours, palette = COLOURS[theme], PALETTES[theme]
     lengths = table["n"].tolist()
-    figure = go.Figure()
+    figure = Sketch()
     for way, (colour, dash) in WAY_LINES.items():
         values = table[way].tolist()
         figure.add_scatter(
@@ -202,15 +203,17 @@ def curves(
     start = min(lengths[0], measured.points[0].n) if measured is not None else lengths[0]
     figure.update_xaxes(title={"text": words.LENGTH_AXIS}, **length_ticks(start, lengths[-1]))
     figure.update_yaxes(title={"text": words.TOTAL_AXIS}, **log_byte_ticks(low, high))
-    return figure
+    return figure.figure(scale)
 
 
-def kept(groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], theme: Theme = "light") -> go.Figure:
+def kept(
+    groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], theme: Theme = "light", scale: float = 1.0
+) -> go.Figure:
     """Two bars of one layer: the lesson's five terms, and what autograd keeps, with what the terms leave out hatched."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     tone = dict(zip(words.TERMS, ("olive", "teal", "pink", "violet", "brown"), strict=True))
     rows = [words.LESSON_ROW, words.KEPT_ROW]
-    figure = go.Figure()
+    figure = Sketch()
     counted = {term: n for _, term, n in groups if term}
     largest = max(terms["total"], sum(n for _, _, n in groups))
 
@@ -247,13 +250,13 @@ def kept(groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], t
     figure.update_layout(barmode="stack", bargap=0.4)
     figure.update_xaxes(range=[0, largest * 1.3], title={"text": words.BYTES_AXIS}, **byte_ticks(largest))
     figure.update_yaxes(autorange="reversed", showgrid=False)
-    return figure
+    return figure.figure(scale)
 
 
-def cache(table: pd.DataFrame, theme: Theme = "light") -> go.Figure:
+def cache(table: pd.DataFrame, theme: Theme = "light", scale: float = 1.0) -> go.Figure:
     """Bytes of the cache against the tokens so far: every head its own, this model's, one for all."""
     colours = COLOURS[theme]
-    figure = go.Figure()
+    figure = Sketch()
     lengths = table["n"].tolist()
     lines = {"mha": ("pink", "dash", 2), "own": ("teal", "solid", 4), "mqa": ("violet", "dot", 2)}
     for name, (colour, dash, width) in lines.items():
@@ -271,4 +274,4 @@ def cache(table: pd.DataFrame, theme: Theme = "light") -> go.Figure:
     largest = float(table[list(lines)].to_numpy().max())
     figure.update_xaxes(title={"text": words.CACHE_AXIS}, rangemode="tozero")
     figure.update_yaxes(title={"text": words.CACHE_BYTES}, range=[0, largest * 1.06], **byte_ticks(largest))
-    return figure
+    return figure.figure(scale)

@@ -2,54 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
 
+from app import cards, planning
 from app import memory_tables as tables
 from app import memory_words as words
-from app import planning
 from app.memory_setup import Setup, layers
 from app.memory_tables import both, count
-from core.planner import DEVICES, PRESETS, Device, parameters
+from app.planning import Look
+from core.planner import PRESETS, Device, parameters, total_bytes, total_flops
 
 CARD = "A100 80 GB"
+VIEW = "compute"
 
 
 def show() -> None:
     """Draw the view."""
-    _view()
+    planning.show(VIEW, words.COMPUTE_PARTS, PARTS, training=False)
 
 
-@st.fragment
-def _view() -> None:
-    left, right = st.columns([1, 2.05], gap="large")
-    with right:
-        chosen = planning.part(words.COMPUTE_PARTS, "compute_part")
-        sentences = st.container(key="plan_sentences", gap=None)
-        body = st.container(key="compute_body", gap="small")
-    with left:
-        setup = planning.setup(sentences, training=False)
-    if setup is not None:
-        with body:
-            PARTS[chosen](setup)
+def _work(setup: Setup, step: str) -> str:
+    """FLOPs and traffic of the whole text, or of one token."""
+    operations = tables.operations_of(setup, step)
+    n = setup.target_len or setup.source_len
+    what = (words.OPERATIONS_ONE if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=f"{n:,}")
+    return words.OPERATIONS.format(
+        title=setup.title,
+        flops=count(total_flops(operations)),
+        traffic=both(total_bytes(operations)),
+        what=what,
+    )
 
 
-def _operations(setup: Setup) -> None:
+def _operations(setup: Setup, look: Look) -> None:
+    place = st.container(key="compute_headline", gap=None)
     step = _step(setup)
     groups = tables.operation_groups(tables.operations_of(setup, step))
     flops, useful, moved = (sum(values[i] for values in groups.values()) for i in range(3))
     most = max(groups, key=lambda name: groups[name][0])
     mover = max(groups, key=lambda name: groups[name][2])
-    n = setup.target_len or setup.source_len
-    what = (words.OPERATIONS_ONE if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=f"{n:,}")
-    sentence = words.OPERATIONS.format(
-        title=setup.title,
-        flops=count(flops),
-        traffic=both(moved),
-        what=what,
-    )
     more = words.OPERATIONS_MOST.format(
         largest=words.GROUPS[most],
         share=round(100 * groups[most][0] / flops),
@@ -58,42 +51,61 @@ def _operations(setup: Setup) -> None:
     )
     if useful != flops:
         more += " " + words.OPERATIONS_CAUSAL.format(useful=count(useful))
-    st.markdown(f"#### {sentence}")
-    st.text(more)
-    figure = planning.figures("compute").operations(groups, causal=useful != flops, theme=_theme())
-    _chart(figure, "operations", sentence)
     table = tables.operations_table(setup, step)
+    with place:
+        sentence = planning.headline(
+            look,
+            setup,
+            lambda setup: _work(setup, step),
+            chart="operations",
+            note=more,
+            tables=[(words.FILE_OPERATIONS, f"headlight-compute-{step}", table)],
+            wanted="plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
+        )
+    st.text(more)
+    figure = planning.figures("compute").operations(
+        groups, causal=useful != flops, theme=look.theme, scale=look.page.scale
+    )
+    planning.draw(look, "operations", figure, sentence)
     shown = table.assign(
         flops=[count(n) for n in table["flops"]],
         useful=[count(n) for n in table["useful"]],
         intensity=table["intensity"].round(1),
         mib=table["mib"].round(3),
+        mb=table["mb"].round(3),
     )
-    names = ["operation", "flops", "formula", "order", "mib", "moved", "intensity"]
+    names = [
+        "operation",
+        "flops",
+        *(["useful"] if useful != flops else []),
+        "formula",
+        "order",
+        "mib",
+        "mb",
+        "moved",
+        "intensity",
+    ]
     columns: dict[str, str | None] = {name: words.COLUMNS[name] for name in names}
     st.dataframe(shown[names], hide_index=True, column_config=columns, key="compute_rows", height="content")
     st.caption(words.OPERATIONS_NOTE + words.CUDA)
     planning.show_table(table, "operations")
 
 
-def _roofline(setup: Setup) -> None:
+def _roofline(setup: Setup, look: Look) -> None:
     if setup.dtype == "float32":
         setup = replace(setup, dtype="bfloat16")  # the roofs are for 16 bits
-    cards = _cards()
+    place = st.container(key="compute_headline", gap=None)
+    found = _cards()
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with row.container(width=260):
         st.session_state.setdefault("compute_card", CARD)
-        name = planning.one_of("device", [card.name for card in cards], "compute_card")
-    device = next(card for card in cards if card.name == name)
+        name = planning.one_of("device", [card.name for card in found], "compute_card")
+    device = next(card for card in found if card.name == name)
     steps = {step: tables.operations_of(setup, step) for step in words.STEPS}
     whole = {step: tables.ideal(setup, step) for step in words.STEPS if steps[step]}
-    said = {step: _limit(device, *found) for step, found in whole.items()}
+    said = {step: _limit(device, *least) for step, least in whole.items()}
     intensity, limit, time = said["prefill"]
     n = setup.source_len + setup.target_len
-    sentence = words.ROOF.format(
-        device=device.name,
-        ridge=device.ridge,
-    )
     more = words.ROOF_PREFILL.format(
         n=f"{setup.batch} × {n:,}",
         prefill=intensity,
@@ -109,35 +121,50 @@ def _roofline(setup: Setup) -> None:
             rate=f"{setup.batch / time:,.0f}",
             batch=setup.batch,
         )
-    st.markdown(f"#### {sentence}")
+    table = tables.bounds_table(setup, device)
+    with place:
+        sentence = planning.headline(
+            look,
+            setup,
+            lambda _: words.ROOF.format(device=device.name, ridge=device.ridge),
+            chart="roofline",
+            note=more,
+            tables=[(words.FILE_ROOF, "headlight-compute-roofline", table)],
+            wanted="plan.flops / plan.ideal_bytes",
+            live=False,
+        )
     st.text(more)
-    _chart(planning.figures("compute").roofline(device, steps, whole, _theme()), "roofline", sentence)
+    figure = planning.figures("compute").roofline(device, steps, whole, look.theme, look.page.scale)
+    planning.draw(look, "roofline", figure, sentence)
     st.caption(words.ROOF_NOTE + words.CUDA)
-    planning.show_table(tables.bounds_table(setup, device), "roofline")
+    planning.show_table(table, "roofline")
     _edit_cards()
 
 
 def _cards() -> list[Device]:
-    """The cards with the figures that this visitor has typed over them."""
-    cards: list[Device] = []
-    edits = (st.session_state.get("compute_cards") or {}).get("edited_rows", {})
-    for i, device in enumerate(DEVICES):
-        changed = {"gigabytes_per_second": device.gigabytes_per_second, "teraflops": device.teraflops}
-        changed |= {key: value for key, value in edits.get(i, {}).items() if key in changed}
-        if all(isinstance(value, int | float) and value > 0 for value in changed.values()):
-            source = device.source if i not in edits else f"changed here; was {device.source}"
-            cards.append(Device(device.name, device.gigabytes, source=source, **changed))
-        else:
-            st.text(words.CARDS_WRONG)
-            cards.append(device)
-    return cards
+    """The cards with the figures that this visitor, or a link, has typed over them; the link follows."""
+    if "compute_cards" not in st.session_state:  # the table has not been on the screen since the link was read
+        st.session_state["compute_cards_from"], wrong = cards.read(st.query_params.get("cards", ""))
+        for sentence in wrong:
+            st.text(sentence)
+    found = list(st.session_state["compute_cards_from"])
+    for i, figures in (st.session_state.get("compute_cards") or {}).get("edited_rows", {}).items():
+        try:
+            found[i] = cards.changed(found[i], figures)
+        except ValueError as wrong:
+            st.text(str(wrong))
+    if said := cards.written(found):
+        st.query_params["cards"] = said
+    else:
+        st.query_params.pop("cards", None)
+    return found
 
 
 def _edit_cards() -> None:
     with st.expander(words.CARDS, key="compute_cards_box"):
         columns = dict(words.CARDS_COLUMNS)
         st.data_editor(
-            tables.devices_table(),
+            tables.devices_table(st.session_state["compute_cards_from"]),
             hide_index=True,
             column_config=columns,
             disabled=["name", "gigabytes", "ridge", "source"],
@@ -152,80 +179,104 @@ def _limit(device: Device, flops: int, n_bytes: int) -> tuple[float, str, float]
     return flops / n_bytes, "compute" if compute > memory else "memory", max(compute, memory)
 
 
-def _rnn(setup: Setup) -> None:
+def _recurrent(setup: Setup) -> str:
+    """What a recurrent layer of this width takes for a text of this length."""
     d, n = setup.config.d_model, setup.source_len
-    lengths = sorted({*(2**i for i in range(2, 18)), n, d})
-    table = tables.rnn_lines(d, lengths)
-    here = table[table["n"] == n].iloc[0]
-    sentence = words.RNN.format(
-        n=f"{n:,}",
-        d=f"{d:,}",
-        rnn=count(here["rnn"]),
+    return words.RNN.format(n=f"{n:,}", d=f"{d:,}", rnn=count(4 * n * d * d))
+
+
+def _rnn(setup: Setup, look: Look) -> None:
+    d, n = setup.config.d_model, setup.source_len
+    table = tables.rnn_lines(d, sorted({*(2**i for i in range(2, 18)), n, d}))
+    here = tables.rnn_line(d, n)
+    more = words.RNN_ATTENTION.format(d=f"{d:,}", attention=count(here["attention"]), whole=count(here["whole"]))
+    files = [(words.FILE_RNN, "headlight-compute-rnn-attention", table)]
+    sentence = planning.headline(
+        look, setup, _recurrent, chart="rnn", note=more, tables=files, wanted="4 * plan.source_len * config.d_model**2"
     )
-    more = words.RNN_ATTENTION.format(
-        d=f"{d:,}",
-        attention=count(here["attention"]),
-        whole=count(here["whole"]),
-    )
-    st.markdown(f"#### {sentence}")
     st.text(more)
-    _chart(planning.figures("compute").rnn(table, n, _theme()), "rnn", sentence)
+    planning.draw(look, "rnn", planning.figures("compute").rnn(table, n, look.theme, look.page.scale), sentence)
     st.caption(words.RNN_NOTE)
     planning.show_table(table, "rnn-attention")
 
 
-def _cross(setup: Setup) -> None:
+def _reads(setup: Setup) -> str:
+    """How much it reads and writes."""
+    return words.CROSS.format(
+        title=setup.title,
+        n=f"{setup.batch} × {setup.source_len:,}",
+        m=f"{setup.batch} × {setup.target_len:,}",
+    )
+
+
+def _cross(setup: Setup, look: Look) -> None:
     if setup.config.kind != "encoder-decoder":
-        st.markdown(f"#### {words.CROSS_NONE.format(title=setup.title, kind=setup.config.kind)}")
+        none = words.CROSS_NONE.format(title=setup.title, kind=setup.config.kind)
+        planning.headline(look, setup, lambda _: none, live=False)
         title = PRESETS["transformer-base"].title
         st.button(words.TAKE_TRANSFORMER, on_click=planning.take, args=(title,), key="compute_take")
         return
     terms = tables.cross_terms(setup)
     found = terms["at_once"]
     maps = sum(found[name] for name in ("encoder_maps", "decoder_maps", "cross_maps"))
-    sentence = words.CROSS.format(
-        title=setup.title,
-        n=f"{setup.batch} × {setup.source_len:,}",
-        m=f"{setup.batch} × {setup.target_len:,}",
-    )
     more = words.CROSS_SIZES.format(
         own=count(found["encoder_maps"]),
         other=count(found["decoder_maps"]),
         cross=count(found["cross_maps"]),
         linear=round(100 * (1 - maps / sum(found.values()))),
     )
-    st.markdown(f"#### {sentence}")
+    table = tables.cross_table(setup)
+    files = [(words.FILE_CROSS, "headlight-compute-encoder-decoder", table)]
+    sentence = planning.headline(look, setup, _reads, chart="cross", note=more, tables=files, wanted="plan.flops")
     st.text(more)
-    _chart(planning.figures("compute").cross(terms, _theme()), "cross", sentence)
+    planning.draw(look, "cross", planning.figures("compute").cross(terms, look.theme, look.page.scale), sentence)
     st.caption(words.CROSS_NOTE)
-    planning.show_table(tables.cross_table(setup), "encoder-decoder")
+    planning.show_table(table, "encoder-decoder")
 
 
-def _parameters(setup: Setup) -> None:
+def _counted(setup: Setup) -> str:
+    """How many parameters it has."""
+    return words.PARAMETERS.format(title=setup.title, total=f"{parameters(setup.config).total:,}")
+
+
+def _parameters(setup: Setup, look: Look) -> None:
     found = parameters(setup.config)
     layer = found.encoder.layer.total + found.decoder.layer.total
-    sentence = words.PARAMETERS.format(title=setup.title, total=f"{found.total:,}")
-    st.markdown(f"#### {sentence}")
-    st.text(words.PARAMETERS_LAYER.format(layer=f"{layer:,}", share=f"{100 * found.mlp_share:.1f}"))
+    more = words.PARAMETERS_LAYER.format(layer=f"{layer:,}", share=f"{100 * found.mlp_share:.1f}")
     table = tables.depth_lines(setup.config)
-    _chart(planning.figures("compute").depth(table, layers(setup.config), _theme()), "depth", sentence)
+    files = [(words.FILE_PARAMETERS, "headlight-compute-parameters", table)]
+    sentence = planning.headline(
+        look, setup, _counted, chart="depth", note=more, tables=files, wanted="plan.parameters.total"
+    )
+    st.text(more)
+    figure = planning.figures("compute").depth(table, layers(setup.config), look.theme, look.page.scale)
+    planning.draw(look, "depth", figure, sentence)
     st.markdown(f"**{words.TRANSLATOR}**")
     st.text(words.TRANSLATOR_WHY.format(**tables.translator()))
     planning.show_table(table, "parameters")
 
 
-def _known(setup: Setup) -> None:
+def _known(setup: Setup, look: Look) -> None:
     table = tables.known_models(setup)
     worst = tables.furthest(table)
-    sentence = words.KNOWN.format(n=len(PRESETS))
-    st.markdown(f"#### {sentence}")
-    st.text(words.KNOWN_WORST.format(worst=worst[0], exact=f"{worst[1]:,}", published=worst[2]))
-    _chart(planning.figures("compute").known(table, _theme()), "known", sentence)
+    more = words.KNOWN_WORST.format(worst=worst[0], exact=f"{worst[1]:,}", published=worst[2])
+    sentence = planning.headline(
+        look,
+        setup,
+        lambda _: words.KNOWN.format(n=len(PRESETS)),
+        chart="known",
+        note=more,
+        tables=[(words.FILE_KNOWN, "headlight-compute-known-models", table)],
+        wanted="plan.parameters.total",
+        live=False,
+    )
+    st.text(more)
+    planning.draw(look, "known", planning.figures("compute").known(table, look.theme, look.page.scale), sentence)
     st.caption(words.KNOWN_NOTE)
     planning.show_table(table, "known-models")
 
 
-PARTS: dict[str, Callable[[Setup], None]] = {
+PARTS: planning.Parts = {
     "operations": _operations,
     "roofline": _roofline,
     "rnn": _rnn,
@@ -251,11 +302,3 @@ def _step(setup: Setup) -> str:
         help=words.STEP_HELP,
         label_visibility="collapsed",
     )
-
-
-def _theme() -> str:
-    return st.context.theme.type or "light"
-
-
-def _chart(figure: object, key: str, alt: str) -> None:
-    st.plotly_chart(figure, theme=None, key=f"compute_{key}", config={"displayModeBar": False}, alt=alt)  # type: ignore[arg-type]

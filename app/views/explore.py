@@ -7,27 +7,35 @@ from datetime import date
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app import controls, export, state, tables, theme, words
+from app import controls, examples, export, offered, state, tables, theme, words
 from app.components.explore.explore import explore
-from app.offered import TITLES
 from core.engine import Ticket
 from core.errors import Refused
 from core.trace import Trace
+
+MOST_LISTED = 4  # models in memory
 
 
 def show() -> None:
     """Draw the view."""
     request, notes = controls.request()
+    model = controls.model_of(request)
+    unknown = state.engine().ready(model) is None
     answer = state.answer(request)
+    if unknown and answer.request == request and answer.trace is not None and answer.trace.target is not None:
+        st.rerun()  # it turns out to read a target as well: with a second box
+    if request.write and answer.ticket is None and not answer.stopped:
+        controls.was_written(request, answer.trace if answer.request == request else None)
+    controls.beneath(request, answer)
     if answer.ticket is not None:
         with st.container(key="working"):
             _working()
     sentences = st.container(key="sentences", gap=None)
-    if answer.sentence:
-        notes.insert(0, answer.sentence)
+    notes = [said for said in (st.session_state.pop("said", None), answer.sentence) if said] + notes
     if answer.request is not None and answer.picture is not None and answer.trace is not None:
-        notes += explore(answer.picture, controls.link(answer.request))
+        notes += explore(answer.trace, answer.picture, controls.link(answer.request))
         if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
             st.session_state["inspected"] = asked
         if (asked := st.session_state.get("inspected")) and asked.get("run") == answer.request.key:
@@ -36,9 +44,11 @@ def show() -> None:
             )  # in every run of the script until it is closed: one without it would close it
         _shapes(answer.trace)
     elif answer.ticket is None:
-        _nothing_yet()
+        _nothing_yet(model)
     for note in notes:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
+    if answer.unreadable and answer.request is not None:
+        _offer_example(model, sentences)
     if answer.stopped:
         sentences.button(words.RUN_AGAIN, key="again", type="tertiary", on_click=state.start_again)
 
@@ -64,9 +74,16 @@ def _inspect(run: Trace, asked: Mapping[str, Any]) -> None:
     )
 
 
-def _nothing_yet() -> None:
+def _nothing_yet(model: str) -> None:
     st.text(words.NOTHING_YET)
-    st.button(words.TAKE_EXAMPLE, on_click=controls.take, args=(next(iter(words.SHOWN)),))
+    st.button(words.TAKE_EXAMPLE, on_click=controls.take_text, args=(model,))
+
+
+def _offer_example(model: str, place: DeltaGenerator) -> None:
+    """A text that this model reads, one click away."""
+    row = place.container(horizontal=True, gap="small", key="fitting", vertical_alignment="center")
+    row.text(words.TRY.format(example=examples.first_text(offered.MODELS[model])), width="content")
+    row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=controls.take_text, args=(model,))
 
 
 @st.fragment(run_every=0.3)
@@ -75,7 +92,7 @@ def _working() -> None:
     ticket: Ticket | None = st.session_state.get("ticket")
     if ticket is None or ticket.done():
         st.rerun()
-    title, progress = TITLES[ticket.request.model_id], ticket.progress
+    title, progress = offered.spec_of(ticket.request.model_id).title, ticket.progress
     line = st.container(horizontal=True, vertical_alignment="center", gap="small")
     if progress is None or not progress[2]:
         line.text(words.WORKING[ticket.stage].format(title=title))
@@ -99,12 +116,18 @@ def _shapes(run: Trace) -> None:
                 dtype=run.dtype,
                 ms=f"{run.seconds * 1000:.0f}",
                 held=tables.size(run.bytes),
-                models=", ".join(state.engine().status()["models"]),
+                models=_listed(state.engine().status()["models"]),
             )
         )
         palette = theme.PALETTES[st.context.theme.type or "light"]  # no one grey can be read on both pages
         st.dataframe(tables.muted(tables.steps(run), palette["mute"]), hide_index=True, column_config=_columns())
         st.caption(words.STEPS_CAPTION)
+
+
+def _listed(models: list[str]) -> str:
+    """The models in memory, the last ones by name: of small ones there can be many."""
+    more = len(models) - MOST_LISTED
+    return ", ".join(models[-MOST_LISTED:]) + (words.MORE.format(n=more) if more > 0 else "")
 
 
 def _columns() -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import streamlit as st
 
@@ -13,59 +12,54 @@ from app import planning
 from app.memory_run import WORKER, Measured, free
 from app.memory_setup import Setup, layers
 from app.memory_tables import both
+from app.planning import Look
 from app.tables import size
 from core.errors import Refused
 from core.memory import MiB
-from core.planner import DEVICES
+from core.planner import DEVICES, kv_cache, memory_plan
 
 log = logging.getLogger("headlight")
 
 LINES = ("RTX 4090", "A100 80 GB")
+VIEW = "memory"
 
 
 def show() -> None:
     """Draw the view."""
-    _view()
+    planning.show(VIEW, words.MEMORY_PARTS, PARTS, training=True)
 
 
-@st.fragment
-def _view() -> None:
-    left, right = st.columns([1, 2.05], gap="large")
-    with right:
-        chosen = planning.part(words.MEMORY_PARTS, "memory_part")
-        sentences = st.container(key="plan_sentences", gap=None)
-        body = st.container(key="memory_body", gap="small")
-    with left:
-        setup = planning.setup(sentences, training=True)
-    if setup is not None:
-        with body:
-            PARTS[chosen](setup)
-
-
-def _goes(setup: Setup) -> None:
-    found = tables.components(setup)
-    parts = found[setup.attention]
-    total = sum(parts.values())
-    largest = max(parts, key=lambda name: parts[name])
-    sentence = words.GOES.format(
+def _total(setup: Setup) -> str:
+    """What it takes in all, and the largest part of it."""
+    memory = memory_plan(setup.config, **setup.options)
+    total, parts = memory.total, vars(memory)
+    largest = max(words.COMPONENTS, key=parts.__getitem__)
+    return words.GOES.format(
         title=setup.title,
         total=both(total),
         phase=words.PHASE_WORDS["training" if setup.training else "inference"],
         largest=words.COMPONENTS[largest][0].capitalize(),
         share=round(100 * parts[largest] / total),
     )
-    st.markdown(f"#### {sentence}")
-    eager = sum(found["eager"].values())
+
+
+def _goes(setup: Setup, look: Look) -> None:
+    found = tables.components(setup)
+    total, eager = sum(found[setup.attention].values()), sum(found["eager"].values())
+    table = tables.components_table(setup)
+    files = [(words.FILE_PARTS, "headlight-memory-components", table)]
+    sentence = planning.headline(look, setup, _total, chart="bars", note=words.GOES_NOTE, tables=files)
     if eager > total:
         st.text(words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)))
-    figure = planning.figures("memory").bars(found, setup.attention, _theme())
-    _chart(figure, "bars", sentence)
+    figure = planning.figures("memory").bars(found, setup.attention, look.theme, look.page.scale)
+    planning.draw(look, "bars", figure, sentence)
     st.caption(words.GOES_NOTE + words.CUDA)
-    planning.show_table(tables.components_table(setup), "components")
+    planning.show_table(table, "components")
 
 
-def _length(setup: Setup) -> None:
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+def _length(setup: Setup, look: Look) -> None:
+    place = st.container(key="memory_headline", gap=None)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="memory_controls")
     label, more = words.LABELS["devices"]
     names = row.multiselect(
         label,
@@ -116,14 +110,22 @@ def _length(setup: Setup) -> None:
         setup.attention,
         ceiling=ceiling,
         measured=measured,
-        theme=_theme(),
+        theme=look.theme,
+        scale=look.page.scale,
     )
-    _chart(figure, "curves", words.TOTAL_AXIS)
+    shown, broken = tables.curves_table(setup, measured), tables.fits_table(found)
+    files = [
+        (words.FILE_CURVES, "headlight-memory-lengths", shown),
+        (words.FILE_FITS, "headlight-memory-longest-fit", broken),
+    ]
+    with place:
+        sentence = planning.headline(look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files)
+    planning.draw(look, "curves", figure, sentence)
     if ceiling is not None:
         st.text(words.BREAKS_TABLE.format(ceiling=f"{ceiling:,}"))
     st.caption(words.LENGTH_NOTE + words.CUDA)
-    planning.show_table(tables.curves_table(setup, measured), "curves")
-    planning.show_table(tables.fits_table(found), "longest-fit", words.FITS_TABLE)
+    planning.show_table(shown, "curves")
+    planning.show_table(broken, "longest-fit", words.FITS_TABLE)
 
 
 def _measured(setup: Setup, pressed: bool) -> Measured | None:
@@ -162,43 +164,56 @@ def _measured(setup: Setup, pressed: bool) -> Measured | None:
     return measured
 
 
-def _kept(setup: Setup) -> None:
+def _five(setup: Setup) -> str:
+    """The lesson's five terms beside what autograd keeps, of one layer."""
+    stack, lesson, kept = tables.kept_sizes(setup)
+    return words.KEPT.format(stack=stack, lesson=both(lesson), kept=both(kept))
+
+
+def _kept(setup: Setup, look: Look) -> None:
     planned = tables.planned(setup)
     first = planned.layers[0]
     lesson, n_layers = planned.lesson_terms["total"], layers(setup.config)
-    sentence = words.KEPT.format(
-        stack=first.stack,
-        lesson=both(lesson),
-        kept=both(planned.saved_per_layer),
-    )
     everything = words.KEPT_ALL.format(
         layers=n_layers,
         lesson_all=both(lesson * n_layers),
         kept_all=both(sum(found.total for found in planned.layers if found.stack == first.stack)),
     )
-    st.markdown(f"#### {sentence}")
+    table = tables.kept_table(planned)
+    sentence = planning.headline(
+        look,
+        setup,
+        _five,
+        chart="kept",
+        note=words.KEPT_NOTE,
+        tables=[(words.FILE_KEPT, "headlight-memory-kept", table)],
+        wanted='plan.lesson_terms["total"], plan.saved_per_layer',
+    )
     groups = tables.kept_groups(planned)
     missed = [f"{name} ({both(n)})" for name, term, n in groups if term is None]
-    _chart(planning.figures("memory").kept(groups, planned.lesson_terms, _theme()), "kept", sentence)
+    figure = planning.figures("memory").kept(groups, planned.lesson_terms, look.theme, look.page.scale)
+    planning.draw(look, "kept", figure, sentence)
     why = words.KEPT_WHY.format(missed=", ".join(missed) or words.NOTHING)
     st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
     st.caption(words.KEPT_NOTE)
-    planning.show_table(tables.kept_table(planned), "kept")
+    planning.show_table(table, "kept")
 
 
-def _cache(setup: Setup) -> None:
+def _grows(setup: Setup) -> str:
+    """What each new token adds to the cache."""
+    found = kv_cache(setup.config, batch=setup.batch, n=1, dtype=setup.kv_dtype or setup.dtype)
+    return words.CACHE.format(title=setup.title, per_token=both(found.per_token))
+
+
+def _cache(setup: Setup, look: Look) -> None:
     if not setup.config.n_decoder_layers:
-        st.markdown(f"#### {words.CACHE_NONE.format(title=setup.title)}")
+        planning.headline(look, setup, lambda setup: words.CACHE_NONE.format(title=setup.title), live=False)
         st.button(words.TAKE_DECODER, on_click=planning.take, args=("GPT-2 small",), key="memory_take")
         return
     config, planned = setup.config, tables.planned(setup)
     found = planned.kv_cache
     n = setup.target_len or setup.source_len
     by = found.per_token // (2 * config.n_decoder_layers * config.n_kv_heads * config.d_head)
-    sentence = words.CACHE.format(
-        title=setup.title,
-        per_token=both(found.per_token),
-    )
     more = words.CACHE_TOTAL.format(
         formula=words.CACHE_FORMULA.format(
             layers=config.n_decoder_layers, kv=config.n_kv_heads, d_head=config.d_head, by=by
@@ -207,28 +222,30 @@ def _cache(setup: Setup) -> None:
         batch=setup.batch,
         total=both(found.total),
     )
-    st.markdown(f"#### {sentence}")
-    _chart(planning.figures("memory").cache(tables.cache_lines(setup), _theme()), "cache", sentence)
     more += words.CACHE_MHA.format(heads=config.n_heads, mha=both(found.as_mha), mqa=both(found.as_mqa))
     if found.cross_attention:
         more += words.CACHE_CROSS.format(cross=both(found.cross_attention), source=f"{setup.source_len:,}")
     if config.window is not None:
         more += words.CACHE_WINDOW.format(window=f"{config.window:,}")
+    table = tables.cache_table(setup)
+    sentence = planning.headline(
+        look,
+        setup,
+        _grows,
+        chart="cache",
+        note=more,
+        tables=[(words.FILE_CACHE, "headlight-memory-kv-cache", table)],
+        wanted="plan.kv_cache.per_token, plan.kv_cache.total",
+    )
+    figure = planning.figures("memory").cache(tables.cache_lines(setup), look.theme, look.page.scale)
+    planning.draw(look, "cache", figure, sentence)
     st.text(more.strip())
-    planning.show_table(tables.cache_table(setup), "kv-cache")
+    planning.show_table(table, "kv-cache")
 
 
-PARTS: dict[str, Callable[[Setup], None]] = {"goes": _goes, "length": _length, "kept": _kept, "cache": _cache}
+PARTS: planning.Parts = {"goes": _goes, "length": _length, "kept": _kept, "cache": _cache}
 
 
 def _exact(n_bytes: int) -> str:
     """Bytes that differ by little must not read the same."""
     return f"{n_bytes / MiB:,.3f} MiB"
-
-
-def _theme() -> str:
-    return st.context.theme.type or "light"
-
-
-def _chart(figure: object, key: str, alt: str) -> None:
-    st.plotly_chart(figure, theme=None, key=f"memory_{key}", config={"displayModeBar": False}, alt=alt)  # type: ignore[arg-type]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import date
 from functools import lru_cache
 from typing import Any
 
 import streamlit as st
 
-from app import controls, state
+from app import controls, plan_export, state
 from app import shape_words as words
 from app.components.shapes import debugger
 from app.components.shapes.diagram import Diagram, Part, diagram
@@ -38,11 +39,17 @@ TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is where n
     "vocabulary": ("vocab_size", 32_000),
     "context": ("n_ctx", 2048),
 }
-KEPT = ("text", "target", "model")  # of Explore's controls, which must outlive a visit to a model without a sentence
+KEPT = (
+    "text",
+    "target",
+    "model",
+    "step",
+)  # of Explore's controls, which must outlive a visit to a model without a sentence
 
 
 def show() -> None:
     """Draw the view."""
+    asked = st.query_params.to_dict()  # before a widget drops what it cannot be
     notes = _of_the_link()
     row = st.container(horizontal=True, gap="small", key="shapes_request")
     left, right = row.container(width="stretch"), row.container(width=210)
@@ -81,6 +88,8 @@ def show() -> None:
         if of == RUN:
             sentences.text(words.NOTHING_YET)
         return
+    for note in _in_vain(data, asked):
+        sentences.text(note)
     st.session_state["shapes_last"] = data
     shapes(data)
 
@@ -110,7 +119,10 @@ def _packed(
     check_positions(config, source_len=source_len, target_len=target_len)
     made = _diagram(config, batch, source_len, target_len, dtype)
     about = f"{title} · {words.NORM_ORDERS[config.norm_order]} · {words.POSITION_NAMES[config.position]}"
-    return made | {"title": about, "heads": config.n_heads}
+    lengths = {"batch": batch, "source_len": source_len, "target_len": target_len, "dtype": dtype}
+    code = plan_export.snippet(config, lengths, "plan.parameters.total, plan.flops")
+    caption = plan_export.shapes_caption(about, config, batch, (source_len, target_len), date.today())
+    return made | {"title": about, "heads": config.n_heads, "caption": caption, "snippet": code}
 
 
 @lru_cache(maxsize=64)
@@ -209,10 +221,9 @@ def _typed() -> ModelConfig:
     found: dict[str, Any] = {}
     columns = st.columns(2)
     for i, (name, (field, start)) in enumerate(TYPED_FIELDS.items()):
-        layers = field.endswith("layers")
-        most = MOST["layers" if layers else "vocabulary" if name == "vocabulary" else "width"]
+        least = 0 if field.endswith("layers") else 1
         box = columns[i % 2].number_input(
-            words.FIELD_NAMES[name], 0 if layers else 1, most, start, key=f"typed_{name}", bind="query-params"
+            words.FIELD_NAMES[name], least, _most(name), start, key=f"typed_{name}", bind="query-params"
         )
         found[field] = int(start if box is None else box)
     order = columns[0].selectbox(
@@ -230,9 +241,33 @@ def _typed() -> ModelConfig:
         key="typed_positions",
         bind="query-params",
     )
-    gated = columns[0].checkbox(words.GATED, key="typed_gated", bind="query-params")
+    norm = columns[0].selectbox(
+        words.NORM,
+        list(words.NORM_NAMES),
+        format_func=words.NORM_NAMES.__getitem__,
+        key="typed_norms",
+        bind="query-params",
+    )
+    activation = columns[1].selectbox(
+        words.ACTIVATION,
+        list(words.ACT_NAMES),
+        format_func=words.ACT_NAMES.__getitem__,
+        key="typed_activation",
+        bind="query-params",
+    )
+    window = columns[0].number_input(
+        words.WINDOW, 0, _most("window"), 0, key="typed_window", bind="query-params", help=words.WINDOW_HELP
+    )
+    gated = columns[1].checkbox(words.GATED, key="typed_gated", bind="query-params")
     found |= {"norm_order": order, "final_norm": order == "pre", "position": where, "gated": gated}
+    found |= {"norm": norm, "activation": activation, "window": int(window or 0) or None}
     return ModelConfig(**found)
+
+
+def _most(name: str) -> int:
+    """The largest number that may be typed into a box of sizes."""
+    kind = "layers" if name in ("encoder", "decoder") else "vocabulary" if name == "vocabulary" else "width"
+    return MOST[kind]
 
 
 def _pasted() -> tuple[ModelConfig, str]:
@@ -265,12 +300,43 @@ def config_of(text: str) -> ModelConfig:
     return config
 
 
+def _in_vain(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:
+    """On the first diagram of a visit: a sentence for each place that the link asks for and this diagram does not have."""
+    if "shapes_read" in st.session_state:
+        return []
+    st.session_state["shapes_read"] = True
+
+    def below(most: int) -> Callable[[str], bool]:
+        return lambda text: text.isascii() and text.isdecimal() and len(text) < 9 and int(text) < most
+
+    rows = {row["id"] for part in data["parts"] for row in part["rows"]}
+    folds = {f"{part['stack']}.{part['section']}" for part in data["parts"]} | set(data["stacks"])
+    known: dict[str, Callable[[str], bool]] = {
+        "tensor": rows.__contains__,
+        "at": below(max(data["layers"].values())),
+        "with_head": below(data["heads"]),
+        "break": below(10),
+        "as": ("diagram", "table").__contains__,
+        "unfold": lambda text: set(text.split(",")) <= folds,
+        "projector": ("true", "false").__contains__,
+        "batch": below(MOST["batch"] + 1),
+        "length": below(MOST["length"] + 1),
+        "target_length": below(MOST["length"] + 1),
+    }
+    known |= {f"typed_{name}": below(_most(name) + 1) for name in (*TYPED_FIELDS, "window")}
+    return [
+        words.UNKNOWN_PLACE.format(name=name, asked=asked[name][:40])
+        for name, has in known.items()
+        if asked.get(name) and not has(asked[name])
+    ]
+
+
 def _of_the_link() -> list[str]:
     """A sentence when the URL asks for something that is not on the list; ids are read as well as titles."""
     asked = st.query_params.get("of")
     if asked is None or "of" in st.session_state or asked in CHOICES.values():
         return []
     if asked in CHOICES:
-        st.session_state["of"] = asked
-        return []
+        st.query_params["of"] = CHOICES[asked]  # the control would drop an id from the link
+        st.rerun()
     return [words.UNKNOWN_OF.format(asked=asked[:40], known=", ".join(CHOICES.values()))]

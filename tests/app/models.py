@@ -17,6 +17,7 @@ def small(**config: Any) -> core.ModelConfig:
 
 CONFIGS = {
     "pair": small(n_heads=4, n_encoder_layers=2, n_decoder_layers=3),
+    "writer": small(n_heads=4, n_encoder_layers=1, n_decoder_layers=2, head="lm"),
     "grouped": small(n_heads=8, n_kv_heads=2, n_decoder_layers=4, window=5, windowed_layers=(1, 3)),
     "many": small(d_model=100, n_heads=25, n_decoder_layers=48),
     "one": small(n_heads=1, n_encoder_layers=1),

@@ -1,10 +1,9 @@
-"""The application with two models that take long to arrive, and runs that take long: `streamlit run tests/app/slow.py`."""
+"""The application with two models that arrive when they are let, and runs that take long: `streamlit run tests/app/slow.py`."""
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,16 @@ from core.trace import Trace  # noqa: E402
 
 SIZE = 90_000_000  # bytes that a distant model pretends to have
 FAR = tuple(ModelSpec(id=name.lower(), title=name, source="built", location="") for name in ("Distant", "Remote"))
+ARRIVED = {spec.id: threading.Event() for spec in FAR}
 checkpoints.CATALOG = (*checkpoints.CATALOG, *FAR)  # before the application reads it
 
 from app import main, routes, state  # noqa: E402
 
 
 def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
-    if name in {spec.id for spec in FAR}:
-        for step in range(80):
-            progress("model.safetensors", SIZE * step // 80, SIZE)
-            time.sleep(0.1)
+    if name in ARRIVED:
+        progress("model.safetensors", SIZE * 2 // 5, SIZE)
+        ARRIVED[name].wait(600)
     return checkpoints.load("minilm", **options)
 
 
@@ -38,9 +37,12 @@ real = engine._run
 
 
 def run(loaded: Loaded, request: engine.Request, stop: threading.Event | None = None) -> Trace:
-    """A text with the word "slowly" takes ten minutes, unless it is cancelled."""
+    """A text with the word "slowly" takes ten minutes, unless it is cancelled; "Let Distant arrive." lets that model arrive."""
     if stop is not None and "slowly" in request.texts[0]:
         stop.wait(600)
+    for spec in FAR:
+        if request.texts[0] == f"Let {spec.title} arrive.":
+            ARRIVED[spec.id].set()
     return real(loaded, request, stop)
 
 

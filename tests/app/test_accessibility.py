@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
@@ -10,28 +10,15 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from app import theme, words
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 from tests.app.test_theme import contrast
 
+APP = "tests/app/gallery.py"
 TEXT, GRAPHICS = 4.5, 3.0  # WCAG 2.2: 1.4.3 at level AA, and 1.4.11
 WINDOW, PHONE = (1280, 720), (390, 844)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SERIOUS = ("serious", "critical")
 NAMELESS = "root => root.append(document.createElement('button'))"
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/gallery.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
 
 
 def lock(screen: Screen) -> None:

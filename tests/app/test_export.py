@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
@@ -25,37 +24,13 @@ from app import export, export_routes, words
 from app.figures import attention
 from core import aggregate, measures
 from core.errors import Refused
-from tests.app.browsing import ROOT, Screen, browsing, serving
+from tests.app.browsing import ROOT, Screen
 
+APP = "tests/app/gallery.py"
 NASTY = "<img src=x onerror=alert(1)> </script><script>alert(2)</script> =1+1, @cmd"
 TODAY = date(2026, 1, 2)
 SVG = "{http://www.w3.org/2000/svg}"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/gallery.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
-
-
-@pytest.fixture
-def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert screen.foreign == []
-    assert screen.errors == []
-    assert screen.dialogs == []
-    context.close()
 
 
 @pytest.fixture(scope="module")
@@ -430,7 +405,9 @@ def test_the_page_works_offline(screen: Screen, browser: Browser, tmp_path: Path
     page.context.close()
 
 
-def test_markup_in_a_sentence_is_text_in_every_export(screen: Screen, browser: Browser, tmp_path: Path):
+def test_markup_in_a_sentence_is_text_in_every_export(
+    screen: Screen, browser: Browser, tmp_path: Path, model: core.Loaded
+):
     screen.open()
     screen.run_text(NASTY)
     for label in ("SVG", "HTML"):
@@ -446,6 +423,14 @@ def test_markup_in_a_sentence_is_text_in_every_export(screen: Screen, browser: B
         page.context.close()
     texts = chunks(saved(screen, "PNG 1×")[1])
     assert "<img src=x onerror=alert(1)>" in texts["Source"]
+    labels = list(core.trace(model, NASTY).source.labels)
+    name, data = saved(screen, "CSV")
+    assert name.endswith(".csv")  # which a browser saves and never shows
+    table = pd.read_csv(io.BytesIO(data), comment="#", keep_default_na=False)
+    assert [text.removeprefix("'") for text in table["query"].unique()] == list(dict.fromkeys(labels))
+    with np.load(io.BytesIO(saved(screen, "NPZ")[1])) as arrays:
+        assert arrays["queries"].tolist() == labels
+        assert "<img src=x onerror=alert(1)>" in str(arrays["snippet"])
 
 
 def test_modules_are_bundled_in_the_order_of_their_imports():

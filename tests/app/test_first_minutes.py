@@ -11,9 +11,11 @@ from playwright.sync_api import Browser
 
 import core
 from app import words
+from app.examples import EXAMPLES, Example
 from core import measures
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 
+APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
 
 
@@ -27,11 +29,10 @@ def model() -> core.Loaded:
 
 def shown(model: core.Loaded, title: str) -> tuple[torch.Tensor, list[str], int]:
     """The map of an example's head, its labels and the token that it locks."""
-    name = next(name for name in words.SHOWN if name.startswith(title))
-    text, layer, head, token = words.SHOWN[name]
-    run = core.trace(model, text)
+    example = next(example for example in EXAMPLES["minilm"] if example.title.startswith(title))
+    run = core.trace(model, example.text)
     labels = list(run.source.labels)
-    return run.attention[layer].pattern()[head], labels, labels.index(token)
+    return run.attention[example.layer].pattern()[example.head], labels, labels.index(str(example.token))
 
 
 @pytest.mark.parametrize(("title", "looked_at", "weight"), [("A pronoun", "animal", 0.6), ("A verb", "keys", 0.6)])
@@ -72,20 +73,6 @@ def test_the_resting_place_gets_nearly_all(model: core.Loaded):
 # on the screen
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/slow.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
-
-
 @pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
@@ -98,16 +85,15 @@ def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     context.close()
 
 
-@pytest.mark.parametrize("name", list(words.SHOWN))
-def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, name: str):
+@pytest.mark.parametrize("example", EXAMPLES["minilm"], ids=lambda example: example.title)
+def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, example: Example):
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
     screen = Screen(context.new_page(), address).open("?layer=5&head=7&query=1&kind=mean&hide=0")
-    text, layer, head, token = words.SHOWN[name]
     screen.page.get_by_role("button", name=words.EXAMPLES).click()
-    screen.page.get_by_role("menuitem", name=name).click()
-    screen.wait(layer=str(layer), head=str(head), kind="head", hide="[]")
-    assert screen.page.get_by_label("Sentence").input_value() == text
-    assert screen.tokens()[int(screen.data()["locked"])] == token
+    screen.page.get_by_role("menuitem", name=example.title).click()
+    screen.wait(layer=str(example.layer), head=str(example.head), kind="head", hide="[]")
+    assert screen.page.get_by_label("Sentence").input_value() == example.text
+    assert screen.tokens()[int(screen.data()["locked"])] == example.token
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
     assert screen.errors == []
     context.close()
@@ -150,6 +136,8 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     screen.page.wait_for_function(f"!({dimmed})")
     assert screen.data()["run"] == before
     assert screen.page.get_by_label("Sentence").input_value() == "Time goes slowly here."
+    if screen.root.locator(".fold").is_visible():
+        screen.root.locator(".fold summary").click()
     screen.root.locator(".overview").focus()
     screen.page.keyboard.press("ArrowDown")  # a visitor who goes on with the old picture does not start it again
     screen.page.wait_for_url(re.compile("layer=4"))
@@ -175,6 +163,7 @@ def test_a_model_on_its_way_says_its_bytes_and_keeps_nobody_else_waiting(
     other.run_text(f"A bystander of {name}.")
     assert screen.page.get_by_role("button", name=words.CANCEL).is_visible()  # it still is on its way
     assert screen.data()["run"] == before
+    other.run_text(f"Let {name} arrive.")
     other.page.context.close()
     screen.until(f"root.dataset.run !== '{before}'")
     screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")

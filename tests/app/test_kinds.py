@@ -11,23 +11,10 @@ from playwright.sync_api import Browser
 import core
 from app import words
 from tests.app import models
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 
+APP = "tests/app/gallery.py"
 LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))  # 726 tokens
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/gallery.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -115,6 +102,41 @@ def test_a_long_text_is_fetched_piece_by_piece_and_its_numbers_are_core_s(screen
     assert float(screen.data()["value"]) == pytest.approx(row[key].item(), abs=1e-5)
     screen.page.keyboard.press("0")
     screen.until("root.dataset.exact === 'false'")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?model=pair&target=The+cat+sat+on+the+mat",
+        "?model=pair&target=The+cat+sat+on+the+mat&site=decoder",
+        "?model=many",
+    ],
+)
+def test_with_the_guide_open_all_is_on_one_page_and_heads_like_this_one_can_be_reached(screen: Screen, query: str):
+    screen.open(query)
+    assert screen.root.locator(".guide").is_visible()
+    screen.root.locator(".alike button").first.wait_for()
+    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
+    screen.until("root.querySelectorAll('.proofs .holds').length >= 2")
+    tall = "(root) => root.querySelector('footer').getBoundingClientRect().height / parseFloat(getComputedStyle(root).fontSize)"
+    assert screen.root.evaluate(tall) < 2  # one line
+    screen.root.locator(".alike button").first.click()
+    screen.until("Number(root.dataset.head) !== 1 || Number(root.dataset.layer) !== 3")
+
+
+def test_who_looks_at_a_key_of_a_long_text_is_core_s(screen: Screen):
+    screen.open(f"?model=grouped&layer=2&key=7&text={LONG.replace(' ', '+')}")
+    run = core.trace(models.load("grouped"), LONG)
+    column = run.attention[2].pattern(1)[0, :, 7]
+    screen.until("root.querySelector('.big').textContent.includes('looked at most by')")
+    best = int(column.argmax())
+    assert run.source.labels[best] in screen.facts()
+    shown = [float(text.removesuffix(" %")) for text in screen.root.locator(".bar u").all_text_contents()]
+    assert shown == pytest.approx((100 * column).topk(5).values.tolist(), abs=0.051)
+    shades = "[...root.querySelectorAll('.strip [data-i]')].map((node) => node.style.backgroundColor)"
+    assert len(set(screen.root.evaluate(f"root => {shades}"))) > 3
+    assert screen.root.locator(".strip .masked").count() == 7  # what comes before a key may not look at it
 
 
 def test_twelve_hundred_heads_stay_usable(screen: Screen):

@@ -14,26 +14,13 @@ from app import pack, words
 from core import aggregate
 from core.trace import Trace
 from tests.app import models
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 
+APP = "tests/app/gallery.py"
 LAYER, HEAD, IT = 3, 1, 10
 PIECES = "unbelievably overcomplicated tokenization of transformers"
 LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))  # 726 tokens
 STEP = 0.5 / 65535
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/gallery.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -112,6 +99,7 @@ def test_rollout_is_core_s(screen: Screen, run: Trace):
 def test_norms_are_core_s_and_not_called_shares(screen: Screen, run: Trace):
     screen.open("?kind=value")
     norms = aggregate.value_weighted(run.attention[LAYER], HEAD)
+    screen.until("root.dataset.exact === 'true'")  # norms come when somebody wants them
     legend = screen.root.locator("footer .legend").inner_text().split()
     assert float(legend[-1]) == pytest.approx(norms.max().item(), rel=0.05)
     assert "%" not in screen.root.locator(".facts").inner_text().split("Lines")[0]
@@ -164,6 +152,32 @@ def test_a_key_is_hidden_by_keyboard_and_the_last_one_stays(screen: Screen):
     screen.page.keyboard.press("h")
     screen.page.get_by_text(words.COMPONENT["hide_last"]).wait_for()
     assert screen.data()["hide"].count(",") == 1
+
+
+def test_a_token_is_hidden_in_the_sentence(screen: Screen, run: Trace):
+    screen.open("?show=table")
+    token = screen.root.locator(".strip [data-i='2']")
+    token.focus()
+    screen.page.keyboard.press("h")
+    screen.wait(hide="[2]")
+    assert_row(screen, hidden(run.attention[3].row(1, 2)[None], [2])[0])
+    assert token.evaluate("node => node.getRootNode().activeElement === node")  # still there, to take it back
+    screen.page.keyboard.press("h")
+    screen.wait(hide="[]")
+    locked = screen.data()["locked"]
+    screen.root.locator(".strip [data-i='0']").dblclick()
+    screen.wait(hide="[0]", locked=locked)
+
+
+def test_a_key_of_cross_attention_is_locked_and_hidden_by_keyboard(screen: Screen):
+    screen.open("?model=pair&target=das+Tier&site=cross")
+    screen.root.locator(".strip.key [data-i='0']").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.page.keyboard.press("Enter")
+    screen.wait(pin="1", locked="")
+    assert screen.root.locator(".strip.key [aria-selected=true]").all_text_contents() == [screen.tokens("key")[1]]
+    screen.page.keyboard.press("h")
+    screen.wait(hide="[1]")
 
 
 def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(screen: Screen, run: Trace):

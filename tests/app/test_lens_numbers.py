@@ -15,6 +15,7 @@ import core
 from app import lens, pack, routes, state
 from core import aggregate, measures
 from core.engine import Request
+from core.errors import Refused
 from core.trace import Trace
 
 REQUEST = Request(state.DEFAULT_MODEL, ("Unbelievably, the cat sat on the mat.",))
@@ -90,6 +91,33 @@ def test_pieces_become_words(client: TestClient, trace: Trace):
     assert values.sum(-1) == pytest.approx(np.ones(n), abs=1e-5)
     header = pack.picture(trace, "key").header
     assert [label for _, _, label in header["words"]["source"]] == ["Unbelievably"]
+
+
+@pytest.mark.parametrize("kind", ["head", "mean", "value"])
+def test_a_column_is_core_s(client: TestClient, trace: Trace, kind: str):
+    _, values, codes = numbers(ask(client, "column", kind=kind, key=4).content)
+    expected = {
+        "head": lambda: trace.attention[2].pattern(3)[0],
+        "mean": lambda: aggregate.mean([(trace.attention[2], head) for head in range(12)]),
+        "value": lambda: aggregate.value_weighted(trace.attention[2], 3),
+    }[kind]()
+    assert values.shape == (len(trace.source), 1)
+    assert values[:, 0] == pytest.approx(expected[:, 4].numpy(), abs=1e-6)
+    assert not codes.any()
+
+
+def test_a_column_of_hidden_keys_and_words_is_that_of_the_tile(client: TestClient, trace: Trace):
+    n = len(pack.groups(trace.source))
+    options = {"kind": "max", "hide": "0,3", "words": "true"}
+    _, values, codes = numbers(ask(client, "column", key=1, **options).content)
+    _, whole, why = numbers(ask(client, "tile", q0=0, q1=n, k0=0, k1=n, **options).content)
+    assert values[:, 0] == pytest.approx(whole[:, 1], abs=1e-6) and (codes[:, 0] == why[:, 1]).all()
+
+
+def test_a_column_that_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch, trace: Trace):
+    monkeypatch.setattr(lens, "COLUMN_CELLS", 100)
+    with pytest.raises(Refused, match="would take"):
+        lens.column(lens.Lens(trace, 2, 3), 1)
 
 
 def test_scores_are_core_s(client: TestClient, trace: Trace):

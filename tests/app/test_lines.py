@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,36 +14,13 @@ from playwright.sync_api import Browser
 import core
 from app import pack, theme, words
 from tests.app import models
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 
+APP = "tests/app/gallery.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
 SHORT = "I love old dogs."
 LONGER = " ".join(["The old keeper watched the ships pass in the evening, and he wrote down their names."] * 3)
 PAIR = "?model=pair&text=The+dog+sat+down+there&target=Der+Hund+sass+dort&site=cross&query=3&show=lines"
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/gallery.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
-
-
-@pytest.fixture
-def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert screen.foreign == []
-    assert screen.errors == []
-    context.close()
 
 
 @pytest.fixture(scope="module")

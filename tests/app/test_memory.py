@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from playwright.sync_api import Browser
 from streamlit.testing.v1 import AppTest
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -19,8 +21,10 @@ from app import memory_tables as tables
 from app.memory_setup import Setup, shaped
 from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
-from core.planner import PRESETS, parameters, plan, trace_shapes
+from core.planner import PRESETS, longest_fit, parameters, plan, trace_shapes
+from tests.app.planning_screen import visiting
 
+APP = "app/main.py"
 MiB = 1 << 20
 LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0)
 SMALL = ModelConfig(vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_decoder_layers=2, n_ctx=64)
@@ -221,8 +225,18 @@ def opened(page: object, **params: str) -> AppTest:
     return app
 
 
+def headline(app: AppTest) -> dict[str, Any]:
+    """What the planner component is told."""
+    (found,) = [
+        json.loads(item.proto.json)  # type: ignore[attr-defined]
+        for item in app.get("bidi_component")
+        if item.proto.component_name.endswith("planner")  # type: ignore[attr-defined]
+    ]
+    return found
+
+
 def heading(app: AppTest) -> str:
-    return next(item.value for item in app.markdown if item.value.startswith("####"))
+    return headline(app)["sentence"]
 
 
 def said(app: AppTest) -> str:
@@ -269,7 +283,7 @@ def test_a_link_says_sizes_that_no_slider_has_and_what_it_cannot_say() -> None:
     assert slider(app, "batch").value == 7
     assert slider(app, "heads").value == 12
     assert "“<b>many</b>”" in said(app)
-    assert heading(app).startswith("#### GPT-2 small")
+    assert heading(app).startswith("GPT-2 small")
     other = opened(memory_page, plan_model="no such model")
     assert "no such model" in said(other) and "encoder" in heading(other)
 
@@ -307,7 +321,7 @@ def test_a_cache_grows_and_an_encoder_has_none() -> None:
     app = opened(memory_page, memory_part="KV cache")
     assert "encoder" in heading(app) and not app.get("plotly_chart")
     next(button for button in app.button if button.key == "memory_take").click().run()
-    assert heading(app).startswith("#### GPT-2 small adds 72.0 KiB")
+    assert heading(app).startswith("GPT-2 small adds 72.0 KiB")
     half = opened(memory_page, memory_part="KV cache", plan_model="Llama 3 8B", plan_dtype="float16", plan_phase="run")
     assert "128.0 KiB" in heading(half)
 
@@ -335,7 +349,116 @@ def test_compute_says_prefill_and_decode() -> None:
 def test_compute_cross_needs_an_encoder_decoder() -> None:
     app = opened(compute_page, compute_part="Encoder–decoder")
     next(button for button in app.button if button.key == "compute_take").click().run()
-    assert heading(app).startswith("#### Transformer base reads 32 × 50 tokens")
+    assert heading(app).startswith("Transformer base reads 32 × 50 tokens")
+
+
+# in a browser
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) -> None:
+    """A slider changes the number to core.plan's, a preset sets the sliders, the link brings both back."""
+    with visiting(browser, address, scheme) as screen:
+        screen.see("Memory")
+        assert tables.both(plan(LESSON.config, **replace(LESSON, training=True).options).total) in screen.headline
+        screen.move("batch", 2)  # 48, 64
+        wanted = plan(LESSON.config, **replace(LESSON, training=True, batch=64).options)
+        screen.page.locator(".js-plotly-plot text", has_text=tables.both(wanted.total)).first.wait_for()
+        assert tables.both(wanted.total) in screen.headline
+        drawn = {trace["name"]: trace["x"][0] for trace in screen.traces()}
+        named = {
+            memory_words.COMPONENTS[name][0]: n
+            for name, n in wanted.memory.to_dict().items()
+            if n and name in memory_words.COMPONENTS
+        }
+        assert drawn == named  # eager, byte for byte
+        screen.choose("plan_model", "Llama 3 8B")
+        llama = plan(PRESETS["llama-3-8b"].config, source_len=1024, training=True)
+        screen.page.locator(".hl.planner h2", has_text=tables.both(llama.total)).wait_for()
+        screen.part("run")
+        run = plan(PRESETS["llama-3-8b"].config, source_len=1024)
+        screen.page.locator(".hl.planner h2", has_text=tables.both(run.total)).wait_for()
+        screen.page.wait_for_url(lambda url: "Llama+3+8B" in url and "plan_phase=run" in url)
+        seen, link = screen.headline, screen.page.url
+        with visiting(browser, address) as other:
+            other.page.goto(link)
+            other.says(seen)
+
+
+def test_lines_of_cards_and_where_it_breaks(browser: Browser, address: str) -> None:
+    """Lesson A7: n fits, n + 1 does not, each with its bytes, and the line of every card that was chosen."""
+    with visiting(browser, address) as screen:
+        screen.see("Memory", memory_part="Longer texts", plan_model="gpt2-medium", memory_devices="T4")
+        config = PRESETS["gpt2-medium"].config
+        found = longest_fit(config, 16 * 10**9, training=True)
+        said = screen.text(re.compile("^T4, ")).inner_text()
+        assert (
+            f"{found.n:,} source tokens fit ({found.bytes / MiB:,.3f} MiB), {found.n + 1:,} do not ({found.next_bytes / MiB:,.3f} MiB)"
+            in said
+        )
+        assert found.bytes <= 16 * 10**9 < found.next_bytes
+        shapes = screen.page.locator(".js-plotly-plot").evaluate(
+            "host => host.layout.shapes.map(line => [line.y0, line.y1])"
+        )
+        assert [16 * 10**9] * 2 in shapes
+        screen.text(re.compile("Its table of positions ends at 1,024"))
+        table, _ = screen.table("CSV: where it breaks")
+        row = table.set_index("device").loc["T4"]
+        assert (row["fits"], row["does not fit"]) == (found.n, found.n + 1)
+        curve, _ = screen.table("CSV: lengths")
+        at = curve.set_index("n").loc[1024]
+        assert round(at["flash MiB"] * MiB) == plan(config, source_len=1024, training=True, attention="flash").total
+
+
+def test_predicted_beside_measured(browser: Browser, address: str) -> None:
+    """The button runs it here; its points are drawn on the curve and what stays is predicted to the byte."""
+    with visiting(browser, address) as screen:
+        screen.see(
+            "Memory",
+            memory_part="Longer texts",
+            plan_model="bert-tiny",
+            plan_source="16",
+            plan_batch="1",
+            plan_phase="run",
+        )
+        screen.page.get_by_role("button", name=memory_words.MEASURE).click()
+        said = screen.text(re.compile("Measured here, eager attention")).inner_text()
+        alive = re.search(r"Weights: ([\d,]+) bytes, predicted to the byte", said)
+        assert (
+            alive and int(alive[1].replace(",", "")) == plan(PRESETS["bert-tiny"].config, source_len=16).memory.weights
+        )
+        screen.page.wait_for_function(
+            "document.querySelector('.js-plotly-plot').data.some(t => t.name === 'measured here')"
+        )
+        points = next(trace for trace in screen.traces() if trace["name"] == "measured here")
+        assert len(points["x"]) == 3
+        for n, measured in zip(points["x"], points["y"], strict=True):
+            predicted = plan(PRESETS["bert-tiny"].config, source_len=n).total
+            assert predicted / 1.5 < measured <= predicted * 1.02
+
+
+def test_the_cache_grows_by_the_token(browser: Browser, address: str) -> None:
+    """Lesson E6, with grouped heads: 2 · layers · KV heads · d_head · bytes."""
+    with visiting(browser, address) as screen:
+        screen.see("Memory", memory_part="KV cache", plan_model="llama-3-8b", plan_dtype="float16", plan_phase="run")
+        assert "adds 128.0 KiB (131.1 kB) for each new token" in screen.headline
+        lines = {trace["name"]: trace for trace in screen.traces()}
+        own, mha = (lines[memory_words.CACHE_LINES[name]] for name in ("own", "mha"))
+        assert own["y"][-1] == 1024 * 131_072 and mha["y"][-1] == 4 * own["y"][-1]
+        screen.text(re.compile(r"2 · 32 layers · 8 KV heads · 128 · 2 bytes"))
+
+
+def test_five_terms_beside_autograd(browser: Browser, address: str) -> None:
+    """Lessons A4 and A5, in MiB and in MB."""
+    with visiting(browser, address) as screen:
+        screen.see("Memory", memory_part="What is kept")
+        screen.says("One encoder layer: five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB).")
+        screen.text(re.compile(r"183.4 MiB \(192.3 MB\) and 314.8 MiB \(330.1 MB\)"))
+        lesson, kept = (sum(trace["x"][i] for trace in screen.traces()) for i in (0, 1))
+        planned = plan(LESSON.config, **LESSON.options)
+        assert (lesson, kept) == (planned.lesson_terms["total"], planned.saved_per_layer)
+        table, _ = screen.table("CSV: kept tensors")
+        assert round(table.set_index("item").loc["total", "mib"], 3) == 52.466
 
 
 @pytest.fixture(scope="module", autouse=True)

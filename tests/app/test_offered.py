@@ -46,6 +46,23 @@ def test_only_what_is_offered_can_be_loaded(name: str):
         offered.load(name)
 
 
+def test_a_model_that_should_have_shipped_and_did_not_is_left_out_and_logged(tmp_path: Path, monkeypatch, caplog):
+    monkeypatch.setattr("core.checkpoints.MODELS", tmp_path)
+    models = offered.read("", CATALOG)
+    assert list(models) == [spec.id for spec in CATALOG if spec.source != "shipped"]
+    assert "copy is not offered" in caplog.text and "make models" in caplog.text
+
+
+def test_a_point_of_a_training_is_offered_with_its_model_and_no_path_is():
+    point, digest = offered.MODELS["copy"].points[1]
+    spec = offered.spec_of(f"copy@{point}")
+    assert spec.title == f"Copy at step {int(point)}" and spec.sha256 == digest
+    assert offered.load(f"copy@{point}").spec.id == f"copy@{point}"
+    for name in ("copy@1", "copy@../sort", "copy@steps/00000", "minilm@00000", "nothing@00000"):
+        with pytest.raises(CheckpointError):
+            offered.load(name)
+
+
 def test_a_folder_that_cannot_be_loaded_is_named_without_its_path(folder: Path, monkeypatch):
     monkeypatch.setattr(offered, "MODELS", offered.read(str(folder), CATALOG))
     with pytest.raises(CheckpointError) as refusal:

@@ -12,23 +12,10 @@ import core
 from core import measures
 from core.trace import Trace
 from tests.app import models
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 
+APP = "tests/app/gallery.py"
 TEXT = "the cat sat on the mat and the cat slept"  # tokens repeat
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/gallery.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture

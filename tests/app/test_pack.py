@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import core
-from app import pack
+from app import lens, pack
 from core.attention import AttentionRecord
 from core.interventions import EditMask
 from core.trace import Trace
@@ -135,6 +135,45 @@ def test_a_large_run_sends_thumbnails_of_every_head_and_no_weights():
     assert len(picture.body) == 4 * 32 * 32
     sent = section(picture.body, site["thumbnails_at"], "u1", (1, 4, 32, 32)) / 255
     assert sent[0] ** 2 == pytest.approx(trace.attention[0].thumbnail(32).values.numpy(), abs=1 / 255)
+
+
+def test_the_weights_of_a_run_of_middling_size_follow_its_small_pictures():
+    trace = run(200, n_decoder_layers=1)
+    picture = pack.picture(trace, "key")
+    assert (picture.header["whole"], picture.header["follows"]) == (False, True)
+    assert len(picture.body) == 4 * 32 * 32
+    header, body = pack.unpack(pack.heads(trace))
+    (site,) = header["sites"]
+    sent = section(body, site["weights_at"], "<u2", (1, 4, 200, 200)) / 65535
+    assert np.abs(sent[0] - trace.attention[0].pattern().numpy()).max() <= 0.5 / 65535 + 1e-9
+    assert section(body, site["masks_at"][0], "u1", (200, 200))[0, 199] == pack.REASONS.index("future")
+    assert header["ids"]["source"] == list(trace.source.ids)
+
+
+def test_the_first_picture_of_144_heads_and_128_tokens_is_small():
+    trace = run(128, n_decoder_layers=12, n_heads=12, d_model=24, d_head=2)
+    picture = pack.picture(trace, "key")
+    _, first = lens.first(trace, 3, 1, 100)
+    assert not picture.header["whole"]
+    assert len(pack.pack(picture.header, picture.body + first)) < 300_000
+
+
+def test_the_head_that_is_opened_comes_as_its_routes_would_give_it():
+    trace = run(150, n_decoder_layers=2)
+    index, body = lens.first(trace, 1, 3, 90)
+    found = {path: (params, body[at : at + size]) for path, params, at, size in index}
+    of = lens.Lens(trace, 1, 3)
+    assert found["tile"][0] == {"record": 1, "head": 3, "q0": 0, "q1": 150, "k0": 0, "k1": 150}
+    assert found["tile"][1] == lens.tile(of, rows=(0, 150), columns=(0, 150))
+    assert found["row"] == ({"record": 1, "head": 3, "query": 90}, lens.row(of, 90))
+    assert lens.first(run(250, n_decoder_layers=1), 0, 0, 5) == ([], b"")
+
+
+def test_norms_are_core_s():
+    trace = run(n_encoder_layers=2)
+    _, body = pack.unpack(pack.norms(trace, pack.places(trace)[0]))
+    true = torch.stack([record.value_norms() for record in trace.attention]).numpy()
+    assert section(body, 0, "<f4", (2, 4, 13)) == pytest.approx(true)
 
 
 def numbers(message: bytes) -> tuple[dict, np.ndarray, np.ndarray]:

@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from app import words
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 
+APP = "app/main.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2
 WORDS = words.COMPONENT
 ROW = """(root) => {  // the mean of a row's alpha on the layer over the map: what dims it
@@ -21,20 +22,6 @@ ROW = """(root) => {  // the mean of a row's alpha on the layer over the map: wh
   const at = (q) => canvas.getContext('2d').getImageData((+left + 5 * size) * ratio, (+top + (q + 0.3) * size) * ratio, 6, 3).data[3];
   return [at(4), at(10)];
 }"""
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("app/main.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
 
 
 def visit(browser: Browser, address: str, width: int = 1280, height: int = 720, scheme: str = "light") -> Screen:
@@ -200,6 +187,28 @@ def test_a_link_reproduces_the_screen_in_a_fresh_browser(screen: Screen, browser
     other.page.context.close()
 
 
+def test_a_locked_key_is_in_the_url_and_comes_back(screen: Screen, browser: Browser):
+    screen.open()
+    screen.root.locator(".strip [data-i='2']").focus()
+    screen.page.keyboard.press("k")
+    screen.wait(pin="2", locked="")
+    screen.page.wait_for_url(re.compile(r"[?&]key=2(&|$)"))
+    assert asked(screen.page)["query"] == "none"
+    size = screen.page.viewport_size
+    assert size is not None
+    other = visit(browser, screen.address, size["width"], size["height"])
+    other.open(screen.page.url.removeprefix(f"{screen.address}/"))
+    other.wait(pin="2", locked="")
+    assert other.facts() == screen.facts() and "looked at most by" in other.facts()
+    other.page.context.close()
+    screen.root.locator(".strip [data-i='5']").focus()
+    screen.page.keyboard.press("Enter")
+    screen.wait(pin="", locked="5")
+    screen.page.wait_for_url(lambda url: "key=" not in url)
+    screen.page.go_back()
+    screen.wait(pin="2", locked="")
+
+
 def test_without_permission_the_link_can_be_copied_by_hand(screen: Screen):
     screen.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     screen.open()
@@ -264,6 +273,6 @@ def test_a_phone_projects_without_a_sideways_scroll(browser: Browser, address: s
     screen.root.get_by_role("button", name=WORDS["leave"]).click()
     screen.wait(projector="false")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    strip, picture, heads = (screen.root.locator(part).bounding_box() for part in (".strip", ".matrix", ".overview"))
-    assert strip and picture and heads and strip["y"] < picture["y"] < heads["y"]
+    picture, strip, heads = (screen.root.locator(part).bounding_box() for part in (".matrix", ".strip", ".fold"))
+    assert picture and strip and heads and picture["y"] < strip["y"] < heads["y"]
     screen.page.context.close()

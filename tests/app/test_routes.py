@@ -59,6 +59,23 @@ def test_a_row_is_what_core_says(client: TestClient, trace: Trace):
     assert header["entropy"] == pytest.approx(float(-(row * row.log2()).sum()), abs=1e-4)
 
 
+def test_heads_and_norms_are_what_pack_says(client: TestClient, trace: Trace):
+    assert ask(client, "heads").content == pack.heads(trace)
+    assert ask(client, "norms", site="encoder").content == pack.norms(trace, pack.places(trace)[0])
+    assert "site must be one of encoder" in ask(client, "norms", site="cross").text
+
+
+def test_everything_lies_below_the_path_that_the_page_is_served_at(trace: Trace):
+    application = Starlette(routes=routes.placed(routes.PAGE_ROUTES, "/tools/headlight"))
+    with TestClient(application) as client:
+        answer = client.get("/tools/headlight/headlight/proof", params={"run": REQUEST.key, "record": 1})
+        assert answer.json() == pack.receipt(trace.attention[1])
+        assert client.get(f"/tools/headlight/headlight/{DIGEST}/explore.js").text == MODULES["explore.js"]
+    addresses = [line for source in (LOADER, *MODULES.values()) for line in source.splitlines() if "headlight/" in line]
+    asked = [line for line in addresses if "new URL(" in line]
+    assert asked and all("document.baseURI" in line and '"/' not in line and "`/" not in line for line in asked)
+
+
 def test_a_proof_is_the_record_s_receipt(client: TestClient, trace: Trace):
     assert ask(client, "proof", record=1).json() == pack.receipt(trace.attention[1])
 
@@ -85,7 +102,7 @@ def test_a_parameter_that_does_not_do_gets_a_sentence(client: TestClient, trace:
     assert answer.headers["content-type"].startswith("text/plain")
 
 
-@pytest.mark.parametrize("path", ["tile", "row", "proof"])
+@pytest.mark.parametrize("path", ["tile", "row", "column", "heads", "norms", "proof"])
 @pytest.mark.parametrize("key", ["", "0" * 64, "../../etc/passwd"])
 def test_an_unknown_run_is_not_found(client: TestClient, path: str, key: str):
     answer = client.get(f"/headlight/{path}", params={"run": key, "record": 0})

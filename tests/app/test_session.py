@@ -13,8 +13,9 @@ from playwright.sync_api import Browser
 import core
 from app import words
 from tests.app import models
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 
+APP = "tests/app/gallery.py"
 MARKUP = "<img src=x onerror=alert(1)>"
 PHONE = {"width": 390, "height": 844}
 WORDS = words.COMPONENT
@@ -45,29 +46,6 @@ TOO_WIDE = """root => [...root.querySelectorAll("*")].filter((node) => {
   const { left, right } = node.getBoundingClientRect();
   return left < -1 || right > innerWidth + 1;
 }).map((node) => `${node.tagName} ${node.className}`)"""
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("tests/app/gallery.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
-
-
-@pytest.fixture
-def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
 
 
 @pytest.fixture
@@ -380,6 +358,27 @@ def test_a_phone_shows_strip_and_map_and_never_scrolls_sideways(phone: Screen, q
     assert phone.root.evaluate(TOO_WIDE) == []
     for page in ("document.documentElement", "document.querySelector('[data-testid=stMain]')"):
         assert phone.page.evaluate(f"{page}.scrollWidth") <= PHONE["width"]
+
+
+def test_a_phone_has_the_map_then_the_strip_then_the_facts_and_all_heads_folded_away(phone: Screen):
+    phone.open()
+    parts = [phone.root.locator(part).bounding_box() for part in (".matrix", ".strip", ".big", ".fold summary")]
+    tops = [part["y"] for part in parts if part]
+    assert len(tops) == 4 and tops == sorted(tops)
+    ends = [part["y"] + part["height"] for part in parts[:2] if part]
+    assert ends[0] <= tops[1] and ends[1] <= PHONE["height"]  # map and strip need no scrolling
+    overview, lines = phone.root.locator(".overview"), phone.root.locator(".lines")
+    assert not overview.is_visible() and not lines.is_visible()
+    phone.root.locator(".fold summary").press("Enter")
+    overview.wait_for()
+    overview.focus()
+    phone.page.keyboard.press("ArrowDown")
+    phone.wait(layer="4")
+    assert phone.root.evaluate(TOO_WIDE) == []
+    phone.page.set_viewport_size({"width": 1280, "height": 720})
+    phone.until("!root.classList.contains('narrow')")
+    strip, heads = phone.root.locator(".strip").bounding_box(), overview.bounding_box()
+    assert strip and heads and strip["y"] < heads["y"] and phone.root.locator("section .overview").is_visible()
 
 
 def test_a_phone_s_table_fits(phone: Screen):

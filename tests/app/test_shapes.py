@@ -24,9 +24,10 @@ from app.views.shapes import config_of
 from core.config import ModelConfig
 from core.errors import Refused
 from core.planner import PRESETS, parameters, trace_shapes
-from tests.app.browsing import Screen, browsing, serving
+from tests.app.browsing import Screen
 from tests.app.test_theme import contrast
 
+APP = "app/main.py"
 LENGTHS: dict[str, Any] = {"batch": 2, "source_len": 7}
 SMALL: dict[str, Any] = dict(vocab_size=31, d_model=24, n_heads=4, d_ff=40, n_ctx=64)
 
@@ -247,20 +248,6 @@ def test_each_axis_has_a_colour_of_its_own():
 # end to end
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("server") / "log"
-    with serving("app/main.py", log) as address:
-        yield address
-    assert "Traceback" not in log.read_text()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield browser
-
-
 class Shapes(Screen):
     """One visitor's page on the Shapes view."""
 
@@ -380,7 +367,14 @@ def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Sha
     columns = [box for box in (screen.root.locator(".column").nth(i).bounding_box() for i in (0, 1)) if box]
     assert columns[0]["x"] + columns[0]["width"] <= columns[1]["x"]
     assert screen.root.locator(".over path.cross").count() == 1
+    row = screen.row("decoder.cross.scores")
+    assert row.locator("code").is_visible() and row.locator("code").inner_text().startswith("q @ k.mT * scale")
+    assert (
+        row.locator(".flops").is_visible()
+        and row.locator(".flops").get_attribute("title") == f"{2 * 2 * 9 * 12 * 512:,} FLOP"
+    )
     screen.row("decoder.cross.kv").click()
+    screen.page.wait_for_url(re.compile(r"of=Transformer\+base"))
     screen.root.locator(".detail").get_by_role("button", name="result of the stack").click()
     screen.wait(tensor="encoder.final")
 
@@ -413,9 +407,13 @@ def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
     screen.see("&of=lesson-encoder&batch=32&length=50&as=table")
     full = trace_shapes(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
     with screen.page.expect_download() as waiting:
-        screen.root.get_by_role("button", name="CSV").click()
+        screen.root.get_by_role("button", name="Export", exact=True).click()
+        assert screen.root.get_by_role("button", name="SVG").count() == 0  # a table is no picture
+        screen.root.get_by_role("button", name="CSV: table").click()
     text = waiting.value.path().read_text(encoding="utf-8-sig")
-    lines = [line for line in csv.DictReader(io.StringIO(text)) if line["traced_as"] != "ids"]
+    plain = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+    assert "Headlight" in text.splitlines()[0] and "core.plan(config, batch=32, source_len=50)" in text
+    lines = [line for line in csv.DictReader(io.StringIO(plain)) if line["traced_as"] != "ids"]
     assert sum(int(line["times"]) for line in lines) == len(full.steps)
     assert sum(int(line["times"]) * int(line["flops"]) for line in lines) == full.flops
     assert sum(int(line["times"]) * int(line["bytes"]) for line in lines) == sum(step.bytes for step in full.steps)
@@ -435,6 +433,29 @@ def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
     )
     plan = core.planner.plan(typed, source_len=10)
     assert int(screen.data()["flops"]) == plan.flops
+
+
+def test_sizes_of_ones_own_with_other_norms_a_window_and_a_gate(screen: Shapes):
+    link = "&of=typed&typed_encoder=0&typed_decoder=2&typed_norms=RMSNorm&typed_activation=SiLU&typed_gated=true&typed_window=4"
+    screen.see(f"{link}&length=10&tensor=decoder.attn.mask")
+    typed = ModelConfig(
+        vocab_size=32_000,
+        d_model=512,
+        n_heads=8,
+        d_ff=2048,
+        n_decoder_layers=2,
+        n_ctx=2048,
+        position="sinusoidal",  # what the boxes begin with
+        norm="rms",
+        activation="silu",
+        gated=True,
+        window=4,
+    )
+    plan = core.planner.plan(typed, source_len=10)
+    assert (int(screen.data()["parameters"]), int(screen.data()["flops"])) == (plan.parameters.total, plan.flops)
+    assert "beyond 4" in screen.row("decoder.attn.mask").inner_text()
+    assert "RMSNorm" in screen.row("decoder.attn.norm").inner_text()
+    assert screen.row("decoder.mlp.gate_act").count() == 1
 
 
 def test_a_link_to_what_is_not_there_says_so(screen: Shapes):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -151,6 +153,26 @@ def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, 
     assert "secret detail" in caplog.text
 
 
+def reading() -> None:
+    """Two requests: what the first leaves, and what is said of the second, which the model has no tokens for."""
+    import streamlit as st
+
+    from app import state
+    from core.engine import Request
+
+    for text in ("abc=", "xyz"):
+        answer = state.answer(Request("copy", (text,)))
+        while answer.ticket is not None:
+            answer = state.answer(Request("copy", (text,)))
+    st.text(f"{answer.unreadable} {answer.request and answer.request.texts[0]} {answer.sentence}")
+
+
+def test_a_text_that_the_model_has_no_tokens_for_is_told_from_other_refusals():
+    app = AppTest.from_function(reading, default_timeout=30).run()
+    assert not app.exception
+    assert re.match(r"True abc= This model has no token for “x”. It reads a b .* = and", app.text[0].value)
+
+
 def failing() -> None:
     from app import state
 
@@ -185,6 +207,7 @@ CHOSEN = {
     "projector": True,
     "spotlight": True,
     "frozen": True,
+    "pin": 3,
     "theme": "dark",
 }
 
@@ -214,6 +237,8 @@ def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
         ("hide", "0,1,2,3,4"),
         ("hide", "1,,2"),
         ("hide", "²"),
+        ("key", "5"),
+        ("key", "-1"),
         ("keep", "0"),
         ("keep", "101"),
         ("keep", "8e1"),

@@ -46,7 +46,7 @@ function ordersOf(lens) {
 export function everyLine(lenses, keep, most) {
   const all = [];
   for (const [of, lens] of lenses.entries()) {
-    if (lens.refused) continue;
+    if (lens.refused || !lens.whole) continue;
     for (const [q, found] of ordersOf(lens).entries()) {
       const { weights } = lens.row(q);
       const n = enough(found, weights, keep);
@@ -73,7 +73,7 @@ export function linesOf({ query, key }, lenses, keep, most) {
       const found = kept(lens, query, keep);
       if (!found) return null;
       for (const [k, w] of found) all.push({ q: query, k, w, of });
-    } else if (!lens.picture.whole) return null;
+    } else if (!lens.whole) return null;
     else {
       for (const [q, found] of ordersOf(lens).entries()) {
         const { weights } = lens.row(q);
@@ -86,13 +86,9 @@ export function linesOf({ query, key }, lenses, keep, most) {
   return { lines: all.slice(-most), total: all.length };
 }
 
-// [[query, weight], ...] of those that may look at a key, most first; null for a large run, whose rows are not all here
-export function lookers(lens, key) {
-  if (!lens.picture.whole || lens.refused) return null;
+// [[query, weight], ...] of those that may look at a key, most first, from what Lens.column found
+export function lookers({ weights, masked }) {
   const found = [];
-  for (let q = 0; q < lens.n_query; q++) {
-    const { weights, masked } = lens.row(q);
-    if (!masked?.[key]) found.push([q, weights[key]]);
-  }
+  for (let q = 0; q < weights.length; q++) if (!masked?.[q]) found.push([q, weights[q]]);
   return found.sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 }

@@ -13,7 +13,7 @@ import { add, clamp, el, keepingFocus, said } from "./dom.js";
 import { Export } from "./export.js";
 import { Facts } from "./facts.js";
 import { Footer } from "./footer.js";
-import { keyOf, Lens } from "./lens.js";
+import { keyOf, Lens, numbersOf } from "./lens.js";
 import { Lines } from "./lines.js";
 import { Guide } from "./guide.js";
 import { HeadMap } from "./map.js";
@@ -63,7 +63,6 @@ class View {
     this.root = root;
     this.place = null; // {site, layer, head, query}: what is chosen; query null when none is locked
     this.pointed = null; // {query, key}: what the pointer or the keyboard is on; one of them may be null
-    this.pin = null; // a key that is locked instead of a query
     this.options = Object.fromEntries(Object.entries(OPTIONS).map(([name, { value }]) => [name, value])); // how it is shown
     this.stale = new Set();
     this.frame = 0;
@@ -75,16 +74,20 @@ class View {
     root.replaceChildren();
     this.strip = new Strip(this, root);
     this.main = add(root, "div", "main");
-    this.overview = new Overview(this, add(this.main, "section", "heads"));
-    this.map = new HeadMap(this, add(this.main, "section", "map"));
-    const facts = add(this.main, "section", "facts");
+    const [heads, map, facts] = ["heads", "map", "facts"].map((name) => add(this.main, "section", name));
+    this.overview = new Overview(this, heads);
+    this.map = new HeadMap(this, map);
     this.facts = new Facts(this, facts);
     this.lines = new Lines(this, facts);
+    this.guide = new Guide(this, root);
     this.footer = new Footer(this, root);
     this.share = new Share(this, root);
     this.export = new Export(this, root);
     this.projector = new Projector(this, root);
-    this.guide = new Guide(this, root, this.overview.hint);
+    this.sections = { heads, map, facts };
+    this.fold = add(this.main, "details", "fold");
+    this.fold.append(el("summary"));
+    this.fold.addEventListener("toggle", () => this.redraw("layout"));
     this.parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.guide, this.share, this.export, this.projector];
     this.tools = new Tools(this, this.map.row);
     this.tip = add(root, "div", "tip");
@@ -126,6 +129,8 @@ class View {
       this.picture = header;
       this.sites = header.sites.map((site) => new Site(site, body));
       if (!same) this.remote = new Remote(header.key, () => this.arrived(), header.receipts);
+      for (const [path, params, at, size] of header.first ?? []) this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size)));
+      if (same) this.follow();
       this.ranks.clear();
       this.lenses.clear();
       this.forget();
@@ -135,7 +140,8 @@ class View {
         this.options = { ...header.options };
         this.map.area = null;
       }
-      this.hover = this.pin = null;
+      if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
+      this.hover = null;
       this.tip.hidden = true;
     }
     this.theme();
@@ -166,9 +172,25 @@ class View {
     for (const part of [this.overview, this.map, this.lines]) part.forget();
   }
 
+  // The weights of all heads, where they come after the picture that they would have kept waiting
+  follow() {
+    const { picture, remote } = this;
+    if (picture.whole || !picture.follows) return;
+    const heads = remote.get("heads", {}, unpack);
+    if (!heads || heads.refused) return;
+    const [header, body] = heads;
+    picture.whole = true;
+    picture.ids = header.ids;
+    for (const site of header.sites) this.sites.find(({ id }) => id === site.id).fill(site, body);
+    this.ranks.clear();
+    this.lenses.clear();
+    this.lines.forget();
+    this.redraw("map", "strip", "facts", "lines", "footer", "alike");
+  }
+
   arrived() {
     if (this.picture.whole && this.options.hide.length) this.ranks.clear(); // exact numbers may have come for faint rows
-    const fetched = !this.picture.whole || this.options.hide.length;
+    const fetched = !this.picture.whole || this.options.hide.length || this.options.kind === "value";
     this.redraw("footer", ...(fetched ? ["map", "facts", "strip", "lines"] : []), ...(this.overview.isWaiting() ? ["overview"] : []));
     if (!this.tip.hidden && this.hover?.key != null && this.hover.query !== null && this.options.show === "map") this.map.showTip(this.hover, ...this.map.tipAt);
   }
@@ -199,6 +221,15 @@ class View {
 
   labels(axis) {
     return this.picture.tokens[this.site[axis]];
+  }
+
+  // A key that is locked instead of a query
+  get pin() {
+    return this.options.pin;
+  }
+
+  set pin(key) {
+    this.options = { ...this.options, pin: key };
   }
 
   get hover() {
@@ -253,6 +284,16 @@ class View {
     const ranking = { ...row, order, rank };
     this.ranks.set(id, ranking);
     return ranking;
+  }
+
+  // Who looks at a key of the lens; null while that is fetched. Of a large run it is a lot of work, which nobody gets for
+  // having moved the pointer across a token.
+  column(key) {
+    return this.isWorthAColumn(key) ? this.lens().column(key) : null;
+  }
+
+  isWorthAColumn(key) {
+    return this.picture.whole || (this.pin !== null && this.lens().keyOf(this.pin) === key);
   }
 
   // What each key of the lens gets on average over queries; null for a large run
@@ -313,10 +354,21 @@ class View {
   // Lock a key, to see who looks at it; a second time releases it.
   pinKey(key) {
     this.pin = key === this.pin ? null : key;
+    this.hover = null; // what is locked is shown, and not the token that has the focus
     this.place = { ...this.place, query: null };
     this.tell();
     this.redraw("over", "strip", "facts");
     this.say();
+  }
+
+  // What is locked, to come back to: a double click, which hides, has locked and released on its way.
+  get locked() {
+    return { query: this.place.query, pin: this.pin };
+  }
+
+  relock({ query, pin }) {
+    this.pin = pin;
+    this.place = { ...this.place, query };
   }
 
   release() {
@@ -387,6 +439,7 @@ class View {
     if (stale.has("alike")) this.overview.drawAlike();
     if (stale.has("footer")) this.footer.draw();
     this.publish();
+    this.follow();
   }
 
   // What is on the screen, as data attributes: for tests, and for anybody who wants to read it
@@ -413,6 +466,27 @@ class View {
     if (since !== undefined) requestAnimationFrame(() => (dataset.ms = (performance.now() - since).toFixed(1)));
   }
 
+  // A wide window has the sentence on top and three columns. A small one has the map first, the sentence under it, then
+  // what it says, and all heads folded away: what is read first stands first, for the keyboard too.
+  arrange(narrow) {
+    if (this.narrow === narrow) return;
+    this.narrow = narrow;
+    this.root.classList.toggle("narrow", narrow);
+    this.fold.hidden = !narrow;
+    const { heads, map, facts } = this.sections;
+    if (narrow) {
+      map.after(this.strip.box);
+      facts.after(this.guide.box);
+      this.fold.append(heads);
+      this.fold.firstChild.append(this.overview.title);
+    } else {
+      this.main.before(this.strip.box);
+      this.main.after(this.guide.box);
+      this.main.prepend(heads);
+      heads.prepend(this.overview.title);
+    }
+  }
+
   // Where the component begins on the page, however far that is scrolled.
   top() {
     const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
@@ -425,30 +499,43 @@ class View {
     if (!width) return false;
     const projected = this.options.projector;
     for (const part of [this.strip, this.overview, this.map, this.footer, this.tools]) part.build();
+    const style = getComputedStyle(this.root);
+    const em = parseFloat(style.fontSize);
+    this.family = style.fontFamily;
+    const wide = width > (projected ? 44 : 56) * em; // three columns (projected: two), or one
+    this.arrange(!wide);
     const top = this.top();
-    const em = parseFloat(getComputedStyle(this.root).fontSize);
     const below = projected ? 0.6 * em : 3.4 * em; // the closed box of shapes under the component, which Streamlit draws in its own size
-    const foot = this.footer.box.offsetHeight + this.share.box.offsetHeight + this.projector.box.offsetHeight;
+    const foot = [this.guide, this.footer, this.share, this.projector].reduce((sum, { box }) => sum + box.offsetHeight, 0);
     const around = this.strip.box.offsetHeight + foot + 1.6 * em;
     const height = clamp(innerHeight - top - below - around, (projected ? 12 : 20) * em, 64 * em);
-    const wide = width > (projected ? 44 : 56) * em; // three columns (projected: two), or one
     const headsWidth = wide ? 20.5 * em : width;
     const columns = projected ? 0 : headsWidth + 1.7 * em;
     const free = wide ? width - columns - 19 * em - 1.7 * em : width; // 19 em for the facts, and gaps
-    const note = this.picture.whole && !this.lens().note ? 0.3 * em : 2.9 * em; // room to say what was done to the numbers
-    const mapHeight = wide ? height - this.map.head.offsetHeight - note : Math.max(20 * em, width);
-    const mapWidth = wide ? clamp(this.map.measure(free, mapHeight, em).width, (this.options.show === "lines" ? 31 : 24) * em, free) : free;
-    this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };
-    this.root.classList.toggle("narrow", !wide);
+    const note = (this.picture.whole || this.picture.follows) && !this.lens().note ? 0.3 * em : 2.9 * em; // room to say what was done to the numbers
     const first = projected ? "" : `${headsWidth}px `;
-    this.main.style.gridTemplateColumns = wide ? `${first}${mapWidth}px minmax(0, 1fr)` : "minmax(0, 1fr)";
+    let [mapWidth, mapHeight] = [free, Math.max(20 * em, width)];
+    if (!wide) {
+      this.main.style.gridTemplateColumns = "minmax(0, 1fr)";
+      const { top: labels, cell } = this.map.measure(free, mapHeight, em);
+      const [q0, q1] = this.map.area;
+      if (this.options.show === "map") mapHeight = Math.min(mapHeight, labels + cell * (q1 - q0) + 4);
+    }
+    for (let again = 0, head = -1; wide && again < 2 && head !== this.map.head.offsetHeight; again++) {
+      head = this.map.head.offsetHeight; // its row of tools may take two lines once its column is as narrow as it will be
+      mapHeight = height - head - note;
+      mapWidth = clamp(this.map.measure(free, mapHeight, em).width, (this.options.show === "lines" ? 31 : 24) * em, free);
+      this.main.style.gridTemplateColumns = `${first}${mapWidth}px minmax(0, 1fr)`;
+    }
+    this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };
     this.main.style.minHeight = wide ? `${height}px` : "";
     for (const box of [this.map.box, this.map.table.box]) box.style.height = `${mapHeight}px`;
     return true;
   }
 
+  // The page's typeface, as the last layout found it: asking the browser again would have it work out every style first
   font() {
-    return getComputedStyle(this.root).fontFamily;
+    return this.family;
   }
 
   putTip(x, y) {

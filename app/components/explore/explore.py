@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from streamlit.components import v2
 
-from app import pack, state, theme, words
+from app import examples, lens, pack, state, theme, words
 from app.offered import TITLES
+from core.trace import Trace
 
 HERE = Path(__file__).parent
 NAMES = ("site", "layer", "head", "query", *(option.url for option in state.OPTIONS.values()))  # ours in the URL
@@ -40,8 +41,8 @@ export default entry.default;
 _component = v2.component("explore", html='<div class="hl"></div>', js=LOADER)
 
 
-def explore(picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
-    """Draw a picture and follow the visitor through it: the place and the options are written to the URL.
+def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
+    """Draw the picture of a run and follow the visitor through it: the place and the options are written to the URL.
 
     `link` is what a link to the picture says beside them: model, text and target.
 
@@ -59,6 +60,7 @@ def explore(picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
             **memory.get("options", state.default_options()),
             "kind": "head",
             "members": [],
+            "pin": None,
             "hide": [],
             "words": False,
         }
@@ -83,9 +85,15 @@ def explore(picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
     memory |= {"header": header, "asked": _asked(), "label": state.label_of(header, memory["place"])}
     place, options = memory["opened"]
     opened = {"opened": asdict(place), "options": options, "stamp": memory["stamp"], "link": link}
+    body = picture.body
+    if not header["whole"]:
+        records = next(site["records"] for site in header["sites"] if site["id"] == place.site)
+        index, first = lens.first(run, records[place.layer], place.head, place.query)
+        opened["first"] = [[path, params, len(body) + at, size] for path, params, at, size in index]
+        body += first
     _component(
         key="explore",
-        data=pack.pack(header | opened, picture.body),
+        data=pack.pack(header | opened, body),
         default={"place": None},
         on_place_change=lambda: None,
         on_inspect_change=lambda: None,
@@ -96,19 +104,23 @@ def explore(picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
 def _opened(header: Mapping[str, Any], asked: Mapping[str, str]) -> tuple[state.Place, dict[str, Any], list[str]]:
     place, notes = state.asked_place(header, asked)
     options, more = state.asked_options(header, place.site, asked)
+    if options["pin"] is not None:
+        place = replace(place, query=None)  # one token is locked, of the two that a link may name the key
     return place, options, notes + more
 
 
 def _wished(header: Mapping[str, Any]) -> state.Place | None:
     """The place of the example that the visitor took, once its picture is there."""
-    text, layer, head, token = st.session_state.get("explore_wish", ("", 0, 0, ""))
-    if not text or st.session_state.get("text") != text or header["model"] != TITLES[state.DEFAULT_MODEL]:
+    wish: examples.Example | None = st.session_state.get("explore_wish")
+    if wish is None or st.session_state.get("text") != wish.text or header["model"] != TITLES[examples.owner_of(wish)]:
         return None
-    labels = header["tokens"]["source"]
-    if token not in labels:
+    site = next((s for s in header["sites"] if s["id"] == wish.site), header["sites"][0])
+    labels = header["tokens"][site["query"]]
+    query = wish.token if isinstance(wish.token, int) else labels.index(wish.token) if wish.token in labels else -1
+    if not 0 <= query < len(labels):
         return None
     del st.session_state["explore_wish"]
-    return state.Place(header["sites"][0]["id"], layer, head, labels.index(token))
+    return state.Place(site["id"], wish.layer, wish.head, query)
 
 
 def _news(header: Mapping[str, Any], told: Any) -> tuple[state.Place, dict[str, Any]] | None:
@@ -118,7 +130,7 @@ def _news(header: Mapping[str, Any], told: Any) -> tuple[state.Place, dict[str, 
 
 
 def _asked() -> dict[str, str]:
-    return {name: st.query_params[name] for name in NAMES if name in st.query_params}
+    return {name: value for name in NAMES if (value := st.query_params.get(name))}
 
 
 def _write(place: state.Place, opening: state.Place, options: Mapping[str, Any]) -> None:
@@ -126,7 +138,6 @@ def _write(place: state.Place, opening: state.Place, options: Mapping[str, Any])
     at_opening = opening.params()
     said = {name: value for name, value in place.params().items() if value != at_opening[name]}
     said |= state.option_params(options)
-    for name in _asked().keys() - said.keys():
-        st.query_params.pop(name)
-    if changed := {name: value for name, value in said.items() if st.query_params.get(name) != value}:
-        st.query_params.update(changed)
+    gone: dict[str, str | list[str]] = {name: [] for name in _asked().keys() - said.keys()}
+    if changed := gone | {name: value for name, value in said.items() if st.query_params.get(name) != value}:
+        st.query_params.update(changed)  # all at once: each change is a step that Back takes

@@ -137,9 +137,14 @@ export class Export {
     return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
   }
 
-  async ask(format, params = {}) {
-    const url = new URL("headlight/export", document.baseURI);
-    url.search = new URLSearchParams({ format, ...params });
+  // A file of the export route
+  ask(format, params = {}) {
+    return this.fetch("export", { format, ...params });
+  }
+
+  async fetch(path, params) {
+    const url = new URL(`headlight/${path}`, document.baseURI);
+    url.search = new URLSearchParams(params);
     let response;
     try {
       response = await fetch(url);
@@ -213,9 +218,9 @@ export class Export {
   // The page is the component itself with this run's bytes, opening on this place.
   async saveHtml() {
     const { view } = this;
-    if (!view.picture.whole) throw { sentence: words.export_whole_only };
+    if (!view.picture.whole) throw { sentence: view.picture.follows ? words.export_wait : words.export_whole_only };
     const [about, page] = await Promise.all([this.about(), this.ask("page").then((response) => response.text())]);
-    const [header, body] = unpack(view.data);
+    const [header, body] = await this.everything();
     const { title, caption, alt, snippet } = about;
     const told = {
       ...header,
@@ -229,6 +234,28 @@ export class Export {
     };
     const data = await base64(pack(told, body));
     return this.save(new Blob([page.replace("{{DATA}}", () => data)], { type: "text/html" }), `${about.name}.html`);
+  }
+
+  // The picture with all heads and all norms in it, whatever came later than the rest
+  async everything() {
+    const { view } = this;
+    let [header, body] = unpack(view.data);
+    if (!header.whole) {
+      const [heads, weights] = view.remote.get("heads", {}, unpack) ?? [];
+      if (!heads) throw { sentence: words.export_wait };
+      const sites = header.sites.map((site) => ({ ...site, thumbnails_at: undefined, ...heads.sites.find(({ id }) => id === site.id) }));
+      [header, body] = [{ ...header, sites, ids: heads.ids, whole: true, follows: false, first: undefined }, weights];
+    }
+    const parts = [body];
+    let size = body.byteLength;
+    for (const site of header.sites) {
+      const response = await this.fetch("norms", { run: header.key, site: site.id });
+      const [, norms] = unpack(new Uint8Array(await response.arrayBuffer()));
+      site.norms_at = size;
+      parts.push(norms);
+      size += norms.byteLength;
+    }
+    return [header, await new Blob(parts).arrayBuffer()];
   }
 
   // What the server has proved about each record: the page cannot ask for it later.

@@ -48,11 +48,13 @@ export class Facts {
   drawLookers(key) {
     const lens = this.view.lens();
     const named = [quoted(lens.keys[key]), "k"];
-    const found = lookers(lens, key);
+    const column = this.view.column(key);
+    const found = column?.weights ? lookers(column) : null;
     this.title.replaceChildren(...phrase(words.looked_at, { key: named }));
     const weights = new Map(found ?? []);
     this.drawBars({ order: [...weights.keys()], weight: (q) => weights.get(q) ?? 0 }, "query");
-    if (!found?.length) this.big.replaceChildren(...phrase(found ? words.looked_at_none : words.looked_at_large, { key: named }));
+    if (!found) this.big.replaceChildren(...(column ? [column.refused] : phrase(this.view.isWorthAColumn(key) ? words.loading : words.looked_at_large, { key: named })));
+    else if (!found.length) this.big.replaceChildren(...phrase(words.looked_at_none, { key: named }));
     else {
       const [[q, weight]] = found;
       const parts = { key: named, query: [quoted(lens.queries[q]), "q"], share: [this.amount(weight), ""] };

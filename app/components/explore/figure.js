@@ -260,7 +260,7 @@ export function linesFigure(view, style, about) {
   const { palette, font } = style;
   const keep = view.options.keep;
   const chosen = view.place.query === null ? null : lens.queryOf(view.place.query);
-  const isWhole = view.picture.whole;
+  const isWhole = lenses.every((of) => of.whole);
   if (!isWhole && chosen === null) return null;
   const all = isWhole ? everyLine(lenses, keep, MOST_LINES).lines : [];
   const alone = chosen === null ? null : linesOf({ query: chosen, key: null }, lenses, keep, MOST_LINES);

@@ -8,7 +8,7 @@ export class Footer {
     this.view = view;
     this.box = add(parent, "footer");
     this.proofs = add(this.box, "span", "proofs");
-    this.run = add(this.box, "span");
+    this.run = add(this.box, "span", "ran");
     this.legend = add(this.box, "span", "legend");
     this.buttons = add(this.box, "span", "actions"); // what can be done with the picture: each part may add some
   }
@@ -20,6 +20,7 @@ export class Footer {
     this.run.textContent = target
       ? said(words.run_pair, { ...parts, m: number(target.length) })
       : said(words.run, parts);
+    this.run.title = this.run.textContent;
     this.low = el("span", "");
     this.high = el("span", "");
     this.middle = el("span", "");

@@ -6,10 +6,9 @@ import { add, el } from "./dom.js";
 const SEEN = "headlight-guide-seen"; // kept for the visit, by the tab
 
 export class Guide {
-  constructor(view, parent, box) {
+  constructor(view, parent) {
     this.view = view;
-    this.box = box; // a line under the overview, which leaves room for it
-    this.box.classList.add("guide");
+    this.box = add(parent, "div", "guide note"); // above the line of its button; the layout leaves room for it
     this.card = add(parent, "div", "card");
     this.card.id = "guide-card";
     this.card.setAttribute("role", "tooltip");
@@ -26,7 +25,9 @@ export class Guide {
     const away = el("button", "quiet", words.guide_away);
     away.type = "button";
     away.addEventListener("click", () => this.put(true));
-    this.box.append(...lines(), away);
+    const text = el("p", "");
+    text.append(...lines());
+    this.box.append(text, away);
   }
 
   put(seen) {
@@ -60,7 +61,7 @@ export class Guide {
   }
 }
 
-const lines = () => [el("span", "", words.guide_lines[0]), el("span", "", words.guide_lines[1])];
+const lines = () => words.guide_lines.map((line) => el("span", "", line));
 
 // A browser may forbid storage altogether; the guide then comes back, which is no harm.
 function remembered() {

@@ -106,6 +106,11 @@ export class Lens {
 
   // ------------------------------------------------------------------ numbers
 
+  // Whether all of its numbers are in the browser; norms come when somebody wants them first
+  get whole() {
+    return this.picture.whole && (this.kind !== "value" || this.site.norms(this.layer, this.head, this.remote) !== null);
+  }
+
   // {weights, masked, bits, left} of one query; null while it is fetched. left: the share of the row that is not hidden.
   row(query) {
     if (this.refused) return null;
@@ -115,9 +120,9 @@ export class Lens {
         masked,
         bits: header.entropy,
         left: header.left,
-        sum: header.sum,
       }));
     }
+    if (!this.whole) return null;
     const { values, masked, left } = this.numbers();
     const n = this.n_key;
     const weights = values.subarray(query * n, query * n + n);
@@ -148,6 +153,7 @@ export class Lens {
         return { rows: header.rows, columns: header.columns, exact: header.exact, how: header.how, values: weights, masked, area };
       });
     }
+    if (!this.whole) return null;
     const { values: all, masked: why } = this.numbers();
     const [rows, columns] = [q1 - q0, k1 - k0];
     if (rows === this.n_query && columns === this.n_key) return { rows, columns, values: all, masked: why, exact: true, how: "", area };
@@ -161,17 +167,27 @@ export class Lens {
     return { rows, columns, values, masked, exact: true, how: "", area };
   }
 
+  // {weights, masked} of one key, by query: who looks at it; {refused} with a sentence. null while it is fetched
+  column(key) {
+    if (this.refused) return null;
+    if (!this.picture.whole) return this.remote.get("column", { ...this.params, key }, numbersOf);
+    if (!this.whole) return null;
+    const { values, masked } = this.numbers();
+    const at = Array.from({ length: this.n_query }, (_, query) => query * this.n_key + key);
+    return { weights: Float32Array.from(at, (i) => values[i]), masked: masked && Uint8Array.from(at, (i) => masked[i]) };
+  }
+
   // The largest value that the scale of the map goes to
   get top() {
     if (this.unit === "weight") return 1;
-    if (!this.picture.whole) return this.largest || 1;
+    if (!this.whole) return this.largest || 1;
     this.topOf ??= this.numbers().values.reduce((most, x) => Math.max(most, x), 0) || 1;
     return this.topOf;
   }
 
   // What each key gets from the average query that sees anything; null for a large run
   averages() {
-    if (!this.picture.whole || this.refused) return null;
+    if (!this.whole || this.refused) return null;
     if (!this.means) this.means = means(this.numbers().values, this.n_query, this.n_key);
     return this.means;
   }
@@ -201,7 +217,7 @@ export class Lens {
   }
 
   fetched(path, params, make) {
-    const found = this.remote.get(path, { ...this.params, ...params }, (bytes) => numbersOf(bytes));
+    const found = this.remote.get(path, { ...this.params, ...params }, numbersOf);
     if (found?.refused) {
       this.refusal = found.refused;
       return null;
@@ -229,7 +245,7 @@ export class Lens {
   refine() {
     if (Math.max(this.n_query, this.n_key) > LARGEST_TILE) return;
     const area = { q0: 0, q1: this.n_query, k0: 0, k1: this.n_key };
-    const found = this.remote.get("tile", { ...this.params, ...area }, (bytes) => numbersOf(bytes));
+    const found = this.remote.get("tile", { ...this.params, ...area }, numbersOf);
     if (!found?.weights) return;
     this.made = { ...this.made, values: found.weights, left: Float32Array.from(found.header.left) };
     this.coarse = false;
@@ -246,7 +262,7 @@ export class Lens {
     } else {
       const values = Float32Array.from(site.weights(layer, head), (w) => w / 65535);
       if (kind === "value") {
-        const norms = site.norms(layer, head);
+        const norms = site.norms(layer, head, this.remote);
         for (let at = 0; at < values.length; at++) values[at] *= norms[at % site.n_key];
       }
       this.base = { values, masked: site.masked(layer, head) };
@@ -397,7 +413,7 @@ function means(values, n_query, n_key) {
 }
 
 // A row or a tile as it arrives: weights as uint16 or float32, then reasons
-function numbersOf(bytes) {
+export function numbersOf(bytes) {
   const [header, body] = unpack(bytes);
   const cells = header.rows * header.columns;
   const exact = header.numbers === "float32";

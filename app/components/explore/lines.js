@@ -50,11 +50,12 @@ export class Lines {
     const { view } = this;
     const lens = view.lens();
     const { em } = view.room;
-    this.box.hidden = false;
-    const used = this.box.offsetTop;
     const many = Math.max(lens.n_query, lens.n_key);
-    const hasRoom = view.room.height - used >= 6 * em;
-    this.box.hidden = view.options.show === "lines" || !view.picture.whole || lens.refused || many > MOST || many < 2 || !hasRoom;
+    const isElsewhere = view.options.show === "lines" || view.narrow; // large already, or one tap away
+    this.box.hidden = isElsewhere || !lens.whole || lens.refused || many > MOST || many < 2;
+    if (this.box.hidden) return;
+    const used = this.box.offsetTop;
+    this.box.hidden = view.room.height - used < 6 * em;
     if (this.box.hidden) return;
     this.share.textContent = said(words.lines_note, { keep: view.options.keep });
     this.title.title = said(words.lines_help, { keep: view.options.keep });

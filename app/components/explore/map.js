@@ -36,7 +36,12 @@ export class HeadMap {
     this.box.addEventListener("pointerup", (e) => this.up(e));
     this.box.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
     this.box.addEventListener("keydown", (e) => this.key(e));
-    this.box.addEventListener("dblclick", (e) => this.hideAt(this.labelAt(e), e));
+    this.box.addEventListener("click", (e) => this.click(e));
+    this.box.addEventListener("dblclick", (e) => {
+      const at = this.labelAt(e);
+      if (at) view.relock(this.before);
+      this.hideAt(at, e);
+    });
     this.box.addEventListener("blur", () => view.point(null));
   }
 
@@ -523,6 +528,9 @@ export class HeadMap {
       const { key } = this.at();
       const at = this.view.hover ?? { key: key === null ? null : this.view.lens().firstKey(key) };
       this.hideAt(at, e);
+    } else if (e.key === "k" || e.key === "K") {
+      const { key } = this.view.hover ?? {};
+      if (key != null) this.view.pinKey(key);
     } else if (e.key === "Escape") {
       this.view.release();
     } else if (e.key === "+" || e.key === "=") {
@@ -543,9 +551,9 @@ export class HeadMap {
       this.show([area[0] + q, area[1] + q, area[2] + k, area[3] + k]);
       return;
     }
-    const at = this.cellAt(e);
+    const at = this.cellAt(e) ?? this.labelAt(e);
     this.view.point(at, e);
-    if (at && at.key !== null) this.showTip(at, e.clientX, e.clientY);
+    if (at?.query != null && at.key !== null) this.showTip(at, e.clientX, e.clientY);
   }
 
   down(e) {
@@ -560,6 +568,14 @@ export class HeadMap {
     this.dragging = null;
     const at = dragged ? null : this.cellAt(e);
     if (at) this.view.lock(at.query);
+  }
+
+  // On the name of a key: lock it, to see who looks at it
+  click(e) {
+    const at = this.cellAt(e) ? null : this.labelAt(e);
+    if (!at) return;
+    if (e.detail === 1) this.before = this.view.locked;
+    this.view.pinKey(at.key);
   }
 
   wheel(e) {

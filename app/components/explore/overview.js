@@ -30,8 +30,6 @@ export class Overview {
     this.shared = add(parent, "p", "note");
     this.chosen = add(parent, "p", "note");
     this.alike = add(parent, "div", "alike");
-    this.hint = add(parent, "p", "note");
-    this.hint.textContent = words.hint;
     this.box.addEventListener("click", (e) => this.click(e));
     this.box.addEventListener("pointermove", (e) => this.peek(this.headAt(e), e));
     this.box.addEventListener("pointerleave", () => this.peek(null));
@@ -136,7 +134,7 @@ export class Overview {
     this.box.hidden = this.isList;
     this.list.hidden = !this.isList;
     this.drawMembers();
-    const rest = 5.4 * em + this.hint.offsetHeight + this.shared.offsetHeight + this.chosen.offsetHeight;
+    const rest = 5.4 * em + this.shared.offsetHeight + this.chosen.offsetHeight + (this.mayBeAlike ? 7 * em : 0);
     const room = Number.isFinite(this.view.room.height) ? Math.max(8 * em, this.view.room.height - rest) : 30 * em;
     this.space = room;
     const g = (this.grid = this.geometry());
@@ -434,14 +432,20 @@ export class Overview {
     if (to.site !== site || to.layer !== place.layer || head !== place.head) this.view.choose({ site: to.site.id, layer: to.layer, head }, e);
   }
 
+  // Whether there are heads to compare: the grid leaves room for them
+  get mayBeAlike() {
+    const { site, options, picture } = this.view;
+    const several = site.layers * site.heads > 4 && site.n_query * site.n_key > 8;
+    return several && ["head", "value"].includes(options.kind) && (picture.whole || picture.follows);
+  }
+
   drawAlike() {
     const { em } = this.view.room;
     const { site, place } = this.view;
     const shown = this.isList ? this.list : this.box;
-    const notes = this.hint.offsetHeight + (this.shared.hidden ? 0 : 2 * em) + (this.chosen.hidden ? 0 : 2 * em);
+    const notes = (this.shared.hidden ? 0 : 2 * em) + (this.chosen.hidden ? 0 : 2 * em);
     const space = this.view.room.height - 4 * em - shown.offsetHeight - notes;
-    const one = ["head", "value"].includes(this.view.options.kind);
-    this.alike.hidden = !one || !this.view.picture.whole || space < 8 * em || site.layers * site.heads < 5 || site.n_query * site.n_key < 9;
+    this.alike.hidden = !this.mayBeAlike || !this.view.picture.whole || space < 8 * em;
     if (this.alike.hidden) return;
     const best = this.likest(4);
     this.alike.replaceChildren(Object.assign(el("h2", "", words.alike), { title: words.alike_help }));

@@ -11,9 +11,15 @@ export function unpack(bytes) {
 export class Site {
   constructor(header, body) {
     Object.assign(this, header);
-    this.body = body;
+    this.body = body; // of the weights,
+    this.small = body; // and of the small pictures, where the weights follow them
     this.layers = header.records.length;
-    this.pictures = new Map();
+  }
+
+  // The weights have come.
+  fill(header, body) {
+    Object.assign(this, header);
+    this.body = body;
   }
 
   // uint16 [query, key]
@@ -22,9 +28,11 @@ export class Site {
     return new Uint16Array(this.body, nth(this.weights_at, layer * this.heads + head, cells, 2), cells);
   }
 
-  // ‖value · W_O‖ of each key as this head would write it, float32 [key]
-  norms(layer, head) {
-    return new Float32Array(this.body, nth(this.norms_at, layer * this.heads + head, this.n_key, 4), this.n_key);
+  // ‖value · W_O‖ of each key as this head would write it, float32 [key]; null until somebody has asked for them and they came
+  norms(layer, head, remote) {
+    if (this.norms_at !== undefined) this.written ??= new Float32Array(this.body, this.norms_at, this.layers * this.heads * this.n_key);
+    this.written ??= remote.get("norms", { site: this.id }, (bytes) => new Float32Array(unpack(bytes)[1]));
+    return this.written && this.written.subarray((layer * this.heads + head) * this.n_key).subarray(0, this.n_key);
   }
 
   // bits [query]
@@ -44,7 +52,7 @@ export class Site {
   thumbnail(layer, head, size = 32) {
     if (this.thumbnails_at !== undefined) {
       const cells = this.rows * this.columns;
-      const values = new Uint8Array(this.body, this.thumbnails_at + (layer * this.heads + head) * cells, cells);
+      const values = new Uint8Array(this.small, this.thumbnails_at + (layer * this.heads + head) * cells, cells);
       return { rows: this.rows, columns: this.columns, values };
     }
     const all = this.weights(layer, head);
@@ -83,16 +91,21 @@ export class Remote {
     this.underway = new Set(); // one request a path: a pointer that crosses a hundred rows asks for the last of them
     this.failed = false;
     this.offline = receipts !== null;
-    for (const [record, receipt] of Object.entries(receipts ?? {})) {
-      this.kept.set(`proof?${new URLSearchParams({ run: key, record })}`, receipt);
-    }
+    for (const [record, receipt] of Object.entries(receipts ?? {})) this.keep("proof", { record }, receipt);
+  }
+
+  idOf(path, params) {
+    return `${path}?${new URLSearchParams({ run: this.key, ...params })}`;
+  }
+
+  // An answer that came unasked
+  keep(path, params, value) {
+    this.kept.set(this.idOf(path, params), value);
   }
 
   // What the address gives, or null while it is on its way; arrived() is called when it is there.
   get(path, params, read) {
-    const url = new URL(`headlight/${path}`, document.baseURI);
-    url.search = new URLSearchParams({ run: this.key, ...params });
-    const id = `${path}?${url.searchParams}`;
+    const id = this.idOf(path, params);
     if (this.kept.has(id)) {
       const value = this.kept.get(id);
       this.kept.delete(id);
@@ -104,7 +117,7 @@ export class Remote {
     if (this.underway.has(path)) return null; // arrived() makes the caller ask again, for what it wants by then
     this.underway.add(path);
     if (this.kept.size > 64) this.kept.delete(this.kept.keys().next().value);
-    fetch(url)
+    fetch(new URL(`headlight/${id}`, document.baseURI))
       .then(async (response) => {
         if (response.status === 400) return void this.kept.set(id, { refused: await response.text() }); // it will not do better
         if (!response.ok) throw new Error(await response.text());

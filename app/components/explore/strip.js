@@ -20,6 +20,10 @@ export class Strip {
       view.point(null);
     });
     this.box.addEventListener("click", (e) => this.click(e));
+    this.box.addEventListener("dblclick", (e) => {
+      view.relock(this.before);
+      this.hide(e);
+    });
     this.box.addEventListener("keydown", (e) => this.key(e));
     this.box.addEventListener("focusin", (e) => this.point(e));
     this.box.addEventListener("focusout", () => view.point(null));
@@ -27,13 +31,11 @@ export class Strip {
 
   build() {
     const { site } = this.view;
-    const focused = this.view.root.getRootNode().activeElement?.dataset?.i;
+    const { i: focused, axis } = this.view.root.getRootNode().activeElement?.dataset ?? {};
     this.items = [];
     const strips = (site.query === site.key ? ["query"] : ["query", "key"]).map((axis) => this.strip(axis));
     this.box.replaceChildren(...strips);
-    // The tokens of a query strip take the focus and scroll with it; keys have none, so their strip does.
-    if (strips[1] && strips[1].scrollHeight > strips[1].clientHeight) strips[1].tabIndex = 0;
-    if (focused !== undefined) strips[0].querySelector(`[data-i="${focused}"]`)?.focus();
+    if (focused !== undefined) this.box.querySelector(`[data-axis="${axis}"][data-i="${focused}"]`)?.focus();
   }
 
   strip(axis) {
@@ -41,13 +43,13 @@ export class Strip {
     const lens = this.view.lens();
     const isQuery = axis === "query";
     const labels = isQuery ? lens.queries : lens.keys;
-    const chosen = lens.queryOf(place.query ?? 0);
+    const chosen = isQuery ? lens.queryOf(place.query ?? 0) : lens.keyOf(this.view.pin ?? 0);
     const from = clamp(Math.round(chosen - MOST / 2), 0, Math.max(0, labels.length - MOST));
     const to = Math.min(labels.length, from + MOST);
     const joined = new Set(picture.joins[site[axis]]);
     const strip = el("div", `strip ${axis}`);
     strip.classList.toggle("long", labels.length > 48);
-    strip.setAttribute("role", isQuery ? "listbox" : "list");
+    strip.setAttribute("role", "listbox");
     strip.setAttribute("aria-label", isQuery ? words.strip_label : words.strip_keys_label);
     if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
     if (from) strip.append(el("small", "", "…"));
@@ -56,8 +58,8 @@ export class Strip {
       const node = el("span", "", labels[i]);
       node.dataset.i = first;
       node.dataset.axis = axis;
-      node.setAttribute("role", isQuery ? "option" : "listitem");
-      if (isQuery) node.tabIndex = i === chosen ? 0 : -1;
+      node.setAttribute("role", "option");
+      node.tabIndex = i === chosen ? 0 : -1;
       if (i > from && joined.has(first)) {
         node.classList.add("joined");
         this.items.at(-1).node.classList.add("continued");
@@ -77,23 +79,28 @@ export class Strip {
     const key = hover?.key == null ? null : lens.keyOf(hover.key);
     const row = query === null ? null : this.view.row(query);
     const wait = query !== null && !row; // the shades before stay until the row is here
-    const looked = query === null && key !== null && this.view.picture.whole && !lens.refused; // a key stands alone: who looks at it
+    const column = query === null && key !== null ? this.view.column(key) : null; // a key stands alone: who looks at it
+    const looked = Boolean(column?.weights);
     const mean = query === null && !looked ? this.view.averages() : null;
     const shaded = self || looked ? "query" : "key";
     const [row_, chosen] = [query === null ? null : lens.queryOf(query), place.query === null ? null : lens.queryOf(place.query)];
-    for (const { node, axis, i } of this.items) {
-      if (axis === "query") {
-        node.classList.toggle("q", i === row_);
-        node.setAttribute("aria-selected", i === chosen);
-      }
+    const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
+    for (const item of this.items) {
+      const { node, axis, i } = item;
+      const is = i === (axis === "query" && !(self && pinned !== null) ? chosen : pinned);
+      if (node.ariaSelected !== String(is)) node.ariaSelected = String(is); // writing what is there already has a price too
+      if (axis === "query") node.classList.toggle("q", i === row_);
       if (axis === "key" || self) node.classList.toggle("k", i === key && i !== row_);
       if (wait) continue;
-      const from = looked ? lens.row(i) : row;
-      const [weight, code] = looked ? [from.weights[key], from.masked?.[key]] : [from ? from.weights[i] : (mean?.[i] ?? 0), from?.masked?.[i]];
+      const [weight, code] = looked ? [column.weights[i], column.masked?.[i]] : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
       const isShaded = axis === shaded && !code && !lens.refused;
       const level = Math.round(255 * Math.sqrt(clamp(weight / lens.top, 0, 1)));
-      node.style.backgroundColor = isShaded ? this.view.colour.css[level] : "";
-      node.style.color = isShaded ? this.view.colour.ink[level] : "";
+      const shade = isShaded ? level : -1;
+      if (item.shade !== shade || item.colour !== this.view.colour) {
+        Object.assign(item, { shade, colour: this.view.colour });
+        node.style.backgroundColor = isShaded ? this.view.colour.css[level] : "";
+        node.style.color = isShaded ? this.view.colour.ink[level] : "";
+      }
       node.classList.toggle("masked", axis === shaded && Boolean(code) && code !== HIDDEN);
       node.classList.toggle("gone", axis === shaded && code === HIDDEN);
     }
@@ -121,17 +128,27 @@ export class Strip {
 
   click(e) {
     const { axis, i } = e.composedPath()[0].dataset ?? {};
+    if (e.detail === 1) this.before = this.view.locked;
     if (axis === "query") this.view.lock(Number(i));
     else if (axis === "key") this.view.pinKey(Number(i));
   }
 
+  // Take a token out of the keys; in a pair of texts, the keys are those of the second strip.
+  hide(e) {
+    const { axis, i } = e.composedPath()[0].dataset ?? {};
+    if (axis === "key" || (axis === "query" && this.view.site.query === this.view.site.key)) this.view.map.hideAt({ key: Number(i) }, e);
+  }
+
   key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
     const token = e.composedPath()[0];
-    if (token.dataset?.axis !== "query") return;
+    const { axis, i } = token.dataset ?? {};
+    if (!axis) return;
+    const isKey = axis === "key" || this.view.site.query === this.view.site.key;
     const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[e.key];
     if (step) {
       e.preventDefault();
-      const all = [...token.parentElement.querySelectorAll("[data-axis=query]")];
+      const all = [...token.parentElement.querySelectorAll("[data-axis]")];
       const next = all[clamp(all.indexOf(token) + step, 0, all.length - 1)];
       token.tabIndex = -1;
       next.tabIndex = 0;
@@ -139,7 +156,11 @@ export class Strip {
       this.view.say();
     } else if (e.key === "Enter" || e.key === " ") {
       e.preventDefault();
-      this.view.lock(Number(token.dataset.i));
+      this.click(e);
+    } else if (isKey && e.key.toLowerCase() === "h") {
+      this.hide(e);
+    } else if (isKey && e.key.toLowerCase() === "k") {
+      this.view.pinKey(Number(i));
     } else if (e.key === "Escape") {
       this.view.release();
     }

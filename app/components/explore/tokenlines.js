@@ -17,6 +17,8 @@ const NEAR = 6; // px between the pointer and a line that it means
 const NAMED = 3; // tokens that the margin names
 const KEPT_LENSES = 64;
 const SETTLED = 80; // ms after the last scroll
+const DASHED = 60; // lines; with more, those of a weight under FAINT_LINE are drawn without dashes
+const FAINT_LINE = 0.05;
 const FAINT = 0.001; // of a row: below, a cell of a strip would be invisible
 
 export class TokenLines {
@@ -345,7 +347,7 @@ export class TokenLines {
     const { view } = this;
     const { lenses } = this.now;
     const { keep } = view.options;
-    const isHere = view.picture.whole && !lenses.some((lens) => lens.refused);
+    const isHere = lenses.every((lens) => lens.whole && !lens.refused);
     const from = [isHere, ...lenses.map((lens) => lens.key), keep].join();
     const numbers = isHere ? lenses.map((lens) => lens.numbers()) : [];
     if (this.found?.from === from && this.found.numbers.every((made, i) => made === numbers[i])) return;
@@ -395,13 +397,16 @@ export class TokenLines {
     this.isolated = alone && { ...alone, lines: found?.lines ?? [], total: found?.total ?? 0, waiting: !found };
     this.base.style.opacity = alone ? 0.13 : 1;
     const far = (this.farSide = alone && several ? (alone.query === null ? 0 : 1) : null);
+    // A dash is drawn several times slower than a line. So where many heads are told apart by their hues and strips, faint
+    // lines have none.
+    const isMany = (this.isolated?.lines.length ?? 0) > DASHED;
     for (const line of this.isolated?.lines ?? []) {
       const p = this.level(line.w);
       const pointed = alone.query !== null && alone.key === line.k && view.hover?.key != null;
       context.globalAlpha = pointed ? 1 : 0.32 + 0.68 * p;
       context.lineWidth = (0.09 + 0.34 * p + (pointed ? 0.12 : 0)) * g.em;
       context.strokeStyle = codes ? codes[line.of].hue : alone.query === null ? palette.key : palette.query;
-      context.setLineDash(codes ? codes[line.of].dash : []);
+      context.setLineDash(codes && !(isMany && p < FAINT_LINE) ? codes[line.of].dash : []);
       this.curve(context, line, far);
     }
     context.globalAlpha = 1;
@@ -523,7 +528,7 @@ export class TokenLines {
     if (g.rows) context.fillRect(0, low, g.width, high - low);
     else context.fillRect(low, 0, high - low, g.height);
     for (const [h, lens] of lenses.entries()) {
-      if (side === 0 && !this.view.picture.whole) continue;
+      if (side === 0 && !lens.whole) continue;
       const row = side ? lens.row(alone.query) : null;
       if (side && !row) continue;
       context.fillStyle = codes[h].hue;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from app import shape_words as words
@@ -122,10 +122,6 @@ def _parts(run: TracedRun, config: ModelConfig) -> list[Part]:
     stack = ""
     for step in run.steps:
         name = step.name
-        if name.endswith(".token_type"):
-            step = replace(step, axes=("batch", "pos", "d_model"))
-        if name.endswith(BIAS):  # T5 looks the same table up again in every layer; the tracer takes it for words
-            step = replace(step, axes=("batch", "query", "key", "head"))
         if name.endswith(".hook_positions"):
             stack = name.split(".")[0]
         # A table that both stacks share is traced under the first one's name.
@@ -319,7 +315,6 @@ class _Rows:
                 "kv", k, site=short, count=2, flops=k.flops + v.flops, lane=1, reads=[memory], fill={"memory": text}
             )
         made_q, made_k = (self._id("qkv"),) * 2 if fused else (self._id("q"), self._id("kv"))
-        # Turned queries and keys are new tensors; the tracer sees only that a hook names them.
         turned = not cross and config.position == "rotary"
         still = not turned or config.qk_norm  # then it is the norm's result that turns
         more = {"turned": "", "turned_k": "", "stays": words.STAYS} if still else {}
@@ -395,7 +390,7 @@ def _by(step: TracedStep) -> int:
 
 def _fills(config: ModelConfig) -> dict[str, str]:
     """What the words of a row say of this model."""
-    order, norm = config.norm_order, words.NORMS[config.norm]
+    order, norm = config.norm_order, words.NORM_NAMES[config.norm]
     positions, position_code = words.POSITION_CODES.get(config.position, ("", ""))
     turned = words.TURNED if config.position == "rotary" else ""
     parts = ["token", *(["position"] if config.has_position_table else []), *(["type"] if config.n_token_types else [])]

@@ -7,7 +7,10 @@ import { luminance, rgb } from "./colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Detail } from "./detail.js";
 import { add, arrow, choice, clamp, el, keepingFocus, said } from "./dom.js";
+import { rows } from "./drawing.js";
+import { Files } from "./files.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
+import { Projector } from "./project.js";
 import { cross, glyph, rail } from "./rails.js";
 import { Table } from "./table.js";
 
@@ -35,6 +38,8 @@ class View {
     this.root = root;
     this.told = 0;
     root.replaceChildren();
+    this.files = new Files(() => rows([this.top, this.body, this.detail.box]), () => this.about(), () => this.palette);
+    this.projector = new Projector((on) => this.choose({ projector: on ? "true" : "" }));
     this.top = add(root, "div", "top");
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
@@ -49,6 +54,8 @@ class View {
 
   destroy() {
     this.watch.disconnect();
+    this.files.destroy();
+    this.projector.destroy();
     clearTimeout(this.telling);
   }
 
@@ -84,6 +91,7 @@ class View {
       unfold: (asked.unfold ?? "").split(",").filter(Boolean),
       as: asked.as === "table" ? "table" : "diagram",
       break: asked.break ?? "",
+      projector: asked.projector === "true" ? "true" : "",
       with_head: clamp(whole(asked.with_head), 0, data.heads - 1),
     };
     this.opening = opening;
@@ -99,6 +107,7 @@ class View {
       unfold: place.unfold.join(","),
       as: place.as === "diagram" ? "" : place.as,
       break: place.break,
+      projector: place.projector,
       with_head: place.with_head ? String(place.with_head) : "",
     };
     this.asked = Object.fromEntries(Object.entries(now).filter(([, value]) => value));
@@ -143,6 +152,8 @@ class View {
 
   draw() {
     const table = this.place.as === "table";
+    this.projector.apply(this.place.projector === "true");
+    this.root.classList.toggle("projector", this.projector.on);
     this.drawTop();
     this.body.hidden = this.detail.box.hidden = table;
     this.table.box.hidden = !table;
@@ -154,7 +165,7 @@ class View {
     }
     const { row } = this.chosen;
     Object.assign(this.root.dataset, {
-      painted: "1", tensor: row.id, at: this.place.at, as: this.place.as, break: this.place.break,
+      painted: "1", projector: String(this.projector.on), tensor: row.id, at: this.place.at, as: this.place.as, break: this.place.break,
       rows: this.body.querySelectorAll(".row").length, title: this.data.title, run: this.data.run ?? "",
       parameters: this.data.parameters, flops: this.data.flops, weights: this.data.weights,
       shape: row.shape.join(","), bytes: row.bytes, rowflops: row.flops,
@@ -177,7 +188,17 @@ class View {
       item.append(el("i", `ax-${name}`), name);
     }
     const shown = choice(words.shown_as, [["diagram", words.diagram], ["table", words.table]], this.place.as, (as) => this.choose({ as }));
-    this.top.append(shown);
+    this.top.append(shown, this.files.box, this.projector.button);
+  }
+
+  // What its files say about themselves; a table has no picture
+  about() {
+    const { data } = this;
+    const { row } = this.chosen;
+    const heading = this.top.querySelector("h2").textContent;
+    const alt = `${heading}. ${row.title}: ${shapeText(row)}. ${meaningText(row, this.sizes(row))}`;
+    const named = { title: data.title, alt, name: "headlight-shapes", picture: this.place.as !== "table" };
+    return { ...named, caption: data.caption, snippet: data.snippet, tables: [[words.table, "headlight-shapes", this.table.csv()]] };
   }
 
   drawBody() {

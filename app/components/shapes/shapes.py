@@ -13,10 +13,11 @@ from streamlit.components import v2
 
 from app import shape_words as words
 from app import theme
+from app.components.planner import planner
 
 HERE = Path(__file__).parent
 SHARED = HERE.parent / "explore"  # modules of the other component that say nothing of it
-NAMES = ("tensor", "at", "unfold", "as", "break", "with_head")  # ours in the URL
+NAMES = ("tensor", "at", "unfold", "as", "break", "with_head", "projector")  # ours in the URL
 
 PALETTES = {
     name: palette | theme.AXES[name] | {"pos": palette["ink"], "kv_head": theme.AXES[name]["head"]}
@@ -31,10 +32,10 @@ CONSTANTS = {
         "stacks": words.STACKS,
     },
     "PALETTES": PALETTES,
-    "STYLE": (HERE / "shapes.css").read_text(encoding="utf-8"),
+    "STYLE": (HERE / "shapes.css").read_text(encoding="utf-8") + planner.MENU,
 }
 MODULES = {path.name: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.js"))}
-MODULES |= {name: (SHARED / name).read_text(encoding="utf-8") for name in ("dom.js", "colours.js")}
+MODULES |= planner.MODULES | {"colours.js": (SHARED / "colours.js").read_text(encoding="utf-8")}
 MODULES["constants.js"] = "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in CONSTANTS.items())
 DIGEST = hashlib.sha256("".join(MODULES.values()).encode()).hexdigest()[:16]
 LOADER = f"""
@@ -50,7 +51,7 @@ def shapes(data: Mapping[str, Any]) -> None:
     """Draw a diagram and follow the visitor through it: which tensor, which layer, and how it is shown are in the URL."""
     memory = st.session_state.setdefault("shapes_place", {"stamp": 0})
     asked = {name: st.query_params[name] for name in NAMES if name in st.query_params}
-    told = _told((st.session_state.get("shapes") or {}).get("place"))
+    told = _told((st.session_state.get("shapes_diagram") or {}).get("place"))
     if told is not None and told != memory.get("told"):
         memory |= {"told": told, "place": told["said"]}
     elif asked != memory.get("asked"):  # a link, or the browser's own Back
@@ -62,7 +63,7 @@ def shapes(data: Mapping[str, Any]) -> None:
         st.query_params.update(changed)
     memory["asked"] = {name: st.query_params[name] for name in NAMES if name in st.query_params}
     _component(
-        key="shapes",
+        key="shapes_diagram",
         data={**data, "opened": memory.get("opened", {}), "stamp": memory["stamp"]},
         default={"place": None},
         on_place_change=lambda: None,

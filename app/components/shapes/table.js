@@ -21,13 +21,7 @@ export class Table {
 
   draw() {
     this.box.replaceChildren();
-    const bar = add(this.box, "p", "note");
-    bar.append(words.table_caption, "  ");
-    const save = el("button", "quiet", words.csv);
-    save.type = "button";
-    save.title = words.csv_help;
-    save.addEventListener("click", () => this.save());
-    bar.append(save);
+    add(this.box, "p", "note").textContent = words.table_caption;
     const scroll = add(this.box, "div", "scroll");
     scroll.tabIndex = 0;
     scroll.setAttribute("role", "region");
@@ -54,18 +48,13 @@ export class Table {
     }
   }
 
+  // All of it below lines that start with # and say what it is
   csv() {
+    const { data } = this.view;
     const quoted = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
     const heads = ["part", "times", "step", "traced_as", "operation", "axes", "shape", "dtype", "bytes", "mib", "mb", "flops", "view"];
     const lines = this.lines().map((l) => [l.part, l.times, l.title, l.name, l.op, l.axes.join(" × "), l.shape.join(" × "), l.dtype, l.bytes, l.bytes / MIB, l.bytes / 1e6, l.flops, l.view]);
-    return [heads, ...lines].map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
-  }
-
-  save() {
-    const link = el("a");
-    link.href = URL.createObjectURL(new Blob(["\ufeff", this.csv()], { type: "text/csv;charset=utf-8" }));
-    link.download = "headlight-shapes.csv";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    const about = [data.caption, ...data.snippet.split("\n")].map((line) => `# ${line}`.trim());
+    return [...about, ...[heads, ...lines].map((line) => line.map(quoted).join(","))].join("\r\n") + "\r\n";
   }
 }

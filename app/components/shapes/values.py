@@ -86,7 +86,7 @@ def values(request: Request) -> Response:
 
 
 async def module(request: Request) -> Response:
-    """One module of the component. Its address carries a hash of them all, so browsers may keep it."""
+    """One module of this component, or of the planner, whose modules it has as well. Its address carries a hash of them all, so browsers may keep it."""
     source = MODULES.get(request.path_params["name"])
     if source is None:
         return PlainTextResponse(words.NO_MODULE, 404)
@@ -97,4 +97,5 @@ async def module(request: Request) -> Response:
 ROUTES = [
     Route("/headlight/shapes/values", values),
     Route("/headlight/shapes/{digest}/{name}", module),
+    Route("/headlight/planner/{digest}/{name}", module),
 ]

@@ -1,0 +1,105 @@
+// The sentence above a chart of Memory or Compute. While a slider moves, it says what the server has worked out for that
+// place, before the slider is let go; beside it are projector mode and the files of the chart.
+
+import { add, el } from "./dom.js";
+import { chart } from "./drawing.js";
+import { Files } from "./files.js";
+import { Projector } from "./project.js";
+import { COLOURS, STYLE } from "./words.js";
+
+const VIEWS = new WeakMap();
+const SETTLED = 200; // ms without a change of the window's size
+
+export default function ({ data, parentElement, setStateValue }) {
+  const root = parentElement.querySelector(".hl");
+  let view = VIEWS.get(parentElement);
+  if (!view || view.root !== root) {
+    view?.destroy();
+    root.before(el("style", "", STYLE));
+    view = new Headline(root);
+    VIEWS.set(parentElement, view);
+  }
+  view.update(data, setStateValue);
+  return () => {
+    view.destroy();
+    VIEWS.delete(parentElement);
+  };
+}
+
+class Headline {
+  constructor(root) {
+    this.root = root;
+    const line = add(root, "div", "line");
+    this.heading = add(line, "h2");
+    this.heading.setAttribute("aria-live", "polite");
+    const acts = add(line, "span", "acts");
+    this.projector = new Projector(() => this.tell(), (by) => this.turn(by));
+    this.files = new Files(() => chart(this.host()), () => this.data.about, () => this.palette);
+    acts.append(this.files.box, this.projector.button);
+    this.watch = new MutationObserver((changes) => this.moved(changes.at(-1).target));
+    this.resized = () => {
+      clearTimeout(this.waiting);
+      this.waiting = setTimeout(() => this.measure(), SETTLED);
+    };
+    window.addEventListener("resize", this.resized);
+  }
+
+  destroy() {
+    window.removeEventListener("resize", this.resized);
+    clearTimeout(this.waiting);
+    this.watch.disconnect();
+    this.projector.destroy();
+    this.files.destroy();
+  }
+
+  update(data, setStateValue) {
+    this.data = data;
+    this.set = setStateValue;
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
+    this.palette = page === COLOURS.dark.background ? COLOURS.dark : COLOURS.light;
+    for (const [name, colour] of Object.entries(this.palette)) this.root.style.setProperty(`--${name}`, colour);
+    this.projector.apply(data.projector);
+    this.heading.textContent = data.sentence;
+    this.files.box.hidden = !data.about;
+    Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", projector: String(data.projector), scale: this.scale() });
+    const sliders = document.querySelector(".st-key-planning");
+    if (sliders && sliders !== this.sliders) {
+      this.watch.disconnect();
+      this.watch.observe(sliders, { subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] });
+      this.sliders = sliders;
+    }
+    this.measure();
+  }
+
+  host() {
+    return document.querySelector(`.st-key-${this.data.chart} .js-plotly-plot`);
+  }
+
+  // A slider stands elsewhere, and may still be held
+  moved(input) {
+    const name = /(?:^|\s)st-key-plan_(\w+)/.exec(input.closest("[class*=st-key-plan_]")?.className)?.[1];
+    const sentence = this.data.ahead?.[name]?.[input.getAttribute("aria-valuetext")];
+    if (sentence !== undefined && sentence !== this.heading.textContent) this.heading.textContent = sentence;
+  }
+
+  // The size of the page's type, which charts follow
+  scale() {
+    return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) / 16) * 10) / 10;
+  }
+
+  measure() {
+    if (this.scale() !== this.data.scale && this.scale() !== this.said) this.tell();
+  }
+
+  tell() {
+    this.said = this.scale();
+    this.set("page", { told: Date.now(), projector: this.projector.on, scale: this.said });
+  }
+
+  // To the next part of the view, as a clicker does
+  turn(by) {
+    const parts = [...document.querySelectorAll(`.st-key-${this.data.view}_part button`)];
+    const at = parts.findIndex((part) => part.getAttribute("aria-checked") === "true" || part.getAttribute("kind")?.includes("Active"));
+    parts[Math.max(0, Math.min(parts.length - 1, at + by))]?.click();
+  }
+}

@@ -1,0 +1,103 @@
+"""How trainings went, beside each other: pure, columns of a curve in, a Plotly figure or a table out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from app import training_words as words
+from app.theme import PALETTES
+
+Curve = Mapping[str, Sequence[float]]  # columns step, loss and accuracy, a row for each step
+Measure = Literal["loss", "accuracy"]
+
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+N_POINTS = 120  # of each line, ever wider apart: most of what there is to see happens early
+SMALLEST = 1e-7  # loss that curve.json tells from 0
+ROWS = (1, 10, 50, 100, 500, 1000)  # steps of the table, and the last
+
+
+def lines(curves: Mapping[str, Curve], measure: Measure, theme: Literal["light", "dark"]) -> go.Figure:
+    """A line for each model; colour and dash both tell them apart, and its name stands at its end as well."""
+    palette = PALETTES[theme]
+    figure = go.Figure()
+    for i, (name, curve) in enumerate(curves.items()):
+        steps, values = thinned(curve["step"], curve[measure])
+        if measure == "loss":
+            values = [max(value, SMALLEST) for value in values]
+        figure.add_scatter(
+            x=steps,
+            y=values,
+            name=name,
+            mode="lines",
+            line={"color": palette["heads"][i % 6], "dash": DASHES[i % 6], "width": 2.5},
+            hovertemplate=f"{name}, step %{{x}}: %{{y:.3{'%' if measure == 'accuracy' else 'g'}}}<extra></extra>",
+        )
+    axis = {"gridcolor": palette["line"], "zeroline": False, "linecolor": palette["line"]}
+    figure.update_layout(
+        template="none",
+        height=400,
+        margin={"l": 64, "r": 12, "t": 8, "b": 48},
+        paper_bgcolor=palette["background"],
+        plot_bgcolor=palette["background"],
+        font={"color": palette["ink"], "size": 14},
+        legend={"orientation": "h", "y": 1.12, "x": 0},
+        hoverlabel={"bgcolor": palette["panel"], "font": {"color": palette["ink"]}},
+    )
+    figure.update_xaxes(type="log", dtick=1, title={"text": words.STEP_AXIS}, **axis)
+    figure.update_yaxes(title={"text": words.AXES[measure]}, **axis)
+    if measure == "loss":
+        figure.update_yaxes(type="log", dtick=1, exponentformat="power")
+    else:
+        figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+    return figure
+
+
+def thinned(steps: Sequence[float], values: Sequence[float], n: int = N_POINTS) -> tuple[list[float], list[float]]:
+    """About n steps, ever wider apart, each with the mean of the values since the one before it."""
+    last, edges = len(steps), {1}
+    edges |= {max(1, round(last ** (i / (n - 1)))) for i in range(n)}
+    found, start = ([], []), 0
+    for stop in sorted(edges):
+        part = values[start:stop]
+        found[0].append(steps[stop - 1])
+        found[1].append(sum(part) / len(part))
+        start = stop
+    return found
+
+
+def learnt_at(curve: Curve, share: float, over: int) -> int | None:
+    """The step that ends the first `over` steps in a row whose accuracy is at least `share` on average; None if there are none."""
+    right = curve["accuracy"]
+    total = sum(right[:over])
+    for i in range(over, len(right) + 1):
+        if total >= share * over - 1e-9:
+            return int(curve["step"][i - 1])
+        if i < len(right):
+            total += right[i] - right[i - over]
+    return None
+
+
+def table(
+    curves: Mapping[str, Curve], parameters: Mapping[str, int], measure: Measure, share: float, over: int
+) -> pd.DataFrame:
+    """A row for each model: how large it is, when it had learnt its task, and the measure at some of the steps."""
+    last = min(int(curve["step"][-1]) for curve in curves.values())
+    steps = [step for step in ROWS if step < last] + [last]
+    rows = []
+    for name, curve in curves.items():
+        learnt = learnt_at(curve, share, over)
+        place = {int(step): i for i, step in enumerate(curve["step"])}
+        row: dict[str, object] = {words.COLUMNS["model"]: name, words.COLUMNS["parameters"]: parameters[name]}
+        row[words.COLUMNS["learnt"].format(share=f"{share:.0%}")] = (
+            words.COLUMNS["never"] if learnt is None else f"{learnt:,}"
+        )
+        for step in steps:
+            column = words.AT_STEP.format(measure=words.MEASURES[measure], step=f"{step:,}")
+            row[column] = round(curve[measure][place[step]], 5) if step in place else math.nan
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,165 @@
+"""The Compute view in a browser: each thing that it is for, against core.plan, and the links that bring it back."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Browser
+
+from app import cards, memory_words
+from app import memory_tables as tables
+from app.memory_setup import Setup
+from core.planner import DEVICES, PRESETS, parameters, plan
+from core.planner.operations import ideal_bytes
+from tests.app.planning_screen import visiting
+
+APP = "app/main.py"
+GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0)
+ROOF = {"compute_part": memory_words.COMPUTE_PARTS["roofline"], "plan_model": "gpt2"}
+CARD = next(device for device in DEVICES if device.name == "RTX 4090")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_operations_with_their_causal_counts_and_one_token(browser: Browser, address: str, scheme: str) -> None:
+    """Lesson E7: rows with exact constants beside the O(), of the whole text and of one token."""
+    with visiting(browser, address, scheme) as screen:
+        screen.see("Compute", plan_model="gpt2")
+        found = plan(GPT2.config, **GPT2.options)
+        assert f"{tables.count(found.flops)}FLOP and {tables.both(found.traffic)}" in screen.headline
+        useful = sum(op.times * op.useful_flops for op in found.prefill)
+        screen.text(f"{tables.count(useful)}FLOP are of use")
+        bars = {trace["name"]: trace for trace in screen.traces()}
+        assert bars[memory_words.GROUPS["mlp"]]["y"] == ["FLOPs", "FLOPs, causal", "traffic"]
+        assert abs(bars[memory_words.GROUPS["mlp"]]["x"][0] - 100 * 12 * 16 * 1024 * 768**2 / found.flops) < 1e-9
+        table, _ = screen.table("CSV: operations")
+        rows = table.set_index("operation")
+        assert rows.loc["q, k, v", "flops"] == 12 * 6 * 1024 * 768**2
+        assert rows.loc["q, k, v", ["formula", "order"]].tolist() == ["6Td²", "O(b·n·d²)"]
+        assert rows.loc["scores q kᵀ", "useful"] == 12 * 1024 * 1025 * 768
+        screen.page.keyboard.press("Escape")
+        screen.part(memory_words.STEPS["decode"])
+        screen.text(re.compile("one token of each of 1 texts after 1,024 tokens"))
+        assert f"{tables.count(found.decode_flops)}FLOP" in screen.headline
+        screen.page.wait_for_url(lambda url: "compute_step=one+token" in url)
+
+
+def test_the_batch_slider_moves_the_limit(browser: Browser, address: str) -> None:
+    """Lesson E8: decoding is limited by memory; a larger batch feeds each byte more arithmetic."""
+    with visiting(browser, address) as screen:
+        screen.see("Compute", **ROOF)
+        text = screen.text(re.compile("The next token gives")).inner_text()
+        assert f"The next token gives {intensity(1):.1f}: memory is the limit" in text
+        assert "153 FLOPs" in screen.headline
+        screen.move("batch", 3)  # 2, 3, 4
+        screen.text(re.compile(f"The next token gives {intensity(4):.1f}: memory is the limit.*a batch of 4"))
+        diamonds = [trace for trace in screen.traces() if "all of it" in trace["name"]]
+        assert len(diamonds) == 2
+
+
+def intensity(batch: int) -> float:
+    """FLOPs a byte of one more token in 16 bits, attention fused."""
+    found = plan(GPT2.config, batch=batch, source_len=1024, dtype="bfloat16", attention="flash")
+    return found.decode_flops / ideal_bytes(GPT2.config, found.decode, weight_dtype="bfloat16")
+
+
+def test_a_card_of_ones_own(browser: Browser, address: str) -> None:
+    """A figure in a link moves the roof, a part of the link that says nothing is named, and the cards can be opened."""
+    with visiting(browser, address) as screen:
+        screen.see("Compute", **ROOF, compute_card=CARD.name, cards="rtx-4090:2016:165.2,abacus:1:1")
+        screen.says(memory_words.ROOF.format(device=CARD.name, ridge=CARD.ridge / 2))
+        screen.text("“abacus:1:1”")
+        roof = screen.traces()[0]
+        assert roof["x"][1] == pytest.approx(CARD.ridge / 2) and roof["y"][1] == CARD.teraflops
+        screen.page.wait_for_url(lambda url: "cards=rtx-4090%3A2016%3A165.2" in url and "abacus" not in url)
+        screen.page.get_by_text(memory_words.CARDS, exact=True).click()
+        screen.text(memory_words.CARDS_NOTE)
+        assert screen.page.locator("[data-testid=stDataFrame]").last.is_visible()
+
+
+@pytest.mark.parametrize(
+    ("text", "figures", "wrong"),
+    [
+        ("", None, 0),
+        ("rtx-4090:2016:100", (2016, 100), 0),
+        ("rtx-4090:1008:165.2", None, 0),
+        ("rtx-4090:0:100", None, 1),
+        ("rtx-4090:nan:100", None, 1),
+        ("rtx-4090:inf:100", None, 1),
+        ("rtx-4090:1e9:100", None, 1),
+        ("rtx-4090:100", None, 1),
+        ("abacus:1:1,rtx-4090:2016:100.5", (2016, 100.5), 1),
+        ("<b>:1:1", None, 1),
+    ],
+)
+def test_the_figures_of_a_link(text: str, figures: tuple[float, float] | None, wrong: int) -> None:
+    found, sentences = cards.read(text)
+    assert len(sentences) == wrong
+    assert [card.name for card in found] == [card.name for card in DEVICES]
+    mine = [card for card in found if card not in DEVICES]
+    assert [(card.gigabytes_per_second, card.teraflops) for card in mine] == ([figures] if figures else [])
+    assert cards.read(cards.written(found)) == (found, [])
+    assert all(card.source.startswith("changed here") for card in mine)
+
+
+def test_no_link_is_too_long_to_read() -> None:
+    found, sentences = cards.read("x:1:1," * 100_000)
+    assert found == list(DEVICES) and len(sentences) <= cards.LONGEST
+
+
+def test_an_rnn_beside_attention(browser: Browser, address: str) -> None:
+    """Lesson E9: n·d² in n steps against n²·d in one; the lines cross at n = d."""
+    with visiting(browser, address) as screen:
+        screen.see("Compute", compute_part=memory_words.COMPUTE_PARTS["rnn"])
+        assert f"{tables.count(4 * 50 * 512**2)}FLOP in 50 steps" in screen.headline
+        screen.text(re.compile("in 1 step"))
+        lines = {trace["name"]: dict(zip(trace["x"], trace["y"], strict=True)) for trace in screen.traces()}
+        rnn, maps = lines[memory_words.RNN_LINES["rnn"]], lines[memory_words.RNN_LINES["attention"]]
+        assert rnn[512] == maps[512] and rnn[256] > maps[256] and rnn[1024] < maps[1024]
+
+
+def test_the_terms_of_an_encoder_decoder(browser: Browser, address: str) -> None:
+    """Lesson E10: n², m² and nm, whose sum is the trace's."""
+    with visiting(browser, address) as screen:
+        screen.see("Compute", False, compute_part=memory_words.COMPUTE_PARTS["cross"])
+        screen.page.get_by_role("button", name=memory_words.TAKE_TRANSFORMER).click()
+        screen.says("Transformer base reads 32 × 50 tokens and writes 32 × 50.")
+        screen.page.locator(".js-plotly-plot .main-svg").first.wait_for()
+        at_once, _ = screen.traces()
+        config = PRESETS["transformer-base"].config
+        assert sum(at_once["x"]) == plan(config, batch=32, source_len=50, target_len=50).flops
+        screen.page.wait_for_url(lambda url: "Transformer+base" in url)
+
+
+def test_parameters_by_depth_and_beside_known_models(browser: Browser, address: str) -> None:
+    """Lessons B5, D4 and D5."""
+    with visiting(browser, address) as screen:
+        screen.see("Compute", compute_part=memory_words.COMPUTE_PARTS["parameters"])
+        own = parameters(PRESETS["lesson-encoder"].config)
+        assert f"{own.total:,} parameters" in screen.headline
+        screen.text(re.compile("It has 93,324,544 parameters, not about 65 M"))
+        totals = [sum(bars) for bars in zip(*(trace["y"] for trace in screen.traces()), strict=True)]
+        assert {b - a for a, b in pairwise(totals)} == {own.encoder.layer.total}
+        screen.part(memory_words.COMPUTE_PARTS["known"])
+        screen.text(re.compile("known models, counted from their shapes"))
+        table, _ = screen.table("CSV: models")
+        known = dict(zip(table["model"], table["parameters"], strict=True))
+        assert (known["BERT base"], known["GPT-2 small"]) == (109_482_240, 124_439_808)
+        assert known[memory_words.YOURS] == own.total
+
+
+def test_a_link_brings_back_what_was_seen(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Compute", plan_model="gpt2")
+        screen.choose("plan_attention", "flash")
+        screen.move("layers", 1)
+        found = plan(PRESETS["gpt2"].config, source_len=1024, attention="flash")
+        screen.page.wait_for_url(lambda url: "plan_attention=flash" in url and "plan_layers=16" in url)
+        screen.page.locator(".hl.planner h2", has_text="GFLOP").wait_for()
+        seen = screen.headline
+        assert tables.count(found.flops) not in seen
+        link = screen.page.url
+        with visiting(browser, address) as other:
+            other.page.goto(link)
+            other.says(seen)

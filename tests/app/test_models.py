@@ -1,0 +1,248 @@
+"""The models that ship, on the screen: texts that fit them, steps of their training, what they write, and their curves."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+import core
+from app import training_words, words
+from app.examples import EXAMPLES, Example, first_text, fits, was_typed
+from app.figures import training
+from app.offered import MODELS
+from core.checkpoints import curve
+from core.engine import LONGEST_WRITTEN
+from tests.app import models
+from tests.app.browsing import Screen
+
+APP = "tests/app/gallery.py"
+
+
+# the examples of the tasks, measured: the query of each, the key that it looks at, and the least weight
+
+HOLD = {
+    "Where to begin": (1, 0.95),
+    "Backwards": (5, 0.9),
+    "Sorting": (3, 0.85),
+    "Column by column: the lowest digit written, it": (2, 0.9),
+    "Column by column: and another": (6, 0.9),
+    "Induction": (5, 0.85),
+    "The token before: this is how": (4, 0.8),
+    "Closing": (6, 0.95),
+}
+TASKS = [(model, example) for model, found in EXAMPLES.items() for example in found if MODELS[model].points]
+
+
+@pytest.mark.parametrize(("model", "example"), TASKS, ids=lambda value: getattr(value, "title", value))
+def test_an_example_of_a_task_shows_what_it_says(model: str, example: Example) -> None:
+    run = core.trace(core.load(model), example.text)
+    labels = list(run.source.labels)
+    query = example.token if isinstance(example.token, int) else labels.index(example.token)
+    (key, least) = next(held for title, held in HOLD.items() if example.title.startswith(title))
+    row = run.attention[example.layer].row(example.head, query)
+    assert row.argmax() == key and row[key] > least
+
+
+# the same for the two models that learnt from a corpus: the label of the key
+
+LOOKS = {
+    "Induction: “green”": ("key", 0.9),
+    "The token before: every": ("stone", 0.9),
+    "Names come back": ("Woodman", 0.4),
+    "Alignment": ("Schnee", 0.9),
+    "Another order": ("Wald", 0.9),
+    "The token before, in the encoder": ("kleiner", 0.3),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "example"),
+    [(model, example) for model in ("storyteller", "translator") for example in EXAMPLES[model]],
+    ids=lambda value: getattr(value, "title", value),
+)
+def test_an_example_of_words_shows_what_it_says(model: str, example: Example) -> None:
+    loaded = core.load(model)
+    target = core.generate(loaded, example.text, max_tokens=40)[0].text if example.site else None
+    run = core.trace(loaded, example.text, target=target)
+    record = next(
+        record
+        for record in run.attention
+        if record.layer == example.layer
+        and (example.site == "cross") == (record.site == "cross_attn")
+        and (example.site != "encoder" or record.stack == "encoder")
+    )
+    queries, keys = run.tokens_of(record)
+    query = example.token if isinstance(example.token, int) else queries.labels.index(example.token)
+    (label, least) = next(held for title, held in LOOKS.items() if example.title.startswith(title))
+    row = record.row(example.head, query)
+    assert keys.labels[int(row.argmax())] == label and row.max() > least
+
+
+def test_a_text_that_nobody_typed_gives_way_and_a_typed_one_does_not() -> None:
+    copy, minilm = MODELS["copy"], MODELS["minilm"]
+    assert fits(first_text(copy), copy) and not fits(first_text(minilm), copy)
+    assert not was_typed("", MODELS)
+    assert not any(was_typed(first_text(spec), MODELS) for spec in MODELS.values())
+    assert not any(was_typed(example.text, MODELS) for found in EXAMPLES.values() for example in found)
+    assert was_typed("abc=", MODELS) and was_typed("My own words.", MODELS)
+
+
+# how trainings went
+
+
+def test_points_of_a_line_are_means_of_the_steps_between_them() -> None:
+    steps, values = training.thinned(range(1, 1001), [float(i) for i in range(1, 1001)], n=20)
+    assert steps[0] == 1 and steps[-1] == 1000 and values[0] == 1
+    assert steps == sorted(set(steps))
+    before = 0
+    for step, value in zip(steps, values, strict=True):
+        assert value == pytest.approx((before + 1 + step) / 2)
+        before = step
+
+
+@pytest.mark.parametrize(
+    ("right", "step"), [([0, 1, 1, 1], 3), ([1, 1], 2), ([0, 0, 0], None), ([1], None), ([0, 0.98, 1, 1], 4)]
+)
+def test_a_task_is_learnt_where_enough_steps_in_a_row_are_right(right: list[float], step: int | None) -> None:
+    found = {"step": list(range(1, len(right) + 1)), "accuracy": right}
+    assert training.learnt_at(found, 0.995, 2) == step
+
+
+def test_the_table_has_the_numbers_of_the_curves() -> None:
+    found = curve("copy")
+    table = training.table({"Copy": found}, {"Copy": 102_848}, "loss", 0.99, 20)
+    row = table.iloc[0].to_dict()
+    at = found["step"].index(100)
+    assert row["loss at step 100"] == round(found["loss"][at], 5) and row["Parameters"] == 102_848
+    assert row["99% right from step"] == f"{training.learnt_at(found, 0.99, 20):,}"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_lines_differ_in_more_than_their_colour(theme) -> None:
+    figure = training.lines({name: curve("copy") for name in "abcdef"}, "loss", theme)
+    drawn = figure.to_dict()["data"]
+    assert len({line["line"]["dash"] for line in drawn}) == len({line["line"]["color"] for line in drawn}) == 6
+    assert [line["name"] for line in drawn] == list("abcdef")
+
+
+# on the screen
+
+
+def choose(screen: Screen, title: str) -> None:
+    screen.page.get_by_label(words.MODEL).click()
+    screen.page.get_by_role("option", name=title, exact=True).click()
+
+
+def text(screen: Screen) -> str:
+    return screen.page.get_by_label("Sentence").input_value()
+
+
+def test_a_model_brings_its_own_text_and_leaves_a_typed_one_alone(screen: Screen) -> None:
+    screen.open()
+    before = screen.data()["run"]
+    choose(screen, "Reverse")
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert text(screen) == first_text(MODELS["reverse"])
+    screen.page.get_by_text(MODELS["reverse"].note).wait_for()
+    screen.run_text("abc=")
+    before = screen.data()["run"]
+    choose(screen, "Copy")
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert text(screen) == "abc=" and "".join(screen.tokens()) == "<s>abc="
+
+
+def test_a_text_that_it_cannot_read_gets_a_sentence_and_an_example_and_stays(screen: Screen) -> None:
+    screen.open("?model=Copy")
+    assert text(screen) == first_text(MODELS["copy"])
+    before = screen.data()["run"]
+    screen.type("Hello, world")
+    screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for()
+    said = screen.sentences()
+    assert "no token for “H”. It reads a b c d e f g h i j k l m n o p = and nothing else." in said
+    assert words.TRY.format(example=first_text(MODELS["copy"])) in said and words.LAST_PICTURE in said
+    assert text(screen) == "Hello, world" and screen.data()["run"] == before
+    screen.page.get_by_role("button", name=words.TAKE_FITTING).click()
+    screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for(state="detached")
+    assert text(screen) == first_text(MODELS["copy"])
+
+
+def test_steps_of_a_training_keep_the_place_and_are_in_the_link(screen: Screen) -> None:
+    screen.open("?model=Induction&layer=1&head=3&query=14")
+    last = screen.data()["run"]
+    slider = screen.page.get_by_role("slider", name=words.STEP)
+    slider.focus()
+    screen.page.keyboard.press("Home")
+    screen.until(f"root.dataset.run !== '{last}'")
+    screen.page.wait_for_url(re.compile("step=0"))
+    screen.page.get_by_text(words.STEP_UNTRAINED).wait_for()
+    first = screen.data()["run"]
+    screen.page.keyboard.press("ArrowRight")
+    screen.until(f"root.dataset.run !== '{first}'")
+    step, point = int(MODELS["induction"].points[1][0]), MODELS["induction"].points[1][0]
+    screen.page.wait_for_url(re.compile(f"step={step}(&|$)"))
+    assert [screen.data()[name] for name in ("layer", "head", "locked")] == ["1", "3", "14"]
+    row = core.trace(core.load(f"induction@{point}"), text(screen)).attention[1].row(3, 14)
+    assert f"{100 * row.max():.0f} %" in screen.facts()
+    loss = curve("induction")["loss"][curve("induction")["step"].index(step)]
+    screen.page.get_by_text(f"loss {loss:.3f} nats per token").wait_for()
+    address = screen.page.url
+    screen.page.goto("about:blank")
+    screen.page.goto(address)
+    screen.wait(layer="1", head="3")
+    assert slider.get_attribute("aria-valuetext") in (str(step), None)
+    screen.page.get_by_text(f"loss {loss:.3f} nats per token").wait_for()
+
+
+def test_a_step_that_was_not_kept_gets_a_sentence(screen: Screen) -> None:
+    screen.open("?model=Copy&step=5")
+    assert words.UNKNOWN_STEP.split("“")[0] in screen.sentences() and "step “5”" in screen.sentences()
+    assert screen.data()["run"] == core.engine.Request("copy", (first_text(MODELS["copy"]),)).key
+
+
+def test_a_decoder_writes_on_where_it_stands_until_its_end(screen: Screen) -> None:
+    screen.open("?model=Copy&text=dabbi%3D")
+    before = screen.data()["run"]
+    screen.page.get_by_role("button", name=words.WRITE_ON).click()
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert text(screen) == "dabbi=dabbi" and "".join(screen.tokens()) == "<s>dabbi=dabbi"
+    screen.page.wait_for_url(re.compile("dabbi%3Ddabbi"))
+    screen.page.get_by_role("button", name=words.WRITE_ON).click()
+    screen.page.get_by_text(words.NOTHING_WRITTEN.format(title="Copy")).wait_for()
+    assert text(screen) == "dabbi=dabbi"
+
+
+def test_an_encoder_decoder_writes_its_target_and_shows_three_kinds_of_attention(screen: Screen) -> None:
+    screen.open("?model=Writer&text=the+cat")
+    screen.page.get_by_text(words.TARGET_WRITTEN).wait_for()
+    loaded = models.load("writer")
+    (target,) = {g.text for g in core.generate(loaded, "the cat", max_tokens=LONGEST_WRITTEN)}
+    run = core.trace(loaded, "the cat", target)
+    assert run.target is not None and len(run.target) > 2
+    for name, site in (("causal", "decoder"), ("cross", "cross")):
+        screen.root.get_by_role("button", name=name).click()
+        screen.wait(site=site)
+        assert screen.tokens("query") == list(run.target.labels)
+    box = screen.page.get_by_label(words.TARGET)
+    assert box.input_value() == "" and "target=" not in screen.page.url
+    screen.page.wait_for_url(re.compile("site=cross"))  # the server knows where we are
+    screen.page.get_by_role("button", name=words.TARGET_EDIT).click()
+    screen.page.wait_for_url(re.compile("target="))
+    expect(box).to_have_value(target)
+    screen.page.get_by_text(words.TARGET_WRITTEN).wait_for(state="detached")
+    assert screen.tokens("query") == list(run.target.labels)
+
+
+def test_curves_stand_beside_each_other_and_lead_to_the_heads(screen: Screen) -> None:
+    page = screen.page
+    page.goto(f"{screen.address}/?view=Training&training_part=Six+tasks")
+    page.locator(".js-plotly-plot").wait_for()
+    assert page.locator(".legendtext").all_text_contents() == [MODELS[m].title for m in EXAMPLES if MODELS[m].points]
+    page.get_by_role("heading", name=re.compile("99% of tokens right: .* first, at step")).wait_for()
+    page.get_by_text(training_words.TABLE).click()
+    page.get_by_test_id("stDataFrame").wait_for()
+    page.locator(".st-key-training_heads").get_by_role("button", name="Brackets").click()
+    screen.root.and_(page.locator("[data-painted]")).wait_for()
+    assert text(screen) == first_text(MODELS["brackets"])
+    page.wait_for_url(re.compile("model=Brackets"))

@@ -1,0 +1,361 @@
+"""Shapes, Memory and Compute as pages: anybody can use them, from the last row as well, and take away what they show."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+import zlib
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser
+
+from app import memory_tables as tables
+from app import memory_words as words
+from app import shape_words
+from app.memory_setup import Setup
+from app.theme import PALETTES
+from core.planner import PRESETS, plan
+from tests.app.planning_screen import Planner, visiting
+from tests.app.test_accessibility import findings
+from tests.app.test_theme import contrast
+
+APP = "app/main.py"
+ROOT = Path(__file__).parents[2]
+SVG = "{http://www.w3.org/2000/svg}"
+LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, training=True)
+GPT2 = {"plan_model": "gpt2"}
+
+# state -> (view, what the link says)
+STATES: dict[str, tuple[str, dict[str, str]]] = {
+    "where it goes": ("Memory", {}),
+    "longer texts": ("Memory", {"memory_part": "Longer texts", **GPT2}),
+    "what is kept": ("Memory", {"memory_part": "What is kept"}),
+    "the cache": ("Memory", {"memory_part": "KV cache", **GPT2}),
+    "operations": ("Compute", GPT2),
+    "the roofline": ("Compute", {"compute_part": "Roofline", **GPT2}),
+    "an RNN": ("Compute", {"compute_part": "RNN"}),
+    "cost terms": ("Compute", {"compute_part": "Encoder–decoder", "plan_model": "transformer-base"}),
+    "parameters": ("Compute", {"compute_part": "Parameters"}),
+    "known models": ("Compute", {"compute_part": "Known models"}),
+    "sizes that do not fit together": ("Memory", {"plan_heads": "12"}),
+    "projected": ("Memory", {"projector": "true"}),
+}
+
+
+def parts_of(view: str) -> dict[str, str]:
+    return words.MEMORY_PARTS if view == "Memory" else words.COMPUTE_PARTS
+
+
+def test_the_states_are_all_parts_of_both_views() -> None:
+    for view in ("Memory", "Compute"):
+        key = f"{view.lower()}_part"
+        opened = [params.get(key) for name, params in STATES.values() if name == view]
+        first, *others = parts_of(view).values()
+        assert set(others) <= set(opened) and None in opened, first
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str) -> None:
+    """Light and dark; every chart has a name, a sentence above and a table below."""
+    view, params = STATES[state]
+    with visiting(browser, address) as screen:
+        if state == "sizes that do not fit together":  # a sentence, and no picture yet
+            screen.page.goto(f"{address}/?{urlencode({'view': view, **params})}")
+            screen.text("must be a multiple of n_heads")
+        else:
+            screen.see(view, **params)
+        found = {}
+        for scheme in ("light", "dark"):
+            screen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            background = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+            wanted = {"light": "rgb(252, 252, 250)", "dark": "rgb(15, 18, 22)"}[scheme]
+            screen.page.wait_for_function(f"{background} === '{wanted}'")
+            found[scheme] = findings(screen)
+        assert not any(found.values()), found
+        if state in ("sizes that do not fit together", "projected"):
+            return
+        charts = screen.page.locator("[data-testid=stPlotlyChart]")
+        names = charts.evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+        assert len(names) == 1 and names[0] == screen.headline
+        screen.text(words.TABLE)
+
+
+@pytest.mark.parametrize(
+    "query", ["", "&as=table", "&of=transformer-base&tensor=decoder.cross.weights", "&projector=true"]
+)
+def test_axe_finds_nothing_serious_on_shapes(browser: Browser, address: str, query: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.page.goto(f"{address}/?view={shape_words.SHAPES}{query}")
+        shapes = screen.page.locator(".hl.shapes[data-painted]")
+        shapes.wait_for()
+        for scheme in ("light", "dark"):
+            screen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            screen.page.locator(f".hl.shapes[data-theme={scheme}]").wait_for()
+            assert findings(screen) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_chosen_from_a_list_can_be_read(browser: Browser, address: str, scheme: str) -> None:
+    """The chips of a list of cards: Streamlit writes white on the colour of the theme, 1.9 : 1 on a dark page."""
+    with visiting(browser, address, scheme) as screen:
+        screen.see("Memory", memory_part="Longer texts")
+        chip = screen.page.locator("[data-testid=stMultiSelectTagsContainer] [role=group] > *").first
+        ink, ground = chip.evaluate("chip => [getComputedStyle(chip).color, getComputedStyle(chip).backgroundColor]")
+        assert hexadecimal(ink) == PALETTES[scheme]["ink"]
+        over = mixed(PALETTES[scheme]["panel"], PALETTES[scheme]["ink"], 0.12)
+        assert contrast(hexadecimal(ink), over) >= 4.5
+        assert "0.12" in ground
+
+
+def hexadecimal(colour: str) -> str:
+    return "#" + "".join(f"{int(part):02x}" for part in colour[4:-1].split(",")[:3])
+
+
+def mixed(below: str, above: str, share: float) -> str:
+    pairs = [(int(below[i : i + 2], 16), int(above[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(b + (a - b) * share):02x}" for b, a in pairs)
+
+
+# a slider that is held
+
+
+def test_the_sentence_follows_a_slider_before_it_is_let_go(browser: Browser, address: str) -> None:
+    """While the thumb is held nothing is sent; every place says what core.plan gives for it."""
+    with visiting(browser, address) as screen:
+        sent: list[str] = []
+        screen.page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))
+        screen.see("Memory")
+        thumb = screen.page.locator(".st-key-plan_batch [data-testid=stSliderThumbValue]")
+        box = screen.slider("batch").locator("xpath=ancestor::*[contains(@class,'stSlider')]").bounding_box()
+        held = screen.page.locator(".st-key-plan_batch [data-testid=stSliderThumbValue]").bounding_box()
+        assert box and held
+        screen.page.wait_for_timeout(1500)
+        x, y = held["x"] + held["width"] / 2, held["y"] + held["height"] + 8
+        screen.page.mouse.move(x, y)
+        screen.page.mouse.down()
+        before = len(sent)
+        seen = {}
+        for step in range(1, 9):
+            screen.page.mouse.move(x + step * 8, y)
+            screen.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            seen[thumb.inner_text()] = screen.headline
+        assert len(sent) == before
+        assert len(seen) >= 3
+        options = LESSON.options
+        for batch, said in seen.items():
+            options = {**LESSON.options, "batch": int(batch)}
+            assert tables.both(plan(LESSON.config, **options).total) in said
+        screen.page.mouse.up()
+        screen.page.locator(
+            f".js-plotly-plot text:has-text('{tables.both(plan(LESSON.config, **options).total)}')"
+        ).first.wait_for()
+        assert len(sent) > before
+
+
+def test_every_place_of_every_slider_is_what_the_planner_says() -> None:
+    from tests.app.test_memory import headline, memory_page, opened
+
+    found = headline(opened(memory_page, plan_model="gpt2"))["ahead"]
+    base = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0, training=True)
+    assert {"batch", "source", "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"} == found.keys()
+    for batch in (1, 64, 1024):
+        assert tables.both(plan(base.config, **{**base.options, "batch": batch}).total) in found["batch"][str(batch)]
+    assert "n_ctx (1,024)" in found["source"]["2048"]
+    assert "d_model (768) must be a multiple of n_heads (10)" in found["heads"]["10"]
+
+
+# from the last row
+
+
+@pytest.mark.parametrize("view", ["Memory", "Compute", shape_words.SHAPES])
+def test_projector_mode(browser: Browser, address: str, view: str) -> None:
+    """P and the button: large type, controls folded away, in the link; Escape brings everything back."""
+    controls = ".st-key-shapes_request" if view == shape_words.SHAPES else ".st-key-planning"
+    with visiting(browser, address, size=(1920, 1080)) as screen:
+        screen.page.goto(f"{address}/?view={view}")
+        hl = screen.page.locator(".hl[data-painted]")
+        hl.wait_for()
+        size = "parseFloat(getComputedStyle(document.documentElement).fontSize)"
+        plain = screen.page.evaluate(size)
+        screen.page.get_by_role("button", name="Project", exact=True).click()
+        screen.page.locator(controls).wait_for(state="hidden")
+        screen.page.wait_for_url(lambda url: "projector=true" in url)
+        assert screen.page.evaluate(size) >= 1.4 * plain
+        assert not screen.page.locator(".st-key-bar").is_visible()
+        link = screen.page.url
+        screen.page.keyboard.press("Escape")
+        screen.page.locator(controls).wait_for()
+        screen.page.wait_for_url(lambda url: "projector" not in url)
+        screen.page.goto(link)
+        screen.page.locator(".hl[data-projector=true]").wait_for()
+        screen.page.locator(controls).wait_for(state="hidden")
+        assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1920
+
+
+def test_a_clicker_goes_through_the_parts(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Memory", projector="true")
+        screen.page.keyboard.press("PageDown")
+        screen.page.wait_for_url(lambda url: "Longer+texts" in url or "Longer%20texts" in url)
+        screen.page.keyboard.press("PageUp")
+        screen.page.wait_for_url(lambda url: "Longer" not in url)
+        assert "projector=true" in screen.page.url
+
+
+def test_the_type_of_a_chart_grows_with_the_window(browser: Browser, address: str) -> None:
+    sizes = {}
+    for name, size, more in (
+        ("laptop", (1280, 720), {}),
+        ("wall", (1920, 1080), {}),
+        ("projector", (1920, 1080), {"projector": "true"}),
+    ):
+        with visiting(browser, address, size=size) as screen:
+            screen.see("Memory", **more)
+            root = screen.page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
+            tick = ".js-plotly-plot .ytick text"
+            wanted = round(root / 16, 1) * 16
+            screen.page.wait_for_function(
+                f"Math.abs(parseFloat(getComputedStyle(document.querySelector('{tick}')).fontSize) - {wanted}) < 0.6"
+            )
+            sizes[name] = wanted
+            assert screen.page.locator(".js-plotly-plot").bounding_box()["width"] <= size[0]  # type: ignore[index]
+    assert sizes["laptop"] < sizes["wall"] < sizes["projector"]
+
+
+# what can be taken away
+
+
+def run_code(code: str) -> str:
+    """What the exported code prints, as somebody else would run it."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+def test_memory_as_files(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Memory")
+        total = plan(LESSON.config, **LESSON.options).total
+        table, about = screen.table("CSV: parts")
+        assert round(float(table.set_index("component").loc["total", "eager MiB"]) * (1 << 20)) == total
+        assert about.startswith("The lessons' encoder · Where it goes · 6 layers, d_model 512") and "Headlight" in about
+        code = about[about.index("import core") :]
+        assert run_code(code) == str(total)
+        drawing = ET.parse(screen.save("SVG").path()).getroot()
+        said = [" ".join(text.itertext()) for text in drawing.iter(f"{SVG}text")]
+        assert {"weights", "gradients", "optimizer", "activations", "eager", "flash"} <= set(said)
+        assert screen.headline in " ".join(said) and tables.both(total) in said
+        assert drawing.findtext(f"{SVG}title") == screen.headline
+        assert not [node for node in drawing.iter() if node.tag.endswith(("foreignObject", "script"))]
+        metadata = next(drawing.iter(f"{SVG}metadata"))
+        assert [" ".join((node.text or "").split())[:11] for node in metadata] == ["The lessons", "import core"]
+        picture = Path(screen.save("PNG 2×").path()).read_bytes()
+        width, height, texts = png(picture)
+        assert width > 1000 and height > 600
+        assert texts["Source code"] == metadata[1].text and "Where it goes" in texts["Comment"]
+
+
+def test_shapes_as_files(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.page.goto(f"{address}/?view={shape_words.SHAPES}&of=lesson-encoder&batch=32&length=50")
+        screen.page.locator(".hl.shapes[data-painted]").wait_for()
+        table, about = screen.table(f"CSV: {shape_words.COMPONENT['table']}")
+        found = plan(LESSON.config, batch=32, source_len=50)
+        assert sum(table["times"] * table["flops"]) == found.flops
+        assert run_code(about[about.index("import core") :]) == f"{found.parameters.total} {found.flops}"
+        drawing = ET.parse(screen.save("SVG").path()).getroot()
+        said = " ".join("".join(text.itertext()) for text in drawing.iter(f"{SVG}text"))
+        for shown in ("weights", "softmax", "32", "2,048", "q, k, v", "Headlight"):
+            assert shown in said
+        assert len(list(drawing.iter(f"{SVG}path"))) >= 3  # the rail
+        assert "var(" not in ET.tostring(drawing, encoding="unicode")
+        width, height, texts = png(Path(screen.save("PNG 1×").path()).read_bytes())
+        assert width > 1000 and height > 400 and "32 × 50 tokens" in texts["Comment"]
+
+
+@pytest.mark.parametrize(
+    ("part", "params"), [(name, params) for name, (view, params) in STATES.items() if view == "Compute"]
+)
+def test_the_code_of_every_part_of_compute_runs(part: str, params: dict[str, str]) -> None:
+    from tests.app.test_memory import compute_page, headline, opened
+
+    about = headline(opened(compute_page, **params))["about"]
+    printed = run_code(about["snippet"])
+    assert printed and all(float(number) > 0 for number in printed.split())
+    assert all(f"# {about['caption']}" in text for _, _, text in about["tables"])
+
+
+def png(data: bytes) -> tuple[int, int, dict[str, str]]:
+    """Width, height and the texts of a PNG whose chunks are whole."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, texts, size = 8, {}, (0, 0)
+    while at < len(data):
+        length, name = struct.unpack(">I4s", data[at : at + 8])
+        body, (check,) = data[at + 8 : at + 8 + length], struct.unpack(">I", data[at + 8 + length : at + 12 + length])
+        assert zlib.crc32(name + body) == check
+        if name == b"IHDR":
+            size = struct.unpack(">II", body[:8])
+        if name == b"iTXt":
+            keyword, rest = body.split(b"\0", 1)
+            texts[keyword.decode()] = rest[4:].decode()
+        at += 12 + length
+    return *size, texts
+
+
+# links
+
+
+@pytest.mark.parametrize(
+    ("view", "params", "said"),
+    [
+        ("Memory", {"plan_attention": "slow"}, "Attention “slow”"),
+        ("Memory", {"plan_dtype": "<b>float8</b>"}, "Numbers “<b>float8</b>”"),
+        ("Memory", {"memory_part": "Everything"}, "Part “Everything”"),
+        ("Memory", {"memory_part": "Longer texts", "memory_devices": "Abacus"}, "Lines for “Abacus”"),
+        ("Memory", {"plan_batch": "1e9"}, "Batch “1e9”"),
+        ("Memory", {"projector": "maybe"}, "projector “maybe”"),
+        ("Compute", {"compute_part": "Roofline", "compute_card": "Abacus"}, "Card “Abacus”"),
+        ("Compute", {"compute_part": "Roofline", "cards": "abacus:1:2"}, "“abacus:1:2”"),
+        ("Compute", {"compute_step": "backwards", "plan_model": "gpt2"}, "Step “backwards”"),
+    ],
+)
+def test_what_a_link_says_in_vain_is_said(
+    browser: Browser, address: str, view: str, params: dict[str, str], said: str
+) -> None:
+    with visiting(browser, address) as screen:
+        screen.see(view, **params)
+        screen.text(said)
+        assert screen.page.locator("[data-testid=stException]").count() == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["&tensor=nowhere", "&at=99", "&with_head=x", "&as=poem", "&projector=maybe", "&unfold=all"]
+)
+def test_a_place_that_a_diagram_does_not_have_is_said(browser: Browser, address: str, query: str) -> None:
+    name, value = query[1:].split("=")
+    with visiting(browser, address) as screen:
+        screen.page.goto(f"{address}/?view={shape_words.SHAPES}{query}")
+        screen.text(f"This link asks for {name} “{value}”")
+        screen.page.locator(".hl.shapes[data-painted]").wait_for()
+        assert screen.page.locator("[data-testid=stException]").count() == 0
+
+
+def test_json_of_a_page_is_small(browser: Browser, address: str) -> None:
+    """What the sentence needs for every slider at once."""
+    from tests.app.test_memory import headline, memory_page, opened
+
+    assert len(json.dumps(headline(opened(memory_page))["ahead"])) < 40_000
+
+
+def test_light_and_dark(browser: Browser, address: str) -> None:
+    for scheme in ("light", "dark"):
+        with visiting(browser, address, scheme) as screen:
+            screen.see("Memory")
+            paper = screen.page.locator(".js-plotly-plot").evaluate("host => host.layout.paper_bgcolor")
+            assert paper == PALETTES[scheme]["background"]
+            assert isinstance(screen, Planner)
