@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
@@ -30,6 +31,20 @@ def bar(views: list[str]) -> str:
             bind="query-params",
             label_visibility="collapsed",
         )
+
+
+def spell_out(titles: Mapping[str, Mapping[str, str]]) -> None:
+    """On the first run of a visit, before any widget: let the link say the title of whatever it names by its id.
+
+    `titles` are {parameter: {id: title}}. A bound widget knows titles alone, and would drop an id from the link.
+    """
+    if "view" in st.session_state:
+        return
+    asked = {name: known[st.query_params[name]] for name, known in titles.items() if st.query_params.get(name) in known}
+    changed = {name: title for name, title in asked.items() if st.query_params[name] != title}
+    if changed:
+        st.query_params.update(changed)
+        st.rerun()
 
 
 def request() -> tuple[Request, list[str]]:

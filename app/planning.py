@@ -24,6 +24,7 @@ from core.planner import DEVICES, PRESETS
 from core.planner.plan import check_positions
 
 TITLES = {preset.title: preset for preset in PRESETS.values()}
+IDS = {name: preset.title for name, preset in PRESETS.items()}  # links may say either
 FIRST = PRESETS["lesson-encoder"].title
 FORMATS = ("float32", "bfloat16", "float16")
 STORED = (words.SAME, *FORMATS, "int8")
@@ -287,10 +288,6 @@ def _remember() -> list[str]:
         return notes
     asked = st.query_params
     title = asked.get("plan_model", FIRST)
-    if title in PRESETS and title not in TITLES:
-        # By id as well as by title. The control would drop an id from the link, so the link says the title before it is drawn.
-        st.query_params["plan_model"] = PRESETS[title].title
-        st.rerun()
     if title not in TITLES:
         notes.append(words.UNREADABLE.format(name=words.PRESET, asked=title, shown=FIRST))
         title = FIRST

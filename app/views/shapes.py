@@ -332,11 +332,8 @@ def _in_vain(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:
 
 
 def _of_the_link() -> list[str]:
-    """A sentence when the URL asks for something that is not on the list; ids are read as well as titles."""
+    """A sentence when the URL asks for something that is not on the list."""
     asked = st.query_params.get("of")
     if asked is None or "of" in st.session_state or asked in CHOICES.values():
         return []
-    if asked in CHOICES:
-        st.query_params["of"] = CHOICES[asked]  # the control would drop an id from the link
-        st.rerun()
     return [words.UNKNOWN_OF.format(asked=asked[:40], known=", ".join(CHOICES.values()))]

@@ -279,7 +279,7 @@ def test_what_does_not_fit_together_gets_its_sentence_and_the_picture_stays() ->
 
 
 def test_a_link_says_sizes_that_no_slider_has_and_what_it_cannot_say() -> None:
-    app = opened(memory_page, plan_model="gpt2", plan_batch="7", plan_heads="<b>many</b>", plan_phase="run")
+    app = opened(memory_page, plan_model="GPT-2 small", plan_batch="7", plan_heads="<b>many</b>", plan_phase="run")
     assert slider(app, "batch").value == 7
     assert slider(app, "heads").value == 12
     assert "“<b>many</b>”" in said(app)

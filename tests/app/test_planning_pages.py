@@ -160,7 +160,7 @@ def test_the_sentence_follows_a_slider_before_it_is_let_go(browser: Browser, add
 def test_every_place_of_every_slider_is_what_the_planner_says() -> None:
     from tests.app.test_memory import headline, memory_page, opened
 
-    found = headline(opened(memory_page, plan_model="gpt2"))["ahead"]
+    found = headline(opened(memory_page, plan_model="GPT-2 small"))["ahead"]
     base = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0, training=True)
     assert {"batch", "source", "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"} == found.keys()
     for batch in (1, 64, 1024):
