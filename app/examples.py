@@ -20,6 +20,12 @@ class Example:
     site: str = ""  # encoder, decoder or cross; "": the model's first
     target: str = ""  # of an encoder–decoder; "": what the model writes itself
 
+    def query_among(self, labels: list[str]) -> int | None:
+        """Where the query is among the labels of a text; None if it is not there."""
+        if isinstance(self.token, int):
+            return self.token if self.token < len(labels) else None
+        return labels.index(self.token) if self.token in labels else None
+
 
 ROWS = "blue stone green key red shoe blue stone green key red shoe"
 
@@ -58,8 +64,8 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("A resting place: nearly all attention goes to [CLS]", words.EXAMPLE, 4, 5, "tired"),
     ),
     "storyteller": (
+        Example("The token before: every token looks one back", "Once upon a time there was a", 1, 0, "time"),
         Example("Induction: “green” was followed by “key” before, and looks there", ROWS, 3, 1, 10),
-        Example("The token before: every token looks one back", ROWS, 1, 0, 10),
         Example(
             "Names come back: the second “Tin” looks at “Woodman”",
             "The Tin Woodman met the Scarecrow in the forest, and the Tin Woodman",

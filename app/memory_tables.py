@@ -153,7 +153,7 @@ def fits_table(found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:
 
 
 def term_of(name: str, names: Iterable[str]) -> str | None:
-    """Which of the lesson's five terms a kept tensor is counted in; None: in none."""
+    """Which of the textbook's five terms a kept tensor is counted in; None: in none."""
     first = "attn_norm input" if "attn_norm input" in names else "attn input"
     return {
         first: "input",
@@ -166,7 +166,7 @@ def term_of(name: str, names: Iterable[str]) -> str | None:
 
 
 def kept_sizes(setup: Setup) -> tuple[str, int, int]:
-    """The first layer's stack, the lesson's five terms of it and what autograd keeps of it, in bytes."""
+    """The first layer's stack, the textbook's five terms of it and what autograd keeps of it, in bytes."""
     config, by = setup.config, bytes_of(setup.dtype)
     terms = lesson_terms(config, batch=setup.batch, n=setup.source_len, by=by)
     kept = kept_activations(
@@ -199,7 +199,7 @@ def kept_groups(planned: Plan) -> list[tuple[str, str | None, int]]:
 
 
 def kept_table(planned: Plan) -> pd.DataFrame:
-    """Every tensor that autograd keeps of the first layer, and the lesson's terms under it."""
+    """Every tensor that autograd keeps of the first layer, and the textbook's terms under it."""
     names = [item.name for item in planned.saved_items]
     rows = []
     for item in planned.saved_items:
@@ -262,7 +262,7 @@ _GROUP: dict[str, str] = {
 
 
 def group_of(operation: Operation) -> str:
-    """The row of the lesson's table that an operation belongs to."""
+    """The row of the textbook table that an operation belongs to."""
     name = operation.name
     for start in ("cross attn ", "attn "):
         if name.startswith(start) and name.removeprefix(start) in _GROUP:
@@ -275,7 +275,7 @@ def group_of(operation: Operation) -> str:
 
 
 def formulas(config: ModelConfig) -> dict[str, tuple[str, str, str]]:
-    """For each group: FLOPs of one layer, the lesson's O(), numbers moved by one layer; biases and cross-attention not counted."""
+    """For each group: FLOPs of one layer, the textbook's O(), numbers moved by one layer; biases and cross-attention not counted."""
     ungrouped = config.n_kv_heads == config.n_heads and config.n_heads * config.d_head == config.d_model
     wide = config.d_ff == 4 * config.d_model and not config.gated
     qkv = ("6Td²", "6Td + 3d²") if ungrouped else ("2Td(q + 2k)", "3Td + T(q + 2k) + d(q + 2k)")
@@ -310,7 +310,7 @@ def operations_of(setup: Setup, step: str) -> tuple[Operation, ...]:
 
 
 def operation_groups(operations: Sequence[Operation]) -> dict[str, tuple[int, int, int]]:
-    """FLOPs, FLOPs of use and bytes of each row of the lesson's table, all layers together."""
+    """FLOPs, FLOPs of use and bytes of each row of the textbook table, all layers together."""
     found: dict[str, tuple[int, int, int]] = {}
     for op in operations:
         flops, useful, n_bytes = found.get(group_of(op), (0, 0, 0))
@@ -323,7 +323,7 @@ def operation_groups(operations: Sequence[Operation]) -> dict[str, tuple[int, in
 
 
 def operations_table(setup: Setup, step: str) -> pd.DataFrame:
-    """Lesson E7's rows: exact numbers with their formulas, and the lesson's O() beside them."""
+    """Exact numbers with their formulas, and the textbook's O() beside them."""
     told = formulas(setup.config)
     rows = []
     for name, (flops, useful, n_bytes) in operation_groups(operations_of(setup, step)).items():
@@ -481,7 +481,7 @@ def depth_lines(config: ModelConfig) -> pd.DataFrame:
 
 
 def translator() -> dict[str, int]:
-    """Lesson B5's translator: its true total, and the totals that tied tables would have."""
+    """A textbook translator: its true total, and the totals that tied tables would have."""
     base = PRESETS["transformer-base"].config
     lesson = replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
     paper = parameters(base)

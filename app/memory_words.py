@@ -268,7 +268,7 @@ PARAMETERS_AXIS = "parameters"
 LAYERS_AXIS = "layers of each stack"
 PARAMETERS = "{title} has {total} parameters."
 PARAMETERS_LAYER = "Every layer of each stack adds {layer}: a straight line. {share} % of a layer is its MLP."
-TRANSLATOR = "The lesson's translator, Vaswani base with two vocabularies of 32,000"
+TRANSLATOR = "A textbook translator: Vaswani base with two vocabularies of 32,000"
 TRANSLATOR_WHY = (
     "It has {three:,} parameters, not about 65 M: a table for the source, one for the target, and an output of its own. "
     "One table for all three, as in the paper, gives {one:,}; with the paper's 37,000 words {paper:,}. "

@@ -111,6 +111,7 @@ def picture(run: Trace, key: str) -> Picture:
         "whole": whole,
         "follows": not whole and weights <= WHOLE_BYTES,
         "model": run.spec.title,
+        "model_id": run.spec.id.partition("@")[0],  # the same at every point of its training
         "kind": run.config.kind,
         "tokens": {
             "source": list(run.source.labels),

@@ -1,4 +1,4 @@
-"""What an export of Shapes, Memory or Compute says about itself: its caption, and the code that gives its numbers again.
+"""What an export of Shapes, Memory, Compute or Training says about itself: its caption, and the code that gives its numbers again.
 
 Pure: a setup or a config in, text out. Pictures are made in the browser (components/planner).
 """
@@ -93,6 +93,17 @@ def shapes_caption(title: str, config: ModelConfig, batch: int, lengths: tuple[i
     """The same for a diagram of shapes, which is the same for every number format but for its bytes."""
     text = f"{batch} × {lengths[0]:,}" + (f" + {lengths[1]:,}" if lengths[1] else "")
     return _line([title, _sizes(config), f"{text} tokens", f"Headlight {version()}", today.isoformat()])
+
+
+def training_caption(shown: list[str], today: date) -> str:
+    """Which curves, of which models."""
+    return _line([*shown, f"Headlight {version()}", today.isoformat()])
+
+
+def training_snippet(models: list[str], measure: str) -> str:
+    """Python that prints the last value of each curve."""
+    lines = ["from core.checkpoints import curve", "", f"for name in {models!r}:"]
+    return "\n".join([*lines, f'    print(name, curve(name)["{measure}"][-1])', ""])
 
 
 def _line(parts: list[str]) -> str:

@@ -52,7 +52,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "vocab": (100, 1000, 10_000, 30_522, 32_000, 32_128, 37_000, 50_257, 64_000, 100_000, 128_256, 151_936, 256_000),
 }  # fmt: skip
 MOST = {"batch": 1 << 20, "source": 1 << 20, "target": 1 << 20, "d_model": 1 << 17, "heads": 1024, "kv_heads": 1024, "layers": 1024, "d_ff": 1 << 19, "vocab": 10**7}  # fmt: skip
-TEXT = {"batch": 32, "source": 50}  # where the lesson's encoder begins
+TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 import torch
 
-from app import offered, pack, words
+from app import examples, offered, pack, words
 from core.checkpoints import CATALOG
 from core.engine import Engine, Request, Stopped, Ticket
 from core.errors import Refused, TextError
@@ -25,7 +25,6 @@ log = logging.getLogger("headlight")
 AT_ONCE = 0.4  # seconds that a script waits for a run before it says that it runs
 DEFAULT_MODEL = CATALOG[0].id
 DEFAULT_REQUEST = Request(DEFAULT_MODEL, (words.EXAMPLE,))
-OPENING_LAYER, OPENING_HEAD, OPENING_TOKEN = 3, 1, "it"  # where MiniLM shows, on the example, what attention is for
 
 
 def cores() -> int:
@@ -167,12 +166,13 @@ class Place:
 
 
 def opening_place(header: Mapping[str, Any]) -> Place:
-    """Where a picture opens when nobody asked for a place."""
-    site = header["sites"][0]
-    labels = header["tokens"][site["query"]]
-    query = labels.index(OPENING_TOKEN) if OPENING_TOKEN in labels else max(0, len(labels) - 2)
-    n_layers, n_heads = len(site["records"]), site["heads"]
-    return Place(site["id"], min(OPENING_LAYER, n_layers - 1), min(OPENING_HEAD, n_heads - 1), query)
+    """Where a picture opens when nobody asked for a place: at the head that the model's first example shows."""
+    example = examples.shown_for(header["model_id"])[0]
+    site = next((s for s in header["sites"] if s["id"] == example.site), header["sites"][0])
+    query = example.query_among(header["tokens"][site["query"]])
+    if query is None:
+        query = max(0, site["n_query"] - 2)
+    return Place(site["id"], min(example.layer, len(site["records"]) - 1), min(example.head, site["heads"] - 1), query)
 
 
 def asked_place(header: Mapping[str, Any], params: Mapping[str, str]) -> tuple[Place, list[str]]:

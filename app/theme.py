@@ -132,7 +132,7 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
 html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }
 html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-about, .st-key-shapes) { display: none; }
-html[data-projector] :is(.st-key-shapes_request, .st-key-memory_controls, .st-key-compute_cards_box, [class*="st-key-table_"]) { display: none; }
+html[data-projector] :is(.st-key-shapes_request, .st-key-memory_controls, .st-key-compute_cards_box, .st-key-training_controls, .st-key-training_heads, [class*="st-key-table_"]) { display: none; }
 html[data-projector] [data-testid="stColumn"]:has(.st-key-planning) { display: none; }
 [data-testid="stMultiSelectTagsContainer"] [role="group"] > * {
     background: color-mix(in srgb, currentColor 12%, transparent);

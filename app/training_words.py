@@ -13,10 +13,15 @@ ABOUT = {
 HEADLINE = "{share} of tokens right: {quickest} first, at step {first}; {slowest} last, at step {last}."
 HEADLINE_NEVER = "{share} of tokens right: {quickest} first, at step {first}; {others} never."
 HEADLINE_NONE = "None of them ever has {share} of its tokens right."
-HEADLINE_HELP = "On average over {over} steps in a row, on the batch that each step learns from."
 STEP_AXIS = "step"
 AXES = {"loss": "loss, nats per token", "accuracy": "tokens right"}
-NOTE = "Each point is the mean of the steps since the one before it; both axes of the loss are logarithmic."
+LEARNT = "{share} right counts on average over {over} steps in a row, on the batch that each step learns from."
+NOTE = {
+    "loss": "Each point is the mean of the steps since the one before it; both axes are logarithmic. " + LEARNT,
+    "accuracy": "Each point is the mean of the steps since the one before it. " + LEARNT,
+}
+FILE_LINES = "lines"
+FILE_TABLE = "table"
 TABLE = "The numbers as a table"
 COLUMNS = {"model": "Model", "parameters": "Parameters", "learnt": "{share} right from step", "never": "never"}
 AT_STEP = "{measure} at step {step}"

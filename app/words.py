@@ -84,11 +84,11 @@ ROUTE_MEMBERS = (
 )
 TILE_OUT_OF_RANGE = "{name} ({value}) must be from {low} to {high}."
 
-# kinds of attention: id of the site -> (title, what it does)
+# kinds of attention: id of the site -> (title, what it does, the same beside a head's name)
 SITES = {
-    "encoder": ("self-attention", "Every token of the sentence looks at every token of it."),
-    "decoder": ("causal self-attention", "Every token looks at itself and at what came before."),
-    "cross": ("cross-attention", "Every token of the target looks at the tokens of the sentence."),
+    "encoder": ("self-attention", "Every token of the sentence looks at every token of it.", "self-attention"),
+    "decoder": ("causal self-attention", "Every token looks at itself and at what came before.", "causal"),
+    "cross": ("cross-attention", "Every token of the target looks at the tokens of the sentence.", "cross-attention"),
 }
 SITE_TABS = {"encoder": "self", "decoder": "causal", "cross": "cross"}
 

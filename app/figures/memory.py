@@ -209,7 +209,7 @@ def curves(
 def kept(
     groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], theme: Theme = "light", scale: float = 1.0
 ) -> go.Figure:
-    """Two bars of one layer: the lesson's five terms, and what autograd keeps, with what the terms leave out hatched."""
+    """Two bars of one layer: the textbook's five terms, and what autograd keeps, with what the terms leave out hatched."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     tone = dict(zip(words.TERMS, ("olive", "teal", "pink", "violet", "brown"), strict=True))
     rows = [words.LESSON_ROW, words.KEPT_ROW]

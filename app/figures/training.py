@@ -10,6 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app import training_words as words
+from app.figures.memory import Theme, layout
+from app.figures.sketch import Sketch
 from app.theme import PALETTES
 
 Curve = Mapping[str, Sequence[float]]  # columns step, loss and accuracy, a row for each step
@@ -21,10 +23,10 @@ SMALLEST = 1e-7  # loss that curve.json tells from 0
 ROWS = (1, 10, 50, 100, 500, 1000)  # steps of the table, and the last
 
 
-def lines(curves: Mapping[str, Curve], measure: Measure, theme: Literal["light", "dark"]) -> go.Figure:
-    """A line for each model; colour and dash both tell them apart, and its name stands at its end as well."""
+def lines(curves: Mapping[str, Curve], measure: Measure, theme: Theme, scale: float = 1.0) -> go.Figure:
+    """A line for each model, told apart by colour and dash."""
     palette = PALETTES[theme]
-    figure = go.Figure()
+    figure = Sketch()
     for i, (name, curve) in enumerate(curves.items()):
         steps, values = thinned(curve["step"], curve[measure])
         if measure == "loss":
@@ -37,24 +39,24 @@ def lines(curves: Mapping[str, Curve], measure: Measure, theme: Literal["light",
             line={"color": palette["heads"][i % 6], "dash": DASHES[i % 6], "width": 2.5},
             hovertemplate=f"{name}, step %{{x}}: %{{y:.3{'%' if measure == 'accuracy' else 'g'}}}<extra></extra>",
         )
-    axis = {"gridcolor": palette["line"], "zeroline": False, "linecolor": palette["line"]}
-    figure.update_layout(
-        template="none",
-        height=400,
-        margin={"l": 64, "r": 12, "t": 8, "b": 48},
-        paper_bgcolor=palette["background"],
-        plot_bgcolor=palette["background"],
-        font={"color": palette["ink"], "size": 14},
-        legend={"orientation": "h", "y": 1.12, "x": 0},
-        hoverlabel={"bgcolor": palette["panel"], "font": {"color": palette["ink"]}},
-    )
-    figure.update_xaxes(type="log", dtick=1, title={"text": words.STEP_AXIS}, **axis)
-    figure.update_yaxes(title={"text": words.AXES[measure]}, **axis)
+    layout(figure, theme, height=350)
+    figure.update_xaxes(type="log", dtick=1, title={"text": words.STEP_AXIS})
+    figure.update_yaxes(title={"text": words.AXES[measure]})
     if measure == "loss":
         figure.update_yaxes(type="log", dtick=1, exponentformat="power")
     else:
         figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
-    return figure
+    return figure.figure(scale)
+
+
+def drawn(curves: Mapping[str, Curve], measure: Measure) -> pd.DataFrame:
+    """The points of the lines: a row for each model and step."""
+    rows = [
+        {"model": name, "step": step, measure: value}
+        for name, curve in curves.items()
+        for step, value in zip(*thinned(curve["step"], curve[measure]), strict=True)
+    ]
+    return pd.DataFrame(rows)
 
 
 def thinned(steps: Sequence[float], values: Sequence[float], n: int = N_POINTS) -> tuple[list[float], list[float]]:

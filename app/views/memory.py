@@ -165,7 +165,7 @@ def _measured(setup: Setup, pressed: bool) -> Measured | None:
 
 
 def _five(setup: Setup) -> str:
-    """The lesson's five terms beside what autograd keeps, of one layer."""
+    """The textbook's five terms beside what autograd keeps, of one layer."""
     stack, lesson, kept = tables.kept_sizes(setup)
     return words.KEPT.format(stack=stack, lesson=both(lesson), kept=both(kept))
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import controls, plan_export, state
 from app import shape_words as words
@@ -39,12 +40,7 @@ TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is where n
     "vocabulary": ("vocab_size", 32_000),
     "context": ("n_ctx", 2048),
 }
-KEPT = (
-    "text",
-    "target",
-    "model",
-    "step",
-)  # of Explore's controls, which must outlive a visit to a model without a sentence
+KEPT = ("text", "target", "model", "step")  # of Explore's controls, which outlive a visit to a model without a sentence
 
 
 def show() -> None:
@@ -187,7 +183,7 @@ def _table(found: Diagram) -> list[list[Any]]:
     return lines
 
 
-def _lengths(config: ModelConfig, place: Any) -> tuple[int, int, int]:
+def _lengths(config: ModelConfig, place: DeltaGenerator) -> tuple[int, int, int]:
     """Batch, source and target length, from boxes with names of their own in the URL."""
     pair = config.kind == "encoder-decoder"
     names = [
@@ -209,7 +205,7 @@ def _lengths(config: ModelConfig, place: Any) -> tuple[int, int, int]:
     return found["batch"], found["length"], found.get("target_length", 0)
 
 
-def _config(of: str, place: Any) -> tuple[ModelConfig, str]:
+def _config(of: str, place: DeltaGenerator) -> tuple[ModelConfig, str]:
     """The config that was chosen, typed or pasted. Raises Refused."""
     if of in PRESETS:
         return PRESETS[of].config, PRESETS[of].title
@@ -226,35 +222,10 @@ def _typed() -> ModelConfig:
             words.FIELD_NAMES[name], least, _most(name), start, key=f"typed_{name}", bind="query-params"
         )
         found[field] = int(start if box is None else box)
-    order = columns[0].selectbox(
-        words.NORM_ORDER,
-        ["pre", "post"],
-        format_func=words.NORM_ORDERS.__getitem__,
-        key="typed_norm",
-        bind="query-params",
-    )
-    where = columns[1].selectbox(
-        words.POSITIONS,
-        list(words.POSITION_NAMES),
-        index=2,
-        format_func=words.POSITION_NAMES.__getitem__,
-        key="typed_positions",
-        bind="query-params",
-    )
-    norm = columns[0].selectbox(
-        words.NORM,
-        list(words.NORM_NAMES),
-        format_func=words.NORM_NAMES.__getitem__,
-        key="typed_norms",
-        bind="query-params",
-    )
-    activation = columns[1].selectbox(
-        words.ACTIVATION,
-        list(words.ACT_NAMES),
-        format_func=words.ACT_NAMES.__getitem__,
-        key="typed_activation",
-        bind="query-params",
-    )
+    order = _one_of(columns[0], "norm", words.NORM_ORDER, {name: words.NORM_ORDERS[name] for name in ("pre", "post")})
+    where = _one_of(columns[1], "positions", words.POSITIONS, words.POSITION_NAMES, start=2)
+    norm = _one_of(columns[0], "norms", words.NORM, words.NORM_NAMES)
+    activation = _one_of(columns[1], "activation", words.ACTIVATION, words.ACT_NAMES)
     window = columns[0].number_input(
         words.WINDOW, 0, _most("window"), 0, key="typed_window", bind="query-params", help=words.WINDOW_HELP
     )
@@ -262,6 +233,18 @@ def _typed() -> ModelConfig:
     found |= {"norm_order": order, "final_norm": order == "pre", "position": where, "gated": gated}
     found |= {"norm": norm, "activation": activation, "window": int(window or 0) or None}
     return ModelConfig(**found)
+
+
+def _one_of(place: DeltaGenerator, name: str, label: str, titles: Mapping[str, str], start: int = 0) -> str:
+    """A select box of the typed sizes; the link says the title."""
+    return place.selectbox(
+        label,
+        list(titles),
+        index=start,
+        format_func=titles.__getitem__,
+        key=f"typed_{name}",
+        bind="query-params",
+    )
 
 
 def _most(name: str) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from datetime import date
 
 import streamlit as st
 
-from app import controls, planning
+from app import controls, plan_export, planning
 from app import training_words as words
 from app import words as shared
+from app.components.planner import planner
 from app.offered import MODELS
 from core.checkpoints import curve
 
@@ -22,12 +23,14 @@ PLAIN = {
     "heads": {"copy": "4 heads"} | {f"copy-heads-{n}": f"{n} head{'s' * (n > 1)}" for n in (1, 2, 8, 16)},
     "norm": {"copy": "Pre-LN", "copy-post-ln": "Post-LN"},
 }
+VIEW = "training"
 SHARE, OVER = 0.99, 20  # when a task counts as learnt: this share of tokens right, on average over so many steps
 
 
 def show() -> None:
     """Draw the view."""
-    figures = import_module("app.figures.training")  # Plotly is loaded when somebody wants it
+    figures = planning.figures(VIEW)
+    page = planner.page(VIEW)
     row = st.container(horizontal=True, gap="medium", key="training_controls")
     with row:
         part = planning.part(words.PARTS, "training_part", words.PART)
@@ -38,20 +41,35 @@ def show() -> None:
         st.text(words.NOTHING)
         return
     learnt = {title: figures.learnt_at(found, SHARE, OVER) for title, found in curves.items()}
-    st.subheader(_headline(learnt), anchor=False, help=words.HEADLINE_HELP.format(over=OVER))
+    sentence = _headline(learnt)
+    sizes = {title: MODELS[name].n_params for title, name in names.items()}
+    table = figures.table(curves, sizes, measure, SHARE, OVER)
+    shown = [words.PARTS[part], words.MEASURES[measure], ", ".join(names)]
+    caption = plan_export.training_caption(shown, date.today())
+    code = plan_export.training_snippet([name for title, name in names.items() if title in curves], measure)
+    files = [(words.FILE_LINES, "lines", figures.drawn(curves, measure)), (words.FILE_TABLE, "table", table)]
+    about = {
+        "title": sentence,
+        "alt": f"{sentence} {words.ABOUT[part]}",
+        "caption": caption,
+        "snippet": code,
+        "name": f"headlight-{VIEW}-{part}-{measure}",
+        "tables": [
+            (label, f"headlight-{VIEW}-{part}-{measure}-{name}", plan_export.table_csv(rows, caption, code))
+            for label, name, rows in files
+        ],
+    }
+    for note in [page.note] if page.note else []:
+        st.text(note)  # never markdown: it quotes what a link says
+    data = {"sentence": sentence, "scale": page.scale, "chart": "training_chart", "about": about}
+    planner.headline(VIEW, page, data)
     st.text(words.ABOUT[part])
-    scheme = st.context.theme.type or "light"
-    st.plotly_chart(
-        figures.lines(curves, measure, scheme),
-        theme=None,
-        key="training_chart",
-        config={"displaylogo": False},
-    )
-    st.caption(words.NOTE)
-    with st.expander(words.TABLE, key="training_table", on_change="rerun") as box:
+    figure = figures.lines(curves, measure, st.context.theme.type or "light", page.scale)
+    st.plotly_chart(figure, theme=None, key="training_chart", config={"displayModeBar": False}, alt=about["alt"])
+    st.caption(words.NOTE[measure].format(share=f"{SHARE:.0%}", over=OVER))
+    with st.expander(words.TABLE, key="table_training", on_change="rerun") as box:
         if box.open:
-            sizes = {title: MODELS[name].n_params for title, name in names.items()}
-            st.dataframe(figures.table(curves, sizes, measure, SHARE, OVER), hide_index=True)
+            st.dataframe(table, hide_index=True)
     row = st.container(horizontal=True, gap="small", key="training_heads", vertical_alignment="center")
     row.text(words.HEADS, width="content")
     for title, name in names.items():

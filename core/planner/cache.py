@@ -29,7 +29,7 @@ class KVCache:
 
 
 def kv_cache(config: ModelConfig, *, batch: int = 1, n: int, memory_len: int = 0, dtype: object = "float16") -> KVCache:
-    """2 · layers · batch · n · n_kv_heads · d_head numbers (lesson E6; GQA: Ainslie et al. 2023, MQA: Shazeer 2019).
+    """2 · layers · batch · n · n_kv_heads · d_head numbers (GQA: Ainslie et al. 2023, MQA: Shazeer 2019).
 
     A layer with a sliding window keeps no more than the window. Encoders have no cache: all zeros. `memory_len` is the
     length of the encoder's text. Raises ConfigError for negative counts and unknown formats.

@@ -71,7 +71,7 @@ class Parameters:
 
     @property
     def mlp_share(self) -> float:
-        """The part of one layer's parameters that sits in its MLP: two thirds for d_ff = 4 · d_model (lesson B5)."""
+        """The part of one layer's parameters that sits in its MLP: two thirds for d_ff = 4 · d_model."""
         layer = self.encoder.layer if self.encoder.n_layers else self.decoder.layer
         return layer.mlp / layer.total
 
@@ -89,8 +89,8 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
     """The count of core.model.Transformer(config).
 
     One token table serves both stacks of an encoder-decoder; `two_vocabularies` counts a table of the target's own, as
-    the translator of lesson B5 has it. Attention is d·q + 2·d·kv + q·d, the MLP 2·d·F (3 when gated), plus biases
-    (Vaswani et al. 2017, §3; lesson B5's 4d² + 2dF + 4d leaves the biases out).
+    a translator of two languages may have it. Attention is d·q + 2·d·kv + q·d, the MLP 2·d·F (3 when gated), plus biases
+    (Vaswani et al. 2017, §3; the usual 4d² + 2dF + 4d leaves the biases out).
     """
     vocabulary = config.vocab_size * config.d_model
     encoder = _stack(config, config.n_encoder_layers, cross=False)

@@ -105,10 +105,10 @@ PRESETS: dict[str, Preset] = {
     for preset in (
         Preset(
             "lesson-encoder",
-            "The lessons' encoder",
+            "A textbook encoder",
             _LESSON_ENCODER,
             "–",
-            "lesson A: six layers of 512, Pre-LN, GELU",
+            "six layers of 512, Pre-LN, GELU, as lectures count it",
         ),
         _vaswani("transformer-base", "Transformer base", "65 M", d_model=512, n_heads=8, d_ff=2048),
         _vaswani("transformer-big", "Transformer big", "213 M", d_model=1024, n_heads=16, d_ff=4096),

@@ -1,4 +1,4 @@
-"""What autograd keeps of one layer for the backward pass, tensor by tensor, and the five terms a lesson counts instead.
+"""What autograd keeps of one layer for the backward pass, tensor by tensor, and the five terms a textbook counts instead.
 
 Every entry is a storage of its own: a tensor that two operations need is counted once. The MLP, the norms and the residual
 stream are core.model's. Attention can be done in four ways:
@@ -42,7 +42,7 @@ def check_attention(attention: str) -> None:
 
 
 def lesson_terms(config: ModelConfig, *, batch: int, n: int, by: int) -> dict[str, int]:
-    """Lesson A4's five terms of one layer, in bytes: 9 streams and one map where autograd keeps 16 and one."""
+    """A textbook's five terms of one layer, in bytes: 9 streams and one map where autograd keeps 16 and one."""
     tokens, heads = batch * n, config.n_heads * config.d_head
     terms = {
         "input": tokens * config.d_model * by,

@@ -89,7 +89,9 @@ class Planner(Screen):
     def table(self, button: str) -> tuple[pd.DataFrame, str]:
         """A CSV of the menu as a table, and the lines above it."""
         text = Path(self.save(button).path()).read_text(encoding="utf-8-sig")
-        about = "\n".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+        about = "\n".join(
+            line.removeprefix("#").removeprefix(" ").rstrip() for line in text.splitlines() if line.startswith("#")
+        )
         return pd.read_csv(io.StringIO(text), comment="#"), about
 
 

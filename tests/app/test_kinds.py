@@ -160,9 +160,9 @@ def test_one_head_of_one_layer_is_drawn_too(screen: Screen):
     assert "1 layer × 1 head" in screen.root.locator(".heads").inner_text()
 
 
-def test_another_model_keeps_the_sentence_and_the_place_as_far_as_it_goes(screen: Screen):
+def test_another_model_keeps_the_sentence_and_opens_at_a_head_of_its_own(screen: Screen):
     screen.open("?layer=5&head=11")
     screen.page.get_by_label("Model").click()
     screen.page.get_by_role("option", name="Grouped").click()
-    screen.wait(site="decoder", layer="3", head="7")
+    screen.wait(site="decoder", layer="3", head="1")
     assert len(screen.tokens()) == 16

@@ -49,7 +49,7 @@ def test_an_example_of_a_task_shows_what_it_says(model: str, example: Example) -
 
 LOOKS = {
     "Induction: “green”": ("key", 0.9),
-    "The token before: every": ("stone", 0.9),
+    "The token before: every": ("a", 0.9),
     "Names come back": ("Woodman", 0.4),
     "Alignment": ("Schnee", 0.9),
     "Another order": ("Wald", 0.9),
@@ -243,6 +243,6 @@ def test_curves_stand_beside_each_other_and_lead_to_the_heads(screen: Screen) ->
     page.get_by_text(training_words.TABLE).click()
     page.get_by_test_id("stDataFrame").wait_for()
     page.locator(".st-key-training_heads").get_by_role("button", name="Brackets").click()
-    screen.root.and_(page.locator("[data-painted]")).wait_for()
+    page.locator(".st-key-explore .hl[data-painted]").wait_for()
     assert text(screen) == first_text(MODELS["brackets"])
     page.wait_for_url(re.compile("model=Brackets"))

@@ -19,6 +19,7 @@ from app import memory_words as words
 from app import shape_words
 from app.memory_setup import Setup
 from app.theme import PALETTES
+from core.checkpoints import curve
 from core.planner import PRESETS, plan
 from tests.app.planning_screen import Planner, visiting
 from tests.app.test_accessibility import findings
@@ -237,13 +238,35 @@ def run_code(code: str) -> str:
     return done.stdout.strip()
 
 
+def test_training_as_files_and_projected(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Training", training_part="Where the norm stands", training_measure="tokens right")
+        right = {title: curve(name) for title, name in {"Pre-LN": "copy", "Post-LN": "copy-post-ln"}.items()}
+        table, about = screen.table("CSV: lines")
+        assert list(table.columns) == ["model", "step", "accuracy"] and set(table["model"]) == set(right)
+        assert [trace["name"] for trace in screen.traces()] == list(right)
+        last = dict(zip(table["model"], table["step"], strict=True))
+        assert last == {title: found["step"][-1] for title, found in right.items()}
+        code = about[about.index("from core") :]
+        assert run_code(code).splitlines() == [
+            f"{name} {curve(name)['accuracy'][-1]}" for name in ("copy", "copy-post-ln")
+        ]
+        screen.page.keyboard.press("p")
+        screen.page.locator("html[data-projector]").wait_for(state="attached")
+        before = screen.headline
+        screen.page.keyboard.press("PageDown")
+        screen.page.wait_for_function("document.querySelector('.js-plotly-plot')?.data?.length === 6")
+        assert screen.headline != before and len(screen.traces()) == 6
+        assert not screen.page.locator(".st-key-training_heads").is_visible()
+
+
 def test_memory_as_files(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.see("Memory")
         total = plan(LESSON.config, **LESSON.options).total
         table, about = screen.table("CSV: parts")
         assert round(float(table.set_index("component").loc["total", "eager MiB"]) * (1 << 20)) == total
-        assert about.startswith("The lessons' encoder · Where it goes · 6 layers, d_model 512") and "Headlight" in about
+        assert about.startswith("A textbook encoder · Where it goes · 6 layers, d_model 512") and "Headlight" in about
         code = about[about.index("import core") :]
         assert run_code(code) == str(total)
         drawing = ET.parse(screen.save("SVG").path()).getroot()
@@ -253,7 +276,7 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
         assert drawing.findtext(f"{SVG}title") == screen.headline
         assert not [node for node in drawing.iter() if node.tag.endswith(("foreignObject", "script"))]
         metadata = next(drawing.iter(f"{SVG}metadata"))
-        assert [" ".join((node.text or "").split())[:11] for node in metadata] == ["The lessons", "import core"]
+        assert [" ".join((node.text or "").split())[:11] for node in metadata] == ["A textbook ", "import core"]
         picture = Path(screen.save("PNG 2×").path()).read_bytes()
         width, height, texts = png(picture)
         assert width > 1000 and height > 600

@@ -16,6 +16,7 @@ from core.errors import TextError
 HEADER = {
     "key": "k1",
     "model": "Pair",
+    "model_id": "pair",
     "tokens": {"source": ["The", "cat", "saw", "it", "."], "target": ["<s>", "die", "Katze"]},
     "sites": [
         {"id": "encoder", "records": [0, 1], "heads": 4, "query": "source", "key": "source", "n_query": 5, "n_key": 5},
@@ -32,6 +33,13 @@ def test_a_picture_opens_at_the_chosen_head_as_far_as_it_exists_and_at_it():
 def test_without_it_the_last_word_but_one_is_chosen():
     header = HEADER | {"tokens": {"source": ["a", "b", "c", "d", "e"], "target": None}}
     assert state.opening_place(header).query == 3
+
+
+def test_a_model_with_examples_opens_at_the_head_that_its_first_one_shows():
+    header = HEADER | {"model_id": "translator"}
+    assert state.opening_place(header) == Place("cross", 1, 3, 1)  # its layer 1, head 5 of four; "the" is not there
+    header = header | {"tokens": HEADER["tokens"] | {"target": ["<s>", "a", "the"]}}
+    assert state.opening_place(header).query == 2
 
 
 def test_a_link_is_followed():

@@ -68,9 +68,12 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
         memory |= {"place": wish, "options": options}
     elif memory.get("header", {}).get("key") != header["key"]:
         # The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new
-        # sentence stays at the head, and if it can at the word, that is on the screen.
+        # sentence stays at the head, and if it can at the word, that is on the screen; another model has other heads.
         if memory and asked == memory["asked"]:
-            place = state.carried_place(header, memory["place"], memory["label"])
+            if header["model_id"] == memory["header"]["model_id"]:
+                place = state.carried_place(header, memory["place"], memory["label"])
+            else:
+                place = state.opening_place(header)
             options = state.carried_options(memory["header"], memory["options"], memory["place"], header, place)
         else:
             place, options, notes = _opened(header, asked)
@@ -116,8 +119,7 @@ def _wished(header: Mapping[str, Any]) -> state.Place | None:
         return None
     site = next((s for s in header["sites"] if s["id"] == wish.site), header["sites"][0])
     labels = header["tokens"][site["query"]]
-    query = wish.token if isinstance(wish.token, int) else labels.index(wish.token) if wish.token in labels else -1
-    if not 0 <= query < len(labels):
+    if (query := wish.query_among(labels)) is None:
         return None
     del st.session_state["explore_wish"]
     return state.Place(site["id"], wish.layer, wish.head, query)

@@ -65,7 +65,7 @@ export class HeadMap {
     const titles = words.sites[this.view.site.id];
     this.title.replaceChildren(el("b", "", lens.title), lens.kind === "head" ? " " : "\u00a0");
     if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
-    else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[0] ?? this.view.site.id)); // else its tab says so
+    else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[2] ?? this.view.site.id)); // else its tab says so
     this.title.title = `${lens.kind === "head" ? "" : `${lens.fullTitle}. `}${titles?.[1] ?? ""} ${words.axes_help}`;
   }
 
@@ -178,7 +178,7 @@ export class HeadMap {
     const rows = q1 - q0;
     const columns = k1 - k0;
     const guess = Math.min(width / (columns + 3), height / (rows + 3));
-    const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.55), 0.66 * em, em);
+    const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.68), 0.66 * em, em);
     context.font = `600 ${font}px ${this.view.font()}`;
     const longest = (labels, from, to) => {
       const step = Math.max(1, Math.floor((to - from) / 300)); // enough of them to be sure of the room

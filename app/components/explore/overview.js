@@ -134,7 +134,7 @@ export class Overview {
     this.box.hidden = this.isList;
     this.list.hidden = !this.isList;
     this.drawMembers();
-    const rest = 5.4 * em + this.shared.offsetHeight + this.chosen.offsetHeight + (this.mayBeAlike ? 7 * em : 0);
+    const rest = 5.4 * em + this.shared.offsetHeight + this.chosen.offsetHeight + (this.mayBeAlike ? (this.areNamed ? 3.2 : 7) * em : 0);
     const room = Number.isFinite(this.view.room.height) ? Math.max(8 * em, this.view.room.height - rest) : 30 * em;
     this.space = room;
     const g = (this.grid = this.geometry());
@@ -439,13 +439,18 @@ export class Overview {
     return several && ["head", "value"].includes(options.kind) && (picture.whole || picture.follows);
   }
 
+  // Heads with a similar map are named and not drawn, so that the maps of several kinds of attention may be larger.
+  get areNamed() {
+    return this.view.sites.length > 1;
+  }
+
   drawAlike() {
     const { em } = this.view.room;
     const { site, place } = this.view;
     const shown = this.isList ? this.list : this.box;
     const notes = (this.shared.hidden ? 0 : 2 * em) + (this.chosen.hidden ? 0 : 2 * em);
     const space = this.view.room.height - 4 * em - shown.offsetHeight - notes;
-    this.alike.hidden = !this.mayBeAlike || !this.view.picture.whole || space < 8 * em;
+    this.alike.hidden = !this.mayBeAlike || !this.view.picture.whole || space < (this.areNamed ? 3.2 : 8) * em;
     if (this.alike.hidden) return;
     const best = this.likest(4);
     this.alike.replaceChildren(Object.assign(el("h2", "", words.alike), { title: words.alike_help }));
@@ -456,10 +461,12 @@ export class Overview {
       button.type = "button";
       button.setAttribute("aria-label", `${said(words.place, { layer, head })}, ${r.toFixed(2)}`);
       button.addEventListener("click", (e) => this.view.choose({ layer, head }, e));
-      const context = fit(button.appendChild(el("canvas", "")), size, size);
-      context.imageSmoothingEnabled = false;
-      const { canvas, rows, columns } = this.atlas(site);
-      context.drawImage(canvas, head * columns, layer * rows, columns, rows, 0, 0, size, size);
+      if (!this.areNamed) {
+        const context = fit(button.appendChild(el("canvas", "")), size, size);
+        context.imageSmoothingEnabled = false;
+        const { canvas, rows, columns } = this.atlas(site);
+        context.drawImage(canvas, head * columns, layer * rows, columns, rows, 0, 0, size, size);
+      }
       const line = button.appendChild(el("span", ""));
       line.append(el("b", "", said(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
     }
