@@ -16,6 +16,7 @@ from core.errors import Refused
 from core.trace import Trace
 
 MOST_LISTED = 4  # models in memory
+PACE = 0.3  # seconds between two looks at how far a run is
 
 
 def show() -> None:
@@ -86,7 +87,7 @@ def _offer_example(model: str, place: DeltaGenerator) -> None:
     row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=controls.take_text, args=(model,))
 
 
-@st.fragment(run_every=0.3)
+@st.fragment(run_every=PACE)
 def _working() -> None:
     """How far the newest request is, a few times a second, and the way out of it."""
     ticket: Ticket | None = st.session_state.get("ticket")
@@ -104,6 +105,8 @@ def _working() -> None:
     if line.button(words.CANCEL, key="cancel", on_click=state.stop):
         st.rerun()
     st.html(theme.working(share, st.context.theme.type or "light"))
+    if ticket.wait(0.9 * PACE):  # drawn as soon as it is there, and not at the next look
+        st.rerun()
 
 
 def _shapes(run: Trace) -> None:
