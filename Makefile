@@ -17,11 +17,11 @@ ADDRESS ?= localhost
 run: runtime
 	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
-# Two processes share everything but the screen, whose tests take turns at one browser and at its servers, started once.
+# Two processes share the tests. Those of the screen go by the file, and each process has a browser and servers of its own.
 # Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
 	$(PYTHON) -m pytest --ignore=tests/app -n 2 $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
 
 check: dev
 	$(PYTHON) -m ruff check .

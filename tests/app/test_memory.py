@@ -19,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from app import memory_run, memory_words
 from app import memory_tables as tables
 from app.memory_setup import Setup, shaped
+from app.planning import IDS
 from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
 from core.planner import PRESETS, longest_fit, parameters, plan, trace_shapes
@@ -219,7 +220,7 @@ def compute_page() -> None:
 def opened(page: object, **params: str) -> AppTest:
     app = AppTest.from_function(page, default_timeout=60)  # type: ignore[arg-type]
     for name, value in params.items():
-        app.query_params[name] = value
+        app.query_params[name] = IDS.get(value, value)  # as ui.py does with a link that names an id
     app.run()
     assert not app.exception
     return app

@@ -151,8 +151,9 @@ export class HeadMap {
     const isHidden = tokens.every((k) => options.hide.includes(k));
     const others = options.hide.filter((k) => !tokens.includes(k));
     const next = isHidden ? others : [...others, ...tokens].sort((a, b) => a - b);
-    if (next.length >= site.n_key) this.note.textContent = words.hide_last;
-    else this.view.setOption("hide", next, e);
+    if (next.length < site.n_key) return void this.view.setOption("hide", next, e);
+    this.declined = this.view.lens().key; // said for as long as the same numbers are on the screen
+    this.note.textContent = words.hide_last;
   }
 
   // The tokens under the pointer, as a key
@@ -326,7 +327,9 @@ export class HeadMap {
 
   drawNote(how) {
     this.markSink();
-    this.note.textContent = this.view.remote.failed ? words.offline : [how, this.view.lens().note].filter(Boolean).join(" ");
+    const lens = this.view.lens();
+    const declined = this.declined === lens.key ? words.hide_last : "";
+    this.note.textContent = this.view.remote.failed ? words.offline : [declined, how, lens.note].filter(Boolean).join(" ");
   }
 
   // A picture that cannot be made: its sentence stands over the last one.
