@@ -39,7 +39,7 @@ class View {
     this.told = 0;
     root.replaceChildren();
     this.files = new Files(() => rows([this.top, this.body, this.detail.box]), () => this.about(), () => this.palette);
-    this.projector = new Projector((on) => this.choose({ projector: on ? "true" : "" }));
+    this.projector = new Projector((on) => this.choose({ projector: on ? "true" : "" }, on));
     this.top = add(root, "div", "top");
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
@@ -74,7 +74,7 @@ class View {
     }
     this.theme();
     this.draw();
-    if (fresh && this.place.tensor !== this.opening) requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
+    if (fresh && (this.projector.on || this.place.tensor !== this.opening)) requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
   }
 
   // What the link, or the visitor before this diagram, asked for, as far as this diagram has it
