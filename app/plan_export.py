@@ -5,7 +5,7 @@ Pure: a setup or a config in, text out. Pictures are made in the browser (compon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import date
 from typing import Any
@@ -108,6 +108,20 @@ def training_snippet(models: list[str], measure: str) -> str:
 
 def _line(parts: list[str]) -> str:
     return " · ".join(" ".join(part.split()) for part in parts)
+
+
+def about(
+    name: str, sentence: str, note: str, caption: str, code: str, tables: Sequence[tuple[str, str, pd.DataFrame]]
+) -> dict[str, Any]:
+    """What the browser puts into the files of a chart; `tables` are (label, file name, DataFrame)."""
+    return {
+        "title": sentence,
+        "alt": words.ALT.format(sentence=sentence, note=note).strip(),
+        "caption": caption,
+        "snippet": code,
+        "name": name,
+        "tables": [(label, file, table_csv(table, caption, code)) for label, file, table in tables],
+    }
 
 
 def table_csv(table: pd.DataFrame, caption: str, snippet: str) -> str:

@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import memory_words as words
-from app import plan_export
+from app import plan_export, training_words
 from app.components.planner import planner
 from app.memory_setup import Setup, layers, shaped
 from app.memory_tables import planned
@@ -77,7 +77,7 @@ Parts = Mapping[str, Callable[[Setup, Look], None]]
 @st.fragment
 def show(view: str, titles: dict[str, str], parts: Parts, *, training: bool) -> None:
     """Draw a view: its controls, and the part of it that was chosen. `training` offers the choice to train."""
-    wrong = _in_vain(view, titles)
+    wrong = in_vain(view, titles)
     left, right = st.columns([1, 2.05], gap="large")
     with right:
         page = planner.page(view)
@@ -116,16 +116,8 @@ def headline(
     if chart:
         code = plan_export.snippet(found.config, found.options, wanted)
         caption = plan_export.caption(found, look.part, date.today())
-        files = [(label, name, plan_export.table_csv(table, caption, code)) for label, name, table in tables]
         data |= {"chart": f"{look.view}_{chart}"}
-        data["about"] = {
-            "title": sentence,
-            "alt": words.ALT.format(sentence=sentence, note=note).strip(),
-            "caption": caption,
-            "snippet": code,
-            "name": f"headlight-{look.view}-{chart}",
-            "tables": files,
-        }
+        data["about"] = plan_export.about(f"headlight-{look.view}-{chart}", sentence, note, caption, code, tables)
     planner.headline(look.view, look.page, data)
     return sentence
 
@@ -206,7 +198,7 @@ def take(title: str | None = None) -> None:
     st.session_state.update({f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()})
 
 
-def _in_vain(view: str, titles: dict[str, str]) -> list[str]:
+def in_vain(view: str, titles: dict[str, str]) -> list[str]:
     """On the first run of a view: a sentence for each choice that the link asks for and no control has."""
     if f"{view}_read" in st.session_state:
         return []
@@ -220,6 +212,7 @@ def _in_vain(view: str, titles: dict[str, str]) -> list[str]:
         "memory_devices": (words.LABELS["devices"][0], cards),
         "compute_card": (words.LABELS["device"][0], cards),
         "compute_step": (words.STEP, tuple(words.STEPS.values())),
+        "training_measure": (training_words.MEASURE, tuple(training_words.MEASURES.values())),
     }
     return [
         words.UNREADABLE_CHOICE.format(name=label, asked=text[:40], known=", ".join(known))

@@ -3,7 +3,7 @@
 TRAINING = "Training"
 PART = "What is compared"
 PARTS = {"heads": "Number of heads", "norm": "Where the norm stands", "tasks": "Six tasks"}
-MEASURE = "Shown"
+MEASURE = "Measure"
 MEASURES = {"loss": "loss", "accuracy": "tokens right"}
 ABOUT = {
     "heads": "The same task, the same data, the same number of parameters: only the 64 dimensions are cut into more or fewer heads.",
@@ -22,7 +22,7 @@ NOTE = {
 }
 FILE_LINES = "lines"
 FILE_TABLE = "table"
-TABLE = "The numbers as a table"
+TABLE = "The same as a table"
 COLUMNS = {"model": "Model", "parameters": "Parameters", "learnt": "{share} right from step", "never": "never"}
 AT_STEP = "{measure} at step {step}"
 HEADS = "Look at the heads of"

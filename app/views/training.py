@@ -30,11 +30,14 @@ SHARE, OVER = 0.99, 20  # when a task counts as learnt: this share of tokens rig
 def show() -> None:
     """Draw the view."""
     figures = planning.figures(VIEW)
+    wrong = planning.in_vain(VIEW, words.PARTS)
     page = planner.page(VIEW)
     row = st.container(horizontal=True, gap="medium", key="training_controls")
     with row:
         part = planning.part(words.PARTS, "training_part", words.PART)
         measure = planning.part(words.MEASURES, "training_measure", words.MEASURE)
+    for note in [*wrong, *([page.note] if page.note else [])]:
+        st.text(note)  # never markdown: it quotes what a link says
     names = {PLAIN.get(part, {}).get(name, MODELS[name].title): name for name in COMPARED[part] if name in MODELS}
     curves = {title: found for title, name in names.items() if (found := curve(name))}
     if not curves:
@@ -47,25 +50,17 @@ def show() -> None:
     shown = [words.PARTS[part], words.MEASURES[measure], ", ".join(names)]
     caption = plan_export.training_caption(shown, date.today())
     code = plan_export.training_snippet([name for title, name in names.items() if title in curves], measure)
-    files = [(words.FILE_LINES, "lines", figures.drawn(curves, measure)), (words.FILE_TABLE, "table", table)]
-    about = {
-        "title": sentence,
-        "alt": f"{sentence} {words.ABOUT[part]}",
-        "caption": caption,
-        "snippet": code,
-        "name": f"headlight-{VIEW}-{part}-{measure}",
-        "tables": [
-            (label, f"headlight-{VIEW}-{part}-{measure}-{name}", plan_export.table_csv(rows, caption, code))
-            for label, name, rows in files
-        ],
-    }
-    for note in [page.note] if page.note else []:
-        st.text(note)  # never markdown: it quotes what a link says
+    name = f"headlight-{VIEW}-{part}-{measure}"
+    files = [
+        (words.FILE_LINES, f"{name}-lines", figures.drawn(curves, measure)),
+        (words.FILE_TABLE, f"{name}-table", table),
+    ]
+    about = plan_export.about(name, sentence, words.ABOUT[part], caption, code, files)
     data = {"sentence": sentence, "scale": page.scale, "chart": "training_chart", "about": about}
     planner.headline(VIEW, page, data)
     st.text(words.ABOUT[part])
     figure = figures.lines(curves, measure, st.context.theme.type or "light", page.scale)
-    st.plotly_chart(figure, theme=None, key="training_chart", config={"displayModeBar": False}, alt=about["alt"])
+    st.plotly_chart(figure, theme=None, key="training_chart", config={"displayModeBar": False}, alt=sentence)
     st.caption(words.NOTE[measure].format(share=f"{SHARE:.0%}", over=OVER))
     with st.expander(words.TABLE, key="table_training", on_change="rerun") as box:
         if box.open:

@@ -43,6 +43,7 @@ STATES: dict[str, tuple[str, dict[str, str]]] = {
     "cost terms": ("Compute", {"compute_part": "Encoder–decoder", "plan_model": "transformer-base"}),
     "parameters": ("Compute", {"compute_part": "Parameters"}),
     "known models": ("Compute", {"compute_part": "Known models"}),
+    "how tasks were learnt": ("Training", {"training_part": "Six tasks"}),
     "sizes that do not fit together": ("Memory", {"plan_heads": "12"}),
     "projected": ("Memory", {"projector": "true"}),
 }
@@ -345,6 +346,8 @@ def png(data: bytes) -> tuple[int, int, dict[str, str]]:
         ("Compute", {"compute_part": "Roofline", "compute_card": "Abacus"}, "Card “Abacus”"),
         ("Compute", {"compute_part": "Roofline", "cards": "abacus:1:2"}, "“abacus:1:2”"),
         ("Compute", {"compute_step": "backwards", "plan_model": "gpt2"}, "Step “backwards”"),
+        ("Training", {"training_part": "Everything"}, "Part “Everything”"),
+        ("Training", {"training_measure": "luck"}, "Measure “luck”"),
     ],
 )
 def test_what_a_link_says_in_vain_is_said(
