@@ -12,7 +12,7 @@ from app import examples, state, words
 from app.offered import MODELS, TITLES
 from core import checkpoints
 from core.checkpoints import ModelSpec
-from core.engine import Request
+from core.engine import GOING_ON, Request
 from core.trace import Trace
 
 WRITTEN_AT_ONCE = 20  # tokens
@@ -175,7 +175,7 @@ def beneath(asked: Request, answer: state.Answer) -> None:
         texts = {"target": run.target.text}
         row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=(texts,))
     elif model is not None and model.decoder is not None and model.head is not None and not (own or asked.write):
-        more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE)
+        more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=GOING_ON["top_k"], t=GOING_ON["temperature"])
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
 
 
@@ -191,7 +191,7 @@ def was_written(asked: Request, run: Trace | None) -> None:
     if now == before:
         full = run.config.has_position_table and len(run.target or run.source) >= run.config.n_ctx
         st.session_state["said"] = (words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)
-    _put({name: now})
+    _put({name: " ".join(now.split("\n"))})  # the box has one line
     st.rerun()
 
 

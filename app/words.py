@@ -26,8 +26,8 @@ UNKNOWN_STEP = (
     "This link asks for training step “{asked}”, at which nothing was kept: {shown} is shown. Kept are {known}."
 )
 WRITE_ON = "Write on"
-WRITE_ON_HELP = "The model adds up to {n} tokens, the likeliest each time."
-NOTHING_WRITTEN = "{title} ends its text here: the end is its likeliest next token."
+WRITE_ON_HELP = "The model adds up to {n} tokens, each drawn from the {k} likeliest at temperature {t}. The same text gets the same words."
+NOTHING_WRITTEN = "{title} ends its text here: the end is the next token that it draws."
 NO_ROOM = "{title} has no position left for another token. Shorten the text to let it write on."
 TARGET_WRITTEN = "The model wrote this target itself."
 TARGET_WRITTEN_HELP = "The likeliest token each time, up to its own end. Type a target to see that one instead."

@@ -22,6 +22,8 @@ from .interventions import Intervention
 from .text import tokenize
 from .trace import Trace, target_tokens, trace
 
+# How a decoder goes on with a text: the likeliest token each time soon turns in circles. The same text gets the same words.
+GOING_ON: dict[str, Any] = {"temperature": 0.7, "top_k": 40, "seed": 1}
 LONGEST_WRITTEN = 128  # tokens of a target that a model writes itself
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
@@ -39,9 +41,9 @@ class Busy(Refused):
 class Request:
     """Everything that decides a run, and nothing else: the cache's key and the URL's content.
 
-    Before the run a model may write, the likeliest token each time. `write` is how many tokens it puts behind the text,
-    or behind the target of an encoder-decoder; the run is of what was there with what was added. An encoder-decoder that
-    is given no target writes one, as far as it can.
+    Before the run a model may write. `write` is how many tokens it puts behind the text, drawn as GOING_ON says, or behind
+    the target of an encoder-decoder, the likeliest each time; the run is of what was there with what was added. An
+    encoder-decoder that is given no target writes one, as far as it can.
     """
 
     model_id: str
@@ -364,7 +366,8 @@ def written(
         n = min(n, loaded.config.n_ctx - len(before))
     new: list[int] = []
     if n > 0:
-        for step in stream(loaded, texts[0], target=target, max_tokens=n, show=1):
+        how = {} if pair else GOING_ON
+        for step in stream(loaded, texts[0], target=target, max_tokens=n, show=1, **how):
             look(None)
             if (chosen := step.chosen[0]) is not None and not chosen.ends:
                 new.append(chosen.id)
