@@ -112,10 +112,11 @@ def _fill(spec: ModelSpec) -> None:
 
 
 def _model_changed() -> None:
-    """Another model gets a text that fits it, unless the visitor has typed one."""
+    """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
     spec, session = MODELS[st.session_state["model"]], st.session_state
     text = session.get("text") or ""
-    if not examples.was_typed(text, MODELS) and not examples.fits(text, spec):
+    typed = examples.was_typed(text, MODELS) and text != session.get("written")
+    if not typed and not examples.fits(text, spec):
         session["text"] = examples.first_text(spec)
         if "target" in session:
             session["target"] = ""
@@ -191,7 +192,10 @@ def was_written(asked: Request, run: Trace | None) -> None:
     if now == before:
         full = run.config.has_position_table and len(run.target or run.source) >= run.config.n_ctx
         st.session_state["said"] = (words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)
-    _put({name: " ".join(now.split("\n"))})  # the box has one line
+    now = " ".join(now.split("\n"))  # the box has one line
+    if name == "text":
+        st.session_state["written"] = now
+    _put({name: now})
     st.rerun()
 
 

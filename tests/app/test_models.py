@@ -213,6 +213,18 @@ def test_a_decoder_writes_on_where_it_stands_until_its_end(screen: Screen) -> No
     assert text(screen) == "dabbi=dabbi"
 
 
+def test_another_model_gets_a_text_of_its_own_where_a_model_wrote_the_last(screen: Screen) -> None:
+    screen.open("?model=Copy&text=dabbi%3D")
+    before = screen.data()["run"]
+    screen.page.get_by_role("button", name=words.WRITE_ON).click()
+    screen.until(f"root.dataset.run !== '{before}'")
+    screen.page.mouse.move(640, 600)  # away from the help, which covers the box
+    screen.page.get_by_text(re.compile("^The model adds up to")).wait_for(state="detached")
+    choose(screen, "Brackets")
+    screen.until(f"root.dataset.run === '{core.engine.Request('brackets', (first_text(MODELS['brackets']),)).key}'")
+    assert text(screen) == first_text(MODELS["brackets"])
+
+
 def test_an_encoder_decoder_writes_its_target_and_shows_three_kinds_of_attention(screen: Screen) -> None:
     screen.open("?model=Writer&text=the+cat")
     screen.page.get_by_text(words.TARGET_WRITTEN).wait_for()
