@@ -238,12 +238,11 @@ def part(parts: dict[str, str], key: str, label: str = words.PART) -> str:
     return titles[chosen]
 
 
-def one_of(name: str, options: Sequence[str], key: str, labels: Callable[[str], str] = str) -> str:
-    """A select box of a view's own, bound to the URL."""
+def one_of(name: str, options: Sequence[str], key: str, first: str = "") -> str:
+    """A select box of a view's own, bound to the URL; `first` is what it says where nobody has chosen."""
     label, more = words.LABELS[name]
-    return st.selectbox(
-        label, options, format_func=labels, key=key, bind="query-params", persist_state="session", help=more
-    )
+    at = options.index(first) if first else 0
+    return st.selectbox(label, options, index=at, key=key, bind="query-params", persist_state="session", help=more)
 
 
 @cache

@@ -98,8 +98,7 @@ def _roofline(setup: Setup, look: Look) -> None:
     found = _cards()
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with row.container(width=260):
-        st.session_state.setdefault("compute_card", CARD)
-        name = planning.one_of("device", [card.name for card in found], "compute_card")
+        name = planning.one_of("device", [card.name for card in found], "compute_card", CARD)
     device = next(card for card in found if card.name == name)
     steps = {step: tables.operations_of(setup, step) for step in words.STEPS}
     whole = {step: tables.ideal(setup, step) for step in words.STEPS if steps[step]}

@@ -78,6 +78,37 @@ def test_a_card_of_ones_own(browser: Browser, address: str) -> None:
         assert screen.page.locator("[data-testid=stDataFrame]").last.is_visible()
 
 
+def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) -> None:
+    """It moves the roof and is in the link; one that is no rate gets a sentence, and the maker's stays."""
+    with visiting(browser, address) as screen:
+        screen.see("Compute", **ROOF, compute_card=DEVICES[0].name)
+        screen.page.get_by_text(memory_words.CARDS, exact=True).click()
+        screen.text(memory_words.CARDS_NOTE)
+        grid = screen.page.locator(".st-key-compute_cards_box .dvn-scroller").first
+        grid.scroll_into_view_if_needed()
+
+        def typed(figure: str) -> None:
+            grid.click(position={"x": 40, "y": 52})  # the first card's name
+            for key in (
+                "ArrowRight",
+                "ArrowRight",
+                "Enter",
+            ):  # past the memory that it has, which is not to be typed over
+                screen.page.keyboard.press(key)
+            box = screen.page.locator("#portal input")
+            box.fill(figure)
+            box.press("Enter")
+
+        typed("500")
+        card = cards.changed(DEVICES[0], {"gigabytes_per_second": 500})
+        screen.says(memory_words.ROOF.format(device=card.name, ridge=card.ridge))
+        assert screen.traces()[0]["x"][1] == pytest.approx(card.ridge)
+        screen.page.wait_for_url(lambda url: f"cards={cards.slug(card)}%3A500%3A{card.teraflops:g}" in url)
+        typed("0")
+        screen.text(memory_words.CARDS_WRONG.format(card=card.name, most=int(cards.MOST)))
+        screen.says(memory_words.ROOF.format(device=card.name, ridge=DEVICES[0].ridge))
+
+
 @pytest.mark.parametrize(
     ("text", "figures", "wrong"),
     [
