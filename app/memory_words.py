@@ -93,7 +93,7 @@ COMPONENTS = {
     "transient": ("comes and goes", "The widest moment of the pass, an upper bound."),
 }
 BYTES_AXIS = "bytes"
-GOES = "{title} takes {total} to {phase}. {largest} are the largest part: {share} %."
+GOES = "{title} takes {total} to {phase}. Largest part: {largest}, {share} %."
 GOES_EAGER = "With scores and weights as tensors it would be {eager}; the fused kernel saves {saved}."
 GOES_NOTE = (
     "Weights, gradients, optimizer, activations and KV cache are exact; what comes and goes is a bound from above. "
@@ -199,7 +199,8 @@ OPERATIONS = "{title}, {what}: {flops}FLOP and {traffic} of memory traffic."
 OPERATIONS_MOST = "Most FLOPs: {largest}, {share} %. Most traffic: {moves}, {moved} %."
 OPERATIONS_CAUSAL = "The causal mask hides part of the scores: {useful}FLOP are of use."
 OPERATIONS_ALL = "{batch} × {n} tokens"
-OPERATIONS_ONE = "one token of each of {batch} texts after {n} tokens"
+OPERATIONS_ONE = "one token after {n}"
+OPERATIONS_EACH = "one token of each of {batch} texts after {n} tokens"
 OPERATIONS_NOTE = (
     "FLOPs of matrix products, two for each multiply-add, T = batch · tokens, d = d_model, q = heads · d_head, "
     "k = KV heads · d_head, b = batch, n = tokens, m = keys, h = heads, F = d_ff, V = vocabulary; biases are not in the formulas. "

@@ -351,16 +351,20 @@ def _read(title: str, config: ModelConfig, said: dict[str, Any], training: bool)
 
 
 def _slider(place: Any, name: str) -> int:
+    """A link leaves out what is as the model has it, so that is where the slider begins."""
     key, (label, more) = f"plan_{name}", words.LABELS[name]
-    st.session_state.setdefault(key, _sizes(st.session_state["plan_model"])[name])
-    return place.select_slider(label, _places(name), key=key, bind="query-params", persist_state="session", help=more)
+    own = _sizes(st.session_state["plan_model"])[name]
+    return place.select_slider(
+        label, _places(name), own, key=key, bind="query-params", persist_state="session", help=more
+    )
 
 
 def _places(name: str) -> list[int]:
     """Where a slider can stand: round sizes, those of the known models, and what the link asked for."""
     sizes = {getattr(preset.config, _FIELD[name]) for preset in TITLES.values()} if name in _FIELD else set()
-    sizes |= {*SIZES[name], st.session_state["plan_extra"].get(name, SIZES[name][0])}
-    return sorted(sizes | {st.session_state.get(f"plan_{name}", SIZES[name][0])})
+    own = _sizes(st.session_state["plan_model"])[name]
+    sizes |= {*SIZES[name], own, st.session_state["plan_extra"].get(name, own)}
+    return sorted(sizes | {st.session_state.get(f"plan_{name}", own)})
 
 
 _FIELD = {"d_model": "d_model", "heads": "n_heads", "kv_heads": "n_kv_heads", "d_ff": "d_ff", "vocab": "vocab_size"}

@@ -27,7 +27,8 @@ def _work(setup: Setup, step: str) -> str:
     """FLOPs and traffic of the whole text, or of one token."""
     operations = tables.operations_of(setup, step)
     n = setup.target_len or setup.source_len
-    what = (words.OPERATIONS_ONE if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=f"{n:,}")
+    one = words.OPERATIONS_ONE if setup.batch == 1 else words.OPERATIONS_EACH
+    what = (one if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=f"{n:,}")
     return words.OPERATIONS.format(
         title=setup.title,
         flops=count(total_flops(operations)),

@@ -38,7 +38,7 @@ def _total(setup: Setup) -> str:
         title=setup.title,
         total=both(total),
         phase=words.PHASE_WORDS["training" if setup.training else "inference"],
-        largest=words.COMPONENTS[largest][0].capitalize(),
+        largest=words.COMPONENTS[largest][0],
         share=round(100 * parts[largest] / total),
     )
 

@@ -69,9 +69,9 @@ class Planner(Screen):
 
     def traces(self) -> list[dict]:
         """What Plotly draws: of every trace its name, x and y."""
-        host = self.page.locator(".js-plotly-plot").first
-        script = "host => JSON.stringify(host.data.map(t => ({name: t.name, x: [...t.x], y: [...t.y]})))"
-        return json.loads(host.evaluate(script))
+        drawn = "document.querySelector('.js-plotly-plot')?.data"  # none for a moment while one takes another's place
+        script = f"() => JSON.stringify({drawn}?.map(t => ({{name: t.name, x: [...t.x], y: [...t.y]}}))) ?? false"
+        return json.loads(self.page.wait_for_function(script).json_value())
 
     def menu(self) -> Locator:
         """The menu of files, opened."""

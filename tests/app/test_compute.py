@@ -40,7 +40,7 @@ def test_operations_with_their_causal_counts_and_one_token(browser: Browser, add
         assert rows.loc["scores q kᵀ", "useful"] == 12 * 1024 * 1025 * 768
         screen.page.keyboard.press("Escape")
         screen.part(memory_words.STEPS["decode"])
-        screen.text(re.compile("one token of each of 1 texts after 1,024 tokens"))
+        screen.text(re.compile("one token after 1,024"))
         assert f"{tables.count(found.decode_flops)}FLOP" in screen.headline
         screen.page.wait_for_url(lambda url: "compute_step=one+token" in url)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -16,7 +17,7 @@ from playwright.sync_api import Browser
 
 from app import memory_tables as tables
 from app import memory_words as words
-from app import shape_words
+from app import planning, shape_words
 from app.memory_setup import Setup
 from app.theme import PALETTES
 from core.checkpoints import curve
@@ -357,6 +358,26 @@ def test_what_a_link_says_in_vain_is_said(
         screen.see(view, **params)
         screen.text(said)
         assert screen.page.locator("[data-testid=stException]").count() == 0
+
+
+def test_the_first_place_of_a_slider_is_in_the_link_and_the_models_own_is_not(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Memory", plan_batch="2")
+        screen.move("batch", -1)
+        screen.page.wait_for_url(lambda url: "plan_batch=1" in url)
+        before = screen.headline
+        screen.page.reload()
+        screen.says(before)
+        screen.move("batch", len([size for size in planning.SIZES["batch"] if size <= 32]) - 1)
+        screen.page.wait_for_url(lambda url: "plan_batch" not in url)
+        screen.says(headline_of(32))
+
+
+def headline_of(batch: int) -> str:
+    """What Memory says of the encoder that it opens with."""
+    from app.views.memory import _total
+
+    return _total(replace(LESSON, title=planning.FIRST, batch=batch))
 
 
 @pytest.mark.parametrize(
