@@ -282,6 +282,7 @@ COMPONENT = {
     "lines_one": "this head",
     "lines_all": "several heads",
     "lines_capped": "The {shown} strongest of {n} lines are drawn.",
+    "lines_large_key": "This text is long: these lines make up {keep} % of what the token gets.",
     "lines_large": "This text is long: point at a token on the left, or lock one, to see its lines.",
     "looked_at": "Who looks at {key}",
     "looked_at_most": "{key} is looked at most by {query}, with {share} of its attention.",

@@ -339,6 +339,19 @@ def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(screen: Scree
     assert {key for _, key, _ in edges(screen)} == set(fewest(sent(run.attention[LAYER].row(HEAD, 20)), 80))
 
 
+def test_a_locked_key_of_a_large_run_shows_who_makes_up_most_of_what_it_gets(screen: Screen, model: core.Loaded):
+    text = LONGER + " " + LONGER + " " + LONGER
+    screen.open(f"?show=lines&key=3&text={text}")
+    column = core.trace(model, text).attention[LAYER].pattern(HEAD)[0, :, 3]
+    screen.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
+    drawn = edges(screen)
+    assert {key for _, key, _ in drawn} == {3}
+    assert {query for query, _, _ in drawn} == set(fewest(sent(column), 80))
+    for (query, _, _), weight in drawn.items():
+        assert weight == pytest.approx(float(column[query]), abs=1e-4)
+    assert screen.root.locator(".tokenlines .note").inner_text() == words.COMPONENT["lines_large_key"].format(keep=80)
+
+
 def test_hidden_tokens_and_words_are_the_lens_s(screen: Screen, run: core.Trace):
     screen.open("?show=lines&hide=0&query=10")
     row = sent(run.attention[LAYER].row(HEAD, IT))

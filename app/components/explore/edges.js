@@ -63,9 +63,9 @@ export function everyLine(lenses, keep, most) {
   return { lines: all.sort((a, b) => a.w - b.w), total };
 }
 
-// The same for one token: the lines of a query, or the lines into a key. null while a row is fetched, and for the key of
-// a large run, whose rows are not all here.
-export function linesOf({ query, key }, lenses, keep, most) {
+// The same for one token: the lines of a query, or the lines into a key. null while a row is fetched. The rows of a large run
+// are not all here; into a key of it the lines are those that make up a share of what it gets, as far as columnOf(lens) knows.
+export function linesOf({ query, key }, lenses, keep, most, columnOf = () => null) {
   const all = [];
   for (const [of, lens] of lenses.entries()) {
     if (lens.refused) continue;
@@ -73,8 +73,12 @@ export function linesOf({ query, key }, lenses, keep, most) {
       const found = kept(lens, query, keep);
       if (!found) return null;
       for (const [k, w] of found) all.push({ q: query, k, w, of });
-    } else if (!lens.whole) return null;
-    else {
+    } else if (!lens.whole) {
+      const column = columnOf(lens);
+      if (!column?.weights) return null;
+      const found = sorted(column);
+      for (const q of found.order.slice(0, enough(found, column.weights, keep))) all.push({ q, k: key, w: column.weights[q], of });
+    } else {
       for (const [q, found] of ordersOf(lens).entries()) {
         const { weights } = lens.row(q);
         const at = found.order.indexOf(key);

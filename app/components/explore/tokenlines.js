@@ -119,6 +119,11 @@ export class TokenLines {
     return hover?.key == null ? null : { query: null, key: lens.keyOf(hover.key) };
   }
 
+  // A key of a large run, for which alone it is asked who looks at it
+  isLockedKey(alone) {
+    return alone?.query === null && !this.view.picture.whole && this.view.isWorthAColumn(alone.key);
+  }
+
   draw(settled) {
     this.box.hidden = this.view.options.show !== "lines";
     if (this.box.hidden) return;
@@ -393,7 +398,7 @@ export class TokenLines {
     const g = this.geometry;
     const context = fit(this.over, g.width, g.height);
     const alone = this.alone();
-    const found = alone && linesOf(alone, lenses, view.options.keep, MOST);
+    const found = alone && linesOf(alone, lenses, view.options.keep, MOST, (lens) => (this.isLockedKey(alone) ? lens.column(alone.key) : null));
     this.isolated = alone && { ...alone, lines: found?.lines ?? [], total: found?.total ?? 0, waiting: !found };
     this.base.style.opacity = alone ? 0.13 : 1;
     const far = (this.farSide = alone && several ? (alone.query === null ? 0 : 1) : null);
@@ -594,7 +599,7 @@ export class TokenLines {
     const notes = [];
     if (lens.refused) return lens.refused;
     if (view.remote.failed) notes.push(words.offline);
-    if (!view.picture.whole) notes.push(words.lines_large);
+    if (!view.picture.whole) notes.push(this.isLockedKey(this.alone()) ? said(words.lines_large_key, { keep: view.options.keep }) : words.lines_large);
     else if (this.found.total > this.found.lines.length) {
       notes.push(said(words.lines_capped, { shown: number(this.found.lines.length), n: number(this.found.total) }));
     }
