@@ -70,13 +70,13 @@ def request() -> tuple[Request, list[str]]:
         help=words.EXAMPLES_HELP,
         on_click=_take_chosen,
     )
-    _fill(spec)
+    _fill()
     loaded = state.engine().ready(model)
     two = loaded is not None and loaded.config.kind == "encoder-decoder"
     columns = boxes.columns(2 if two else 1, gap="small")
     text = columns[0].text_input(
         words.TEXT,
-        words.EXAMPLE,
+        examples.first_text(spec),  # what a link leaves out
         key="text",
         bind="query-params",
         placeholder=words.TEXT_PLACEHOLDER,
@@ -103,12 +103,10 @@ def request() -> tuple[Request, list[str]]:
     return (more if st.session_state.get("writing") == more else asked), notes
 
 
-def _fill(spec: ModelSpec) -> None:
-    """What stands in the boxes before they are drawn: what the model wrote, or the text that a link leaves out."""
+def _fill() -> None:
+    """What the model wrote, put into the boxes before they are drawn."""
     for name, text in st.session_state.pop("filled", {}).items():
         st.session_state[name] = text
-    if spec.example and "text" not in st.session_state and "text" not in st.query_params:
-        st.session_state["text"] = spec.example
 
 
 def _model_changed() -> None:

@@ -225,6 +225,28 @@ def test_another_model_gets_a_text_of_its_own_where_a_model_wrote_the_last(scree
     assert text(screen) == first_text(MODELS["brackets"])
 
 
+def test_back_takes_back_a_view_a_sentence_and_a_model_one_at_a_time(screen: Screen) -> None:
+    screen.open("?model=Copy&layer=0&head=2")
+    choose(screen, "Sort")
+    screen.wait(layer="1", head="1")
+    screen.page.wait_for_url(lambda url: "model=Sort" in url and "layer" not in url)
+    screen.run_text("cab=abc")
+    screen.page.wait_for_url(re.compile("text=cab"))
+    screen.page.get_by_role("radio", name=training_words.TRAINING).click()
+    screen.page.locator(".hl.planner[data-painted]").wait_for()
+    screen.page.go_back()
+    screen.page.locator(".st-key-explore .hl[data-painted]").wait_for()
+    assert text(screen) == "cab=abc"
+    screen.page.go_back()
+    screen.until(f"root.dataset.run === '{core.engine.Request('sort', (first_text(MODELS['sort']),)).key}'")
+    assert text(screen) == first_text(MODELS["sort"])
+    screen.page.go_back()
+    screen.wait(layer="0", head="2")
+    assert text(screen) == first_text(MODELS["copy"])
+    screen.page.go_forward()
+    screen.wait(layer="1", head="1")
+
+
 def test_an_encoder_decoder_writes_its_target_and_shows_three_kinds_of_attention(screen: Screen) -> None:
     screen.open("?model=Writer&text=the+cat")
     screen.page.get_by_text(words.TARGET_WRITTEN).wait_for()

@@ -13,6 +13,7 @@ import { add, clamp, el, keepingFocus, said } from "./dom.js";
 import { Export } from "./export.js";
 import { Facts } from "./facts.js";
 import { Footer } from "./footer.js";
+import { stepByStep } from "./history.js";
 import { keyOf, Lens, numbersOf } from "./lens.js";
 import { Lines } from "./lines.js";
 import { Guide } from "./guide.js";
@@ -42,6 +43,7 @@ const REDRAWS = {
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  stepByStep();
   const root = parentElement.querySelector(".hl");
   let view = VIEWS.get(parentElement);
   if (!view || view.root !== root) {

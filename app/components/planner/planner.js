@@ -4,6 +4,7 @@
 import { add, el } from "./dom.js";
 import { chart } from "./drawing.js";
 import { Files } from "./files.js";
+import { stepByStep } from "./history.js";
 import { Projector } from "./project.js";
 import { COLOURS, STYLE } from "./words.js";
 
@@ -11,6 +12,7 @@ const VIEWS = new WeakMap();
 const SETTLED = 200; // ms without a change of the window's size
 
 export default function ({ data, parentElement, setStateValue }) {
+  stepByStep();
   const root = parentElement.querySelector(".hl");
   let view = VIEWS.get(parentElement);
   if (!view || view.root !== root) {

@@ -41,7 +41,7 @@ COLOURS = {
 }
 MENU = (HERE / "menu.css").read_text(encoding="utf-8")
 MODULES = {path.name: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.js"))}
-MODULES |= {name: (SHARED / name).read_text(encoding="utf-8") for name in ("dom.js", "scene.js")}
+MODULES |= {name: (SHARED / name).read_text(encoding="utf-8") for name in ("dom.js", "history.js", "scene.js")}
 MODULES["words.js"] = "".join(
     f"export const {name} = {json.dumps(value)};\n"
     for name, value in (

@@ -10,6 +10,7 @@ import { add, arrow, choice, clamp, el, keepingFocus, said } from "./dom.js";
 import { rows } from "./drawing.js";
 import { Files } from "./files.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
+import { stepByStep } from "./history.js";
 import { Projector } from "./project.js";
 import { cross, glyph, rail } from "./rails.js";
 import { Table } from "./table.js";
@@ -18,6 +19,7 @@ const VIEWS = new WeakMap();
 const TELL_AFTER = 250; // ms without a change before Python is told
 
 export default function ({ data, parentElement, setStateValue }) {
+  stepByStep();
   const root = parentElement.querySelector(".hl");
   let view = VIEWS.get(parentElement);
   if (!view || view.root !== root) {
