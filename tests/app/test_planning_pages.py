@@ -371,6 +371,7 @@ def test_the_first_place_of_a_slider_is_in_the_link_and_the_models_own_is_not(br
         screen.move("batch", len([size for size in planning.SIZES["batch"] if size <= 32]) - 1)
         screen.page.wait_for_url(lambda url: "plan_batch" not in url)
         screen.says(headline_of(32))
+        assert before == headline_of(1) != screen.headline
 
 
 def headline_of(batch: int) -> str:
