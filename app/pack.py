@@ -10,13 +10,14 @@ import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from core.attention import AttentionRecord
+from core.attention import AttentionRecord, Thumbnail
 from core.rules import REASONS
 from core.text import Tokens, visible
 from core.trace import Trace
@@ -98,14 +99,21 @@ class Picture:
     body: bytes
 
 
-def picture(run: Trace, key: str) -> Picture:
+def weight_bytes(records: Sequence[AttentionRecord]) -> int:
+    """What every weight of these takes on its way to the browser."""
+    return 2 * sum(record.n_heads * record.n_query * record.n_key for record in records)
+
+
+def picture(run: Trace, key: str, thumbnails: Sequence[Thumbnail] = ()) -> Picture:
     """Every head of a small run; of a larger one its thumbnails, the rest being fetched under `key`.
 
-    `whole` says that all weights are here, `follows` that heads() gives them.
+    `whole` says that all weights are here, `follows` that heads() gives them. `thumbnails` are those of every record where
+    they are known already.
     """
     body = Body()
-    weights = 2 * sum(record.n_heads * record.n_query * record.n_key for record in run.attention)
+    weights = weight_bytes(run.attention)
     whole = weights <= AT_ONCE_BYTES
+    heads = partial(_heads, run) if whole else partial(_thumbnails, run, thumbnails)
     header = {
         "key": key,
         "whole": whole,
@@ -120,7 +128,7 @@ def picture(run: Trace, key: str) -> Picture:
         "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
         "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
         "ids": _ids(run) if whole else None,
-        "sites": [_site(run, place) | (_heads if whole else _thumbnails)(run, place, body) for place in places(run)],
+        "sites": [_site(run, place) | heads(place, body) for place in places(run)],
         "reasons": REASONS,
         "ms": run.seconds * 1000,
         "device": run.device,
@@ -193,8 +201,8 @@ def _site(run: Trace, place: Place) -> dict[str, Any]:
     }
 
 
-def _thumbnails(run: Trace, place: Place, body: Body) -> dict[str, Any]:
-    small = [run.attention[i].thumbnail(THUMBNAIL) for i in place.records]
+def _thumbnails(run: Trace, known: Sequence[Thumbnail], place: Place, body: Body) -> dict[str, Any]:
+    small = [known[i] if known else run.attention[i].thumbnail(THUMBNAIL) for i in place.records]
     rows, columns = small[0].values.shape[1:]
     at = body.add(np.stack([quantised(t.values.sqrt(), 255) for t in small]))
     return {"rows": rows, "columns": columns, "how": small[0].how, "thumbnails_at": at}

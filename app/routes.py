@@ -77,7 +77,7 @@ def _message(request: Request, make: Callable[[str], bytes]) -> Response:
 @lru_cache(maxsize=16)  # of at most pack.WHOLE_BYTES and what goes with them
 def _heads(run: str) -> bytes:
     trace = state.engine().trace(run)
-    if 2 * sum(record.n_heads * record.n_query * record.n_key for record in trace.attention) > pack.WHOLE_BYTES:
+    if pack.weight_bytes(trace.attention) > pack.WHOLE_BYTES:
         raise _Bad(words.ROUTE_LARGE)
     with _turns:
         return pack.heads(trace)

@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 import torch
 
-from app import examples, offered, pack, words
+from app import examples, offered, pack, thumbnails, words
 from core.checkpoints import CATALOG
 from core.engine import Engine, Request, Stopped, Ticket
 from core.errors import Refused, TextError
@@ -39,7 +39,7 @@ def engine() -> Engine:
     Not st.cache_resource: routes run outside of any script, and "clear cache" in a visitor's menu must not drop the models
     of all the others.
     """
-    return Engine(load_model=offered.load)
+    return Engine(load_model=offered.load, watch=thumbnails.watch)
 
 
 def warm_up() -> None:
@@ -65,7 +65,8 @@ def warm_up() -> None:
 @lru_cache(maxsize=32)
 def picture(request: Request) -> pack.Picture:
     """The picture of a request's run, ready to send. Raises Refused."""
-    return pack.picture(engine().run(request), request.key)
+    run = engine().run(request)
+    return pack.picture(run, request.key, thumbnails.take(request))
 
 
 @dataclass(frozen=True)

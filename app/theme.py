@@ -116,6 +116,7 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 .hl-working i { display: block; height: 100%; width: 30%; transition: width 0.3s; animation: hl-working 1.6s infinite ease-in-out; }
 @keyframes hl-working { from { margin-left: -30%; } to { margin-left: 100%; } }
 @media (prefers-reduced-motion: reduce) { .hl-working i { animation: none; width: 100%; opacity: 0.5; } }
+[data-testid="stLayoutWrapper"]:has(> .st-key-working) { display: contents; }
 .st-key-working {
     position: fixed;
     left: 50%;
@@ -128,7 +129,7 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
     border-radius: 0.5rem;
     box-shadow: 0 4px 18px rgb(0 0 0 / 18%);
 }
-[data-testid="stMain"]:has(.st-key-working) .st-key-explore { opacity: 0.45; }
+[data-testid="stMain"]:has(.hl-working) .st-key-explore { opacity: 0.45; }
 html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
 html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }
 html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-about, .st-key-shapes) { display: none; }

@@ -42,6 +42,7 @@ WORKING = {
     "running": "Running {title}.",
     "done": "Drawing.",
 }
+LAYERS = "Running {title}: layer {done} of {total} done."
 BYTES = "Loading {title}: {done} of {total} · {name}"
 PROGRESS = "Progress"
 CANCEL = "Cancel"

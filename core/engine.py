@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 
 from . import memory
+from .attention import AttentionRecord
 from .checkpoints import Loaded, load
 from .errors import GenerationError, Refused
 from .generate import stream
@@ -78,6 +79,7 @@ class _Job:
     waiting: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
     stage: Literal["loading", "waiting", "running"] = "loading"
+    layers: tuple[int, int] = (0, 0)  # that the pass has left, of how many
 
 
 @dataclass(eq=False)
@@ -109,6 +111,11 @@ class Ticket:
         """While the model is downloaded: file name, bytes so far, bytes in all."""
         return self.engine.progress_of(self.request.model_id) if self.stage == "loading" else None
 
+    @property
+    def layers(self) -> tuple[int, int]:
+        """While the model runs: how many layers the pass has left, of how many; 0 of 0 before it begins."""
+        return self.job.layers
+
     def cancel(self) -> None:
         """Wait no longer. When nobody does, a run that has not begun never will, and one that has ends at its next layer."""
         self.engine.give_up(self)
@@ -121,7 +128,8 @@ class Engine:
     At most `workers` passes run at once and `max_waiting` more wait. Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
     hold more than `max_model_bytes`, so that any number of small ones stays. `load_model` is what turns a model id into a
-    model: an operator who allows less passes a stricter one.
+    model: an operator who allows less passes a stricter one. `watch` says for a request who is shown each attention of its
+    run as soon as the pass has left it.
     """
 
     device: torch.device = field(default_factory=pick_device)
@@ -133,6 +141,7 @@ class Engine:
     max_waiting: int = 64
     workers: int = 1
     load_model: Callable[..., Loaded] = load
+    watch: Callable[[Request], Callable[[AttentionRecord], object]] = lambda _: lambda _: None
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -195,7 +204,7 @@ class Engine:
 
         def go() -> Trace:
             job.stage = "running"
-            return _run(loaded, request, job.stop)
+            return _run(loaded, request, job, self.watch(request))
 
         try:
             loaded = self.load(request.model_id)
@@ -325,21 +334,28 @@ def weight_bytes(loaded: Loaded) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in loaded.model.parameters())
 
 
-def _run(loaded: Loaded, request: Request, stop: threading.Event | None = None) -> Trace:
+def _run(loaded: Loaded, request: Request, job: _Job, watch: Callable[[AttentionRecord], object]) -> Trace:
     def look(_: Any) -> None:
-        if stop is not None and stop.is_set():
+        if job.stop.is_set():
             raise Stopped("This run was stopped.")
+
+    def left(_: Any) -> None:
+        look(None)
+        done, of = job.layers
+        job.layers = (min(done + 1, of), of)
 
     look(None)
     texts, target = written(loaded, request, look)
-    ends = {name: look for name in hook_points(loaded.model) if name.endswith("hook_resid_post")} if stop else {}
-    with hooked(loaded.model, ends):
+    ends = [name for name in hook_points(loaded.model) if name.endswith("hook_resid_post")]
+    job.layers = (0, len(ends))
+    with hooked(loaded.model, dict.fromkeys(ends, left)):
         return trace(
             loaded,
             texts,
             target,
             interventions=request.interventions,
             padding_side=request.padding_side,
+            watch=watch,
         )
 
 

@@ -78,6 +78,7 @@ class Recorder:
     loaded: Loaded
     hold_values: bool
     run_again: Callable[[str], Tensor]
+    watch: Callable[[AttentionRecord], object]
     steps: list[Step] = field(default_factory=list)
     records: list[AttentionRecord] = field(default_factory=list)
     norms: dict[str, Tensor] = field(default_factory=dict)
@@ -159,6 +160,7 @@ class Recorder:
                 self.seen.pop(f"{name}.hook_pattern", None),
             )
         )
+        self.watch(self.records[-1])
 
     def step(self, name: str, point: HookPoint, x: Tensor) -> None:
         size = x.numel() * x.element_size()

@@ -148,11 +148,13 @@ def trace(
     target_ids: Sequence[int] | None = None,
     interventions: Iterable[Intervention] = (),
     padding_side: Literal["left", "right"] = "right",
+    watch: Callable[[AttentionRecord], object] = lambda _: None,
 ) -> Trace:
     """Run `loaded` on a text, a list of texts, or token ids, and keep what happened.
 
     target is what an encoder–decoder's decoder has written so far; without one it has only its start token. Texts of
-    different length are padded, which moves and changes nothing. Interventions apply in order.
+    different length are padded, which moves and changes nothing. Interventions apply in order. `watch` is shown each
+    attention as soon as the pass has left it.
 
     Raises TextError (empty, not tokenisable, too long for the model's positions), InterventionError, and TooLarge with the
     bytes needed and free, before anything runs.
@@ -163,7 +165,7 @@ def trace(
         targets = target_tokens(loaded, target, target_ids, len(sources), padding_side)
     elif target is not None or target_ids is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
-    return trace_tokens(loaded, sources, targets, tuple(interventions))
+    return trace_tokens(loaded, sources, targets, tuple(interventions), watch)
 
 
 def trace_tokens(
@@ -171,6 +173,7 @@ def trace_tokens(
     sources: tuple[Tokens, ...],
     targets: tuple[Tokens, ...] | None,
     interventions: tuple[Intervention, ...],
+    watch: Callable[[AttentionRecord], object] = lambda _: None,
 ) -> Trace:
     """trace() for texts that are tokens already, of equal length within each batch."""
     model, config, device = loaded.model, loaded.config, loaded.device
@@ -207,7 +210,7 @@ def trace_tokens(
         run({point: seen.append})
         return seen[0]
 
-    recorder = Recorder(loaded, hold_values=hold, run_again=run_again)
+    recorder = Recorder(loaded, hold_values=hold, run_again=run_again, watch=watch)
     edited_points = {name for hooks in edits for name in hooks}
     start = time.perf_counter()
     final = run(recorder.hooks(edited_points))

@@ -30,8 +30,9 @@ def show() -> None:
     if request.write and answer.ticket is None and not answer.stopped:
         controls.was_written(request, answer.trace if answer.request == request else None)
     controls.beneath(request, answer)
-    if answer.ticket is not None:
-        with st.container(key="working"):
+    # Always there, so that what follows keeps its place among the elements of the page.
+    with st.container(key="working"):
+        if answer.ticket is not None:
             _working()
     sentences = st.container(key="sentences", gap=None)
     notes = [said for said in (st.session_state.pop("said", None), answer.sentence) if said] + notes
@@ -93,18 +94,20 @@ def _working() -> None:
     ticket: Ticket | None = st.session_state.get("ticket")
     if ticket is None or ticket.done():
         st.rerun()
-    title, progress = offered.spec_of(ticket.request.model_id).title, ticket.progress
+    title, download = offered.spec_of(ticket.request.model_id).title, ticket.progress
     line = st.container(horizontal=True, vertical_alignment="center", gap="small")
-    if progress is None or not progress[2]:
-        line.text(words.WORKING[ticket.stage].format(title=title))
-        share = None
-    else:
-        name, done, total = progress
+    done, total = ticket.layers
+    if download is not None and download[2]:
+        name, done, total = download
         line.text(words.BYTES.format(title=title, name=name, done=tables.size(done), total=tables.size(total)))
-        share = done / total
+    elif ticket.stage == "running" and total:
+        line.text(words.LAYERS.format(title=title, done=done, total=total))
+    else:
+        line.text(words.WORKING[ticket.stage].format(title=title))
+        total = 0
     if line.button(words.CANCEL, key="cancel", on_click=state.stop):
         st.rerun()
-    st.html(theme.working(share, st.context.theme.type or "light"))
+    st.html(theme.working(done / total if total else None, st.context.theme.type or "light"))
     if ticket.wait(0.9 * PACE):  # drawn as soon as it is there, and not at the next look
         st.rerun()
 

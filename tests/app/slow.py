@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ if str(ROOT) not in sys.path:
 import streamlit as st  # noqa: E402
 
 from core import checkpoints, engine  # noqa: E402
+from core.attention import AttentionRecord  # noqa: E402
 from core.checkpoints import Loaded, ModelSpec  # noqa: E402
 from core.trace import Trace  # noqa: E402
 
@@ -23,7 +25,7 @@ FAR = tuple(ModelSpec(id=name.lower(), title=name, source="built", location="") 
 ARRIVED = {spec.id: threading.Event() for spec in FAR}
 checkpoints.CATALOG = (*checkpoints.CATALOG, *FAR)  # before the application reads it
 
-from app import main, routes, state  # noqa: E402
+from app import main, routes, state, thumbnails  # noqa: E402
 
 
 def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
@@ -36,18 +38,22 @@ def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
 real = engine._run
 
 
-def run(loaded: Loaded, request: engine.Request, stop: threading.Event | None = None) -> Trace:
-    """A text with the word "slowly" takes ten minutes, unless it is cancelled; "Let Distant arrive." lets that model arrive."""
-    if stop is not None and "slowly" in request.texts[0]:
-        stop.wait(600)
+def run(loaded: Loaded, request: engine.Request, job: engine._Job, watch: Callable[[AttentionRecord], object]) -> Trace:
+    """A text with the word "slowly" takes ten minutes in layer 2, unless it is cancelled; "Let Distant arrive." lets that model arrive."""
+
+    def slowly(record: AttentionRecord) -> None:
+        watch(record)
+        if record.layer == 2 and "slowly" in request.texts[0]:
+            job.stop.wait(600)
+
     for spec in FAR:
         if request.texts[0] == f"Let {spec.title} arrive.":
             ARRIVED[spec.id].set()
-    return real(loaded, request, stop)
+    return real(loaded, request, job, slowly)
 
 
 engine._run = run
-state.engine = cache(lambda: engine.Engine(load_model=load))
+state.engine = cache(lambda: engine.Engine(load_model=load, watch=thumbnails.watch))
 
 app = st.App(
     ROOT / "app" / "ui.py",

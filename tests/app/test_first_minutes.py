@@ -122,12 +122,14 @@ def test_how_to_read_it_is_there_until_put_away_and_then_one_hover_away(screen: 
 def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(screen: Screen):
     screen.open()
     before = screen.data()["run"]
+    top = screen.root.bounding_box()
     screen.type("Time goes slowly here.")
     cancel = screen.page.get_by_role("button", name=words.CANCEL)
     cancel.wait_for()
-    screen.page.get_by_text(words.WORKING["running"].format(title="MiniLM-L6")).wait_for()
+    screen.page.get_by_text(words.LAYERS.format(title="MiniLM-L6", done=2, total=6)).wait_for()
     screen.page.get_by_role("progressbar").wait_for(state="attached")
     assert screen.data()["run"] == before and len(screen.tokens()) == 16
+    assert screen.root.bounding_box() == top  # nothing jumps because something takes long
     dimmed = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity) < 0.9"
     screen.page.wait_for_function(dimmed)
     cancel.click()

@@ -150,10 +150,10 @@ def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, 
     run(app, "A cat.")
     real = core.engine._run
 
-    def broken(loaded: core.Loaded, request: Request, stop=None):
+    def broken(loaded: core.Loaded, request: Request, *more):
         if request.texts == ("A dog.",):
             raise RuntimeError("secret detail")
-        return real(loaded, request, stop)
+        return real(loaded, request, *more)
 
     monkeypatch.setattr("core.engine._run", broken)
     sentence, shown = run(app, "A dog.")

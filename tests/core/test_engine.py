@@ -214,6 +214,19 @@ def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
     assert shared.status()["running_or_waiting"] == 0
 
 
+def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
+    gate, left = Gate(), []
+    shared = engine(gate, watch=lambda request: lambda record: left.append((request.texts, record)))
+    ticket = shared.submit(core.Request("one", ("the cat sat",)))
+    assert gate.begun.wait(10) and ticket.layers == (0, 2) and left == []
+    gate.open.set()
+    run = ticket.result()
+    assert ticket.layers == (2, 2)
+    assert [(texts, record.layer) for texts, record in left] == [(("the cat sat",), 0), (("the cat sat",), 1)]
+    for (_, record), kept in zip(left, run.attention, strict=True):
+        assert torch.equal(record.pattern(), kept.pattern())
+
+
 def test_a_submitted_run_that_is_refused_says_why_to_everybody() -> None:
     shared = engine()
     for ticket in [shared.submit(core.Request("missing", ("the cat",))) for _ in range(2)]:

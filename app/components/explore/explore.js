@@ -40,6 +40,7 @@ const REDRAWS = {
   spotlight: ["over", "strip", "lines"],
   frozen: ["over"],
 };
+const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every((byte, i) => byte === b[i]));
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
@@ -106,7 +107,10 @@ class View {
     const page = document.querySelector('[data-testid="stMainBlockContainer"]');
     if (page) this.watch.observe(page); // a sentence above moves the picture down, which then has less room
     addEventListener("resize", this.resized);
-    document.fonts.ready.then(this.resized); // a canvas drawn before its font came has the wrong letters for good
+    document.fonts.ready.then(() => {
+      this.forget(); // a canvas drawn before its font came has the wrong letters for good
+      this.resized();
+    });
   }
 
   destroy() {
@@ -124,7 +128,9 @@ class View {
 
   update(data, setStateValue) {
     this.set = setStateValue;
-    if (data !== this.data) {
+    const before = this.themeName;
+    const isNew = !areSame(data, this.data); // a script that ran for something else sends the same bytes again
+    if (isNew) {
       this.data = data;
       const [header, body] = unpack(data);
       const same = this.picture?.key === header.key;
@@ -145,16 +151,20 @@ class View {
       if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
       this.hover = null;
       this.tip.hidden = true;
+      if (this.options.show === "map") this.map.ask();
     }
     this.theme();
-    this.redraw("layout");
+    if (!isNew && this.themeName === before) return;
+    this.stale.add("layout");
+    this.drawNow(); // somebody waits for it: not in the frame after next, behind what else has arrived
   }
 
   theme() {
     window.headlightTheme?.(this.options.theme); // of app/scheme.py: Streamlit then gives the page its other colours
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
     const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
-    if (name !== this.themeName) this.forget();
+    if (name === this.themeName) return;
+    this.forget();
     this.themeName = name;
     this.palette = PALETTES[name];
     this.colour = colours(this.palette.ramp);
@@ -415,7 +425,12 @@ class View {
 
   redraw(...what) {
     for (const part of what) this.stale.add(part);
-    if (!this.frame && this.picture) this.frame = requestAnimationFrame(() => keepingFocus(this.root, () => this.paint()));
+    if (!this.frame && this.picture) this.frame = requestAnimationFrame(() => this.drawNow());
+  }
+
+  drawNow() {
+    cancelAnimationFrame(this.frame);
+    keepingFocus(this.root, () => this.paint());
   }
 
   paint() {
@@ -500,7 +515,7 @@ class View {
     const width = this.root.clientWidth;
     if (!width) return false;
     const projected = this.options.projector;
-    for (const part of [this.strip, this.overview, this.map, this.footer, this.tools]) part.build();
+    for (const part of [this.strip, this.map, this.footer, this.tools]) part.build();
     const style = getComputedStyle(this.root);
     const em = parseFloat(style.fontSize);
     this.family = style.fontFamily;

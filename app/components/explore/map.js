@@ -16,6 +16,7 @@ const ZOOM_FROM = 24; // tokens; below, every cell is large enough as it is
 export class HeadMap {
   constructor(view, parent) {
     this.view = view;
+    this.widths = new WeakMap(); // of the longest of some labels, by these
     this.area = null; // [q0, q1, k0, k1): the part of the map on the screen
     this.head = add(parent, "div", "head");
     this.title = add(this.head, "h2");
@@ -45,17 +46,29 @@ export class HeadMap {
     this.box.addEventListener("blur", () => view.point(null));
   }
 
-  // Colours have changed.
+  // Colours or type have changed.
   forget() {
     this.hatch = null;
+    this.widths = new WeakMap();
   }
 
-  build() {
+  // Ask for the numbers before the page is laid out for them: the server works while the browser does.
+  ask() {
+    this.keepArea();
+    if (!this.view.lens().whole) this.view.lens().tile(this.area);
+  }
+
+  // The same part of the map as long as that has as many rows and columns
+  keepArea() {
     const { n_query, n_key } = this.view.lens();
     const [, q1, , k1] = this.area ?? [];
     if (this.sizes !== `${n_query},${n_key}` || !(q1 <= n_query && k1 <= n_key)) this.area = null; // tokens became words
     this.sizes = `${n_query},${n_key}`;
     this.area ??= [0, n_query, 0, n_key];
+  }
+
+  build() {
+    this.keepArea();
     this.drawTitle(); // a long one takes two lines, which the layout must know
   }
 
@@ -182,10 +195,15 @@ export class HeadMap {
     const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.68), 0.66 * em, em);
     context.font = `600 ${font}px ${this.view.font()}`;
     const longest = (labels, from, to) => {
-      const step = Math.max(1, Math.floor((to - from) / 300)); // enough of them to be sure of the room
-      let most = 0;
-      for (let i = from; i < to; i += step) most = Math.max(most, context.measureText(short(labels[i])).width);
-      return most;
+      const known = this.widths.get(labels) ?? {};
+      const name = [from, to, context.font].join();
+      if (known[name] === undefined) {
+        const step = Math.max(1, Math.floor((to - from) / 300)); // enough of them to be sure of the room
+        known[name] = 0;
+        for (let i = from; i < to; i += step) known[name] = Math.max(known[name], context.measureText(short(labels[i])).width);
+        this.widths.set(labels, known);
+      }
+      return known[name];
     };
     const { queries, keys } = this.view.lens();
     const left = Math.max(4.4 * em, longest(queries, q0, q1) + 0.9 * em);

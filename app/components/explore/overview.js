@@ -134,7 +134,8 @@ export class Overview {
     this.box.hidden = this.isList;
     this.list.hidden = !this.isList;
     this.drawMembers();
-    const rest = 5.4 * em + this.shared.offsetHeight + this.chosen.offsetHeight + (this.mayBeAlike ? (this.areNamed ? 3.2 : 7) * em : 0);
+    const tall = (box) => (box.hidden ? 0 : box.offsetHeight); // not to be asked in vain: the whole page is laid out for it
+    const rest = 5.4 * em + tall(this.shared) + tall(this.chosen) + (this.mayBeAlike ? (this.areNamed ? 3.2 : 7) * em : 0);
     const room = Number.isFinite(this.view.room.height) ? Math.max(8 * em, this.view.room.height - rest) : 30 * em;
     this.space = room;
     const g = (this.grid = this.geometry());
@@ -445,12 +446,14 @@ export class Overview {
   }
 
   drawAlike() {
+    this.alike.hidden = !this.mayBeAlike || !this.view.picture.whole;
+    if (this.alike.hidden) return; // before anything is measured
     const { em } = this.view.room;
     const { site, place } = this.view;
     const shown = this.isList ? this.list : this.box;
     const notes = (this.shared.hidden ? 0 : 2 * em) + (this.chosen.hidden ? 0 : 2 * em);
     const space = this.view.room.height - 4 * em - shown.offsetHeight - notes;
-    this.alike.hidden = !this.mayBeAlike || !this.view.picture.whole || space < (this.areNamed ? 3.2 : 8) * em;
+    this.alike.hidden = space < (this.areNamed ? 3.2 : 8) * em;
     if (this.alike.hidden) return;
     const best = this.likest(4);
     this.alike.replaceChildren(Object.assign(el("h2", "", words.alike), { title: words.alike_help }));
