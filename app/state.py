@@ -6,6 +6,7 @@ import gc
 import importlib
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -22,7 +23,8 @@ from core.trace import Trace
 
 log = logging.getLogger("headlight")
 
-AT_ONCE = 0.4  # seconds that a script waits for a run before it says that it runs
+AT_ONCE = 0.8  # seconds that a script waits for a run before it says that it runs
+LOOK = 0.1  # seconds between two looks at whether the visitor has done something else meanwhile
 DEFAULT_MODEL = CATALOG[0].id
 DEFAULT_REQUEST = Request(DEFAULT_MODEL, (words.EXAMPLE,))
 
@@ -97,9 +99,10 @@ def answer(request: Request) -> Answer:
             if before is not None:
                 before.cancel()  # nobody looks at what it would have shown
             ticket = engine().submit(request)
-        if not ticket.wait(AT_ONCE):
-            session["ticket"] = ticket
+        session["ticket"] = ticket
+        if not ended(ticket, AT_ONCE):
             return _last_good(None, ticket=ticket)
+        session.pop("ticket")
         result = Answer(request, ticket.result(), picture(request), None)
         session["last_good"] = request
         return result
@@ -111,6 +114,19 @@ def answer(request: Request) -> Answer:
         log.exception("A request failed")
         sentence = words.BROKEN
     return _last_good(sentence, unreadable=unreadable)
+
+
+def ended(ticket: Ticket, seconds: float) -> bool:
+    """Whether a run has ended, after at most this long.
+
+    To look into the session is to let Streamlit break off here for a visitor who has cancelled, or typed something else.
+    """
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if ticket.wait(min(left, LOOK)):
+            return True
+        _ = "ticket" in st.session_state
+    return ticket.done()
 
 
 def stop() -> None:

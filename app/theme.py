@@ -76,15 +76,16 @@ AXES = {  # of tensors, beside query and key, which have theirs above; a positio
 
 
 def working(share: float | None, scheme: str) -> str:
-    """A thin line across the page, as long as what is done; one that moves where nobody knows how much there is.
+    """A line on top of the words that say how far a run is: as long as what is done, or moving where nobody knows.
 
-    The line of words that goes with it lies over the page: nothing may jump because something takes long.
+    All of it lies over the page: nothing may jump because something takes long.
     """
     palette = PALETTES[scheme]
     length = "" if share is None else f"width: {100 * share:.1f}%; animation: none; "
     line = f'<i style="{length}background: {palette["proof"]}"></i>'
+    known = "" if share is None else f' aria-valuenow="{100 * share:.0f}"'
     style = f"<style>.st-key-working {{ background: {palette['panel']}; }}</style>"
-    return f'<div class="hl-working" role="progressbar" aria-label="{words.PROGRESS}">{line}{style}</div>'
+    return f'<div class="hl-working" role="progressbar" aria-label="{words.PROGRESS}"{known}>{line}{style}</div>'
 
 
 # Streamlit leaves room for a tool bar and generous gaps; one picture a screen needs that room. The page's own menu stays
@@ -112,9 +113,10 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 :is(.st-key-about, .st-key-training_row) button { min-height: 0; padding-top: 0; padding-bottom: 0; }
 [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style) { display: none; }
 .st-key-sentences [data-testid="stText"] { border-left: 3px solid #b45309; padding-left: 0.6rem; white-space: normal; }
-.hl-working { position: fixed; left: 0; right: 0; top: 0; height: 3px; overflow: hidden; z-index: 999999; }
-.hl-working i { display: block; height: 100%; width: 30%; transition: width 0.3s; animation: hl-working 1.6s infinite ease-in-out; }
-@keyframes hl-working { from { margin-left: -30%; } to { margin-left: 100%; } }
+.st-key-working [data-testid="stElementContainer"]:has(.hl-working) { position: absolute; inset: 0 0 auto; }
+.hl-working { height: 4px; overflow: hidden; border-radius: 0.5rem 0.5rem 0 0; }
+.hl-working i { display: block; height: 100%; width: 30%; animation: hl-working 1.6s infinite ease-in-out; }
+@keyframes hl-working { from { transform: translateX(-100%); } to { transform: translateX(334%); } }
 @media (prefers-reduced-motion: reduce) { .hl-working i { animation: none; width: 100%; opacity: 0.5; } }
 [data-testid="stLayoutWrapper"]:has(> .st-key-working) { display: contents; }
 .st-key-working {

@@ -86,6 +86,8 @@ def visible(piece: str) -> str:
     """The piece with every character that leaves no mark replaced by one that does."""
     if len(piece) > 1 and piece[0] == " " and not piece[1].isspace():
         piece = piece[1:]
+    if piece.isascii() and piece.isprintable() and " " not in piece:
+        return piece  # most pieces of most texts, and a long text has many
     return "".join(_mark(piece, i) for i in range(len(piece)))
 
 

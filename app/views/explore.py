@@ -16,7 +16,7 @@ from core.errors import Refused
 from core.trace import Trace
 
 MOST_LISTED = 4  # models in memory
-PACE = 0.3  # seconds between two looks at how far a run is
+PACE = 0.5  # seconds between two looks at how far a run is
 
 
 def show() -> None:
@@ -108,7 +108,7 @@ def _working() -> None:
     if line.button(words.CANCEL, key="cancel", on_click=state.stop):
         st.rerun()
     st.html(theme.working(done / total if total else None, st.context.theme.type or "light"))
-    if ticket.wait(0.9 * PACE):  # drawn as soon as it is there, and not at the next look
+    if state.ended(ticket, 0.9 * PACE):  # drawn as soon as it is there, and not at the next look
         st.rerun()
 
 

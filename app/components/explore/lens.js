@@ -260,7 +260,7 @@ export class Lens {
     else if (kind === "mean" || kind === "max") {
       this.base = { values: kind === "mean" ? mean(site, this.members) : maximum(site, this.members), masked: blocked(site, this.members) };
     } else {
-      const values = Float32Array.from(site.weights(layer, head), (w) => w / 65535);
+      const values = shares(site.weights(layer, head));
       if (kind === "value") {
         const norms = site.norms(layer, head, this.remote);
         for (let at = 0; at < values.length; at++) values[at] *= norms[at % site.n_key];
@@ -412,12 +412,19 @@ function means(values, n_query, n_key) {
   return sums.map((sum) => sum / Math.max(1, seeing));
 }
 
+// Weights as they travel, 0..65535, as shares of a row. In a loop: Float32Array.from takes twenty times as long.
+function shares(whole) {
+  const out = new Float32Array(whole.length);
+  for (let i = 0; i < whole.length; i++) out[i] = whole[i] / 65535;
+  return out;
+}
+
 // A row or a tile as it arrives: weights as uint16 or float32, then reasons
 export function numbersOf(bytes) {
   const [header, body] = unpack(bytes);
   const cells = header.rows * header.columns;
   const exact = header.numbers === "float32";
-  const weights = exact ? new Float32Array(body, 0, cells) : Float32Array.from(new Uint16Array(body, 0, cells), (w) => w / 65535);
+  const weights = exact ? new Float32Array(body, 0, cells) : shares(new Uint16Array(body, 0, cells));
   const codes = new Uint8Array(body, exact ? cells * 4 : Math.ceil((cells * 2) / 4) * 4, cells);
   return { header, weights, masked: codes.some(Boolean) ? codes : null };
 }

@@ -270,9 +270,15 @@ export class HeadMap {
     const { rows, columns, values, top } = tile;
     const out = new Uint8Array(rows * columns);
     const scale = this.scaleShown;
-    if (scale === "linear") return out.map((_, i) => clamp(Math.round((values[i] * 255) / top), 0, 255));
+    if (scale === "linear") {
+      for (let i = 0; i < out.length; i++) out[i] = clamp(Math.round((values[i] * 255) / top), 0, 255);
+      return out;
+    }
     if (scale === "log") {
-      return out.map((_, i) => (values[i] ? clamp(Math.round(255 * (1 + Math.log10(values[i] / top) / DECADES)), 0, 255) : 0));
+      for (let i = 0; i < out.length; i++) {
+        if (values[i]) out[i] = clamp(Math.round(255 * (1 + Math.log10(values[i] / top) / DECADES)), 0, 255);
+      }
+      return out;
     }
     for (let r = 0; r < rows; r++) {
       let most = 0;

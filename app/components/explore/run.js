@@ -67,7 +67,9 @@ export class Site {
         if (value > largest[at]) largest[at] = value;
       }
     }
-    return { rows, columns, values: Uint8Array.from(largest, (w) => Math.round(255 * Math.sqrt(w / 65535))) };
+    const values = new Uint8Array(largest.length);
+    for (let at = 0; at < values.length; at++) values[at] = Math.round(255 * Math.sqrt(largest[at] / 65535));
+    return { rows, columns, values };
   }
 
   // query heads that share the key head of this one
