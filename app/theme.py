@@ -119,6 +119,7 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 @keyframes hl-working { from { transform: translateX(-100%); } to { transform: translateX(334%); } }
 @media (prefers-reduced-motion: reduce) { .hl-working i { animation: none; width: 100%; opacity: 0.5; } }
 [data-testid="stLayoutWrapper"]:has(> .st-key-working) { display: contents; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-beneath):not(:has(.st-key-about)) { display: none; }
 .st-key-working {
     position: fixed;
     left: 50%;
@@ -131,7 +132,9 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
     border-radius: 0.5rem;
     box-shadow: 0 4px 18px rgb(0 0 0 / 18%);
 }
-[data-testid="stMain"]:has(.hl-working) .st-key-explore { opacity: 0.45; }
+[data-testid="stMain"]:has(.hl-working) :is(.st-key-explore, .st-key-about) { opacity: 0.45 !important; }
+[data-stale] { opacity: 1 !important; transition: none !important; }
+[data-testid="stStatusWidget"]:has([data-testid="stStatusWidgetRunningIcon"]) { display: none; }
 html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
 html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }
 html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-about, .st-key-shapes) { display: none; }

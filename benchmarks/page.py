@@ -66,13 +66,19 @@ Element.prototype.attachShadow = function (...given) {
 const opening = () => (bench.root()?.dataset.painted ? frames(() => (bench.first = performance.now())) : frames(opening));
 opening();
 
-// Resolves to ms from the next such event until the frame after `done(root, before)` holds.
+// Resolves to ms from the next such event until the frame after `done(root, before)` holds. What it looks at are the
+// component's attributes, when they change: to ask at every frame would make frames for the whole of a long run.
 bench.until = (name, done) => {
-  const before = { ...bench.root().dataset };
+  const root = bench.root();
+  const before = { ...root.dataset };
   return (bench.waiting = new Promise((resolve) => {
     addEventListener(name, (event) => {
-      const look = () => (done(bench.root(), before) ? frames(() => resolve(performance.now() - event.timeStamp)) : frames(look));
-      look();
+      const watch = new MutationObserver(() => {
+        if (!done(root, before)) return;
+        watch.disconnect();
+        frames(() => setTimeout(() => resolve(performance.now() - event.timeStamp))); // once that frame is on the screen
+      });
+      watch.observe(root, { attributes: true });
     }, { capture: true, once: true });
   }));
 };

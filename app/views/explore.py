@@ -16,7 +16,7 @@ from core.errors import Refused
 from core.trace import Trace
 
 MOST_LISTED = 4  # models in memory
-PACE = 0.5  # seconds between two looks at how far a run is
+PACE = 0.3  # seconds between two looks at how far a run is
 
 
 def show() -> None:
@@ -25,16 +25,18 @@ def show() -> None:
     model = controls.model_of(request)
     unknown = state.engine().ready(model) is None
     answer = state.answer(request)
+    # What comes below keeps its place among the elements of the page, whatever there is above it.
+    beneath, working, notices = st.container(key="beneath", gap=None), st.empty(), st.empty()
+    if answer.ticket is not None:
+        _wait(answer.ticket, working)
+        answer = state.answer(request)
     if unknown and answer.request == request and answer.trace is not None and answer.trace.target is not None:
         st.rerun()  # it turns out to read a target as well: with a second box
     if request.write and answer.ticket is None and not answer.stopped:
         controls.was_written(request, answer.trace if answer.request == request else None)
-    controls.beneath(request, answer)
-    # Always there, so that what follows keeps its place among the elements of the page.
-    with st.container(key="working"):
-        if answer.ticket is not None:
-            _working()
-    sentences = st.container(key="sentences", gap=None)
+    with beneath:
+        controls.beneath(request, answer)
+    sentences = notices.container(key="sentences", gap=None)
     notes = [said for said in (st.session_state.pop("said", None), answer.sentence) if said] + notes
     if answer.request is not None and answer.picture is not None and answer.trace is not None:
         notes += explore(answer.trace, answer.picture, controls.link(answer.request))
@@ -45,7 +47,7 @@ def show() -> None:
                 answer.trace, asked
             )  # in every run of the script until it is closed: one without it would close it
         _shapes(answer.trace)
-    elif answer.ticket is None:
+    else:
         _nothing_yet(model)
     for note in notes:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
@@ -88,28 +90,37 @@ def _offer_example(model: str, place: DeltaGenerator) -> None:
     row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=controls.take_text, args=(model,))
 
 
-@st.fragment(run_every=PACE)
-def _working() -> None:
-    """How far the newest request is, a few times a second, and the way out of it."""
-    ticket: Ticket | None = st.session_state.get("ticket")
-    if ticket is None or ticket.done():
-        st.rerun()
-    title, download = offered.spec_of(ticket.request.model_id).title, ticket.progress
-    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
-    done, total = ticket.layers
+def _wait(ticket: Ticket, place: DeltaGenerator) -> None:
+    """Say how far a run is, and offer the way out of it, until it has ended. The picture before stays where it is.
+
+    Whatever the visitor does meanwhile breaks this off; the script begins anew, and comes back here if the run still goes on.
+    """
+    box = place.container(key="working")
+    row = box.container(horizontal=True, vertical_alignment="center", gap="small")
+    line, bar = row.empty(), box.empty()
+    row.button(words.CANCEL, key="cancel", on_click=state.stop)
+    before = None
+    while True:
+        now = _progress(ticket)
+        if now != before:
+            line.text(now[0])
+            bar.html(theme.working(now[1], st.context.theme.type or "light"))
+        if state.ended(ticket, PACE):
+            break
+        before = now
+    place.empty()
+
+
+def _progress(ticket: Ticket) -> tuple[str, float | None]:
+    """How far a run is, in words and as a share where somebody knows it."""
+    title, download, (done, total) = offered.spec_of(ticket.request.model_id).title, ticket.progress, ticket.layers
     if download is not None and download[2]:
         name, done, total = download
-        line.text(words.BYTES.format(title=title, name=name, done=tables.size(done), total=tables.size(total)))
-    elif ticket.stage == "running" and total:
-        line.text(words.LAYERS.format(title=title, done=done, total=total))
-    else:
-        line.text(words.WORKING[ticket.stage].format(title=title))
-        total = 0
-    if line.button(words.CANCEL, key="cancel", on_click=state.stop):
-        st.rerun()
-    st.html(theme.working(done / total if total else None, st.context.theme.type or "light"))
-    if state.ended(ticket, 0.9 * PACE):  # drawn as soon as it is there, and not at the next look
-        st.rerun()
+        said = words.BYTES.format(title=title, name=name, done=tables.size(done), total=tables.size(total))
+        return said, done / total
+    if ticket.stage == "running" and total:
+        return words.LAYERS.format(title=title, done=done, total=total), done / total
+    return words.WORKING[ticket.stage].format(title=title), None
 
 
 def _shapes(run: Trace) -> None:

@@ -39,12 +39,16 @@ real = engine._run
 
 
 def run(loaded: Loaded, request: engine.Request, job: engine._Job, watch: Callable[[AttentionRecord], object]) -> Trace:
-    """A text with the word "slowly" takes ten minutes in layer 2, unless it is cancelled; "Let Distant arrive." lets that model arrive."""
+    """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" three seconds.
+
+    "Let Distant arrive." lets that model arrive.
+    """
 
     def slowly(record: AttentionRecord) -> None:
         watch(record)
-        if record.layer == 2 and "slowly" in request.texts[0]:
-            job.stop.wait(600)
+        for said, seconds in (("slowly", 600), ("a while", 3)):
+            if record.layer == 2 and said in request.texts[0]:
+                job.stop.wait(seconds)
 
     for spec in FAR:
         if request.texts[0] == f"Let {spec.title} arrive.":

@@ -152,6 +152,34 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     assert screen.tokens()[1:3] == ["It", "works"]
 
 
+def test_who_goes_on_with_the_picture_before_stays_at_that_head_in_the_new_one(screen: Screen):
+    screen.open()
+    before, size = screen.data(), screen.page.viewport_size
+    screen.type(f"The cat sat there for a while at {size and size['width']}.")  # a text that no other screen has run
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for()
+    if screen.root.locator(".fold").is_visible():
+        screen.root.locator(".fold summary").click()
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowDown")
+    screen.until(f"root.dataset.layer === '{int(before['layer']) + 1}'")
+    assert screen.data()["run"] == before["run"]
+    screen.until(f"root.dataset.run !== '{before['run']}'")
+    assert screen.tokens()[1:4] == ["The", "cat", "sat"]
+    assert int(screen.data()["layer"]) == int(before["layer"]) + 1
+    screen.page.wait_for_url(re.compile(f"layer={int(before['layer']) + 1}"))
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    assert screen.errors == []
+
+
+def test_another_sentence_while_one_runs_is_the_one_that_counts(screen: Screen):
+    screen.open()
+    screen.type("Time goes slowly here.")
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for()
+    screen.run_text("Never mind.")
+    assert screen.tokens()[1:3] == ["Never", "mind"]
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+
+
 def test_a_model_on_its_way_says_its_bytes_and_keeps_nobody_else_waiting(
     screen: Screen, browser: Browser, address: str
 ):

@@ -52,7 +52,11 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
     asked = _asked()
     # Numbered by the browser: what it said before is old news.
     told = (st.session_state.get("explore") or {}).get("place")
-    news = _news(header, told) if told != memory.get("told") else None
+    if told != memory.get("told") and (news := _news(memory.get("header"), told)) is not None:
+        place, options = news  # of the picture that is on the screen, which may be the one before
+        memory |= {"place": place, "options": options, "label": state.label_of(memory["header"], place)}
+    else:
+        news = None
     notes: list[str] = []
     wish = _wished(header)
     if wish is not None:
@@ -80,7 +84,7 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
         memory |= {"opened": (place, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
         memory |= {"place": place, "options": options}
     elif news is not None:
-        memory |= {"told": told, "place": news[0], "options": news[1]}
+        memory |= {"told": told}
     elif asked != memory["asked"]:
         place, options, notes = _opened(header, asked)
         memory |= {"opened": (place, options), "stamp": memory["stamp"] + 1, "place": place, "options": options}
@@ -125,10 +129,13 @@ def _wished(header: Mapping[str, Any]) -> state.Place | None:
     return state.Place(site["id"], wish.layer, wish.head, query)
 
 
-def _news(header: Mapping[str, Any], told: Any) -> tuple[state.Place, dict[str, Any]] | None:
-    place = state.told_place(header, told)
-    options = None if place is None else state.told_options(header, place.site, told.get("options"))
-    return None if place is None or options is None else (place, options)
+def _news(header: Mapping[str, Any] | None, told: Any) -> tuple[state.Place, dict[str, Any]] | None:
+    """The place and the options that the browser reports of this picture; None where they are not of it."""
+    place = None if header is None else state.told_place(header, told)
+    if header is None or place is None:
+        return None
+    options = state.told_options(header, place.site, told.get("options"))
+    return None if options is None else (place, options)
 
 
 def _asked() -> dict[str, str]:
