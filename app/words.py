@@ -231,6 +231,7 @@ COMPONENT = {
     "theme_dark": "dark",
     "theme_help": "Light or dark, for the whole page. It is in the link.",
     "map_label": "Attention weights, query down and key across. Arrow keys move the cell, Enter locks the query, K the key, Escape releases them. H hides the key.",
+    "strip_more": "The text goes on. Click to see more of it.",
     "strip_label": "Tokens. Arrow keys move, Enter locks a token as the query, K as the key, Escape releases it. H hides it as a key.",
     "strip_keys_label": "Tokens of the sentence, shaded by how much the query looks at them. Arrow keys move, Enter locks a token as the key, H hides it.",
     "source": "source",

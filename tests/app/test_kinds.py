@@ -125,6 +125,33 @@ def test_with_the_guide_open_all_is_on_one_page_and_heads_like_this_one_can_be_r
     screen.until("Number(root.dataset.head) !== 1 || Number(root.dataset.layer) !== 3")
 
 
+def test_the_strip_of_a_long_text_moves_along_with_its_reader(screen: Screen):
+    screen.open(f"?model=grouped&layer=2&query=400&text={LONG.replace(' ', '+')}")
+    labels = core.trace(models.load("grouped"), LONG).source.labels
+    strip = screen.root.locator(".strip")
+
+    def shown() -> list[int]:
+        return strip.evaluate(
+            "(strip) => [...strip.querySelectorAll('[data-i]')].map((token) => Number(token.dataset.i))"
+        )
+
+    assert shown() == list(range(250, 550))
+    assert strip.locator("[data-i='400']").inner_text() == labels[400]
+    strip.evaluate("(strip) => { strip.scrollTop = strip.scrollHeight; }")
+    strip.locator(".more").last.click()
+    assert shown() == list(range(400, 700))
+    screen.page.mouse.move(5, 5)
+    strip.locator("[data-i='400']").focus()
+    screen.page.keyboard.press("End")
+    screen.until(f"root.dataset.query === '{len(labels) - 1}'")
+    assert shown() == list(range(len(labels) - 300, len(labels)))
+    screen.page.keyboard.press("Home")
+    screen.until("root.dataset.query === '0'")
+    assert shown() == list(range(300))
+    screen.page.keyboard.press("Escape")
+    assert screen.errors == []
+
+
 def test_who_looks_at_a_key_of_a_long_text_is_core_s(screen: Screen):
     screen.open(f"?model=grouped&layer=2&key=7&text={LONG.replace(' ', '+')}")
     run = core.trace(models.load("grouped"), LONG)

@@ -53,6 +53,7 @@ export const quoted = (label) => (/^[\p{P}\p{S}\s]+$/u.test(label) ? `“${label
 
 // At most 13 letters, for an axis.
 export function short(label) {
+  if (label.length <= 13) return label; // in any way of counting letters
   const letters = Array.from(label);
   return letters.length > 13 ? letters.slice(0, 12).join("") + "…" : label;
 }

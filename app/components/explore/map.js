@@ -11,6 +11,7 @@ const LONG = 128; // keys; above, the map opens on a logarithmic scale
 const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
 const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
 const MOST_CHIPS = 12;
+const LONGEST = 150; // labels that are measured to find the widest
 const ZOOM_FROM = 24; // tokens; below, every cell is large enough as it is
 
 export class HeadMap {
@@ -198,9 +199,9 @@ export class HeadMap {
       const known = this.widths.get(labels) ?? {};
       const name = [from, to, context.font].join();
       if (known[name] === undefined) {
-        const step = Math.max(1, Math.floor((to - from) / 300)); // enough of them to be sure of the room
-        known[name] = 0;
-        for (let i = from; i < to; i += step) known[name] = Math.max(known[name], context.measureText(short(labels[i])).width);
+        const tried = new Set(labels.slice(from, to).map(short));
+        const some = [...tried].sort((a, b) => b.length - a.length).slice(0, LONGEST); // a few letters more are not always wider
+        known[name] = some.reduce((most, label) => Math.max(most, context.measureText(label).width), 0);
         this.widths.set(labels, known);
       }
       return known[name];

@@ -279,6 +279,7 @@ export class Overview {
     const canvas = document.createElement("canvas");
     canvas.width = columns * site.heads;
     canvas.height = rows * site.layers;
+    const { packed } = this.view.colour;
     const context = canvas.getContext("2d");
     const image = context.createImageData(canvas.width, canvas.height);
     const pixels = new Uint32Array(image.data.buffer);
@@ -287,7 +288,7 @@ export class Overview {
         const { values } = site.thumbnail(l, h);
         for (let r = 0; r < rows; r++) {
           const at = (l * rows + r) * canvas.width + h * columns;
-          for (let c = 0; c < columns; c++) pixels[at + c] = this.view.colour.packed[values[r * columns + c]];
+          for (let c = 0; c < columns; c++) pixels[at + c] = packed[values[r * columns + c]];
         }
       }
     }

@@ -6,12 +6,14 @@ import { WORDS as words } from "./constants.js";
 import { add, clamp, el } from "./dom.js";
 import { HIDDEN } from "./lens.js";
 
-const MOST = 600; // tokens in the strip at once
+const MOST = 600; // tokens up to which the strip holds all of them
+const WINDOW = 300; // of a longer text, so many around the one that matters
 
 export class Strip {
   constructor(view, parent) {
     this.view = view;
     this.items = []; // {node, axis, i}: the token or word that each node shows, by the lens
+    this.middles = {}; // by axis: what the window of a long text is around
     this.box = add(parent, "div", "strips");
     this.box.addEventListener("pointerover", (e) => this.point(e));
     this.box.addEventListener("pointerenter", () => (this.isUnderPointer = true));
@@ -30,36 +32,49 @@ export class Strip {
   }
 
   build() {
-    const { site } = this.view;
+    const { site, place } = this.view;
     const { i: focused, axis } = this.view.root.getRootNode().activeElement?.dataset ?? {};
+    const lens = this.view.lens();
     this.items = [];
-    const strips = (site.query === site.key ? ["query"] : ["query", "key"]).map((axis) => this.strip(axis));
-    this.box.replaceChildren(...strips);
+    this.middles = { query: lens.queryOf(place.query ?? 0), key: lens.keyOf(this.view.pin ?? 0) };
+    this.axes = site.query === site.key ? ["query"] : ["query", "key"];
+    this.box.replaceChildren(...this.axes.map((axis) => this.strip(axis)));
     if (focused !== undefined) this.box.querySelector(`[data-axis="${axis}"][data-i="${focused}"]`)?.focus();
   }
 
+  labels(axis) {
+    const { queries, keys } = this.view.lens();
+    return axis === "query" ? queries : keys;
+  }
+
   strip(axis) {
-    const { site, picture, place } = this.view;
+    const { site, picture } = this.view;
     const lens = this.view.lens();
     const isQuery = axis === "query";
-    const labels = isQuery ? lens.queries : lens.keys;
-    const chosen = isQuery ? lens.queryOf(place.query ?? 0) : lens.keyOf(this.view.pin ?? 0);
-    const from = clamp(Math.round(chosen - MOST / 2), 0, Math.max(0, labels.length - MOST));
-    const to = Math.min(labels.length, from + MOST);
+    const labels = this.labels(axis);
+    const middle = this.middles[axis];
+    const held = labels.length > MOST ? WINDOW : labels.length;
+    const from = clamp(Math.round(middle - held / 2), 0, labels.length - held);
+    const to = from + held;
+    const more = (at) => {
+      const dots = Object.assign(el("small", "more", "…"), { title: words.strip_more });
+      Object.assign(dots.dataset, { of: axis, at });
+      return dots;
+    };
     const joined = new Set(picture.joins[site[axis]]);
     const strip = el("div", `strip ${axis}`);
     strip.classList.toggle("long", labels.length > 48);
     strip.setAttribute("role", "listbox");
     strip.setAttribute("aria-label", isQuery ? words.strip_label : words.strip_keys_label);
     if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
-    if (from) strip.append(el("small", "", "…"));
+    if (from) strip.append(more(from - 1));
     for (let i = from; i < to; i++) {
       const first = isQuery ? lens.firstQuery(i) : lens.firstKey(i);
       const node = el("span", "", labels[i]);
       node.dataset.i = first;
       node.dataset.axis = axis;
       node.setAttribute("role", "option");
-      node.tabIndex = i === chosen ? 0 : -1;
+      node.tabIndex = i === middle ? 0 : -1;
       if (i > from && joined.has(first)) {
         node.classList.add("joined");
         this.items.at(-1).node.classList.add("continued");
@@ -67,14 +82,25 @@ export class Strip {
       strip.append(node);
       this.items.push({ node, axis, i });
     }
-    if (to < labels.length) strip.append(el("small", "", "…"));
+    if (to < labels.length) strip.append(more(to));
     return strip;
+  }
+
+  item(axis, i) {
+    return this.items.find((item) => item.axis === axis && item.i === i);
+  }
+
+  // Of a long text, the part around another token or word
+  show(axis, i) {
+    this.middles[axis] = i;
+    this.items = this.items.filter((item) => item.axis !== axis);
+    this.box.querySelector(`.strip.${axis}`).replaceWith(this.strip(axis));
   }
 
   shade() {
     const { site, query, hover, place } = this.view;
     const lens = this.view.lens();
-    if (!this.isUnderPointer) for (const strip of this.box.children) this.bringIntoView(strip);
+    if (!this.isUnderPointer) for (const axis of this.axes) this.bringIntoView(axis);
     const self = site.query === site.key;
     const key = hover?.key == null ? null : lens.keyOf(hover.key);
     const row = query === null ? null : this.view.row(query);
@@ -106,14 +132,22 @@ export class Strip {
     }
   }
 
-  // A long sentence scrolls inside its strip, never the page.
-  bringIntoView(strip) {
+  // What matters now on one axis: the query, or the key
+  at(axis) {
+    const { query, hover, site } = this.view;
     const lens = this.view.lens();
-    const { query, hover } = this.view;
-    const axis = strip.classList.contains("query") ? "query" : "key";
-    const at = axis === "query" && query !== null ? lens.queryOf(query) : hover?.key == null ? null : lens.keyOf(hover.key);
-    const item = at === null || strip.scrollHeight <= strip.clientHeight ? null : this.items.find((it) => it.axis === axis && it.i === at);
-    if (!item) return;
+    if (axis === "query" && query !== null) return lens.queryOf(query);
+    return hover?.key != null && (axis === "key" || site.query === site.key) ? lens.keyOf(hover.key) : null;
+  }
+
+  // A long sentence scrolls inside its strip, never the page.
+  bringIntoView(axis) {
+    const at = this.at(axis);
+    if (at === null) return;
+    if (!this.item(axis, at)) this.show(axis, at);
+    const strip = this.box.querySelector(`.strip.${axis}`);
+    if (strip.scrollHeight <= strip.clientHeight) return;
+    const item = this.item(axis, at);
     const [top, bottom] = [item.node.offsetTop, item.node.offsetTop + item.node.offsetHeight];
     if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
       strip.scrollTop = (top + bottom - strip.clientHeight) / 2;
@@ -127,7 +161,11 @@ export class Strip {
   }
 
   click(e) {
-    const { axis, i } = e.composedPath()[0].dataset ?? {};
+    const { axis, i, of, at } = e.composedPath()[0].dataset ?? {};
+    if (of) {
+      this.show(of, Number(at));
+      this.view.redraw("strip");
+    }
     if (e.detail === 1) this.before = this.view.locked;
     if (axis === "query") this.view.lock(Number(i));
     else if (axis === "key") this.view.pinKey(Number(i));
@@ -148,8 +186,10 @@ export class Strip {
     const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[e.key];
     if (step) {
       e.preventDefault();
-      const all = [...token.parentElement.querySelectorAll("[data-axis]")];
-      const next = all[clamp(all.indexOf(token) + step, 0, all.length - 1)];
+      const here = this.items.find((item) => item.node === token).i;
+      const there = clamp(here + step, 0, this.labels(axis).length - 1);
+      if (!this.item(axis, there)) this.show(axis, there);
+      const next = this.item(axis, there).node;
       token.tabIndex = -1;
       next.tabIndex = 0;
       next.focus();
