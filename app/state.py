@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -184,12 +184,18 @@ class Place:
 
 def opening_place(header: Mapping[str, Any]) -> Place:
     """Where a picture opens when nobody asked for a place: at the head that the model's first example shows."""
-    example = examples.shown_for(header["model_id"])[0]
+    place = example_place(header, examples.shown_for(header["model_id"])[0])
+    if place.query is not None:
+        return place
+    site = next(s for s in header["sites"] if s["id"] == place.site)
+    return replace(place, query=max(0, site["n_query"] - 2))
+
+
+def example_place(header: Mapping[str, Any], example: examples.Example) -> Place:
+    """The head and the token that an example is about, in this picture; no query where it has no such token."""
     site = next((s for s in header["sites"] if s["id"] == example.site), header["sites"][0])
-    query = example.query_among(header["tokens"][site["query"]])
-    if query is None:
-        query = max(0, site["n_query"] - 2)
-    return Place(site["id"], min(example.layer, len(site["records"]) - 1), min(example.head, site["heads"] - 1), query)
+    layer, head = min(example.layer, len(site["records"]) - 1), min(example.head, site["heads"] - 1)
+    return Place(site["id"], layer, head, example.query_among(header["tokens"][site["query"]]))
 
 
 def asked_place(header: Mapping[str, Any], params: Mapping[str, str]) -> tuple[Place, list[str]]:

@@ -28,7 +28,7 @@ PATIENCE = 20_000  # ms for anything to appear; nothing waits this long unless i
 
 
 @contextmanager
-def serving(script: str, log: Path) -> Iterator[str]:
+def serving(script: str, log: Path, *options: str) -> Iterator[str]:
     """`streamlit run <script>` from the root of the repository, on a free port; its address once it answers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -43,6 +43,7 @@ def serving(script: str, log: Path) -> Iterator[str]:
         str(port),
         "--server.headless",
         "true",
+        *options,
     ]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with log.open("w") as out:

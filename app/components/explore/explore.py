@@ -121,12 +121,11 @@ def _wished(header: Mapping[str, Any]) -> state.Place | None:
     wish: examples.Example | None = st.session_state.get("explore_wish")
     if wish is None or st.session_state.get("text") != wish.text or header["model"] != TITLES[examples.owner_of(wish)]:
         return None
-    site = next((s for s in header["sites"] if s["id"] == wish.site), header["sites"][0])
-    labels = header["tokens"][site["query"]]
-    if (query := wish.query_among(labels)) is None:
+    place = state.example_place(header, wish)
+    if place.query is None:
         return None
     del st.session_state["explore_wish"]
-    return state.Place(site["id"], wish.layer, wish.head, query)
+    return place
 
 
 def _news(header: Mapping[str, Any] | None, told: Any) -> tuple[state.Place, dict[str, Any]] | None:
