@@ -132,9 +132,9 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
     border-radius: 0.5rem;
     box-shadow: 0 4px 18px rgb(0 0 0 / 18%);
 }
-[data-testid="stMain"]:has(.hl-working) :is(.st-key-explore, .st-key-about) { opacity: 0.45 !important; }
-[data-stale] { opacity: 1 !important; transition: none !important; }
-[data-testid="stStatusWidget"]:has([data-testid="stStatusWidgetRunningIcon"]) { display: none; }
+.st-key-explore[data-stale] { opacity: 1 !important; transition: none !important; }
+[data-testid="stMain"]:has(.hl-working) :is(.st-key-explore, .st-key-about, .st-key-shapes) { opacity: 0.45 !important; }
+[data-testid="stApp"]:has(.hl-working) [data-testid="stStatusWidget"]:has([data-testid="stStatusWidgetRunningIcon"]) { display: none; }
 html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
 html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }
 html[data-projector] :is([data-testid="stHeader"], .st-key-bar, .st-key-request, .st-key-about, .st-key-shapes) { display: none; }

@@ -27,28 +27,29 @@ def show() -> None:
     answer = state.answer(request)
     # What comes below keeps its place among the elements of the page, whatever there is above it.
     beneath, working, notices = st.container(key="beneath", gap=None), st.empty(), st.empty()
-    if answer.ticket is not None:
-        _wait(answer.ticket, working)
+    if (ticket := answer.ticket) is not None:
+        _wait(ticket, working)
         answer = state.answer(request)
     if unknown and answer.request == request and answer.trace is not None and answer.trace.target is not None:
         st.rerun()  # it turns out to read a target as well: with a second box
     if request.write and answer.ticket is None and not answer.stopped:
         controls.was_written(request, answer.trace if answer.request == request else None)
-    with beneath:
-        controls.beneath(request, answer)
-    sentences = notices.container(key="sentences", gap=None)
     notes = [said for said in (st.session_state.pop("said", None), answer.sentence) if said] + notes
     if answer.request is not None and answer.picture is not None and answer.trace is not None:
         notes += explore(answer.trace, answer.picture, controls.link(answer.request))
         if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
             st.session_state["inspected"] = asked
         if (asked := st.session_state.get("inspected")) and asked.get("run") == answer.request.key:
-            _inspect(
-                answer.trace, asked
-            )  # in every run of the script until it is closed: one without it would close it
+            _inspect(answer.trace, asked)  # in every run of the script: one without it would close it
         _shapes(answer.trace)
     else:
         _nothing_yet(model)
+    # All the rest comes after the picture, which is what somebody waits for.
+    if ticket is not None:
+        working.empty()
+    with beneath:
+        controls.beneath(request, answer)
+    sentences = notices.container(key="sentences", gap=None)
     for note in notes:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
     if answer.unreadable and answer.request is not None:
@@ -108,7 +109,6 @@ def _wait(ticket: Ticket, place: DeltaGenerator) -> None:
         if state.ended(ticket, PACE):
             break
         before = now
-    place.empty()
 
 
 def _progress(ticket: Ticket) -> tuple[str, float | None]:
