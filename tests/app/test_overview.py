@@ -157,3 +157,12 @@ def test_twelve_hundred_heads_have_numbers_and_a_list(screen: Screen):
     screen.root.get_by_role("button", name="sort").click()
     screen.until("root.querySelectorAll('.ranked button').length === 100")
     assert "first 100 of 1,200" in screen.root.locator(".ranked").inner_text()
+
+
+def test_a_sentence_of_two_lines_leaves_room_for_every_row_of_heads(screen: Screen):
+    text = "+".join(["The+animal+did+not+cross+the+street+because+it+was+tired"] * 3)
+    screen.open(f"?model=storyteller&text={text}")
+    lines = "(strip) => strip.getBoundingClientRect().height / parseFloat(getComputedStyle(strip).lineHeight)"
+    assert screen.root.locator(".strip").evaluate(lines) > 1.9
+    box = screen.root.locator(".overview")
+    assert box.evaluate("(box) => box.scrollHeight <= box.clientHeight + 1")

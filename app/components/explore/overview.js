@@ -94,7 +94,8 @@ export class Overview {
     const numbered = sites.map((site, i) => i === 0 || site.heads !== sites[i - 1].heads); // the same numbers are there once
     const above = sites.map((_, i) => title + (numbered[i] ? top : bracket + 0.1 * em));
     const titles = sites.length > 1 ? above.reduce((sum, x) => sum + x + 0.3 * em, 0) : 0;
-    const most = sites.length > 1 ? this.space : 0.5 * Math.min(height, 64 * em); // leave half of the column to the rest
+    // One grid leaves half of the column to the rest, and is as small as shows its last row.
+    const most = sites.length > 1 ? this.space : Math.min(0.5 * Math.min(height, 64 * em), this.space - above[0]);
     const tallest = Math.max(sites.length > 1 ? 0.8 * em : 1.1 * em, (most - titles - 3) / layers);
     const pitch = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
