@@ -52,11 +52,10 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
     asked = _asked()
     # Numbered by the browser: what it said before is old news.
     told = (st.session_state.get("explore") or {}).get("place")
-    if told != memory.get("told") and (news := _news(memory.get("header"), told)) is not None:
+    news = _news(memory.get("header"), told) if told != memory.get("told") else None
+    if news is not None:
         place, options = news  # of the picture that is on the screen, which may be the one before
         memory |= {"place": place, "options": options, "label": state.label_of(memory["header"], place)}
-    else:
-        news = None
     notes: list[str] = []
     wish = _wished(header)
     if wish is not None:
