@@ -6,10 +6,12 @@ rows renormalised, pieces merged to words.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from app import pack, words
 from core import aggregate, measures
 from core.attention import AttentionRecord
 from core.errors import Refused
+from core.recorder import Held
 from core.trace import Trace
 
 Kind = Literal["head", "mean", "max", "rollout", "value"]
@@ -86,7 +89,7 @@ class Lens:
         if self.kind == "max":
             return aggregate.maximum(self.heads, queries)
         if self.kind == "value":
-            return aggregate.value_weighted(self.attention, self.head, queries)
+            return self.attention.pattern(self.head, queries)[0] * written(self.run, self.record)[self.head]
         return self.attention.pattern(self.head, queries)[0]
 
     def values(self, rows: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -141,6 +144,25 @@ class Lens:
         rows = _spread(self.attention.n_query, SINK_ROWS)
         weights = self.attention.pattern(self.head, rows)[0] if self.kind == "value" else self.together(rows)
         return int(measures.received(weights).argmax())
+
+
+_norms: WeakKeyDictionary[Trace, dict[int, Tensor]] = WeakKeyDictionary()
+_again = threading.Lock()  # values of a long run come from another pass: one at a time
+
+
+def written(run: Trace, record: int) -> Tensor:
+    """‖value · W_O‖ of each key as each head of a record would write it, [head, key]; kept for as long as the run is."""
+    with _again:
+        known = _norms.setdefault(run, {})
+        if record not in known:
+            known[record] = run.attention[record].value_norms()
+        return known[record]
+
+
+def held(record: AttentionRecord) -> AttentionRecord:
+    """The same record with its values, which of a long run come from another pass, held."""
+    with _again:
+        return replace(record, values=Held(record.values()))
 
 
 def tile(lens: Lens, *, rows: tuple[int, int], columns: tuple[int, int], cells: int = pack.TILE) -> bytes:
@@ -214,18 +236,25 @@ def first(run: Trace, record: int, head: int, query: int | None) -> tuple[list[A
     [[path, parameters, offset, bytes], ...] and the answers one after the other; nothing where they are too large to come
     with the picture.
     """
-    opened = Lens(run, record, head)
-    n_query, n_key = opened.attention.n_query, opened.attention.n_key
-    if n_query * n_key > FIRST_CELLS:
+    attention = run.attention[record]
+    if attention.n_query * attention.n_key > FIRST_CELLS:
         return [], b""
-    of: dict[str, int] = {"record": record, "head": head}
-    all_of_it = of | {"q0": 0, "q1": n_query, "k0": 0, "k1": n_key}
-    answers = [("tile", all_of_it, tile(opened, rows=(0, n_query), columns=(0, n_key)))]
-    if query is not None:
-        answers.append(("row", of | {"query": query}, row(opened, query)))
     body = pack.Body()
+    answers = opened(run, record, head, query)
     index = [[path, params, body.add(np.frombuffer(message, "u1")), len(message)] for path, params, message in answers]
     return index, body.bytes()
+
+
+def opened(run: Trace, record: int, head: int, query: int | None) -> list[tuple[str, dict[str, int], bytes]]:
+    """All of one head, and one row of it, as the routes would answer: path, parameters, message."""
+    picture = Lens(run, record, head)
+    n_query, n_key = picture.attention.n_query, picture.attention.n_key
+    of = {"record": record, "head": head}
+    all_of_it = of | {"q0": 0, "q1": n_query, "k0": 0, "k1": n_key}
+    answers = [("tile", all_of_it, tile(picture, rows=(0, n_query), columns=(0, n_key)))]
+    if query is not None:
+        answers.append(("row", of | {"query": query}, row(picture, query)))
+    return answers
 
 
 def scores(record: AttentionRecord, head: int, query: int) -> bytes:

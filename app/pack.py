@@ -10,7 +10,6 @@ import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,11 +38,14 @@ class Place:
 
 
 def places(run: Trace) -> tuple[Place, ...]:
-    """The sites of a run in the order of the pass."""
-    found: dict[str, list[int]] = {}
-    for i, record in enumerate(run.attention):
-        found.setdefault("cross" if record.site == "cross_attn" else record.stack, []).append(i)
-    return tuple(Place(name, tuple(records)) for name, records in found.items())
+    """The sites of a run in the order of the pass, known before it begins."""
+    found, start = [], 0
+    for stack, layers in run.config.stacks:
+        sites = (stack, "cross") if stack == "decoder" and run.config.kind == "encoder-decoder" else (stack,)
+        stop = start + len(sites) * layers
+        found += [Place(site, tuple(range(start + i, stop, len(sites)))) for i, site in enumerate(sites)]
+        start = stop
+    return tuple(found)
 
 
 def pack(header: dict[str, Any], body: bytes) -> bytes:
@@ -99,9 +101,10 @@ class Picture:
     body: bytes
 
 
-def weight_bytes(records: Sequence[AttentionRecord]) -> int:
-    """What every weight of these takes on its way to the browser."""
-    return 2 * sum(record.n_heads * record.n_query * record.n_key for record in records)
+def weight_bytes(run: Trace) -> int:
+    """What every weight of a run takes on its way to the browser."""
+    sites = [_site(run, place) for place in places(run)]
+    return sum(2 * len(site["records"]) * site["heads"] * site["n_query"] * site["n_key"] for site in sites)
 
 
 def picture(run: Trace, key: str, thumbnails: Sequence[Thumbnail] = ()) -> Picture:
@@ -110,14 +113,43 @@ def picture(run: Trace, key: str, thumbnails: Sequence[Thumbnail] = ()) -> Pictu
     `whole` says that all weights are here, `follows` that heads() gives them. `thumbnails` are those of every record where
     they are known already.
     """
-    body = Body()
-    weights = weight_bytes(run.attention)
-    whole = weights <= AT_ONCE_BYTES
-    heads = partial(_heads, run) if whole else partial(_thumbnails, run, thumbnails)
-    header = {
+    if weight_bytes(run) <= AT_ONCE_BYTES:
+        parts = Body()
+        sites = [_site(run, place) | _heads(run, place, parts) for place in places(run)]
+        ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
+        return Picture(_about(run, key) | ran, parts.bytes())
+    header = outline(run, key)
+    body = bytearray(header.pop("size"))
+    for site in header["sites"]:
+        for layer, i in enumerate(site["records"]):
+            small = thumbnails[i] if thumbnails else run.attention[i].thumbnail(THUMBNAIL)
+            at, data = drawn(site, layer, small)
+            body[at : at + len(data)] = data
+            site["how"] = small.how
+    return Picture(header | {"ms": run.seconds * 1000}, bytes(body))
+
+
+def outline(run: Trace, key: str) -> dict[str, Any]:
+    """The header of a larger run's picture, known before the pass begins; `size` is that of the body."""
+    sites, size = [_site(run, place) for place in places(run)], 0
+    for site in sites:
+        rows, columns = min(THUMBNAIL, site["n_query"]), min(THUMBNAIL, site["n_key"])
+        site |= {"rows": rows, "columns": columns, "how": "", "thumbnails_at": size}
+        size += len(site["records"]) * site["heads"] * rows * columns
+        size += -size % 4
+    follows = weight_bytes(run) <= WHOLE_BYTES
+    return _about(run, key) | {"whole": False, "follows": follows, "ids": None, "sites": sites, "size": size}
+
+
+def drawn(site: Mapping[str, Any], layer: int, thumbnail: Thumbnail) -> tuple[int, bytes]:
+    """The thumbnails of one layer as they stand in a picture's body, and where."""
+    data = quantised(thumbnail.values.sqrt(), 255).tobytes()
+    return site["thumbnails_at"] + layer * len(data), data
+
+
+def _about(run: Trace, key: str) -> dict[str, Any]:
+    return {
         "key": key,
-        "whole": whole,
-        "follows": not whole and weights <= WHOLE_BYTES,
         "model": run.spec.title,
         "model_id": run.spec.id.partition("@")[0],  # the same at every point of its training
         "kind": run.config.kind,
@@ -127,14 +159,10 @@ def picture(run: Trace, key: str, thumbnails: Sequence[Thumbnail] = ()) -> Pictu
         },
         "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
         "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
-        "ids": _ids(run) if whole else None,
-        "sites": [_site(run, place) | heads(place, body) for place in places(run)],
         "reasons": REASONS,
-        "ms": run.seconds * 1000,
         "device": run.device,
         "dtype": run.dtype,
     }
-    return Picture(header, body.bytes())
 
 
 def heads(run: Trace) -> bytes:
@@ -187,25 +215,19 @@ def _ids(run: Trace) -> dict[str, list[int]]:
 
 
 def _site(run: Trace, place: Place) -> dict[str, Any]:
-    first = run.attention[place.records[0]]
-    self_tokens = "source" if first.stack == "encoder" or run.target is None else "target"
+    query = "source" if place.id == "encoder" or run.target is None else "target"
+    key = "source" if place.id == "cross" else query
+    size = {"source": len(run.source), "target": 0 if run.target is None else len(run.target)}
     return {
         "id": place.id,
         "records": place.records,
-        "heads": first.n_heads,
-        "kv_heads": first.n_kv_heads,
-        "query": self_tokens,
-        "key": "source" if place.id == "cross" else self_tokens,
-        "n_query": first.n_query,
-        "n_key": first.n_key,
+        "heads": run.config.n_heads,
+        "kv_heads": run.config.n_kv_heads,
+        "query": query,
+        "key": key,
+        "n_query": size[query],
+        "n_key": size[key],
     }
-
-
-def _thumbnails(run: Trace, known: Sequence[Thumbnail], place: Place, body: Body) -> dict[str, Any]:
-    small = [known[i] if known else run.attention[i].thumbnail(THUMBNAIL) for i in place.records]
-    rows, columns = small[0].values.shape[1:]
-    at = body.add(np.stack([quantised(t.values.sqrt(), 255) for t in small]))
-    return {"rows": rows, "columns": columns, "how": small[0].how, "thumbnails_at": at}
 
 
 def _heads(run: Trace, place: Place, body: Body) -> dict[str, Any]:

@@ -15,13 +15,13 @@ import torch
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import __file__ as streamlit_file
 from streamlit import config as streamlit_config
 
-from app import export_routes, lens, pack, state, words
+from app import export_routes, lens, pack, state, underway, words
 from app.components.explore.explore import DIGEST, MODULES
 from app.components.shapes import values
 from core import aggregate
@@ -77,7 +77,7 @@ def _message(request: Request, make: Callable[[str], bytes]) -> Response:
 @lru_cache(maxsize=16)  # of at most pack.WHOLE_BYTES and what goes with them
 def _heads(run: str) -> bytes:
     trace = state.engine().trace(run)
-    if pack.weight_bytes(trace.attention) > pack.WHOLE_BYTES:
+    if pack.weight_bytes(trace) > pack.WHOLE_BYTES:
         raise _Bad(words.ROUTE_LARGE)
     with _turns:
         return pack.heads(trace)
@@ -98,6 +98,29 @@ def _site(trace: Trace, site: str) -> pack.Place:
     return places[site]
 
 
+def layers(request: Request) -> Response:
+    """A run that still goes on, layer by layer: run, the record and head that are opened, and a query where one is locked.
+
+    As underway.parts makes it. A run that is small, has ended, or is not known has nothing to come.
+    """
+    asked = request.query_params
+    key = asked.get("run", "")
+    run, end = underway.begun(key), state.engine().underway(key)
+    if run is None or end is None:
+        return Response(status_code=204)
+    try:
+        record = _number(request, "record", 0, len(run.made) - 1)
+        site = next(site for site in run.header.result()["sites"] if record in site["records"])
+        head = _number(request, "head", 0, site["heads"] - 1)
+        query = _number(request, "query", 0, site["n_query"] - 1) if "query" in asked else None
+    except _Bad as error:
+        return _refusal(error)
+    parts = underway.parts(run, end, record, head, query)
+    # Held by nobody on the way: a proxy that collects the answer would keep the layers back until the last.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(parts, media_type="application/octet-stream", headers=headers)
+
+
 def proof(request: Request) -> Response:
     """The receipt of one record: run, record."""
     try:
@@ -108,9 +131,10 @@ def proof(request: Request) -> Response:
 
 @lru_cache(maxsize=256)
 def _proof(run: str, record: int) -> dict[str, float | int | None]:
-    attention = state.engine().trace(run).attention
+    attention = state.engine().trace(run).attention[record]
+    attention = lens.held(attention)  # not in a turn: it may take a while, in which others want tiles
     with _turns:
-        return pack.receipt(attention[record])
+        return pack.receipt(attention)
 
 
 def scores(request: Request) -> Response:
@@ -140,7 +164,8 @@ def _rollout(run: str, record: int) -> torch.Tensor:
     attention = state.engine().trace(run).attention
     chosen = attention[record]
     below = [other for other in attention if other.stack == chosen.stack and other.site == chosen.site]
-    return aggregate.rollout(below, chosen.layer)
+    with _turns:
+        return aggregate.rollout(below, chosen.layer)
 
 
 def _tile(request: Request, picture: lens.Lens) -> bytes:
@@ -167,8 +192,9 @@ def _scores(request: Request, picture: lens.Lens) -> bytes:
 def _bytes(request: Request, make: Callable[[Request, lens.Lens], bytes]) -> Response:
     try:
         key = request.query_params.get("run", "")
+        picture = _lens(request, key)  # may wait for a run, in which others can have their turn
         with _turns:
-            message = make(request, _lens(request, key))
+            message = make(request, picture)
     except (_Bad, KeyError, Refused) as error:
         return _refusal(error)
     return Response(message, media_type="application/octet-stream", headers=KEPT)
@@ -201,6 +227,8 @@ def _lens(request: Request, key: str) -> lens.Lens:
     if kind == "rollout" and record.site != "attn":
         raise _Bad(words.COMPONENT["rollout_cross"])
     rollout = _rollout(key, index) if kind == "rollout" else None
+    if kind == "value":
+        lens.written(run, index)  # before somebody's turn
     return lens.Lens(run, index, head, kind, tuple(dict.fromkeys(members)), hide, asked.get("words") == "true", rollout)
 
 
@@ -262,6 +290,7 @@ PAGE_ROUTES = [
     Route("/headlight/row", row),
     Route("/headlight/column", column),
     Route("/headlight/heads", heads),
+    Route("/headlight/layers", layers),
     Route("/headlight/norms", norms),
     Route("/headlight/scores", scores),
     Route("/headlight/metrics", measures),

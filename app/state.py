@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 import torch
 
-from app import examples, offered, pack, thumbnails, words
+from app import examples, offered, pack, underway, words
 from core.checkpoints import CATALOG
 from core.engine import Engine, Request, Stopped, Ticket
 from core.errors import Refused, TextError
@@ -41,7 +41,7 @@ def engine() -> Engine:
     Not st.cache_resource: routes run outside of any script, and "clear cache" in a visitor's menu must not drop the models
     of all the others.
     """
-    return Engine(load_model=offered.load, watch=thumbnails.watch)
+    return Engine(load_model=offered.load, watch=underway.watch)
 
 
 def warm_up() -> None:
@@ -68,7 +68,7 @@ def warm_up() -> None:
 def picture(request: Request) -> pack.Picture:
     """The picture of a request's run, ready to send. Raises Refused."""
     run = engine().run(request)
-    return pack.picture(run, request.key, thumbnails.take(request))
+    return pack.picture(run, request.key, underway.take(request))
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,11 @@ class Answer:
     unreadable: bool = False  # the model cannot read the newest text
 
 
-def answer(request: Request) -> Answer:
-    """Run a request for this visitor. Whatever happens, the last good picture stays, also while a long one runs."""
+def answer(request: Request, patience: float = AT_ONCE) -> Answer:
+    """Run a request for this visitor, and wait for it for so many seconds.
+
+    Whatever happens, the last good picture stays, also while a long one runs.
+    """
     sentence, unreadable = None, False
     session = st.session_state
     before: Ticket | None = session.pop("ticket", None)
@@ -100,7 +103,7 @@ def answer(request: Request) -> Answer:
                 before.cancel()  # nobody looks at what it would have shown
             ticket = engine().submit(request)
         session["ticket"] = ticket
-        if not ended(ticket, AT_ONCE):
+        if not ended(ticket, patience):
             return _last_good(None, ticket=ticket)
         session.pop("ticket")
         result = Answer(request, ticket.result(), picture(request), None)

@@ -119,6 +119,7 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 @keyframes hl-working { from { transform: translateX(-100%); } to { transform: translateX(334%); } }
 @media (prefers-reduced-motion: reduce) { .hl-working i { animation: none; width: 100%; opacity: 0.5; } }
 [data-testid="stLayoutWrapper"]:has(> .st-key-working) { display: contents; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-so_far) { display: none; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-beneath):not(:has(.st-key-about)) { display: none; }
 .st-key-working {
     position: fixed;
@@ -133,7 +134,8 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
     box-shadow: 0 4px 18px rgb(0 0 0 / 18%);
 }
 .st-key-explore[data-stale] { opacity: 1 !important; transition: none !important; }
-[data-testid="stMain"]:has(.hl-working) :is(.st-key-explore, .st-key-about, .st-key-shapes) { opacity: 0.45 !important; }
+[data-testid="stMain"]:has(.hl-working) :is(.st-key-about, .st-key-shapes) { opacity: 0.45 !important; }
+html:not([data-underway]) [data-testid="stMain"]:has(.hl-working) .st-key-explore { opacity: 0.45 !important; }
 [data-testid="stApp"]:has(.hl-working) [data-testid="stStatusWidget"]:has([data-testid="stStatusWidgetRunningIcon"]) { display: none; }
 html[data-projector] { font-size: clamp(20px, min(1.83vw, 3.25vh), 48px); }
 html[data-projector] [data-testid="stMainBlockContainer"] { padding: 0.5rem 1.5rem 0; }

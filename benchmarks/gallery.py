@@ -45,9 +45,9 @@ def load(name: str, **options: Any) -> core.Loaded:
 
 checkpoints.CATALOG = (*checkpoints.CATALOG, SPEC)  # before the application reads it
 
-from app import main, routes, state, thumbnails  # noqa: E402
+from app import main, routes, state, underway  # noqa: E402
 
-state.engine = cache(lambda: Engine(load_model=load, watch=thumbnails.watch))
+state.engine = cache(lambda: Engine(load_model=load, watch=underway.watch))
 
 app = st.App(
     ROOT / "app" / "ui.py",

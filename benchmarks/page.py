@@ -166,7 +166,7 @@ def typed(page: Page, text: str) -> Visit:
     box.fill(text)
     settle(page)
     since, received = page.evaluate("[performance.now(), bench.received]")
-    arm(page, "keydown", "root.dataset.run !== before.run")
+    arm(page, "keydown", "root.dataset.run !== before.run && root.dataset.underway === 'false'")
     box.press("Enter")
     painted = page.evaluate("bench.waiting")
     settle(page)

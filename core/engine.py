@@ -14,7 +14,6 @@ from typing import Any, Literal
 import torch
 
 from . import memory
-from .attention import AttentionRecord
 from .checkpoints import Loaded, load
 from .errors import GenerationError, Refused
 from .generate import stream
@@ -128,8 +127,8 @@ class Engine:
     At most `workers` passes run at once and `max_waiting` more wait. Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
     hold more than `max_model_bytes`, so that any number of small ones stays. `load_model` is what turns a model id into a
-    model: an operator who allows less passes a stricter one. `watch` says for a request who is shown each attention of its
-    run as soon as the pass has left it.
+    model: an operator who allows less passes a stricter one. `watch` says for a request who is shown how far its run has
+    come, as trace() shows it.
     """
 
     device: torch.device = field(default_factory=pick_device)
@@ -141,7 +140,7 @@ class Engine:
     max_waiting: int = 64
     workers: int = 1
     load_model: Callable[..., Loaded] = load
-    watch: Callable[[Request], Callable[[AttentionRecord], object]] = lambda _: lambda _: None
+    watch: Callable[[Request], Callable[[Trace], object]] = lambda _: lambda _: None
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -252,6 +251,11 @@ class Engine:
         """While a model is downloaded: file name, bytes so far, bytes in all."""
         return self._progress.get(model_id)
 
+    def underway(self, key: str) -> Future[Trace] | None:
+        """What the run of this key will give, or has given; None where there is no such run now."""
+        with self._lock:
+            return self._traces.get(key)
+
     def trace(self, key: str) -> Trace:
         """The trace of a request that was run before, run again if it was dropped. Raises KeyError for an unknown key."""
         with self._lock:
@@ -334,7 +338,7 @@ def weight_bytes(loaded: Loaded) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in loaded.model.parameters())
 
 
-def _run(loaded: Loaded, request: Request, job: _Job, watch: Callable[[AttentionRecord], object]) -> Trace:
+def _run(loaded: Loaded, request: Request, job: _Job, watch: Callable[[Trace], object]) -> Trace:
     def look(_: Any) -> None:
         if job.stop.is_set():
             raise Stopped("This run was stopped.")

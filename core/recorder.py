@@ -78,7 +78,7 @@ class Recorder:
     loaded: Loaded
     hold_values: bool
     run_again: Callable[[str], Tensor]
-    watch: Callable[[AttentionRecord], object]
+    left: Callable[[], object]  # called when the pass has left an attention
     steps: list[Step] = field(default_factory=list)
     records: list[AttentionRecord] = field(default_factory=list)
     norms: dict[str, Tensor] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Recorder:
                 self.seen.pop(f"{name}.hook_pattern", None),
             )
         )
-        self.watch(self.records[-1])
+        self.left()
 
     def step(self, name: str, point: HookPoint, x: Tensor) -> None:
         size = x.numel() * x.element_size()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Literal
@@ -148,13 +148,14 @@ def trace(
     target_ids: Sequence[int] | None = None,
     interventions: Iterable[Intervention] = (),
     padding_side: Literal["left", "right"] = "right",
-    watch: Callable[[AttentionRecord], object] = lambda _: None,
+    watch: Callable[[Trace], object] = lambda _: None,
 ) -> Trace:
     """Run `loaded` on a text, a list of texts, or token ids, and keep what happened.
 
     target is what an encoder–decoder's decoder has written so far; without one it has only its start token. Texts of
-    different length are padded, which moves and changes nothing. Interventions apply in order. `watch` is shown each
-    attention as soon as the pass has left it.
+    different length are padded, which moves and changes nothing. Interventions apply in order. `watch` is shown how far the
+    run has come, before its first layer and as soon as the pass has left an attention: a trace with the tokens and the
+    attentions so far, and nothing else yet.
 
     Raises TextError (empty, not tokenisable, too long for the model's positions), InterventionError, and TooLarge with the
     bytes needed and free, before anything runs.
@@ -173,7 +174,7 @@ def trace_tokens(
     sources: tuple[Tokens, ...],
     targets: tuple[Tokens, ...] | None,
     interventions: tuple[Intervention, ...],
-    watch: Callable[[AttentionRecord], object] = lambda _: None,
+    watch: Callable[[Trace], object] = lambda _: None,
 ) -> Trace:
     """trace() for texts that are tokens already, of equal length within each batch."""
     model, config, device = loaded.model, loaded.config, loaded.device
@@ -206,11 +207,23 @@ def trace_tokens(
             return model.last_residual(*inputs)
 
     def run_again(point: str) -> Tensor:
+        """What passes one point, from another pass that goes no further."""
         seen: list[Tensor] = []
-        run({point: seen.append})
+
+        def enough(x: Tensor) -> None:
+            seen.append(x)
+            raise _Enough
+
+        with suppress(_Enough):
+            run({point: enough})
         return seen[0]
 
-    recorder = Recorder(loaded, hold_values=hold, run_again=run_again, watch=watch)
+    def show() -> None:
+        so_far = tuple(recorder.records)
+        watch(Trace(loaded, interventions, sources, targets, so_far, (), (), {}, not_yet, seconds=0))
+
+    recorder = Recorder(loaded, hold_values=hold, run_again=run_again, left=show)
+    show()
     edited_points = {name for hooks in edits for name in hooks}
     start = time.perf_counter()
     final = run(recorder.hooks(edited_points))
@@ -231,6 +244,15 @@ def trace_tokens(
         seconds,
         predicted_bytes=needed.captured + needed.transient,
     )
+
+
+class _Enough(Exception):
+    """Ends a pass that has shown what it was run for."""
+
+
+def not_yet(_: Tensor) -> Tensor:
+    """What a run that still runs has for a last residual stream. Raises RuntimeError."""
+    raise RuntimeError("The pass has not come to its end yet.")
 
 
 def source_tokens(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import controls, examples, export, offered, state, tables, theme, words
-from app.components.explore.explore import explore
+from app import controls, examples, export, offered, state, tables, theme, underway, words
+from app.components.explore import explore as component
 from core.engine import Ticket
 from core.errors import Refused
 from core.trace import Trace
 
 MOST_LISTED = 4  # models in memory
+AT_ONCE = 0.25  # seconds in which a run may end before any of it is shown
+SILENT = 0.8  # seconds before it is said that it runs
 PACE = 0.3  # seconds between two looks at how far a run is
 
 
@@ -24,11 +27,12 @@ def show() -> None:
     request, notes = controls.request()
     model = controls.model_of(request)
     unknown = state.engine().ready(model) is None
-    answer = state.answer(request)
+    answer = state.answer(request, AT_ONCE)
     # What comes below keeps its place among the elements of the page, whatever there is above it.
     beneath, working, notices = st.container(key="beneath", gap=None), st.empty(), st.empty()
+    so_far = st.container(key="so_far", gap=None)
     if (ticket := answer.ticket) is not None:
-        _wait(ticket, working)
+        _wait(ticket, working, so_far)
         answer = state.answer(request)
     if unknown and answer.request == request and answer.trace is not None and answer.trace.target is not None:
         st.rerun()  # it turns out to read a target as well: with a second box
@@ -36,7 +40,7 @@ def show() -> None:
         controls.was_written(request, answer.trace if answer.request == request else None)
     notes = [said for said in (st.session_state.pop("said", None), answer.sentence) if said] + notes
     if answer.request is not None and answer.picture is not None and answer.trace is not None:
-        notes += explore(answer.trace, answer.picture, controls.link(answer.request))
+        notes += component.explore(answer.trace, answer.picture, controls.link(answer.request))
         if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
             st.session_state["inspected"] = asked
         if (asked := st.session_state.get("inspected")) and asked.get("run") == answer.request.key:
@@ -91,24 +95,30 @@ def _offer_example(model: str, place: DeltaGenerator) -> None:
     row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=controls.take_text, args=(model,))
 
 
-def _wait(ticket: Ticket, place: DeltaGenerator) -> None:
-    """Say how far a run is, and offer the way out of it, until it has ended. The picture before stays where it is.
+def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None:
+    """Show what there is of a run until it has ended, say how far it is, and offer the way out of it.
 
-    Whatever the visitor does meanwhile breaks this off; the script begins anew, and comes back here if the run still goes on.
+    The picture before stays where it is until there is something to see. Whatever the visitor does meanwhile breaks this
+    off; the script begins anew, and comes back here if the run still goes on.
     """
-    box = place.container(key="working")
-    row = box.container(horizontal=True, vertical_alignment="center", gap="small")
-    line, bar = row.empty(), box.empty()
-    row.button(words.CANCEL, key="cancel", on_click=state.stop)
-    before = None
+    said_at, run = time.monotonic() + SILENT - AT_ONCE, None
+    line = bar = before = None
     while True:
+        if run is None and (run := underway.begun(ticket.request.key)) is not None:
+            with so_far:
+                component.underway(run.header.result(), controls.link(ticket.request))
         now = _progress(ticket)
-        if now != before:
+        if now != before and time.monotonic() >= said_at:
+            if line is None or bar is None:
+                box = place.container(key="working")
+                row = box.container(horizontal=True, vertical_alignment="center", gap="small")
+                line, bar = row.empty(), box.empty()
+                row.button(words.CANCEL, key="cancel", on_click=state.stop)
             line.text(now[0])
             bar.html(theme.working(now[1], st.context.theme.type or "light"))
+            before = now
         if state.ended(ticket, PACE):
             break
-        before = now
 
 
 def _progress(ticket: Ticket) -> tuple[str, float | None]:

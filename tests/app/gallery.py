@@ -18,9 +18,9 @@ from tests.app import models  # noqa: E402
 
 checkpoints.CATALOG = (*checkpoints.CATALOG, *models.SPECS)  # before the application reads it
 
-from app import main, routes, state, thumbnails  # noqa: E402
+from app import main, routes, state, underway  # noqa: E402
 
-state.engine = cache(lambda: Engine(load_model=models.load, watch=thumbnails.watch))
+state.engine = cache(lambda: Engine(load_model=models.load, watch=underway.watch))
 
 app = st.App(
     ROOT / "app" / "ui.py",

@@ -16,7 +16,6 @@ if str(ROOT) not in sys.path:
 import streamlit as st  # noqa: E402
 
 from core import checkpoints, engine  # noqa: E402
-from core.attention import AttentionRecord  # noqa: E402
 from core.checkpoints import Loaded, ModelSpec  # noqa: E402
 from core.trace import Trace  # noqa: E402
 
@@ -25,7 +24,7 @@ FAR = tuple(ModelSpec(id=name.lower(), title=name, source="built", location="") 
 ARRIVED = {spec.id: threading.Event() for spec in FAR}
 checkpoints.CATALOG = (*checkpoints.CATALOG, *FAR)  # before the application reads it
 
-from app import main, routes, state, thumbnails  # noqa: E402
+from app import main, routes, state, underway  # noqa: E402
 
 
 def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
@@ -38,16 +37,16 @@ def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
 real = engine._run
 
 
-def run(loaded: Loaded, request: engine.Request, job: engine._Job, watch: Callable[[AttentionRecord], object]) -> Trace:
+def run(loaded: Loaded, request: engine.Request, job: engine._Job, watch: Callable[[Trace], object]) -> Trace:
     """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" three seconds.
 
     "Let Distant arrive." lets that model arrive.
     """
 
-    def slowly(record: AttentionRecord) -> None:
-        watch(record)
+    def slowly(so_far: Trace) -> None:
+        watch(so_far)
         for said, seconds in (("slowly", 600), ("a while", 3)):
-            if record.layer == 2 and said in request.texts[0]:
+            if so_far.records and so_far.records[-1].layer == 2 and said in request.texts[0]:
                 job.stop.wait(seconds)
 
     for spec in FAR:
@@ -57,7 +56,7 @@ def run(loaded: Loaded, request: engine.Request, job: engine._Job, watch: Callab
 
 
 engine._run = run
-state.engine = cache(lambda: engine.Engine(load_model=load, watch=thumbnails.watch))
+state.engine = cache(lambda: engine.Engine(load_model=load, watch=underway.watch))
 
 app = st.App(
     ROOT / "app" / "ui.py",

@@ -24,11 +24,14 @@ import { Remote, Site, unpack } from "./run.js";
 import { Share } from "./share.js";
 import { Strip } from "./strip.js";
 import { Tools } from "./tools.js";
+import { Underway } from "./underway.js";
 
 const VIEWS = new WeakMap();
+const SHOWN = new Set(); // the views on the page: one
 const TELL_AFTER = 250; // ms without a change before Python is told
 const SETTLED = 60; // ms after the last change of head
 const SAY_AFTER = 200; // ms before a screen reader is told
+const LEAVES_AFTER = 300; // ms without a picture of a run that went on before the one before it comes back
 const KEPT_ROWS = 256; // rankings of rows that are kept
 const KEPT_LENSES = 24; // pictures whose numbers are kept
 const REDRAWS = {
@@ -49,7 +52,9 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   let view = VIEWS.get(parentElement);
   if (!view || view.root !== root) {
     view?.destroy();
+    SHOWN.delete(view);
     view = new View(root);
+    SHOWN.add(view);
     root.before(el("style", "", STYLE));
     VIEWS.set(parentElement, view);
   }
@@ -58,6 +63,16 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   return () => {
     view.destroy();
     VIEWS.delete(parentElement);
+    SHOWN.delete(view);
+  };
+}
+
+// A component of its own, which has nothing on the screen: it tells the view above of a run that still goes on.
+export function underway({ data }) {
+  const [header] = unpack(data);
+  for (const view of SHOWN) view.follows(header);
+  return () => {
+    for (const view of SHOWN) view.leaves(header.key);
   };
 }
 
@@ -73,6 +88,8 @@ class View {
     this.told = 0;
     this.ranks = new Map();
     this.lenses = new Map();
+    this.underway = null; // a run that still goes on
+    this.before = null; // what was on the screen before it
 
     root.replaceChildren();
     this.strip = new Strip(this, root);
@@ -122,6 +139,8 @@ class View {
     clearTimeout(this.telling);
     clearTimeout(this.saying);
     clearTimeout(this.settling);
+    this.underway?.stop();
+    delete document.documentElement.dataset.underway;
   }
 
   // ------------------------------------------------------------------ data in, place out
@@ -129,19 +148,22 @@ class View {
   update(data, setStateValue) {
     this.set = setStateValue;
     const before = this.themeName;
-    const isNew = !areSame(data, this.data); // a script that ran for something else sends the same bytes again
+    const isOther = data !== this.data && this.underway?.isShown; // a run that still went on was on the screen
+    const isNew = isOther || !areSame(data, this.data); // a script that ran for something else sends the same bytes again
     if (isNew) {
-      this.data = data;
       const [header, body] = unpack(data);
-      const same = this.picture?.key === header.key;
-      this.picture = header;
-      this.sites = header.sites.map((site) => new Site(site, body));
-      if (!same) this.remote = new Remote(header.key, () => this.arrived(), header.receipts);
-      for (const [path, params, at, size] of header.first ?? []) this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size)));
-      if (same) this.follow();
-      this.ranks.clear();
-      this.lenses.clear();
-      this.forget();
+      const run = this.underway;
+      this.underway = null;
+      run?.stop();
+      if (isOther && run.key === header.key) {
+        this.data = data;
+        this.stamp = header.stamp; // where it opens, and more, the visitor has been told already
+        if (run.ms !== null) return void this.settle(header, body);
+      } else if (isOther && this.before.picture.key === header.key) this.goBack();
+      this.data = data;
+      this.unmark();
+      this.open(header, header.sites.map((site) => new Site(site, body)));
+      this.keep(header, body);
       if (header.stamp !== this.stamp) {
         this.stamp = header.stamp;
         this.place = { ...header.opened };
@@ -149,14 +171,118 @@ class View {
         this.map.area = null;
       }
       if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
-      this.hover = null;
-      this.tip.hidden = true;
       if (this.options.show === "map") this.map.ask();
     }
     this.theme();
     if (!isNew && this.themeName === before) return;
     this.stale.add("layout");
     this.drawNow(); // somebody waits for it: not in the frame after next, behind what else has arrived
+  }
+
+  // Another picture, or the same with other numbers: nothing of the one before counts any more.
+  open(header, sites) {
+    const same = this.picture?.key === header.key;
+    this.picture = header;
+    this.sites = sites;
+    if (!same) this.remote = new Remote(header.key, () => this.arrived(), header.receipts);
+    this.remote.held = false;
+    if (same) this.follow();
+    this.ranks.clear();
+    this.lenses.clear();
+    this.forget();
+    this.hover = null;
+    this.tip.hidden = true;
+  }
+
+  // Answers that came with the picture
+  keep(header, body) {
+    for (const [path, params, at, size] of header.first ?? []) this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size)));
+  }
+
+  // ------------------------------------------------------------------ a run that still goes on
+
+  // Its picture takes the place of the one before as soon as the head that is opened is there.
+  follows(header) {
+    const known = this.underway;
+    const { opened } = header;
+    if (this.picture?.key === header.key || (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(opened))) return;
+    known?.stop();
+    if (known?.isShown) this.goBack();
+    this.underway = new Underway(header, (run) => run === this.underway && this.came());
+  }
+
+  came() {
+    const run = this.underway;
+    if (run.isShown) {
+      this.overview.forget();
+      if (run.ms === null) return this.redraw("overview");
+      return this.ended();
+    }
+    if (!run.canBeShown || !this.picture) return;
+    const { picture, sites, remote, place, options, map: { area } } = this;
+    this.before = { picture, sites, remote, place, options, area };
+    run.isShown = true;
+    document.documentElement.dataset.underway = ""; // the page dims what is of the run before
+    const { opened, options: opening } = run.header;
+    this.open(run.header, run.sites);
+    this.remote.held = true;
+    for (const answer of run.answers) this.remote.keep(...answer);
+    this.place = { ...opened };
+    this.options = { ...opening };
+    this.map.area = null;
+    if (this.pin !== null) this.place.query = null;
+    this.theme();
+    this.stale.add("layout");
+    this.drawNow();
+  }
+
+  // Everything of it is there. The script's own picture, of the same numbers, is still to come.
+  ended() {
+    this.picture.ms = this.underway.ms;
+    for (const site of this.sites) site.left = null;
+    this.remote.held = false;
+    this.unmark();
+    this.stale.add("overview").add("run");
+    this.drawNow(); // somebody waits for it, and not for what follows:
+    requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that nobody could give before
+  }
+
+  // The script's picture of a run that is on the screen already
+  settle({ sites, tokens, words: merged, joins, ...rest }, body) {
+    Object.assign(this.picture, rest);
+    this.keep(rest, body);
+    this.theme();
+    this.follow();
+  }
+
+  // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
+  goBack() {
+    const { theme, projector, show, scale } = this.options; // how it is shown is not of the run
+    const { area, options, ...before } = this.before;
+    Object.assign(this, before, { options: { ...options, theme, projector, show, scale } });
+    this.map.area = area;
+    this.unmark();
+  }
+
+  unmark() {
+    this.before = null;
+    delete document.documentElement.dataset.underway;
+  }
+
+  // The script has nothing more to say of it. Its picture may come in the same breath.
+  leaves(key) {
+    if (this.underway?.key !== key) return;
+    setTimeout(() => {
+      if (this.underway?.key !== key || this.underway.ms !== null) return;
+      const { isShown } = this.underway;
+      this.underway.stop();
+      this.underway = null;
+      if (!isShown) return;
+      const { picture, sites } = this.before;
+      this.goBack();
+      this.open(picture, sites);
+      this.redraw("layout");
+    }, LEAVES_AFTER);
   }
 
   theme() {
@@ -333,6 +459,8 @@ class View {
 
   choose(at, event) {
     const before = this.site;
+    const to = this.sites.find((site) => site.id === at.site) ?? before;
+    if (!to.has(Math.min(at.layer ?? this.place.layer, to.layers - 1))) return this.announce(words.to_come);
     if (at.layer !== undefined) this.lines.follow(at.layer);
     this.place = { ...this.place, ...at };
     if ("query" in at) this.pin = null;
@@ -454,6 +582,7 @@ class View {
     }
     if (stale.has("facts") || stale.has("lines")) this.lines.draw(stale.has("lines"));
     if (stale.has("alike")) this.overview.drawAlike();
+    if (stale.has("run")) this.footer.tellRun();
     if (stale.has("footer")) this.footer.draw();
     this.publish();
     this.follow();
@@ -463,6 +592,7 @@ class View {
   publish() {
     const { dataset } = this.root;
     dataset.run = this.picture.key;
+    dataset.underway = Boolean(this.underway?.isShown && this.underway.ms === null);
     dataset.site = this.site.id;
     dataset.layer = this.place.layer;
     dataset.head = this.place.head;

@@ -35,10 +35,11 @@ DIGEST = hashlib.sha256("".join(MODULES.values()).encode()).hexdigest()[:16]
 LOADER = f"""
 const get = (name) => import(new URL(`headlight/{DIGEST}/${{name}}`, document.baseURI).href);
 const [entry] = await Promise.all({json.dumps(["explore.js", *(name for name in MODULES if name != "explore.js")])}.map(get));
-export default entry.default;
+export default entry.%s;
 """
 
-_component = v2.component("explore", html='<div class="hl"></div>', js=LOADER)
+_component = v2.component("explore", html='<div class="hl"></div>', js=LOADER % "default")
+_underway = v2.component("underway", html="<i></i>", js=LOADER % "underway")  # draws on the other one's place
 
 
 def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[str]:
@@ -49,40 +50,18 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
     Returns a sentence for each part of the URL that the picture cannot show.
     """
     header, memory = picture.header, st.session_state.setdefault("explore_place", {})
-    asked = _asked()
-    # Numbered by the browser: what it said before is old news.
-    told = (st.session_state.get("explore") or {}).get("place")
-    news = _news(memory.get("header"), told) if told != memory.get("told") else None
-    if news is not None:
-        place, options = news  # of the picture that is on the screen, which may be the one before
-        memory |= {"place": place, "options": options, "label": state.label_of(memory["header"], place)}
+    asked, told = _asked(), _told()
+    is_news = _heard(memory)
     notes: list[str] = []
-    wish = _wished(header)
-    if wish is not None:
-        options = {
-            **memory.get("options", state.default_options()),
-            "kind": "head",
-            "members": [],
-            "pin": None,
-            "hide": [],
-            "words": False,
-        }
-        memory |= {"opened": (wish, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
-        memory |= {"place": wish, "options": options}
-    elif memory.get("header", {}).get("key") != header["key"]:
-        # The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new
-        # sentence stays at the head, and if it can at the word, that is on the screen; another model has other heads.
-        if memory and asked == memory["asked"]:
-            if header["model_id"] == memory["header"]["model_id"]:
-                place = state.carried_place(header, memory["place"], memory["label"])
-            else:
-                place = state.opening_place(header)
-            options = state.carried_options(memory["header"], memory["options"], memory["place"], header, place)
-        else:
-            place, options, notes = _opened(header, asked)
+    wished = _wished(header) is not None
+    if wished or memory.get("header", {}).get("key") != header["key"]:
+        # What was chosen in it while it was under way, or else where it opens
+        place, options, notes = (*known, []) if (known := _read(header, told)) else _arriving(header, memory)
         memory |= {"opened": (place, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
         memory |= {"place": place, "options": options}
-    elif news is not None:
+        if wished:
+            del st.session_state["explore_wish"]
+    elif is_news:
         memory |= {"told": told}
     elif asked != memory["asked"]:
         place, options, notes = _opened(header, asked)
@@ -107,6 +86,39 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
     return notes
 
 
+def underway(header: dict[str, Any], link: Mapping[str, str]) -> None:
+    """Let the browser draw a run that still goes on where the picture before is, as soon as the head that is opened is there.
+
+    `header` is that of the picture to come. Not where what is shown is more than one head as it is: that is worked out from the whole run.
+    """
+    memory = st.session_state.get("explore_place")
+    if not memory:
+        return
+    _heard(memory)
+    place, options, _ = _arriving(header, memory)
+    if options["show"] == "map" and options["kind"] == "head" and not options["hide"] and not options["words"]:
+        opened = {"opened": asdict(place), "options": options, "link": link}
+        _underway(key="underway", data=pack.pack(header | opened, b""))
+
+
+def _arriving(header: Mapping[str, Any], memory: Mapping[str, Any]) -> tuple[state.Place, dict[str, Any], list[str]]:
+    """Where a picture opens that was not on the screen before, how, and a sentence for what of a link it cannot show.
+
+    The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new sentence
+    stays at the head, and if it can at the word, that is on the screen; another model has other heads.
+    """
+    if (wish := _wished(header)) is not None:
+        plain = {"kind": "head", "members": [], "pin": None, "hide": [], "words": False}
+        return wish, memory.get("options", state.default_options()) | plain, []
+    if not memory or _asked() != memory["asked"]:
+        return _opened(header, _asked())
+    if header["model_id"] == memory["header"]["model_id"]:
+        place = state.carried_place(header, memory["place"], memory["label"])
+    else:
+        place = state.opening_place(header)
+    return place, state.carried_options(memory["header"], memory["options"], memory["place"], header, place), []
+
+
 def _opened(header: Mapping[str, Any], asked: Mapping[str, str]) -> tuple[state.Place, dict[str, Any], list[str]]:
     place, notes = state.asked_place(header, asked)
     options, more = state.asked_options(header, place.site, asked)
@@ -121,13 +133,25 @@ def _wished(header: Mapping[str, Any]) -> state.Place | None:
     if wish is None or st.session_state.get("text") != wish.text or header["model"] != TITLES[examples.owner_of(wish)]:
         return None
     place = state.example_place(header, wish)
-    if place.query is None:
-        return None
-    del st.session_state["explore_wish"]
-    return place
+    return None if place.query is None else place
 
 
-def _news(header: Mapping[str, Any] | None, told: Any) -> tuple[state.Place, dict[str, Any]] | None:
+def _told() -> Any:
+    """What the browser said last, numbered by it: what it said before is old news."""
+    return (st.session_state.get("explore") or {}).get("place")
+
+
+def _heard(memory: dict[str, Any]) -> bool:
+    """Whether the browser has news of the picture before; they are in `memory` then."""
+    told = _told()
+    news = _read(memory.get("header"), told) if told != memory.get("told") else None
+    if news is not None:
+        place, options = news
+        memory |= {"place": place, "options": options, "label": state.label_of(memory["header"], place)}
+    return news is not None
+
+
+def _read(header: Mapping[str, Any] | None, told: Any) -> tuple[state.Place, dict[str, Any]] | None:
     """The place and the options that the browser reports of this picture; None where they are not of it."""
     place = None if header is None else state.told_place(header, told)
     if header is None or place is None:

@@ -14,19 +14,23 @@ export class Footer {
   }
 
   build() {
-    const { picture } = this.view;
-    const { source, target } = picture.tokens;
-    const parts = { n: number(source.length), ms: Math.round(picture.ms), device: picture.device, dtype: picture.dtype };
-    this.run.textContent = target
-      ? said(words.run_pair, { ...parts, m: number(target.length) })
-      : said(words.run, parts);
-    this.run.title = this.run.textContent;
+    this.tellRun();
     this.low = el("span", "");
     this.high = el("span", "");
     this.middle = el("span", "");
     this.legend.replaceChildren(this.low, el("i", "ramp half"), this.middle, el("i", "ramp half second"), this.high);
     this.buttons.replaceChildren(...this.view.parts.flatMap((part) => part.actions?.() ?? []));
     this.drawLegend();
+  }
+
+  // How long the text is, and how long the pass took
+  tellRun() {
+    const { picture } = this.view;
+    const { source, target } = picture.tokens;
+    const time = picture.ms === undefined ? words.run_goes_on : said(words.run_took, { ms: Math.round(picture.ms) });
+    const parts = { n: number(source.length), time, device: picture.device, dtype: picture.dtype };
+    const text = target ? said(words.run_pair, { ...parts, m: number(target.length) }) : said(words.run, parts);
+    if (this.run.textContent !== text) this.run.title = this.run.textContent = text;
   }
 
   // What it adds to the options of the picture

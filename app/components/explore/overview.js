@@ -189,7 +189,8 @@ export class Overview {
       for (let layer = 0; layer < site.layers; layer++) {
         for (let head = 0; head < site.heads; head++) {
           const [x, y] = this.corner({ site, layer, head });
-          context.drawImage(canvas, head * columns, layer * rows, columns, rows, x, y, g.size, g.size);
+          if (!site.has(layer)) this.drawNothing(context, x, y);
+          else context.drawImage(canvas, head * columns, layer * rows, columns, rows, x, y, g.size, g.size);
         }
       }
       return;
@@ -199,9 +200,7 @@ export class Overview {
         const value = found.values[layer * site.heads + head];
         const [x, y] = this.corner({ site, layer, head });
         if (Number.isNaN(value)) {
-          context.strokeStyle = palette.line;
-          context.lineWidth = 1;
-          context.strokeRect(x + 0.5, y + 0.5, g.size - 1, g.size - 1);
+          this.drawNothing(context, x, y);
           continue;
         }
         const level = clamp(Math.round((255 * Math.abs(value)) / (found.high || 1)), 0, 255);
@@ -209,6 +208,13 @@ export class Overview {
         context.fillRect(x, y, g.size, g.size);
       }
     }
+  }
+
+  // A head without a picture or a number
+  drawNothing(context, x, y) {
+    context.strokeStyle = this.view.palette.line;
+    context.lineWidth = 1;
+    context.strokeRect(x + 0.5, y + 0.5, this.grid.size - 1, this.grid.size - 1);
   }
 
   drawLegend() {
@@ -402,6 +408,7 @@ export class Overview {
     const { site } = at;
     const lines = [el("div", "", said(words.place, at))];
     if (this.view.sites.length > 1) lines.push(el("div", "mute", words.blocks[site.id] ?? site.id));
+    if (!site.has(at.layer)) lines.push(el("div", "mute", words.to_come));
     const value = this.numbers.get(site)?.values[at.layer * site.heads + at.head];
     if (value !== undefined) {
       const text = Number.isNaN(value) ? words.metric_none : said(words.metric_value, { name: words.metrics[this.metric][0], value: this.valued(value) });

@@ -16,6 +16,11 @@ export class Site {
     this.layers = header.records.length;
   }
 
+  // Whether the pass has left this layer: always, but in a run that still goes on
+  has(layer) {
+    return !this.left || this.left.has(layer);
+  }
+
   // The weights have come.
   fill(header, body) {
     Object.assign(this, header);
@@ -93,6 +98,7 @@ export class Remote {
     this.underway = new Set(); // one request a path: a pointer that crosses a hundred rows asks for the last of them
     this.failed = false;
     this.offline = receipts !== null;
+    this.held = false; // while the run goes on, whose end every answer would wait for
     for (const [record, receipt] of Object.entries(receipts ?? {})) this.keep("proof", { record }, receipt);
   }
 
@@ -114,7 +120,7 @@ export class Remote {
       this.kept.set(id, value); // newest last
       return value;
     }
-    if (this.offline) return null;
+    if (this.offline || this.held) return null;
     if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down
     if (this.underway.has(path)) return null; // arrived() makes the caller ask again, for what it wants by then
     this.underway.add(path);
