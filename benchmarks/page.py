@@ -45,7 +45,16 @@ MOST_BERTVIZ = 128  # tokens; the page of 512 would be sixteen times as large
 SNAKE = [*["ArrowRight"] * 11, "ArrowDown", *["ArrowLeft"] * 11, "ArrowDown"]
 
 PROBE = """
-const bench = (window.bench = { received: 0, first: 0, trees: [] });
+const bench = (window.bench = { received: 0, asked: 0, first: 0, trees: [] });
+const ask = window.fetch;
+window.fetch = async (...given) => {
+  bench.asked += 1;
+  try {
+    return await ask(...given);
+  } finally {
+    bench.asked -= 1;
+  }
+};
 performance.setResourceTimingBufferSize(20000);
 const frames = (then) => requestAnimationFrame(() => then());
 bench.root = () => bench.trees.map((tree) => tree.querySelector(".hl")).find((root) => root?.isConnected);
@@ -83,7 +92,7 @@ bench.until = (name, done) => {
   }));
 };
 bench.routes = (since) => performance.getEntriesByType("resource")
-  .filter(({ name, startTime }) => /[/]headlight[/](tile|row|proof)/.test(name) && startTime >= since);
+  .filter(({ name, startTime }) => /[/]headlight[/](tile|row|proof|layers)/.test(name) && startTime >= since);
 """
 
 
@@ -149,9 +158,9 @@ def visits(browser: Browser, address: str, rounds: int, slow: bool) -> tuple[lis
 
 
 def settle(page: Page) -> None:
-    """Until nothing has arrived for a second."""
+    """Until everything that was asked for has come, and nothing more for a second."""
     state = None
-    while (now := page.evaluate("[bench.received, bench.routes(0).length, ...bench.shown()]")) != state:
+    while (now := page.evaluate("[bench.asked, bench.received, ...bench.shown()]")) != state or now[0]:
         state = now
         page.wait_for_timeout(1000)
 
@@ -166,7 +175,7 @@ def typed(page: Page, text: str) -> Visit:
     box.fill(text)
     settle(page)
     since, received = page.evaluate("[performance.now(), bench.received]")
-    arm(page, "keydown", "root.dataset.run !== before.run && root.dataset.underway === 'false'")
+    arm(page, "keydown", "root.dataset.run !== before.run && !root.dataset.underway")
     box.press("Enter")
     painted = page.evaluate("bench.waiting")
     settle(page)

@@ -135,10 +135,10 @@ class Screen:
         box.press("Enter")
 
     def run_text(self, text: str) -> None:
-        """Type a sentence and wait for its picture."""
+        """Type a sentence and wait for its picture, all of it."""
         before = self.data()["run"]
         self.type(text)
-        self.until(f"root.dataset.run !== '{before}'")
+        self.until(f"root.dataset.run !== '{before}' && !root.dataset.underway")
 
     def tokens(self, axis: str = "query") -> list[str]:
         return self.root.locator(f".strip [data-axis={axis}]").all_text_contents()

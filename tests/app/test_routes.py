@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app import pack, routes, state
+from app import offered, pack, routes, state
 from app.components.explore.explore import DIGEST, LOADER, MODULES
-from core.engine import Request
+from core.engine import Engine, Request
 from core.trace import Trace
 
 REQUEST = Request(state.DEFAULT_MODEL, ("The cat sat on the mat.",))
@@ -182,3 +185,60 @@ def test_routes_answer_side_by_side(client: TestClient, trace: Trace):
     for thread in threads:
         thread.join()
     assert len(sizes) == 12 and len(set(sizes)) == 1
+
+
+LONG = Request(state.DEFAULT_MODEL, ("The cat sat on the mat, and the dog lay beside it.",))
+
+
+@pytest.fixture
+def long_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Trace, list[str]]]:
+    """A run whose values come from another pass, and the points that were asked of one."""
+    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
+    own, asked = Engine(load_model=offered.load), []
+    monkeypatch.setattr(state, "engine", lambda: own)
+    routes._proof.cache_clear()
+    run = own.run(LONG)
+    again = run.records[0].values.func  # pyright: ignore[reportFunctionMemberAccess]
+
+    def counted(point: str) -> torch.Tensor:
+        asked.append(point)
+        return again(point)
+
+    for record in run.records:
+        object.__setattr__(record, "values", partial(counted, f"{record.name}.hook_v"))
+    yield run, asked
+    routes._proof.cache_clear()
+
+
+def test_what_values_write_is_worked_out_once_for_all_rows_of_a_long_run(client: TestClient, long_run):
+    run, asked = long_run
+    of = {"run": LONG.key, "record": 2, "head": 5, "kind": "value"}
+    norms = run.attention[2].pattern(5)[0] * run.attention[2].value_norms()[5]
+    asked.clear()
+    for query in (3, 4, 5):
+        _, body = pack.unpack(ask(client, "row", **of, query=query).content)
+        assert np.frombuffer(body, "<f4", len(norms)) == pytest.approx(norms[query].numpy(), rel=1e-5)
+    assert ask(client, "tile", **of, q0=0, q1=9, k0=0, k1=9).status_code == 200
+    assert asked == ["encoder.blocks.2.attn.hook_v"]
+
+
+def test_a_proof_that_runs_the_pass_once_more_keeps_no_tile_waiting(client: TestClient, long_run):
+    run, _ = long_run
+    begun, open_, proofs = threading.Event(), threading.Event(), []
+    values = run.records[3].values
+
+    def slow() -> torch.Tensor:
+        begun.set()
+        assert open_.wait(20)
+        return values()
+
+    object.__setattr__(run.records[3], "values", slow)
+    thread = threading.Thread(target=lambda: proofs.append(ask(client, "proof", run=LONG.key, record=3)))
+    thread.start()
+    assert begun.wait(20)
+    assert ask(client, "row", run=LONG.key, record=2, head=5, query=3).status_code == 200
+    assert ask(client, "tile", run=LONG.key, record=2, head=5, q0=0, q1=9, k0=0, k1=9).status_code == 200
+    assert not proofs
+    open_.set()
+    thread.join(20)
+    assert proofs[0].json()["fused"] < 1e-4

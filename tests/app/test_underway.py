@@ -1,18 +1,29 @@
-"""Thumbnails made beside the pass are those that are made after it, of large runs alone, and nobody keeps them for long."""
+"""What there is of a run while it still runs: what is made beside the pass is what is made after it, and nobody keeps it for long."""
 
 from __future__ import annotations
 
+import gc
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
 import torch
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 import core
-from app import pack, underway
-from core.engine import Engine, Request
+from app import pack, routes, state, underway
+from core.engine import Engine, Request, Stopped
+from core.trace import Trace
 from tests.app.test_pack import SMALL
 
 
 def engine() -> Engine:
     loaded = core.load("minilm")
-    return Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded, watch=underway.watch)
+    return Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded, watch=lambda r: underway.watch(r))
 
 
 def test_a_picture_is_the_same_with_thumbnails_made_beside_the_pass():
@@ -55,3 +66,156 @@ def test_runs_that_nobody_looked_at_are_forgotten():
         shared.run(request)
     assert underway.take(first) == []
     assert all(len(underway.take(request)) == 6 for request in others)
+
+
+def test_what_is_known_before_the_pass_is_the_header_of_the_picture_after_it():
+    configs: tuple[dict[str, Any], ...] = (
+        {"n_encoder_layers": 2, "n_decoder_layers": 3},
+        {"n_decoder_layers": 4, "n_kv_heads": 2, "window": 5, "windowed_layers": (1, 3)},
+        {"n_encoder_layers": 3},
+    )
+    for config in configs:
+        shown: list[Trace] = []
+        ids = [i % 31 for i in range(160)]
+        loaded = core.build(core.ModelConfig(**SMALL | config), seed=1)
+        target = [i % 31 for i in range(140)] if loaded.config.kind == "encoder-decoder" else None
+        run = core.trace(loaded, ids=ids, target_ids=target, watch=shown.append)
+        header, body = pack.outline(shown[0], "key"), pack.picture(run, "key")
+        assert header.pop("size") == len(body.body)
+        after = {name: value for name, value in body.header.items() if name != "ms"}
+        for site in (*header["sites"], *after["sites"]):
+            site.pop("how")
+        assert header == after
+
+
+# what the browser is sent
+
+
+def messages(stream: bytes) -> list[tuple[dict[str, Any], bytes]]:
+    found = []
+    while stream:
+        (length,) = struct.unpack_from("<I", stream)
+        found.append(pack.unpack(stream[4 : 4 + length]))
+        stream = stream[4 + length :]
+    return found
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    shared = engine()
+    monkeypatch.setattr(state, "engine", lambda: shared)
+    return shared
+
+
+@pytest.fixture
+def browser(shared: Engine) -> Iterator[TestClient]:
+    with TestClient(Starlette(routes=routes.PAGE_ROUTES)) as client:
+        yield client
+
+
+class Gate:
+    """Lets a pass go as far as one layer, and on when it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, layer: int) -> None:
+        self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
+        real = underway.watch
+        monkeypatch.setattr(underway, "watch", lambda request: self.watched(real(request)))
+
+    def watched(self, tell: Callable[[Trace], None]) -> Callable[[Trace], None]:
+        def wait(so_far: Trace) -> None:
+            tell(so_far)
+            if len(so_far.records) == self.layer + 1 and len(so_far.source) > 50:
+                self.reached.set()
+                assert self.open.wait(20)
+
+        return wait
+
+
+def test_a_run_that_goes_on_is_sent_layer_by_layer_with_the_head_that_is_opened(
+    shared: Engine, browser: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    gate = Gate(monkeypatch, layer=2)
+    request = Request("minilm", ("Some words to look at. " * 20,))
+    ticket = shared.submit(request)
+    assert gate.reached.wait(20)
+    threading.Timer(0.3, gate.open.set).start()
+    asked = {"run": request.key, "record": 1, "head": 3, "query": 7}
+    sent = messages(browser.get("/headlight/layers", params=asked).content)
+    run = ticket.result()
+    kinds = [next(name for name in ("layer", "path", "ms") if name in header) for header, _ in sent]
+    assert kinds == ["layer", "layer", "path", "path", "layer", "layer", "layer", "layer", "ms"]
+    whole = pack.picture(run, request.key)
+    body = bytearray(len(whole.body))
+    for header, part in sent:
+        if "layer" in header:
+            body[header["at"] : header["at"] + len(part)] = part
+    assert bytes(body) == whole.body
+    answers = {header["path"]: (header["params"], part) for header, part in sent if "path" in header}
+    for path, (params, part) in answers.items():
+        assert browser.get(f"/headlight/{path}", params={"run": request.key, **params}).content == part
+    assert sent[-1][0]["ms"] == pytest.approx(run.seconds * 1000)
+
+
+def test_what_is_sent_of_a_run_that_is_stopped_ends_without_an_end(
+    shared: Engine, browser: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    gate = Gate(monkeypatch, layer=2)
+    request = Request("minilm", ("Some words to look at again. " * 20,))
+    ticket = shared.submit(request)
+    assert gate.reached.wait(20)
+
+    def stop() -> None:
+        ticket.cancel()
+        gate.open.set()
+
+    threading.Timer(0.3, stop).start()
+    asked = {"run": request.key, "record": 1, "head": 0}
+    sent = messages(browser.get("/headlight/layers", params=asked).content)
+    assert [header.get("layer") for header, _ in sent] == [0, 1, None, 2]
+    with pytest.raises(Stopped):
+        ticket.result()
+
+
+def test_a_run_with_nothing_to_come_sends_nothing_and_a_place_it_has_not_is_refused_in_words(
+    shared: Engine, browser: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    gate = Gate(monkeypatch, layer=0)
+    small = Request("minilm", ("A cat.",))
+    shared.run(small)
+    for key in (small.key, "unknown"):
+        answer = browser.get("/headlight/layers", params={"run": key, "record": 0, "head": 0})
+        assert (answer.status_code, answer.content) == (204, b"")
+    large = Request("minilm", ("Other words to look at. " * 20,))
+    ticket = shared.submit(large)
+    assert gate.reached.wait(20)
+    for asked, said in (
+        ({"record": 6, "head": 0}, "record"),
+        ({"record": 0, "head": 12}, "head"),
+        ({"record": 0, "head": 0, "query": "x"}, "query"),
+        ({"record": 0}, "head"),
+    ):
+        answer = browser.get("/headlight/layers", params={"run": large.key, **asked})
+        assert answer.status_code == 400 and said in answer.text
+    gate.open.set()
+    ticket.result()
+
+
+def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended():
+    request = Request("minilm", ("word " * 130,))
+
+    def shown() -> list[weakref.ref[Trace]]:
+        tell, found = underway.watch(request), []
+
+        def watch(so_far: Trace) -> None:
+            found.append(weakref.ref(so_far))
+            tell(so_far)
+
+        core.trace(core.load("minilm"), request.texts[0], watch=watch)
+        return found
+
+    traces = shown()
+    run = underway.begun(request.key)
+    assert run is not None and all(future.result() for future in run.made)
+    gc.collect()
+    assert [so_far() for so_far in traces] == [None] * 7
+    underway.take(request)

@@ -145,6 +145,17 @@ def test_values_of_a_long_run_come_back_from_another_pass(tiny: Tiny, monkeypatc
     assert short.predictions([3, 5]) == long.predictions([3, 5])
 
 
+def test_another_pass_for_values_goes_no_further_than_their_layer(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = tiny(n_decoder_layers=4)
+    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)
+    run, left = core.trace(loaded, ids=list(range(12))), []
+    assert loaded.model.decoder is not None
+    for i, block in enumerate(loaded.model.decoder.blocks):
+        block.register_forward_pre_hook(lambda *_, i=i: left.append(i))
+    assert run.attention[1].v.shape[1] == 12
+    assert left == [0, 1]
+
+
 def test_what_a_head_writes_adds_up_to_the_sublayers_output(tiny: Tiny) -> None:
     loaded = tiny(n_decoder_layers=1, out_bias=False)
     seen: list[torch.Tensor] = []

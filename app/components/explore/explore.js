@@ -208,16 +208,15 @@ class View {
     if (this.picture?.key === header.key || (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(opened))) return;
     known?.stop();
     if (known?.isShown) this.goBack();
-    this.underway = new Underway(header, (run) => run === this.underway && this.came());
+    this.underway = new Underway(header, (run, ...layer) => run === this.underway && this.came(...layer));
   }
 
-  came() {
+  came(site, layer) {
     const run = this.underway;
-    if (run.isShown) {
-      this.overview.forget();
-      if (run.ms === null) return this.redraw("overview");
-      return this.ended();
-    }
+    if (run.isShown && site) this.overview.fill(site, layer);
+    if (run.isShown && run.ms !== null) this.ended();
+    this.root.dataset.underway = this.layersLeft;
+    if (run.isShown) return;
     if (!run.canBeShown || !this.picture) return;
     const { picture, sites, remote, place, options, map: { area } } = this;
     this.before = { picture, sites, remote, place, options, area };
@@ -236,13 +235,20 @@ class View {
     this.drawNow();
   }
 
+  // Of a run on the screen that still goes on: how many layers the pass has left, and of how many
+  get layersLeft() {
+    if (!this.underway?.isShown || this.underway.ms !== null) return "";
+    const sum = (count) => this.sites.reduce((all, site) => all + count(site), 0);
+    return `${sum((site) => site.left.size)} of ${sum((site) => site.layers)}`;
+  }
+
   // Everything of it is there. The script's own picture, of the same numbers, is still to come.
   ended() {
     this.picture.ms = this.underway.ms;
     for (const site of this.sites) site.left = null;
     this.remote.held = false;
     this.unmark();
-    this.stale.add("overview").add("run");
+    this.stale.add("run");
     this.drawNow(); // somebody waits for it, and not for what follows:
     requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that nobody could give before
   }
@@ -592,7 +598,7 @@ class View {
   publish() {
     const { dataset } = this.root;
     dataset.run = this.picture.key;
-    dataset.underway = Boolean(this.underway?.isShown && this.underway.ms === null);
+    dataset.underway = this.layersLeft;
     dataset.site = this.site.id;
     dataset.layer = this.place.layer;
     dataset.head = this.place.head;

@@ -184,15 +184,7 @@ export class Overview {
     }
     const found = this.numbers.get(site);
     if (!found) {
-      const { canvas, rows, columns } = this.atlas(site);
-      context.imageSmoothingEnabled = g.size < columns;
-      for (let layer = 0; layer < site.layers; layer++) {
-        for (let head = 0; head < site.heads; head++) {
-          const [x, y] = this.corner({ site, layer, head });
-          if (!site.has(layer)) this.drawNothing(context, x, y);
-          else context.drawImage(canvas, head * columns, layer * rows, columns, rows, x, y, g.size, g.size);
-        }
-      }
+      for (let layer = 0; layer < site.layers; layer++) this.drawLayer(context, site, layer, this.atlas(site));
       return;
     }
     for (let layer = 0; layer < site.layers; layer++) {
@@ -208,6 +200,23 @@ export class Overview {
         context.fillRect(x, y, g.size, g.size);
       }
     }
+  }
+
+  drawLayer(context, site, layer, { canvas, rows, columns, from }) {
+    const { size } = this.grid;
+    context.imageSmoothingEnabled = size < columns;
+    for (let head = 0; head < site.heads; head++) {
+      const [x, y] = this.corner({ site, layer, head });
+      if (!site.has(layer)) this.drawNothing(context, x, y);
+      else context.drawImage(canvas, head * columns, (layer - from) * rows, columns, rows, x, y, size, size);
+    }
+  }
+
+  // The pass has left one more layer: its small pictures alone, while it goes on
+  fill(site, layer) {
+    this.atlases.delete(site);
+    if (this.isList || this.numbers.has(site)) return;
+    this.drawLayer(this.base.getContext("2d"), site, layer, this.drawAtlas(site, layer, layer + 1));
   }
 
   // A head without a picture or a number
@@ -280,27 +289,27 @@ export class Overview {
     return this.atlases.get(site);
   }
 
-  drawAtlas(site) {
-    const first = site.thumbnail(0, 0);
-    const { rows, columns } = first;
+  // The small pictures of some layers, a row each
+  drawAtlas(site, from = 0, to = site.layers) {
+    const { rows, columns } = site.thumbnail(from, 0);
     const canvas = document.createElement("canvas");
     canvas.width = columns * site.heads;
-    canvas.height = rows * site.layers;
+    canvas.height = rows * (to - from);
     const { packed } = this.view.colour;
     const context = canvas.getContext("2d");
     const image = context.createImageData(canvas.width, canvas.height);
     const pixels = new Uint32Array(image.data.buffer);
-    for (let l = 0; l < site.layers; l++) {
+    for (let l = from; l < to; l++) {
       for (let h = 0; h < site.heads; h++) {
         const { values } = site.thumbnail(l, h);
         for (let r = 0; r < rows; r++) {
-          const at = (l * rows + r) * canvas.width + h * columns;
+          const at = ((l - from) * rows + r) * canvas.width + h * columns;
           for (let c = 0; c < columns; c++) pixels[at + c] = packed[values[r * columns + c]];
         }
       }
     }
     context.putImageData(image, 0, 0);
-    return { canvas, rows, columns };
+    return { canvas, rows, columns, from };
   }
 
   drawChosen() {

@@ -4,7 +4,7 @@ import { numbersOf } from "./lens.js";
 import { Site, unpack } from "./run.js";
 
 export class Underway {
-  // header: of the picture, with what is opened of it. changed(layer): called at everything that comes; layer: a thumbnail of it
+  // header: of the picture, with what is opened of it. changed(run, site, layer): called at everything that comes
   constructor(header, changed) {
     Object.assign(this, { header, changed });
     this.key = header.key;
@@ -29,14 +29,14 @@ export class Underway {
   }
 
   take({ site: id, layer, at, how, path, params, ms }, body) {
-    if (path) this.answers.push([path, params, numbersOf(new Uint8Array(body))]);
-    else if (id) {
-      const site = this.sites.find((site) => site.id === id);
+    const site = this.sites.find((site) => site.id === id);
+    if (site) {
       new Uint8Array(this.body, at, body.byteLength).set(new Uint8Array(body));
       site.left.add(layer);
       site.how = how;
-    } else this.ms = ms;
-    this.changed(this);
+    } else if (path) this.answers.push([path, params, numbersOf(new Uint8Array(body))]);
+    else this.ms = ms;
+    this.changed(this, site, layer);
   }
 
   // Whether the head that is opened is here, and the row of its locked query

@@ -1,0 +1,144 @@
+"""A long text is on the screen while its run still goes on, layer by layer, and gives way again where the run does not end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+import core
+from app import words
+from tests.app.browsing import Screen
+
+APP = "tests/app/slow.py"
+WORDS = words.COMPONENT
+# In the layer with index 2, of six, tests/app/slow.py waits for three seconds, or until somebody cancels.
+WHILE = "The old keeper watched the ships for a while in the evening, and he wrote down their names. " * 6
+SLOWLY = "Time goes slowly here, and nobody knows how long the old keeper will watch the ships go by. " * 6
+LAYER, HEAD, QUERY = 1, 3, 5
+
+
+@pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
+def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
+    width, height, scheme = request.param
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    screen = Screen(context.new_page(), address).open(f"?layer={LAYER}&head={HEAD}&query={QUERY}")
+    if screen.root.locator(".fold").is_visible():
+        screen.root.locator(".fold summary").click()
+    yield screen
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    context.close()
+
+
+def own(screen: Screen, text: str) -> str:
+    """A text that no other screen has run."""
+    size = screen.page.viewport_size
+    return f"{text}{size['width'] if size else 0}"
+
+
+def begin(screen: Screen, text: str) -> None:
+    """Type a text and wait until the layers that come before the wait are on the screen."""
+    before = screen.data()["run"]
+    screen.type(text)
+    screen.until(f"root.dataset.run !== '{before}' && root.dataset.underway === '3 of 6'")
+
+
+def drawn(screen: Screen, layer: int) -> bool:
+    """Whether the small pictures of a layer are there: along the middle of a row, outlines of blank ones leave most free."""
+    return screen.root.evaluate(
+        """(root, layer) => {
+            const canvas = root.querySelector(".overview canvas");
+            const { width, height } = canvas, ratio = height / canvas.clientHeight;
+            const numbers = 1.15 * parseFloat(getComputedStyle(root).fontSize) * ratio;  // above the six layers
+            const y = Math.round(numbers + ((height - 2 * ratio - numbers) * (layer + 0.5)) / 6);
+            const { data } = canvas.getContext("2d").getImageData(width / 2, y, width / 2, 1);
+            return data.filter((value, at) => at % 4 === 3 && value > 0).length > width / 4;
+        }""",
+        layer,
+    )
+
+
+def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_rest_follows(screen: Screen):
+    text, before = own(screen, WHILE), screen.data()["run"]
+    run = core.trace(core.load("minilm"), text)
+    begin(screen, text)
+    data = screen.data()
+    assert data["run"] != before and (data["layer"], data["head"]) == (str(LAYER), str(HEAD))
+    assert screen.tokens() == list(run.source.labels)
+    row = run.attention[LAYER].row(HEAD, int(data["locked"]))
+    key = int(row.argmax())
+    assert f"{run.source.labels[key]}" in screen.facts() and f"{row[key] * 100:.0f} %" in screen.facts()
+    assert data["exact"] == "true" and WORDS["run_goes_on"] in screen.root.locator("footer").inner_text()
+    assert [drawn(screen, layer) for layer in range(6)] == [True, True, True, False, False, False]
+    opacity = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity)"
+    assert screen.page.evaluate(opacity) == 1  # what is of this run is not dimmed
+
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowDown")
+    screen.until(f"root.dataset.layer === '{LAYER + 1}'")
+    screen.page.keyboard.press("ArrowDown")  # to a layer that is still to come
+    screen.root.locator(".unseen").get_by_text(WORDS["to_come"]).wait_for(state="attached")
+    assert screen.data()["layer"] == str(LAYER + 1)
+
+    screen.until("root.dataset.underway === ''")
+    whole = screen.data()
+    assert (whole["run"], whole["layer"], whole["head"]) == (data["run"], str(LAYER + 1), str(HEAD))
+    assert all(drawn(screen, layer) for layer in range(6))
+    assert re.search(r"[\d,]+ ms", screen.root.locator("footer").inner_text())
+    screen.page.wait_for_url(re.compile(f"layer={LAYER + 1}"))
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    screen.until("root.dataset.exact === 'true'")  # of the other head, which could not be fetched before
+    assert screen.data()["layer"] == str(LAYER + 1)
+    screen.page.keyboard.press("ArrowDown")
+    screen.until(f"root.dataset.layer === '{LAYER + 2}'")
+
+
+def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen):
+    before, tokens, text = screen.data(), screen.tokens(), own(screen, SLOWLY)
+    begin(screen, text)
+    assert screen.tokens() != tokens
+    cancel = screen.page.get_by_role("button", name=words.CANCEL)
+    cancel.click()
+    screen.until(f"root.dataset.run === '{before['run']}'")
+    after = screen.data()
+    assert screen.tokens() == tokens
+    assert all(after[name] == before[name] for name in ("layer", "head", "locked", "exact")) and not after["underway"]
+    screen.page.locator(".st-key-sentences").get_by_text(words.STOPPED).wait_for()
+    assert screen.page.get_by_label("Sentence").input_value() == text
+    screen.page.wait_for_function("!('underway' in document.documentElement.dataset)")
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.until(f"root.dataset.head === '{HEAD + 1}'")  # and it goes on as before
+    screen.page.wait_for_url(re.compile(f"head={HEAD + 1}"))
+
+
+def test_another_sentence_takes_the_place_of_one_that_is_on_the_screen_half_done(screen: Screen):
+    begin(screen, own(screen, SLOWLY) + "!")
+    screen.run_text("Never mind.")
+    assert screen.tokens()[1:3] == ["Never", "mind"]
+    assert screen.data()["layer"] == str(LAYER) and not screen.data()["underway"]
+    begin(screen, own(screen, SLOWLY) + "?")
+    begin(screen, own(screen, SLOWLY) + "?!")
+    assert screen.tokens()[-3:-1] == ["?", "!"]
+    screen.page.get_by_role("button", name=words.CANCEL).click()
+    screen.until("root.dataset.tokens === '5'")
+    assert screen.tokens()[1:3] == ["Never", "mind"]
+
+
+def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
+    begin(screen, own(screen, SLOWLY) + ":")
+    run, was = screen.data()["run"], screen.data()["theme"]
+    chosen = "dark" if was == "light" else "light"
+    screen.root.get_by_role("button", name=WORDS["options"]).click()
+    screen.root.get_by_role("button", name=WORDS[f"theme_{chosen}"]).click()
+    screen.until(f"root.dataset.theme === '{chosen}'")
+    screen.page.wait_for_timeout(800)  # for Streamlit to draw its page again, and to be told
+    assert screen.data()["run"] == run and screen.data()["underway"] == "3 of 6"
+    screen.page.keyboard.press("Escape")
+    screen.page.get_by_role("button", name=words.CANCEL).click()
+    screen.until(f"root.dataset.run !== '{run}'")
+    assert screen.data()["theme"] == chosen
