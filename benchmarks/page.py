@@ -200,12 +200,12 @@ def by_itself(page: Page, act: Callable[[], object]) -> float:
 
 
 def stepped(page: Page, rounds: int) -> tuple[list[float], list[float]]:
-    """ms of steps from head to head with the arrow keys, by the component's own clock; and until every weight is exact."""
+    """ms of steps from head to head with the arrow keys, by the component's own clock; and until the map's own numbers are there."""
     page.locator(".hl .overview").focus()
     drawn, exact = [], []
     keys = itertools.cycle(SNAKE)
     for key in itertools.islice(keys, rounds + 1):
-        arm(page, "keydown", "root.dataset.painted !== before.painted && root.dataset.exact === 'true'")
+        arm(page, "keydown", "root.dataset.painted !== before.painted && root.dataset.fetching === 'false'")
         drawn.append(by_itself(page, lambda key=key: page.keyboard.press(key)))
         exact.append(page.evaluate("bench.waiting"))
         settle(page)
@@ -219,9 +219,12 @@ def hovered(page: Page, rounds: int) -> tuple[list[float], list[float]]:
     assert box is not None
     left, top, size, n = float(data["left"]), float(data["top"]), float(data["size"]), int(data["tokens"])
     marked, valued = [], []
+    stride = max(1, n // 100)  # of a long text many cells lie under one pixel
     for i in range(rounds + 1):
-        query = n - 2 - (i * 5) % max(1, n // 2)  # the lower half: under a causal mask these see every key on the left
-        key = (i * 3) % max(1, n // 2)
+        query = (
+            n - 2 - (i * 5 * stride) % max(1, n // 2)
+        )  # the lower half: under a causal mask these see every key on the left
+        key = (i * 3 * stride) % max(1, n // 2)
         at = box["x"] + left + (key + 0.5) * size, box["y"] + top + (query + 0.5) * size
         arm(page, "pointermove", "root.dataset.cell !== before.cell && root.dataset.value !== ''")
         marked.append(by_itself(page, lambda at=at: page.mouse.move(*at)))
@@ -342,11 +345,14 @@ def print_visits(browser: Browser, address: str, rounds: int) -> None:
 
 
 def print_pointer(browser: Browser, address: str, rounds: int) -> None:
-    """Head switch and hover, on the example and on 128 tokens × 144 heads."""
-    print("\n| what | picture | drawn, ms | met (≤ 33) | exact numbers there, ms |\n|---|---|---|---|---|")
+    """Head switch and hover, on the example, and on 128 and 4,096 tokens × 144 heads."""
+    print("\n| what | picture | drawn, ms | met (≤ 33) | its own numbers there, ms |\n|---|---|---|---|---|")
     first = {"layer": 0, "head": 0}
-    long = address_of(address, model=gallery.NAME, text=sentence(128).replace(" ", "+"), **first)
-    for name, url in (("16 tokens × 72 heads", address_of(address, **first)), ("128 tokens × 144 heads", long)):
+    places = {"16 tokens × 72 heads": address_of(address, **first)}
+    for n in (128, 4096):
+        text = sentence(n).replace(" ", "+")
+        places[f"{n:,} tokens × 144 heads"] = address_of(address, model=gallery.NAME, text=text, **first)
+    for name, url in places.items():
         with visiting(browser) as context:
             page = context.new_page()
             opened(page, url)

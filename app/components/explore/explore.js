@@ -148,35 +148,43 @@ class View {
   update(data, setStateValue) {
     this.set = setStateValue;
     const before = this.themeName;
-    const isOther = data !== this.data && this.underway?.isShown; // a run that still went on was on the screen
-    const isNew = isOther || !areSame(data, this.data); // a script that ran for something else sends the same bytes again
-    if (isNew) {
-      const [header, body] = unpack(data);
-      const run = this.underway;
-      this.underway = null;
-      run?.stop();
-      if (isOther && run.key === header.key) {
-        this.data = data;
-        this.stamp = header.stamp; // where it opens, and more, the visitor has been told already
-        if (run.ms !== null) return void this.settle(header, body);
-      } else if (isOther && this.before.picture.key === header.key) this.goBack();
-      this.data = data;
-      this.unmark();
-      this.open(header, header.sites.map((site) => new Site(site, body)));
-      this.keep(header, body);
-      if (header.stamp !== this.stamp) {
-        this.stamp = header.stamp;
-        this.place = { ...header.opened };
-        this.options = { ...header.options };
-        this.map.area = null;
-      }
-      if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
-      if (this.options.show === "map") this.map.ask();
-    }
+    const isNew = this.receive(data);
     this.theme();
     if (!isNew && this.themeName === before) return;
     this.stale.add("layout");
     this.drawNow(); // somebody waits for it: not in the frame after next, behind what else has arrived
+  }
+
+  // Whether there is another picture to draw: a script that ran for something else sends the same bytes again, and the
+  // picture of a run that was seen going on is on the screen already.
+  receive(data) {
+    const run = this.underway;
+    const isOther = data !== this.data && run?.isShown; // there is something else on the screen than the bytes before
+    if (!isOther && areSame(data, this.data)) return false;
+    const [header, body] = unpack(data);
+    this.data = data;
+    this.underway = null;
+    run?.stop();
+    if (isOther && run.key === header.key) {
+      this.stamp = header.stamp; // what is chosen by now counts, and not where it opened
+      if (run.ms !== null) {
+        this.keep(header, body);
+        return false;
+      }
+    } else if (isOther && this.before?.picture.key === header.key) this.goBack();
+    else if (isOther) this.stamp = null; // of yet another one: it opens where it says
+    this.unmark();
+    this.open(header, header.sites.map((site) => new Site(site, body)));
+    this.keep(header, body);
+    if (header.stamp !== this.stamp) {
+      this.stamp = header.stamp;
+      this.place = { ...header.opened };
+      this.options = { ...header.options };
+      this.map.area = null;
+    }
+    if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
+    if (this.options.show === "map") this.map.ask();
+    return true;
   }
 
   // Another picture, or the same with other numbers: nothing of the one before counts any more.
@@ -204,10 +212,9 @@ class View {
   // Its picture takes the place of the one before as soon as the head that is opened is there.
   follows(header) {
     const known = this.underway;
-    const { opened } = header;
-    if (this.picture?.key === header.key || (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(opened))) return;
-    known?.stop();
-    if (known?.isShown) this.goBack();
+    const isKnown = known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(header.opened);
+    if (isKnown || this.picture?.key === header.key) return;
+    this.giveUp();
     this.underway = new Underway(header, (run, ...layer) => run === this.underway && this.came(...layer));
   }
 
@@ -253,14 +260,6 @@ class View {
     requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that nobody could give before
   }
 
-  // The script's picture of a run that is on the screen already
-  settle({ sites, tokens, words: merged, joins, ...rest }, body) {
-    Object.assign(this.picture, rest);
-    this.keep(rest, body);
-    this.theme();
-    this.follow();
-  }
-
   // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
   goBack() {
     const { theme, projector, show, scale } = this.options; // how it is shown is not of the run
@@ -277,18 +276,20 @@ class View {
 
   // The script has nothing more to say of it. Its picture may come in the same breath.
   leaves(key) {
-    if (this.underway?.key !== key) return;
-    setTimeout(() => {
-      if (this.underway?.key !== key || this.underway.ms !== null) return;
-      const { isShown } = this.underway;
-      this.underway.stop();
-      this.underway = null;
-      if (!isShown) return;
-      const { picture, sites } = this.before;
-      this.goBack();
-      this.open(picture, sites);
-      this.redraw("layout");
-    }, LEAVES_AFTER);
+    setTimeout(() => this.underway?.key === key && this.underway.ms === null && this.giveUp(), LEAVES_AFTER);
+  }
+
+  // Nobody waits any longer for the run that goes on. What is there of it goes, unless that is all.
+  giveUp() {
+    const run = this.underway;
+    this.underway = null;
+    run?.stop();
+    if (!run?.isShown) return;
+    if (run.ms !== null) return this.unmark();
+    const { picture, sites } = this.before;
+    this.goBack();
+    this.open(picture, sites);
+    this.redraw("layout");
   }
 
   theme() {

@@ -300,11 +300,12 @@ export class HeadMap {
     if (this.isRefused()) return; // the last picture stays
     const g = (this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em));
     const context = fit(this.base, this.view.room.mapWidth, this.view.room.mapHeight);
-    const tile = this.tile() ?? this.standIn();
+    const own = this.tile();
+    const tile = own ?? this.standIn();
     this.lastTile = tile;
     const how = tile.exact ? "" : tile.how === words.loading ? words.loading : said(words.sampled, { how: tile.how });
     this.drawNote(how);
-    Object.assign(this.view.root.dataset, { exact: tile.exact, size: g.cell, left: g.left, top: g.top });
+    Object.assign(this.view.root.dataset, { exact: tile.exact, fetching: !own, size: g.cell, left: g.left, top: g.top });
     const [q0, q1, k0, k1] = this.area;
     const [a0, a1, b0, b1] = tile.area;
     const across = (g.cell * (b1 - b0)) / tile.columns; // on the screen, one cell of the tile
