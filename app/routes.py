@@ -105,8 +105,8 @@ def layers(request: Request) -> Response:
     """
     asked = request.query_params
     key = asked.get("run", "")
-    run, end = underway.begun(key), state.engine().underway(key)
-    if run is None or end is None:
+    run = underway.begun(key)
+    if run is None:
         return Response(status_code=204)
     try:
         record = _number(request, "record", 0, len(run.made) - 1)
@@ -115,7 +115,7 @@ def layers(request: Request) -> Response:
         query = _number(request, "query", 0, site["n_query"] - 1) if "query" in asked else None
     except _Bad as error:
         return _refusal(error)
-    parts = underway.parts(run, end, record, head, query)
+    parts = underway.parts(run, record, head, query)
     # Held by nobody on the way: a proxy that collects the answer would keep the layers back until the last.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(parts, media_type="application/octet-stream", headers=headers)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,13 +31,14 @@ _runs: OrderedDict[str, Underway] = OrderedDict()  # by the request's key
 class Underway:
     """One run that is large enough to be sent in parts."""
 
+    end: Future[Trace]
     header: Future[dict[str, Any]]  # of the picture, as pack.outline has it
     made: list[Future[Thumbnail]]  # of each record, in the order of the pass
-    so_far: weakref.ref[Trace] | None = None  # gone with the pass, whose queries and keys nobody may hold any longer
+    so_far: Trace | None  # none once it has ended: nobody may hold its queries and keys any longer
 
     def left(self, so_far: Trace) -> None:
         """The pass has left one more attention."""
-        self.so_far = weakref.ref(so_far)
+        self.so_far = so_far
         _pool.submit(_make, self.made[len(so_far.records) - 1], so_far.attention[-1])
 
 
@@ -49,44 +49,49 @@ def _make(future: Future[Thumbnail], record: AttentionRecord) -> None:
         future.set_exception(error)
 
 
-def watch(request: Request) -> Callable[[Trace], None]:
-    """What the engine is to tell how far this run has come.
+def watch(request: Request, end: Future[Trace]) -> Callable[[Trace], None]:
+    """What the engine is to tell how far this run has come; `end` is what it will give.
 
     Nothing is made of a small run, whose every weight is sent, nor on a GPU, where it would only take turns with the pass.
     """
-
     run: Underway | None = None
-    newest: Trace | None = None  # held for as long as the pass goes on
 
     def tell(so_far: Trace) -> None:
-        nonlocal run, newest
-        newest = so_far
+        nonlocal run
         if not so_far.records:
-            run = _begins(request.key, so_far)
+            run = _begins(request.key, so_far, end)
         elif run is not None:
             run.left(so_far)
 
     return tell
 
 
-def _begins(key: str, so_far: Trace) -> Underway | None:
+def _begins(key: str, so_far: Trace, end: Future[Trace]) -> Underway | None:
     if so_far.loaded.device.type != "cpu" or so_far.texts > 1 or pack.weight_bytes(so_far) <= pack.AT_ONCE_BYTES:
         return None
     made = [Future[Thumbnail]() for place in pack.places(so_far) for _ in place.records]
-    run = Underway(_pool.submit(pack.outline, so_far, key), made)  # the pass need not wait for it
+    run = Underway(end, _pool.submit(pack.outline, so_far, key), made, so_far)  # the pass need not wait for it
     with _lock:
         _runs[key] = run
         _runs.move_to_end(key)
         while len(_runs) > MOST_RUNS:
             _runs.popitem(last=False)
+
+    def ended(_: Future[Trace]) -> None:
+        run.so_far = None
+        with _lock:
+            if end.exception() is not None and _runs.get(key) is run:
+                del _runs[key]
+
+    end.add_done_callback(ended)
     return run
 
 
 def begun(key: str) -> Underway | None:
-    """The run of this key, where it has begun, is large, and nobody has taken its thumbnails yet."""
+    """The run of this key, where it goes on and is large."""
     with _lock:
         run = _runs.get(key)
-    return run if run is not None and run.header.done() else None
+    return run if run is not None and run.header.done() and not run.end.done() else None
 
 
 def take(request: Request) -> list[Thumbnail]:
@@ -96,13 +101,13 @@ def take(request: Request) -> list[Thumbnail]:
     return [] if run is None else [future.result() for future in run.made]
 
 
-async def parts(run: Underway, end: Future[Trace], record: int, head: int, query: int | None) -> AsyncIterator[bytes]:
+async def parts(run: Underway, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:
     """Messages, each behind its length as a u32, as the pass goes on: every record's thumbnails, {site, layer, at, how}.
 
     Behind those of `record` come its map and a row of it, as the routes would answer, {path, params}; and {ms} when the run
     has ended. They stop without it where the run does.
     """
-    ended = asyncio.wrap_future(end)
+    ended = asyncio.wrap_future(run.end)
     ended.add_done_callback(lambda future: future.cancelled() or future.exception())  # somebody else is told of it
 
     async def have(future: Future[Any]) -> bool:
@@ -121,11 +126,10 @@ async def parts(run: Underway, end: Future[Trace], record: int, head: int, query
         at, data = pack.drawn(site, layer, future.result())
         yield _framed({"site": site["id"], "layer": layer, "at": at, "how": future.result().how}, data)
         if i == record:
-            so_far = run.so_far and run.so_far()
-            if so_far is None and not await have(end):
+            so_far = run.so_far
+            if so_far is None and run.end.exception() is not None:
                 return
-            opened = _pool.submit(lens.opened, so_far or end.result(), record, head, query)
-            del so_far
+            opened = _pool.submit(lens.opened, so_far or run.end.result(), record, head, query)
             if not await have(opened):
                 return
             for path, params, message in opened.result():

@@ -127,8 +127,8 @@ class Engine:
     At most `workers` passes run at once and `max_waiting` more wait. Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
     hold more than `max_model_bytes`, so that any number of small ones stays. `load_model` is what turns a model id into a
-    model: an operator who allows less passes a stricter one. `watch` says for a request who is shown how far its run has
-    come, as trace() shows it.
+    model: an operator who allows less passes a stricter one. `watch` says for a request, and for
+    what its run will give, who is shown how far it has come, as trace() shows it.
     """
 
     device: torch.device = field(default_factory=pick_device)
@@ -140,7 +140,7 @@ class Engine:
     max_waiting: int = 64
     workers: int = 1
     load_model: Callable[..., Loaded] = load
-    watch: Callable[[Request], Callable[[Trace], object]] = lambda _: lambda _: None
+    watch: Callable[[Request, Future[Trace]], Callable[[Trace], object]] = lambda *_: lambda _: None
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -203,7 +203,7 @@ class Engine:
 
         def go() -> Trace:
             job.stage = "running"
-            return _run(loaded, request, job, self.watch(request))
+            return _run(loaded, request, job, self.watch(request, job.future))
 
         try:
             loaded = self.load(request.model_id)
@@ -250,11 +250,6 @@ class Engine:
     def progress_of(self, model_id: str) -> tuple[str, int, int] | None:
         """While a model is downloaded: file name, bytes so far, bytes in all."""
         return self._progress.get(model_id)
-
-    def underway(self, key: str) -> Future[Trace] | None:
-        """What the run of this key will give, or has given; None where there is no such run now."""
-        with self._lock:
-            return self._traces.get(key)
 
     def trace(self, key: str) -> Trace:
         """The trace of a request that was run before, run again if it was dropped. Raises KeyError for an unknown key."""

@@ -7,6 +7,7 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from tests.app.test_pack import SMALL
 
 def engine() -> Engine:
     loaded = core.load("minilm")
-    return Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded, watch=lambda r: underway.watch(r))
+    return Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded, watch=lambda *of: underway.watch(*of))
 
 
 def test_a_picture_is_the_same_with_thumbnails_made_beside_the_pass():
@@ -44,7 +45,7 @@ def test_the_layers_of_both_stacks_stay_in_the_order_of_the_pass():
         core.build(config, seed=1),
         ids=[i % 31 for i in range(150)],
         target_ids=[i % 31 for i in range(120)],
-        watch=underway.watch(request),
+        watch=underway.watch(request, Future()),
     )
     made = underway.take(request)
     assert [record.site for record in run.attention] == ["attn", "attn", "attn", "cross_attn", "attn", "cross_attn"]
@@ -119,7 +120,7 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
         real = underway.watch
-        monkeypatch.setattr(underway, "watch", lambda request: self.watched(real(request)))
+        monkeypatch.setattr(underway, "watch", lambda *of: self.watched(real(*of)))
 
     def watched(self, tell: Callable[[Trace], None]) -> Callable[[Trace], None]:
         def wait(so_far: Trace) -> None:
@@ -200,22 +201,25 @@ def test_a_run_with_nothing_to_come_sends_nothing_and_a_place_it_has_not_is_refu
     ticket.result()
 
 
-def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended():
-    request = Request("minilm", ("word " * 130,))
+@pytest.mark.parametrize("stopped", [False, True])
+def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool):
+    request, end = Request("minilm", ("word " * 130,)), Future()
 
     def shown() -> list[weakref.ref[Trace]]:
-        tell, found = underway.watch(request), []
+        tell, found = underway.watch(request, end), []
 
         def watch(so_far: Trace) -> None:
             found.append(weakref.ref(so_far))
             tell(so_far)
 
-        core.trace(core.load("minilm"), request.texts[0], watch=watch)
+        run = core.trace(core.load("minilm"), request.texts[0], watch=watch)
+        going = underway.begun(request.key)
+        assert going is not None and all(future.result() for future in going.made)
+        end.set_exception(Stopped("")) if stopped else end.set_result(run)
+        assert underway.begun(request.key) is None
         return found
 
     traces = shown()
-    run = underway.begun(request.key)
-    assert run is not None and all(future.result() for future in run.made)
+    assert len(underway.take(request)) == (0 if stopped else 6)
     gc.collect()
     assert [so_far() for so_far in traces] == [None] * 7
-    underway.take(request)

@@ -216,22 +216,20 @@ def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
 
 def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     gate, shown = Gate(), []
-    shared = engine(gate, watch=lambda request: lambda so_far: shown.append((request.texts, so_far)))
-    request = core.Request("one", ("the cat sat",))
-    assert shared.underway(request.key) is None
-    ticket = shared.submit(request)
+    shared = engine(gate, watch=lambda request, end: lambda so_far: shown.append((request.texts, end, so_far)))
+    ticket = shared.submit(core.Request("one", ("the cat sat",)))
     assert gate.begun.wait(10) and ticket.layers == (0, 2)
-    [(texts, start)] = shown
-    assert texts == ("the cat sat",) and start.source.text == "the cat sat" and start.attention == ()
+    [(texts, end, start)] = shown
+    assert texts == ("the cat sat",) and not end.done() and start.source.text == "the cat sat" and start.attention == ()
     with pytest.raises(RuntimeError, match="not come to its end"):
         start.last_residual(torch.tensor([0]))
     gate.open.set()
     run = ticket.result()
     assert ticket.layers == (2, 2)
-    assert [len(so_far.attention) for _, so_far in shown] == [0, 1, 2]
-    for record, kept in zip(shown[-1][1].attention, run.attention, strict=True):
+    assert [len(so_far.attention) for *_, so_far in shown] == [0, 1, 2]
+    for record, kept in zip(shown[-1][2].attention, run.attention, strict=True):
         assert torch.equal(record.pattern(), kept.pattern())
-    assert (going := shared.underway(request.key)) is not None and going.result() is run
+    assert end.result() is run
 
 
 def test_a_submitted_run_that_is_refused_says_why_to_everybody() -> None:
