@@ -45,6 +45,10 @@ class Planner(Screen):
         """Wait until the sentence above the chart is this."""
         self.root.locator("h2", has_text=re.compile(f"^{re.escape(sentence)}$")).wait_for()
 
+    def idle(self) -> None:
+        """Wait until the script that a change started has ended, and so all that it says is there."""
+        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+
     def text(self, said: str | re.Pattern[str]) -> Locator:
         found = self.page.get_by_text(said).first
         found.wait_for()

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser
 from app import memory_tables as tables
 from app import memory_words as words
 from app import planning, shape_words
+from app.components.planner import planner
 from app.memory_setup import Setup
 from app.theme import PALETTES
 from core.checkpoints import curve
@@ -240,6 +241,33 @@ def run_code(code: str) -> str:
     return done.stdout.strip()
 
 
+def test_a_script_that_began_before_the_visitors_last_word_does_not_undo_it(browser: Browser, address: str) -> None:
+    """The component itself, given what a script that was under way would give it."""
+    with visiting(browser, address) as screen:
+        screen.see("Memory")
+        seen = screen.page.evaluate(
+            """async (address) => {
+                const { default: draw } = await import(address);
+                const box = document.body.appendChild(document.createElement("div"));
+                box.innerHTML = '<div class="hl"></div>';
+                const said = [], seen = [], data = { sentence: "One sentence.", view: "memory" };
+                const script = (projector, told) => {
+                    draw({ data: { ...data, projector, told }, parentElement: box, setStateValue: (_, page) => said.push(page) });
+                    seen.push("projector" in document.documentElement.dataset);
+                };
+                script(false, null);
+                [...box.querySelectorAll("button")].at(-1).click();
+                script(false, null);  // it knows nothing of the click
+                const entered = said.findLast(({ projector }) => projector);
+                script(true, said.at(-1).told);
+                script(false, said.at(-1).told);  // Back took it out of the link
+                return [seen, entered.projector];
+            }""",
+            f"{address}/headlight/planner/{planner.DIGEST}/planner.js",
+        )
+        assert seen == [[False, True, True, False], True]
+
+
 def test_training_as_files_and_projected(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.see("Training", training_part="Where the norm stands", training_measure="tokens right")
@@ -258,6 +286,7 @@ def test_training_as_files_and_projected(browser: Browser, address: str) -> None
         before = screen.headline
         screen.page.keyboard.press("PageDown")
         screen.page.wait_for_function("document.querySelector('.js-plotly-plot')?.data?.length === 6")
+        screen.idle()
         assert screen.headline != before and len(screen.traces()) == 6
         assert not screen.page.locator(".st-key-training_heads").is_visible()
 

@@ -60,10 +60,11 @@ class Headline {
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
     this.palette = page === COLOURS.dark.background ? COLOURS.dark : COLOURS.light;
     for (const [name, colour] of Object.entries(this.palette)) this.root.style.setProperty(`--${name}`, colour);
-    this.projector.apply(data.projector);
+    // A script that began before the visitor's last word does not know it.
+    if (this.told === undefined || data.told === this.told) this.projector.apply(data.projector);
     this.heading.textContent = data.sentence;
     this.files.box.hidden = !data.about;
-    Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", projector: String(data.projector), scale: this.scale() });
+    Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", projector: String(this.projector.on), scale: this.scale() });
     const sliders = document.querySelector(".st-key-planning");
     if (sliders && sliders !== this.sliders) {
       this.watch.disconnect();
@@ -95,7 +96,8 @@ class Headline {
 
   tell() {
     this.said = this.scale();
-    this.set("page", { told: Date.now(), projector: this.projector.on, scale: this.said });
+    this.told = Date.now();
+    this.set("page", { told: this.told, projector: this.projector.on, scale: this.said });
   }
 
   // To the next part of the view, as a clicker does

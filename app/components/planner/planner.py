@@ -66,6 +66,7 @@ class Page:
 
     projector: bool
     scale: float
+    told: int | None  # the number of what the browser said last
     note: str = ""  # where the link says something else
 
 
@@ -89,14 +90,14 @@ def page(view: str) -> Page:
         if asked not in (None, "true", "false"):
             note = memory_words.UNREADABLE.format(name="projector", asked=asked[:40], shown="false")
             st.query_params.pop("projector", None)
-    return Page(projector, memory["scale"], note)
+    return Page(projector, memory["scale"], memory.get("told", {}).get("told"), note)
 
 
 def headline(view: str, page: Page, data: Mapping[str, Any]) -> None:
     """Draw the sentence. `data` has it, what it would be (ahead: slider -> value -> sentence), chart and about (plan_export)."""
     _component(
         key=f"planner_{view}",
-        data={**data, "view": view, "projector": page.projector},
+        data={**data, "view": view, "projector": page.projector, "told": page.told},
         default={"page": None},
         on_page_change=lambda: None,
     )
