@@ -101,8 +101,8 @@ def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None
     The picture before stays where it is until there is something to see. Whatever the visitor does meanwhile breaks this
     off; the script begins anew, and comes back here if the run still goes on.
     """
-    said_at, run = time.monotonic() + SILENT - AT_ONCE, None
-    line = bar = before = None
+    said_at = time.monotonic() + SILENT - AT_ONCE
+    run = line = bar = before = None
     while True:
         if run is None and (run := underway.begun(ticket.request.key)) is not None:
             with so_far:

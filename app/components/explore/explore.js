@@ -176,6 +176,7 @@ class View {
     this.unmark();
     this.open(header, header.sites.map((site) => new Site(site, body)));
     this.keep(header, body);
+    if (run?.key === header.key) for (const answer of run.answers) this.remote.keep(...answer);
     if (header.stamp !== this.stamp) {
       this.stamp = header.stamp;
       this.place = { ...header.opened };

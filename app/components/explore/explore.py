@@ -71,7 +71,7 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
     place, options = memory["opened"]
     opened = {"opened": asdict(place), "options": options, "stamp": memory["stamp"], "link": link}
     body = picture.body
-    if not header["whole"]:
+    if not header["whole"] and memory.get("seen") != header["key"]:
         records = next(site["records"] for site in header["sites"] if site["id"] == place.site)
         index, first = lens.first(run, records[place.layer], place.head, place.query)
         opened["first"] = [[path, params, len(body) + at, size] for path, params, at, size in index]
@@ -89,7 +89,8 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
 def underway(header: dict[str, Any], link: Mapping[str, str]) -> None:
     """Let the browser draw a run that still goes on where the picture before is, as soon as the head that is opened is there.
 
-    `header` is that of the picture to come. Not where what is shown is more than one head as it is: that is worked out from the whole run.
+    `header` is that of the picture to come. Not where what is shown is more than one head as it is: that is worked out from
+    the whole run.
     """
     memory = st.session_state.get("explore_place")
     if not memory:
@@ -99,6 +100,7 @@ def underway(header: dict[str, Any], link: Mapping[str, str]) -> None:
     if options["show"] == "map" and options["kind"] == "head" and not options["hide"] and not options["words"]:
         opened = {"opened": asdict(place), "options": options, "link": link}
         _underway(key="underway", data=pack.pack(header | opened, b""))
+        memory["seen"] = header["key"]  # the browser has the head that is opened
 
 
 def _arriving(header: Mapping[str, Any], memory: Mapping[str, Any]) -> tuple[state.Place, dict[str, Any], list[str]]:
