@@ -21,7 +21,7 @@ run: runtime
 # Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
 	$(PYTHON) -m pytest --ignore=tests/app -n 2 $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile -rR $(ARGS) || [ $$? -eq 5 ]
 
 check: dev
 	$(PYTHON) -m ruff check .
