@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import struct
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -114,18 +115,28 @@ def browser(shared: Engine) -> Iterator[TestClient]:
         yield client
 
 
+def going(key: str) -> underway.Underway:
+    """The run of this key, once its header is made, which the pass does not wait for."""
+    for _ in range(1000):
+        if (run := underway.begun(key)) is not None:
+            return run
+        time.sleep(0.01)
+    raise AssertionError("the run is not known")
+
+
 class Gate:
     """Lets a pass go as far as one layer, and on when it is opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
         real = underway.watch
-        monkeypatch.setattr(underway, "watch", lambda *of: self.watched(real(*of)))
+        monkeypatch.setattr(underway, "watch", lambda request, end: self.watched(request.key, real(request, end)))
 
-    def watched(self, tell: Callable[[Trace], None]) -> Callable[[Trace], None]:
+    def watched(self, key: str, tell: Callable[[Trace], None]) -> Callable[[Trace], None]:
         def wait(so_far: Trace) -> None:
             tell(so_far)
             if len(so_far.records) == self.layer + 1 and len(so_far.source) > 50:
+                going(key)
                 self.reached.set()
                 assert self.open.wait(20)
 
@@ -213,8 +224,7 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool
             tell(so_far)
 
         run = core.trace(core.load("minilm"), request.texts[0], watch=watch)
-        going = underway.begun(request.key)
-        assert going is not None and all(future.result() for future in going.made)
+        assert all(future.result() for future in going(request.key).made)
         end.set_exception(Stopped("")) if stopped else end.set_result(run)
         assert underway.begun(request.key) is None
         return found
