@@ -17,8 +17,7 @@ from core.errors import Refused
 from core.trace import Trace
 
 MOST_LISTED = 4  # models in memory
-AT_ONCE = 0.25  # seconds in which a run may end before any of it is shown
-SILENT = 0.8  # seconds before it is said that it runs
+SOON = 0.25  # seconds in which a run may end before any of it is shown; state.AT_ONCE, before it is said that it runs
 PACE = 0.3  # seconds between two looks at how far a run is
 
 
@@ -27,7 +26,7 @@ def show() -> None:
     request, notes = controls.request()
     model = controls.model_of(request)
     unknown = state.engine().ready(model) is None
-    answer = state.answer(request, AT_ONCE)
+    answer = state.answer(request, SOON)
     # What comes below keeps its place among the elements of the page, whatever there is above it.
     beneath, working, notices = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
@@ -101,7 +100,7 @@ def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None
     The picture before stays where it is until there is something to see. Whatever the visitor does meanwhile breaks this
     off; the script begins anew, and comes back here if the run still goes on.
     """
-    said_at = time.monotonic() + SILENT - AT_ONCE
+    said_at = time.monotonic() + state.AT_ONCE - SOON
     run = line = bar = before = None
     while True:
         if run is None and (run := underway.begun(ticket.request.key)) is not None:
