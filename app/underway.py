@@ -24,7 +24,8 @@ MOST_RUNS = 8  # whose thumbnails wait for somebody to take them
 
 _pool = ThreadPoolExecutor(1, thread_name_prefix="underway")
 _lock = threading.Lock()
-_runs: OrderedDict[str, Underway] = OrderedDict()  # by the request's key
+_going: dict[str, Underway] = {}  # by the request's key, for as long as the run goes on
+_made: OrderedDict[str, list[Future[Thumbnail]]] = OrderedDict()  # until somebody takes them
 
 
 @dataclass(eq=False)
@@ -72,16 +73,18 @@ def _begins(key: str, so_far: Trace, end: Future[Trace]) -> Underway | None:
     made = [Future[Thumbnail]() for place in pack.places(so_far) for _ in place.records]
     run = Underway(end, _pool.submit(pack.outline, so_far, key), made, so_far)  # the pass need not wait for it
     with _lock:
-        _runs[key] = run
-        _runs.move_to_end(key)
-        while len(_runs) > MOST_RUNS:
-            _runs.popitem(last=False)
+        _going[key], _made[key] = run, made
+        _made.move_to_end(key)
+        while len(_made) > MOST_RUNS:
+            _made.popitem(last=False)
 
     def ended(_: Future[Trace]) -> None:
         run.so_far = None
         with _lock:
-            if end.exception() is not None and _runs.get(key) is run:
-                del _runs[key]
+            if _going.get(key) is run:
+                del _going[key]
+            if end.exception() is not None and _made.get(key) is made:
+                del _made[key]
 
     end.add_done_callback(ended)
     return run
@@ -90,15 +93,15 @@ def _begins(key: str, so_far: Trace, end: Future[Trace]) -> Underway | None:
 def begun(key: str) -> Underway | None:
     """The run of this key, where it goes on and is large."""
     with _lock:
-        run = _runs.get(key)
-    return run if run is not None and run.header.done() and not run.end.done() else None
+        run = _going.get(key)
+    return run if run is not None and run.header.done() else None
 
 
 def take(request: Request) -> list[Thumbnail]:
     """The thumbnails of a run that has ended, one for each record; none where they were not made, or were taken before."""
     with _lock:
-        run = _runs.pop(request.key, None)
-    return [] if run is None else [future.result() for future in run.made]
+        made = _made.pop(request.key, [])
+    return [future.result() for future in made]
 
 
 async def parts(run: Underway, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:

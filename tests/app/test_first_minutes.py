@@ -99,6 +99,21 @@ def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, e
     context.close()
 
 
+def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
+    example = EXAMPLES["minilm"][0]
+    screen.open()
+    for _ in range(2):
+        screen.page.get_by_role("button", name=words.EXAMPLES).click()
+        screen.page.get_by_role("menuitem", name=example.title).click()
+        screen.wait(layer=str(example.layer), head=str(example.head))
+        if screen.root.locator(".fold:not([open])").is_visible():
+            screen.root.locator(".fold summary").click()
+        screen.root.locator(".overview").focus()
+        screen.page.keyboard.press("ArrowRight")
+        screen.wait(head=str(example.head + 1))
+        screen.page.wait_for_url(re.compile(f"head={example.head + 1}"))
+
+
 def test_how_to_read_it_is_there_until_put_away_and_then_one_hover_away(screen: Screen):
     screen.open()
     guide = screen.root.locator(".guide")

@@ -214,9 +214,10 @@ def test_a_run_with_nothing_to_come_sends_nothing_and_a_place_it_has_not_is_refu
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool):
-    request, end = Request("minilm", ("word " * 130,)), Future()
+    request = Request("minilm", ("word " * 130,))
 
     def shown() -> list[weakref.ref[Trace]]:
+        end: Future[Trace] = Future()
         tell, found = underway.watch(request, end), []
 
         def watch(so_far: Trace) -> None:
@@ -224,12 +225,13 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool
             tell(so_far)
 
         run = core.trace(core.load("minilm"), request.texts[0], watch=watch)
+        found.append(weakref.ref(run))
         assert all(future.result() for future in going(request.key).made)
         end.set_exception(Stopped("")) if stopped else end.set_result(run)
         assert underway.begun(request.key) is None
         return found
 
     traces = shown()
-    assert len(underway.take(request)) == (0 if stopped else 6)
     gc.collect()
-    assert [so_far() for so_far in traces] == [None] * 7
+    assert [trace() for trace in traces] == [None] * 8  # also where nobody has taken the thumbnails
+    assert len(underway.take(request)) == (0 if stopped else 6)

@@ -56,7 +56,8 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
     wished = _wished(header) is not None
     if wished or memory.get("header", {}).get("key") != header["key"]:
         # What was chosen in it while it was under way, or else where it opens
-        place, options, notes = (*known, []) if (known := _read(header, told)) else _arriving(header, memory)
+        known = _read(header, told) if told != memory.get("told") and not wished else None
+        place, options, notes = (*known, []) if known else _arriving(header, memory)
         memory |= {"opened": (place, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
         memory |= {"place": place, "options": options}
         if wished:
