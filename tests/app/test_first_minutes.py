@@ -106,6 +106,7 @@ def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
         screen.page.get_by_role("button", name=words.EXAMPLES).click()
         screen.page.get_by_role("menuitem", name=example.title).click()
         screen.wait(layer=str(example.layer), head=str(example.head))
+        assert screen.tokens()[int(screen.data()["locked"])] == example.token
         if screen.root.locator(".fold:not([open])").is_visible():
             screen.root.locator(".fold summary").click()
         screen.root.locator(".overview").focus()
