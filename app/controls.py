@@ -74,13 +74,14 @@ def request() -> tuple[Request, list[str]]:
     loaded = state.engine().ready(model)
     two = loaded is not None and loaded.config.kind == "encoder-decoder"
     columns = boxes.columns(2 if two else 1, gap="small")
-    text = columns[0].text_input(
+    text = columns[0].text_area(
         words.TEXT,
         examples.first_text(spec),  # what a link leaves out
         key="text",
         bind="query-params",
         placeholder=words.TEXT_PLACEHOLDER,
         label_visibility="collapsed",
+        height="content",
     )
     target = None
     if loaded is None:
@@ -89,12 +90,13 @@ def request() -> tuple[Request, list[str]]:
         if "target" in st.session_state:
             st.session_state["target"] = target
     for column in columns[1:]:
-        target = column.text_input(
+        target = column.text_area(
             words.TARGET,
             key="target",
             bind="query-params",
             placeholder=words.TARGET_PLACEHOLDER,
             label_visibility="collapsed",
+            height="content",
         )
     model_id = _at_step(place, spec, notes) if spec.points else model
     asked = Request(model_id, (text or "",), target or None)
@@ -190,7 +192,6 @@ def was_written(asked: Request, run: Trace | None) -> None:
     if now == before:
         full = run.config.has_position_table and len(run.target or run.source) >= run.config.n_ctx
         st.session_state["said"] = (words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)
-    now = " ".join(now.split("\n"))  # the box has one line
     if name == "text":
         st.session_state["written"] = now
     _put({name: now})

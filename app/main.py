@@ -15,9 +15,9 @@ import streamlit as st  # noqa: E402
 from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
-from app import routes, scheme, state  # noqa: E402
+from app import page, routes, state  # noqa: E402
 
-MIDDLEWARE = [Middleware(scheme.Themed), Middleware(routes.Gzipped)]
+MIDDLEWARE = [Middleware(page.Scripted), Middleware(routes.Gzipped)]
 
 
 @asynccontextmanager

@@ -113,6 +113,7 @@ def headline(
     data: dict[str, Any] = {"sentence": sentence, "scale": look.page.scale}
     if live:
         data["ahead"] = ahead(look.said, look.training, sentence_of)
+        data["at"] = {name: str(look.said[name]) for name in data["ahead"]}
     if chart:
         code = plan_export.snippet(found.config, found.options, wanted)
         caption = plan_export.caption(found, look.part, date.today())

@@ -90,8 +90,9 @@ def working(share: float | None, scheme: str) -> str:
 
 # Streamlit leaves room for a tool bar and generous gaps; one picture a screen needs that room. The page's own menu stays
 # where it is, on top of ours. Type grows with the window, so that the last row of a class can read it.
-PAGE_STYLE = """
-<style>
+PAGE_STYLE = (
+    f'<style>html {{ --keys: "{words.TEXT_KEYS}"; --panel-light: {LIGHT["panel"]}; --panel-dark: {DARK["panel"]}; }}'
+    """
 html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 [data-testid="stHeader"] { background: transparent; height: 3rem; min-height: 3rem; pointer-events: none; }
 [data-testid="stHeader"] div { pointer-events: none; }
@@ -106,7 +107,26 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
     background: color-mix(in srgb, currentColor 8%, transparent);
 }
 .st-key-bar button p { font-weight: 600; }
-.st-key-text input, .st-key-target input { font-size: 1.1rem; }
+/* A box of text takes one line of the page. While somebody writes in it, it lies over what is below. */
+:is(.st-key-text, .st-key-target) { height: 2.5rem; }
+:is(.st-key-text, .st-key-target):focus-within { z-index: 3; }
+:is(.st-key-text, .st-key-target) textarea { font-size: 1.1rem; line-height: 1.4; padding: calc(0.48rem - 1px) 0.75rem; min-height: 0; resize: none; }
+:is(.st-key-text, .st-key-target) textarea:is(:not(:focus), [data-sent]) { height: calc(2.5rem - 2px); overflow-y: hidden; clip-path: inset(0 0 0.4rem); }
+:is(.st-key-text, .st-key-target) [data-testid="InputInstructions"] span { display: none; }
+:is(.st-key-text, .st-key-target) [data-testid="InputInstructions"]:has(span)::after { content: var(--keys); }
+:is(.st-key-text, .st-key-target) [data-testid="InputInstructions"]:has(span) {
+    bottom: auto;
+    top: calc(100% - 1px);
+    pointer-events: none;
+    padding: 0.1rem 0.5rem;
+    font-size: 0.93rem;
+    background: light-dark(var(--panel-light), var(--panel-dark));
+    border-radius: 0 0 0.4rem 0.4rem;
+    box-shadow: 0 3px 8px rgb(0 0 0 / 12%);
+}
+@supports (field-sizing: content) {
+    :is(.st-key-text, .st-key-target) textarea:focus:not([data-sent]) { height: auto; max-height: 40vh; field-sizing: content; }
+}
 .st-key-about, .st-key-training_row { min-height: 0; margin: -0.2rem 0; }
 :is(.st-key-about, .st-key-training_row) :is([data-testid="stText"], button p) { font-size: 0.93rem; }
 :is(.st-key-about, .st-key-training_row) [data-testid="stText"] { color: color-mix(in srgb, currentColor 78%, transparent); white-space: normal; }
@@ -149,3 +169,4 @@ html[data-projector] [data-testid="stColumn"]:has(.st-key-planning) { display: n
 [data-testid="stExpander"] summary { padding-top: 0.3rem; padding-bottom: 0.3rem; min-height: 0; }
 </style>
 """
+)

@@ -1,8 +1,7 @@
 // The Explore component: sentence strip, overview of all heads, the chosen head large, facts about the chosen query.
 //
-// Streamlit calls the default export again whenever the data or the theme changes, always with the same parentElement.
-// So state lives in a WeakMap, listeners are attached once, and later calls only redraw. Everything a visitor does here
-// is drawn here; Python is told once, debounced. Text of visitors goes in through textContent and fillText only.
+// Everything a visitor does here is drawn here; Python is told once, debounced. Text of visitors goes in through textContent and
+// fillText only.
 //
 // The parts (strip, overview, map, facts, lines, footer) read what is chosen from the View and tell it what a visitor
 // does; the View draws what became stale, at most once a frame. constants.js is made of words.py, theme.py and explore.css.
@@ -13,11 +12,11 @@ import { add, clamp, el, keepingFocus, said } from "./dom.js";
 import { Export } from "./export.js";
 import { Facts } from "./facts.js";
 import { Footer } from "./footer.js";
-import { stepByStep } from "./history.js";
 import { keyOf, Lens, numbersOf } from "./lens.js";
 import { Lines } from "./lines.js";
 import { Guide } from "./guide.js";
 import { HeadMap } from "./map.js";
+import { mounted } from "./mount.js";
 import { Overview } from "./overview.js";
 import { Projector } from "./projector.js";
 import { Remote, Site, unpack } from "./run.js";
@@ -26,7 +25,6 @@ import { Strip } from "./strip.js";
 import { Tools } from "./tools.js";
 import { Underway } from "./underway.js";
 
-const VIEWS = new WeakMap();
 const SHOWN = new Set(); // the views on the page: one
 const TELL_AFTER = 250; // ms without a change before Python is told
 const SETTLED = 60; // ms after the last change of head
@@ -47,37 +45,24 @@ const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every(
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
-  stepByStep();
-  const root = parentElement.querySelector(".hl");
-  let view = VIEWS.get(parentElement);
-  if (!view || view.root !== root) {
-    view?.destroy();
-    SHOWN.delete(view);
-    view = new View(root);
-    SHOWN.add(view);
-    root.before(el("style", "", STYLE));
-    VIEWS.set(parentElement, view);
-  }
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
   view.trigger = setTriggerValue;
   view.update(data, setStateValue);
-  return () => {
-    view.destroy();
-    VIEWS.delete(parentElement);
-    SHOWN.delete(view);
-  };
+  return leave;
 }
 
 // A component of its own, which has nothing on the screen: it tells the view above of a run that still goes on.
-export function underway({ data }) {
+export function underway({ data, parentElement }) {
   const [header] = unpack(data);
   for (const view of SHOWN) view.follows(header);
   return () => {
-    for (const view of SHOWN) view.leaves(header.key);
+    if (!parentElement.isConnected) for (const view of SHOWN) view.leaves(header.key);
   };
 }
 
 class View {
   constructor(root) {
+    SHOWN.add(this);
     this.root = root;
     this.place = null; // {site, layer, head, query}: what is chosen; query null when none is locked
     this.pointed = null; // {query, key}: what the pointer or the keyboard is on; one of them may be null
@@ -90,7 +75,9 @@ class View {
     this.lenses = new Map();
     this.underway = null; // a run that still goes on
     this.before = null; // what was on the screen before it
+    this.picture = null; // its header
 
+    root.hidden = true; // until there is something to see
     root.replaceChildren();
     this.strip = new Strip(this, root);
     this.main = add(root, "div", "main");
@@ -131,6 +118,7 @@ class View {
   }
 
   destroy() {
+    SHOWN.delete(this);
     this.watch.disconnect();
     this.projector.destroy();
     this.export.destroy();
@@ -163,6 +151,10 @@ class View {
     if (!isOther && areSame(data, this.data)) return false;
     const [header, body] = unpack(data);
     this.data = data;
+    if (header.going) {
+      this.follows(header);
+      return false;
+    }
     this.underway = null;
     run?.stop();
     if (isOther && run.key === header.key) {
@@ -191,6 +183,7 @@ class View {
   // Another picture, or the same with other numbers: nothing of the one before counts any more.
   open(header, sites) {
     const same = this.picture?.key === header.key;
+    this.root.hidden = false;
     this.picture = header;
     this.sites = sites;
     if (!same) this.remote = new Remote(header.key, () => this.arrived(), header.receipts);
@@ -210,7 +203,7 @@ class View {
 
   // ------------------------------------------------------------------ a run that still goes on
 
-  // Its picture takes the place of the one before as soon as the head that is opened is there.
+  // Its picture takes the place of the one before, if there is one, as soon as the head that is opened is there.
   follows(header) {
     const known = this.underway;
     const isKnown = known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(header.opened);
@@ -225,9 +218,9 @@ class View {
     if (run.isShown && run.ms !== null) this.ended();
     this.root.dataset.underway = this.layersLeft;
     if (run.isShown) return;
-    if (!run.canBeShown || !this.picture) return;
+    if (!run.canBeShown) return;
     const { picture, sites, remote, place, options, map: { area } } = this;
-    this.before = { picture, sites, remote, place, options, area };
+    this.before = picture && { picture, sites, remote, place, options, area };
     run.isShown = true;
     document.documentElement.dataset.underway = ""; // the page dims what is of the run before
     const { opened, options: opening } = run.header;
@@ -261,6 +254,13 @@ class View {
     requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that nobody could give before
   }
 
+  // There is no picture before.
+  empty() {
+    this.picture = null;
+    this.root.hidden = true;
+    this.unmark();
+  }
+
   // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
   goBack() {
     const { theme, projector, show, scale } = this.options; // how it is shown is not of the run
@@ -287,6 +287,7 @@ class View {
     run?.stop();
     if (!run?.isShown) return;
     if (run.ms !== null) return this.unmark();
+    if (!this.before) return this.empty();
     const { picture, sites } = this.before;
     this.goBack();
     this.open(picture, sites);
@@ -294,7 +295,7 @@ class View {
   }
 
   theme() {
-    window.headlightTheme?.(this.options.theme); // of app/scheme.py: Streamlit then gives the page its other colours
+    window.headlightTheme?.(this.options.theme); // of app/page.py: Streamlit then gives the page its other colours
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
     const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
     if (name === this.themeName) return;

@@ -1,31 +1,19 @@
 // The sentence above a chart of Memory, Compute or Training. While a slider moves, it says what the server has worked out for that
 // place, before the slider is let go; beside it are projector mode and the files of the chart.
 
-import { add, el } from "./dom.js";
+import { add } from "./dom.js";
 import { chart } from "./drawing.js";
 import { Files } from "./files.js";
-import { stepByStep } from "./history.js";
+import { mounted } from "./mount.js";
 import { Projector } from "./project.js";
 import { COLOURS, STYLE } from "./words.js";
 
-const VIEWS = new WeakMap();
 const SETTLED = 200; // ms without a change of the window's size
 
 export default function ({ data, parentElement, setStateValue }) {
-  stepByStep();
-  const root = parentElement.querySelector(".hl");
-  let view = VIEWS.get(parentElement);
-  if (!view || view.root !== root) {
-    view?.destroy();
-    root.before(el("style", "", STYLE));
-    view = new Headline(root);
-    VIEWS.set(parentElement, view);
-  }
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new Headline(root));
   view.update(data, setStateValue);
-  return () => {
-    view.destroy();
-    VIEWS.delete(parentElement);
-  };
+  return leave;
 }
 
 class Headline {
@@ -38,7 +26,7 @@ class Headline {
     this.projector = new Projector(() => this.tell(), (by) => this.turn(by));
     this.files = new Files(() => chart(this.host()), () => this.data.about, () => this.palette);
     acts.append(this.files.box, this.projector.button);
-    this.watch = new MutationObserver((changes) => this.moved(changes.at(-1).target));
+    this.watch = new MutationObserver(() => this.say());
     this.resized = () => {
       clearTimeout(this.waiting);
       this.waiting = setTimeout(() => this.measure(), SETTLED);
@@ -62,7 +50,7 @@ class Headline {
     for (const [name, colour] of Object.entries(this.palette)) this.root.style.setProperty(`--${name}`, colour);
     // A script that began before the visitor's last word does not know it.
     if (this.told === undefined || data.told === this.told) this.projector.apply(data.projector);
-    this.heading.textContent = data.sentence;
+    this.say();
     this.files.box.hidden = !data.about;
     Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", projector: String(this.projector.on), scale: this.scale() });
     const sliders = document.querySelector(".st-key-planning");
@@ -78,11 +66,18 @@ class Headline {
     return document.querySelector(`.st-key-${this.data.chart} .js-plotly-plot`);
   }
 
-  // A slider stands elsewhere, and may still be held
-  moved(input) {
-    const name = /(?:^|\s)st-key-plan_(\w+)/.exec(input.closest("[class*=st-key-plan_]")?.className)?.[1];
-    const sentence = this.data.ahead?.[name]?.[input.getAttribute("aria-valuetext")];
-    if (sentence !== undefined && sentence !== this.heading.textContent) this.heading.textContent = sentence;
+  // The sentence for where the sliders stand. One of them may be elsewhere than the script knows: it is still held, or was moved
+  // on after the script began.
+  say() {
+    const { ahead, at, sentence } = this.data;
+    const elsewhere = [];
+    for (const slider of ahead ? document.querySelectorAll(".st-key-planning [aria-valuetext]") : []) {
+      const name = /(?:^|\s)st-key-plan_(\w+)/.exec(slider.closest("[class*=st-key-plan_]")?.className)?.[1];
+      const value = slider.getAttribute("aria-valuetext");
+      if (at[name] !== undefined && at[name] !== value) elsewhere.push(ahead[name][value]);
+    }
+    const now = (elsewhere.length === 1 && elsewhere[0]) || sentence;
+    if (now !== this.heading.textContent) this.heading.textContent = now;
   }
 
   // The size of the page's type, which charts follow

@@ -41,7 +41,7 @@ COLOURS = {
 }
 MENU = (HERE / "menu.css").read_text(encoding="utf-8")
 MODULES = {path.name: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.js"))}
-MODULES |= {name: (SHARED / name).read_text(encoding="utf-8") for name in ("dom.js", "history.js", "scene.js")}
+MODULES |= {name: (SHARED / name).read_text(encoding="utf-8") for name in ("dom.js", "mount.js", "scene.js")}
 MODULES["words.js"] = "".join(
     f"export const {name} = {json.dumps(value)};\n"
     for name, value in (
@@ -94,7 +94,11 @@ def page(view: str) -> Page:
 
 
 def headline(view: str, page: Page, data: Mapping[str, Any]) -> None:
-    """Draw the sentence. `data` has it, what it would be (ahead: slider -> value -> sentence), chart and about (plan_export)."""
+    """Draw the sentence.
+
+    `data` has it, where the sliders stand for it (at: slider -> value), what it would be elsewhere (ahead: slider -> value ->
+    sentence), chart and about (plan_export).
+    """
     _component(
         key=f"planner_{view}",
         data={**data, "view": view, "projector": page.projector, "told": page.told},

@@ -1,7 +1,6 @@
 // The Shapes component: the pass as rows on a rail, the chosen tensor spelled out below, or all of it as a table.
 //
-// Streamlit calls the default export again whenever the data or the theme changes, always with the same parentElement.
-// State lives in a WeakMap; everything a visitor does here is drawn here, and Python is told once, debounced.
+// Everything a visitor does here is drawn here, and Python is told once, debounced.
 
 import { luminance, rgb } from "./colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
@@ -10,29 +9,17 @@ import { add, arrow, choice, clamp, el, keepingFocus, said } from "./dom.js";
 import { rows } from "./drawing.js";
 import { Files } from "./files.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
-import { stepByStep } from "./history.js";
+import { mounted } from "./mount.js";
 import { Projector } from "./project.js";
 import { cross, glyph, rail } from "./rails.js";
 import { Table } from "./table.js";
 
-const VIEWS = new WeakMap();
 const TELL_AFTER = 250; // ms without a change before Python is told
 
 export default function ({ data, parentElement, setStateValue }) {
-  stepByStep();
-  const root = parentElement.querySelector(".hl");
-  let view = VIEWS.get(parentElement);
-  if (!view || view.root !== root) {
-    view?.destroy();
-    view = new View(root);
-    root.before(el("style", "", STYLE));
-    VIEWS.set(parentElement, view);
-  }
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
   view.update(data, setStateValue);
-  return () => {
-    view.destroy();
-    VIEWS.delete(parentElement);
-  };
+  return leave;
 }
 
 class View {

@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app import scheme
+from app.page import SCRIPT, Scripted
 
 PAGE = "<html><head><title>Streamlit</title><script></script></head></html>"
 
@@ -25,13 +25,13 @@ def client() -> TestClient:
         Route("/static/frame.html", page),
     ]
     app = Starlette(routes=routes)
-    app.add_middleware(scheme.Themed)
+    app.add_middleware(Scripted)
     return TestClient(app)
 
 
 def test_the_page_gets_the_lines_once_and_before_any_script(client: TestClient):
     answer = client.get("/?theme=dark")
-    assert answer.text == PAGE.replace("<title>", scheme.SCRIPT + "<title>")
+    assert answer.text == PAGE.replace("<title>", SCRIPT + "<title>")
     assert int(answer.headers["content-length"]) == len(answer.content)
     assert "etag" not in answer.headers
 

@@ -1,45 +1,17 @@
-"""Light or dark by the URL, for the whole page: theme=dark in a link wins over the browser's own preference.
-
-Streamlit follows the browser's preference while it runs, through matchMedia, and has no setting that a link could make.
-So the page gets a few lines, before any other script, that answer this one question with what the link says.
-"""
+"""Puts page.js into Streamlit's page, before any other script: light or dark by the URL, steps for Back, Enter in a box."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SCRIPT = """<script>
-(() => {
-  const real = window.matchMedia.bind(window);
-  const heard = new Set();
-  let chosen = new URLSearchParams(location.search).get("theme");
-  const answer = (query, list) => {
-    const asked = /^\\(prefers-color-scheme: *(dark|light)\\)$/.exec(query)?.[1];
-    if (!asked) return list;
-    return new Proxy(list, {
-      get(target, name) {
-        if (name === "matches" && (chosen === "dark" || chosen === "light")) return chosen === asked;
-        if (name === "addEventListener") return (type, hear) => (heard.add(hear), target.addEventListener(type, hear));
-        if (name === "removeEventListener") return (type, hear) => (heard.delete(hear), target.removeEventListener(type, hear));
-        const value = target[name];
-        return typeof value === "function" ? value.bind(target) : value;
-      },
-    });
-  };
-  window.matchMedia = (query) => answer(query, real(query));
-  window.headlightTheme = (theme) => {
-    if (theme === chosen || (theme === "auto" && chosen === null)) return;
-    chosen = theme === "auto" ? null : theme;
-    for (const hear of heard) hear(new Event("change"));
-  };
-})();
-</script>
-"""
+SCRIPT = f"<script>{Path(__file__).with_name('page.js').read_text(encoding='utf-8')}</script>\n"
 BEFORE = b"<title>"  # in Streamlit's page, before any script of its own
 
 
-class Themed:
+class Scripted:
     """ASGI middleware: SCRIPT at the top of the page, and of nothing else."""
 
     def __init__(self, app: ASGIApp) -> None:

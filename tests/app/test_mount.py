@@ -1,0 +1,68 @@
+"""A view stays on its place in the page, whenever Streamlit calls what its component returned, and goes with the place."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from app.components.explore.explore import DIGEST
+from tests.app.browsing import Screen
+
+APP = "app/main.py"
+MOUNT = f"""
+    const {{ mounted }} = await import(new URL("headlight/{DIGEST}/mount.js", document.baseURI).href);
+    const place = document.body.appendChild(document.createElement("div"));
+    place.innerHTML = '<div class="hl"></div>';
+    const gone = [];
+    const make = (root) => ({{ root, destroy: () => gone.push(root) }});
+    const call = () => mounted(place, ".hl {{}}", make);
+"""
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str):
+    context = browser.new_context()
+    yield Screen(context.new_page(), address).open()
+    context.close()
+
+
+def test_a_call_that_came_too_late_takes_nothing_away(screen: Screen):
+    found = screen.page.evaluate(
+        "async () => {"
+        + MOUNT
+        + """
+            const [first, tooLate] = call();
+            const [second] = call();
+            tooLate();
+            const [third] = call();
+            return [first === second, second === third, gone.length, place.querySelectorAll("style").length];
+        }"""
+    )
+    assert found == [True, True, 0, 1]
+
+
+def test_a_view_goes_with_its_place_and_once(screen: Screen):
+    found = screen.page.evaluate(
+        "async () => {"
+        + MOUNT
+        + """
+            const [first, leave] = call();
+            place.innerHTML = '<div class="hl"></div>';  // another place in the same element
+            const [second, leaveSecond] = call();
+            const other = [first !== second, gone.length];
+            leave();
+            other.push(gone.length);
+            place.remove();
+            leaveSecond();
+            leaveSecond();
+            return [...other, gone.length];
+        }"""
+    )
+    assert found == [True, 1, 1, 2]
+
+
+def test_the_picture_stays_as_it_is_when_the_script_says_the_same_again(screen: Screen):
+    screen.root.evaluate("root => (window.was = root.querySelector('.overview'))")
+    screen.page.locator(".st-key-shapes summary").click()  # a script that sends the same picture
+    screen.page.locator(".st-key-shapes").get_by_test_id("stDataFrame").wait_for()
+    assert screen.root.evaluate("root => root.querySelector('.overview') === window.was")

@@ -1,0 +1,102 @@
+"""The box of text: Enter shows it, Shift+Enter begins a line, and however long it is, nothing below it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Locator
+
+import core
+from app import words
+from app.offered import TITLES
+from tests.app.browsing import Screen
+
+APP = "app/main.py"
+LONG = "The old keeper watched the ships for a while in the evening, and he wrote down all of their names. " * 4
+
+
+@pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
+def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
+    width, height, scheme = request.param
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    screen = Screen(context.new_page(), address).open()
+    yield screen
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    context.close()
+
+
+def box_of(screen: Screen) -> Locator:
+    return screen.page.get_by_label(words.TEXT, exact=True)
+
+
+def height(locator: Locator) -> float:
+    box = locator.bounding_box()
+    assert box is not None
+    return box["height"]
+
+
+def same(one: float, other: float) -> bool:
+    return abs(one - other) < 1  # px: a fraction of one goes where a border is rounded
+
+
+def top(screen: Screen) -> float:
+    box = screen.root.bounding_box()
+    assert box is not None
+    return box["y"]
+
+
+def test_enter_shows_the_text_and_shift_enter_begins_a_line(screen: Screen):
+    box, keyboard = box_of(screen), screen.page.keyboard
+    before = screen.data()["run"]
+    box.fill("One bird sang.")
+    keyboard.press("Shift+Enter")
+    keyboard.type("Two birds sang.")
+    assert screen.data()["run"] == before
+    keyboard.press("Enter")
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert box.input_value() == "One bird sang.\nTwo birds sang."
+    assert screen.tokens()[1:-1] == ["One", "bird", "sang", ".", "Two", "birds", "sang", "."]
+    keyboard.press("End")
+    keyboard.type(" Three")
+    keyboard.press("Control+Enter")  # as in Streamlit's own boxes
+    screen.until("root.dataset.tokens === '11'")
+
+
+def test_lines_are_of_the_text_in_the_picture_and_in_a_link_to_it(screen: Screen, browser: Browser):
+    text = 'One day Tom ran.\n\n"Stop!" said Anna.'
+    screen.open(f"?model={TITLES['storyteller']}")
+    screen.run_text(text)
+    labels = list(core.trace(core.load("storyteller"), text).source.labels)
+    assert screen.tokens() == labels and "↵" in "".join(labels)
+    screen.page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("text") == [text])
+    link = screen.page.url
+    other = Screen(browser.new_context().new_page(), screen.address)
+    other.open(link.removeprefix(screen.address + "/"))
+    assert box_of(other).input_value() == text and other.tokens() == labels
+    other.page.context.close()
+
+
+def test_the_box_is_as_high_as_its_text_only_while_somebody_writes_in_it(screen: Screen):
+    box = box_of(screen)
+    one, below = height(box), top(screen)
+    box.fill("A line.")
+    assert same(height(box), one)
+    box.fill(LONG)
+    assert height(box) > 2.5 * one and top(screen) == below
+    assert words.TEXT_KEYS in screen.page.locator(".st-key-text").evaluate(
+        "box => getComputedStyle(box.querySelector('[data-testid=InputInstructions]'), '::after').content"
+    )
+    before = screen.data()["run"]
+    screen.page.keyboard.press("Enter")
+    screen.until(f"root.dataset.run !== '{before}' && !root.dataset.underway")
+    assert same(height(box), one) and box.evaluate("box => box === document.activeElement && box.scrollTop === 0")
+    screen.page.keyboard.press("End")
+    assert height(box) > 2.5 * one
+    screen.page.keyboard.press("Shift+Tab")
+    assert same(height(box), one)
+    box.click()
+    assert height(box) > 2.5 * one
