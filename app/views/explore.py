@@ -98,14 +98,15 @@ def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None
     """Show what there is of a run until it has ended, say how far it is, and offer the way out of it.
 
     The picture before stays where it is until there is something to see. Whatever the visitor does meanwhile breaks this
-    off; the script begins anew, and comes back here if the run still goes on.
+    off; the script begins anew, and comes back here if the run still goes on. It does so as well where the picture's place
+    is taken by what there is of the visit's first one.
     """
     said_at = time.monotonic() + state.AT_ONCE - SOON
     run = line = bar = before = None
+    is_first = False
     while True:
         if run is None and (run := underway.begun(ticket.request.key)) is not None:
-            with so_far:
-                component.underway(run.header.result(), controls.link(ticket.request))
+            is_first = component.underway(run.header.result(), controls.link(ticket.request), so_far)
         now = _progress(ticket)
         if now != before and time.monotonic() >= said_at:
             if line is None or bar is None:
@@ -118,6 +119,8 @@ def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None
             before = now
         if state.ended(ticket, PACE):
             break
+    if is_first:
+        st.rerun()
 
 
 def _progress(ticket: Ticket) -> tuple[str, float | None]:

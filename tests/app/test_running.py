@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser
@@ -142,3 +143,64 @@ def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
     screen.page.get_by_role("button", name=words.CANCEL).click()
     screen.until(f"root.dataset.run !== '{run}'")
     assert screen.data()["theme"] == chosen
+
+
+# the first picture of a visit
+
+
+@pytest.fixture(params=[(1280, 720, "dark"), (390, 844, "light")], ids=["wide", "phone"])
+def newcomer(request, browser: Browser, address: str) -> Iterator[Screen]:
+    width, height, scheme = request.param
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    context.close()
+
+
+def arrive(screen: Screen, text: str) -> None:
+    """Follow a link to a text that takes long, until the layers that come before the wait are on the screen."""
+    screen.open(f"?{urlencode({'text': text, 'layer': LAYER, 'head': HEAD, 'query': QUERY})}")
+    screen.until("root.dataset.underway === '3 of 6'")
+
+
+def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
+    text = own(newcomer, WHILE) + " first"
+    arrive(newcomer, text)
+    data = newcomer.data()
+    assert [data[name] for name in ("layer", "head", "locked", "exact")] == [*map(str, (LAYER, HEAD, QUERY)), "true"]
+    if newcomer.root.locator(".fold").is_visible():
+        newcomer.root.locator(".fold summary").click()
+    newcomer.root.locator(".overview").focus()
+    newcomer.page.keyboard.press("ArrowDown")
+    newcomer.until("root.dataset.underway === ''")
+    newcomer.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    newcomer.page.wait_for_url(re.compile(f"layer={LAYER + 1}"))
+    whole = newcomer.data()
+    assert (whole["run"], whole["layer"], whole["locked"]) == (data["run"], str(LAYER + 1), str(QUERY))
+    assert newcomer.page.get_by_label("Sentence").input_value() == text
+    assert newcomer.page.get_by_text(words.STEPS).is_visible()
+
+
+def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcomer: Screen):
+    text = own(newcomer, SLOWLY) + " first"
+    arrive(newcomer, text)
+    newcomer.page.get_by_role("button", name=words.CANCEL).click()
+    newcomer.page.get_by_text(words.NOTHING_YET).wait_for()
+    newcomer.root.wait_for(state="detached")
+    assert newcomer.page.get_by_label("Sentence").input_value() == text
+    assert words.STOPPED in newcomer.sentences()
+    newcomer.page.get_by_role("button", name=words.TAKE_EXAMPLE).click()
+    newcomer.wait(underway="")
+    assert newcomer.page.get_by_label("Sentence").input_value() == words.EXAMPLE
+
+
+def test_another_sentence_takes_the_place_of_a_first_one_that_is_half_done(newcomer: Screen):
+    arrive(newcomer, own(newcomer, SLOWLY) + " first;")
+    begin(newcomer, own(newcomer, SLOWLY) + " first!")
+    assert newcomer.tokens()[-2] == "!"
+    newcomer.run_text("Never mind.")
+    assert newcomer.tokens()[1:3] == ["Never", "mind"]
+    assert newcomer.data()["layer"] == str(LAYER) and not newcomer.data()["underway"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.components import v2
+from streamlit.delta_generator import DeltaGenerator
 
 from app import examples, lens, pack, state, theme, words
 from app.offered import TITLES
@@ -77,31 +78,41 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
         index, first = lens.first(run, records[place.layer], place.head, place.query)
         opened["first"] = [[path, params, len(body) + at, size] for path, params, at, size in index]
         body += first
+    _mount(header | opened, body)
+    return notes
+
+
+def _mount(header: dict[str, Any], body: bytes) -> None:
     _component(
         key="explore",
-        data=pack.pack(header | opened, body),
+        data=pack.pack(header, body),
         default={"place": None},
         on_place_change=lambda: None,
         on_inspect_change=lambda: None,
     )
-    return notes
 
 
-def underway(header: dict[str, Any], link: Mapping[str, str]) -> None:
+def underway(header: dict[str, Any], link: Mapping[str, str], so_far: DeltaGenerator) -> bool:
     """Let the browser draw a run that still goes on where the picture before is, as soon as the head that is opened is there.
 
     `header` is that of the picture to come. Not where what is shown is more than one head as it is: that is worked out from
-    the whole run.
+    the whole run. Into `so_far` goes what tells the picture before of it; the first one of a visit is drawn where it will be.
+
+    Returns whether it was drawn there, so that explore() has its place only in another run of the script.
     """
-    memory = st.session_state.get("explore_place")
-    if not memory:
-        return
+    memory = st.session_state.setdefault("explore_place", {})
     _heard(memory)
     place, options, _ = _arriving(header, memory)
-    if options["show"] == "map" and options["kind"] == "head" and not options["hide"] and not options["words"]:
-        opened = {"opened": asdict(place), "options": options, "link": link}
-        _underway(key="underway", data=pack.pack(header | opened, b""))
-        memory["seen"] = header["key"]  # the browser has the head that is opened
+    if options["show"] != "map" or options["kind"] != "head" or options["hide"] or options["words"]:
+        return False
+    opened = header | {"opened": asdict(place), "options": options, "link": link}
+    memory["seen"] = header["key"]  # the browser has the head that is opened
+    if is_first := "header" not in memory:
+        _mount(opened | {"going": True}, b"")
+    else:
+        with so_far:
+            _underway(key="underway", data=pack.pack(opened, b""))
+    return is_first
 
 
 def _arriving(header: Mapping[str, Any], memory: Mapping[str, Any]) -> tuple[state.Place, dict[str, Any], list[str]]:
@@ -113,7 +124,7 @@ def _arriving(header: Mapping[str, Any], memory: Mapping[str, Any]) -> tuple[sta
     if (wish := _wished(header)) is not None:
         plain = {"kind": "head", "members": [], "pin": None, "hide": [], "words": False}
         return wish, memory.get("options", state.default_options()) | plain, []
-    if not memory or _asked() != memory["asked"]:
+    if "header" not in memory or _asked() != memory["asked"]:
         return _opened(header, _asked())
     if header["model_id"] == memory["header"]["model_id"]:
         place = state.carried_place(header, memory["place"], memory["label"])
