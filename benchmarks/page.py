@@ -1,6 +1,6 @@
 """What a visitor of Explore waits for and what is sent, in headless Chromium; and the same attentions in bertviz's head view.
 
-    python -m benchmarks.page --lengths 16 128 --no-bertviz
+    python -m benchmarks.page --lengths 16 128 --only sentences
 
 The server is started as users start it, with one more model (benchmarks/gallery.py). Times are taken inside the page: from
 the time stamp of the event, or from the start of the navigation, until the frame after the one that drew the result, which

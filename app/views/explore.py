@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import controls, examples, export, offered, state, tables, theme, underway, words
 from app.components.explore import explore as component
-from core.engine import Ticket
+from core.engine import Request, Ticket
 from core.errors import Refused
 from core.trace import Trace
 
@@ -31,7 +31,8 @@ def show() -> None:
     beneath, working, notices = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
     if (ticket := answer.ticket) is not None:
-        _wait(ticket, working, so_far)
+        if _wait(ticket, working, so_far, lambda: _above(beneath, request, answer)):
+            st.rerun()
         answer = state.answer(request)
     if unknown and answer.request == request and answer.trace is not None and answer.trace.target is not None:
         st.rerun()  # it turns out to read a target as well: with a second box
@@ -50,8 +51,7 @@ def show() -> None:
     # All the rest comes after the picture, which is what somebody waits for.
     if ticket is not None:
         working.empty()
-    with beneath:
-        controls.beneath(request, answer)
+    _above(beneath, request, answer)
     sentences = notices.container(key="sentences", gap=None)
     for note in notes:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
@@ -94,12 +94,19 @@ def _offer_example(model: str, place: DeltaGenerator) -> None:
     row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=controls.take_text, args=(model,))
 
 
-def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None:
+def _above(place: DeltaGenerator, request: Request, answer: state.Answer) -> None:
+    with place:
+        controls.beneath(request, answer)
+
+
+def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], None]) -> bool:
     """Show what there is of a run until it has ended, say how far it is, and offer the way out of it.
 
     The picture before stays where it is until there is something to see. Whatever the visitor does meanwhile breaks this
-    off; the script begins anew, and comes back here if the run still goes on. It does so as well where the picture's place
-    is taken by what there is of the visit's first one.
+    off; the script begins anew, and comes back here if the run still goes on.
+
+    Returns whether what there is of the visit's first picture has taken its place, below what `above` draws: the script
+    must then begin anew, to draw the picture there.
     """
     said_at = time.monotonic() + state.AT_ONCE - SOON
     run = line = bar = before = None
@@ -107,6 +114,8 @@ def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None
     while True:
         if run is None and (run := underway.begun(ticket.request.key)) is not None:
             is_first = component.underway(run.header.result(), controls.link(ticket.request), so_far)
+            if is_first:
+                above()  # now, since nothing may move when the picture is whole
         now = _progress(ticket)
         if now != before and time.monotonic() >= said_at:
             if line is None or bar is None:
@@ -118,9 +127,7 @@ def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator) -> None
             bar.html(theme.working(now[1], st.context.theme.type or "light"))
             before = now
         if state.ended(ticket, PACE):
-            break
-    if is_first:
-        st.rerun()
+            return is_first
 
 
 def _progress(ticket: Ticket) -> tuple[str, float | None]:

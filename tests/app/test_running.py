@@ -166,10 +166,17 @@ def arrive(screen: Screen, text: str) -> None:
     screen.until("root.dataset.underway === '3 of 6'")
 
 
+def top(screen: Screen) -> float:
+    """Where the picture begins on the page, however far that is scrolled."""
+    return screen.root.evaluate(
+        "root => root.getBoundingClientRect().top + document.querySelector('[data-testid=stMain]').scrollTop"
+    )
+
+
 def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     text = own(newcomer, WHILE) + " first"
     arrive(newcomer, text)
-    data = newcomer.data()
+    data, place = newcomer.data(), top(newcomer)
     assert [data[name] for name in ("layer", "head", "locked", "exact")] == [*map(str, (LAYER, HEAD, QUERY)), "true"]
     if newcomer.root.locator(".fold").is_visible():
         newcomer.root.locator(".fold summary").click()
@@ -182,6 +189,7 @@ def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     assert (whole["run"], whole["layer"], whole["locked"]) == (data["run"], str(LAYER + 1), str(QUERY))
     assert newcomer.page.get_by_label("Sentence").input_value() == text
     assert newcomer.page.get_by_text(words.STEPS).is_visible()
+    assert top(newcomer) == place  # nothing has moved
 
 
 def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcomer: Screen):
