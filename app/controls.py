@@ -22,7 +22,7 @@ def bar(views: list[str]) -> str:
     """The top line: the name of the product and the views there are. Returns the chosen view."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="bar"):
         st.title(words.TITLE, anchor=False, width="content")
-        return st.segmented_control(
+        view = st.segmented_control(
             words.VIEW,
             views,
             default=views[0],
@@ -31,6 +31,10 @@ def bar(views: list[str]) -> str:
             bind="query-params",
             label_visibility="collapsed",
         )
+    if st.query_params.get("view", views[0]) != view:
+        # It was chosen in the same moment as something else, whose message came instead and knows the address before.
+        st.query_params["view"] = view
+    return view
 
 
 def spell_out(titles: Mapping[str, Mapping[str, str]]) -> None:
@@ -70,7 +74,7 @@ def request() -> tuple[Request, list[str]]:
         help=words.EXAMPLES_HELP,
         on_click=_take_chosen,
     )
-    _fill()
+    _fill(model)
     loaded = state.engine().ready(model)
     two = loaded is not None and loaded.config.kind == "encoder-decoder"
     columns = boxes.columns(2 if two else 1, gap="small")
@@ -105,10 +109,11 @@ def request() -> tuple[Request, list[str]]:
     return (more if st.session_state.get("writing") == more else asked), notes
 
 
-def _fill() -> None:
-    """What the model wrote, put into the boxes before they are drawn."""
-    for name, text in st.session_state.pop("filled", {}).items():
-        st.session_state[name] = text
+def _fill(model: str) -> None:
+    """What the model wrote, put into the boxes before they are drawn; not where another one was chosen meanwhile."""
+    writer, texts = st.session_state.pop("filled", (model, {}))
+    if writer == model:
+        st.session_state.update(texts)
 
 
 def _model_changed() -> None:
@@ -173,8 +178,8 @@ def beneath(asked: Request, answer: state.Answer) -> None:
         row.text(spec.note, width="stretch")
     if own and run is not None and run.target is not None and run.target.text:
         row.text(words.TARGET_WRITTEN, help=words.TARGET_WRITTEN_HELP, width="content")
-        texts = {"target": run.target.text}
-        row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=(texts,))
+        filled = (model_of(asked), {"target": run.target.text})
+        row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=filled)
     elif model is not None and model.decoder is not None and model.head is not None and not (own or asked.write):
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=GOING_ON["top_k"], t=GOING_ON["temperature"])
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
@@ -194,7 +199,7 @@ def was_written(asked: Request, run: Trace | None) -> None:
         st.session_state["said"] = (words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)
     if name == "text":
         st.session_state["written"] = now
-    _put({name: now})
+    _put(model_of(asked), {name: now})
     st.rerun()
 
 
@@ -202,9 +207,9 @@ def _write_on(asked: Request) -> None:
     st.session_state["writing"] = replace(asked, write=WRITTEN_AT_ONCE)
 
 
-def _put(texts: dict[str, str]) -> None:
-    """Into the boxes, before they are drawn next."""
-    st.session_state["filled"] = texts
+def _put(model: str, texts: dict[str, str]) -> None:
+    """What a model wrote into the boxes, before they are drawn next."""
+    st.session_state["filled"] = (model, texts)
 
 
 def take(example: examples.Example) -> None:
@@ -255,16 +260,10 @@ def link(request: Request) -> dict[str, str]:
 
 
 def _model_of_the_link() -> list[str]:
-    """Read the model from the URL by id as well as by title; a sentence when there is no such model.
-
-    Streamlit binds the title and drops what it does not know without a word.
-    """
+    """A sentence when a link asks for a model that there is not, which Streamlit drops without a word."""
     if "model" in st.session_state or "model" not in st.query_params:
         return []
     asked = st.query_params["model"]
-    if asked in TITLES:
-        st.session_state["model"] = asked
-        return []
     if asked in TITLES.values():
         return []
     titles = ", ".join(TITLES.values())

@@ -103,7 +103,7 @@ PHASE_WORDS = {"inference": "run", "training": "train"}
 
 BREAKS = "{device}, {size}: "
 BREAKS_FITS = "{n} {what} fit ({bytes}), {more} do not ({next})."
-BREAKS_NONE = "not even 1 fits ({next} for {what})."
+BREAKS_NONE = "not even 1 of the {what} fits (it takes {next})."
 BREAKS_TABLE = "Its table of positions ends at {ceiling}, whatever the memory: beyond it the lines say what a longer table would take."
 TABLE_ENDS = " table ends at {n}"
 THIS_MACHINE = "This machine"
@@ -154,7 +154,7 @@ NOTHING = "nothing"
 
 CACHE = "{title} adds {per_token} for each new token of each text."
 CACHE_TOTAL = "{formula}. At {n} tokens and a batch of {batch} that is {total}. "
-CACHE_FORMULA = "2 · {layers} layers · {kv} KV heads · {d_head} · {by} bytes"
+CACHE_FORMULA = "2 · {layers} layers · {kv} KV heads · {d_head} · {by}"
 CACHE_MHA = "With keys and values for each of the {heads} heads it would be {mha}, with one for all {mqa}."
 CACHE_CROSS = " Cross-attention adds {cross} once, for {source} source tokens."
 CACHE_WINDOW = " Its window holds {window} tokens: layers that have it stop growing there."

@@ -74,9 +74,15 @@ class Look:
 Parts = Mapping[str, Callable[[Setup, Look], None]]
 
 
-@st.fragment
 def show(view: str, titles: dict[str, str], parts: Parts, *, training: bool) -> None:
     """Draw a view: its controls, and the part of it that was chosen. `training` offers the choice to train."""
+    _show(view, titles, parts, training, st.session_state.get("view"))
+
+
+@st.fragment
+def _show(view: str, titles: dict[str, str], parts: Parts, training: bool, shown: str | None) -> None:
+    if st.session_state.get("view") != shown:
+        st.rerun()  # another view was chosen in the same moment as something here, and this came instead of it
     wrong = in_vain(view, titles)
     left, right = st.columns([1, 2.05], gap="large")
     with right:
@@ -155,6 +161,7 @@ def setup(said_in: DeltaGenerator, *, training: bool) -> tuple[Setup | None, Sai
     sentences = _remember()
     place = st.container(key="planning", gap="small")
     st.session_state.setdefault("plan_model", FIRST)
+    _take_again()
     place.selectbox(
         words.PRESET,
         list(TITLES),
@@ -196,7 +203,22 @@ def take(title: str | None = None) -> None:
     """Set the sliders to a preset; for a callback, before any widget is drawn."""
     if title is not None:
         st.session_state["plan_model"] = title
-    st.session_state.update({f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()})
+    sizes = {f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()}
+    st.session_state["plan_taken"] = {key: (st.session_state.get(key), size) for key, size in sizes.items()}
+    st.session_state.update(sizes)
+
+
+def _take_again() -> None:
+    """What a visitor does right after a preset leaves the browser before it knows the sizes: it brings the ones before.
+
+    A visitor moves one slider at a time, so two that are back where they were are no visitor's doing.
+    """
+    taken: dict[str, tuple[int | None, int]] = st.session_state.get("plan_taken", {})
+    moved = {key: pair for key, pair in taken.items() if st.session_state.get(key) != pair[1]}
+    if sum(st.session_state.get(key) == before for key, (before, _) in moved.items()) > 1:
+        st.session_state.update({key: size for key, (_, size) in moved.items()})
+    elif moved:
+        del st.session_state["plan_taken"]
 
 
 def in_vain(view: str, titles: dict[str, str]) -> list[str]:
@@ -290,7 +312,7 @@ def _remember() -> list[str]:
         text = asked.get(f"plan_{name}")
         if text is None:
             continue
-        if text.isdecimal() and 1 <= int(text[:12]) <= MOST[name]:
+        if text.isascii() and text.isdecimal() and 1 <= int(text[:12]) <= MOST[name]:
             extra[name] = values[name] = int(text)
         else:
             notes.append(words.UNREADABLE.format(name=words.LABELS[name][0], asked=text, shown=f"{values[name]:,}"))

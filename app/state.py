@@ -386,10 +386,14 @@ def told_options(header: Mapping[str, Any], site: str, told: object) -> dict[str
 def carried_options(
     before: Mapping[str, Any], options: Mapping[str, Any], old: Place, header: Mapping[str, Any], place: Place
 ) -> dict[str, Any]:
-    """The options of the picture before (its header is `before`), on a new one: hidden tokens stay hidden where they are still there."""
+    """The options of the picture before (its header is `before`), on a new one: hidden tokens stay hidden where they are still there.
+
+    Heads that were put together are of their model.
+    """
     source = next((s for s in before["sites"] if s["id"] == old.site), None)
     site = next(s for s in header["sites"] if s["id"] == place.site)
-    members = [pair for pair in options["members"] if pair[0] < len(site["records"]) and pair[1] < site["heads"]]
+    known = options["members"] if before["model_id"] == header["model_id"] else []
+    members = [pair for pair in known if pair[0] < len(site["records"]) and pair[1] < site["heads"]]
     was = [] if source is None else before["tokens"][source["key"]]
     now = header["tokens"][site["key"]]
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import controls, memory_words, planning, shape_words, theme, training_words, words
+from app import controls, memory_words, offered, planning, shape_words, theme, training_words, words
 from app.views import compute, explore, memory, shapes, training
 
 VIEWS = {
@@ -15,6 +15,6 @@ VIEWS = {
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
 st.html(theme.PAGE_STYLE)
-controls.spell_out({"of": shapes.CHOICES, "plan_model": planning.IDS})
+controls.spell_out({"model": offered.TITLES, "of": shapes.CHOICES, "plan_model": planning.IDS})
 view = controls.bar(list(VIEWS))
 VIEWS[view]()

@@ -33,7 +33,7 @@ NO_ROOM = "{title} has no position left for another token. Shorten the text to l
 TARGET_WRITTEN = "The model wrote this target itself."
 TARGET_WRITTEN_HELP = "The likeliest token each time, up to its own end. Type a target to see that one instead."
 TARGET_EDIT = "Put it into the box"
-TRY = "Try “{example}”."
+TRY = "Try: {example}"
 TAKE_FITTING = "Take that example"
 
 # while a visitor waits
@@ -265,7 +265,7 @@ COMPONENT = {
     "gives_masked": "{query} may not look at {key}: it is {reason}.",
     "gives_all": "On average, tokens give {share} of their attention to {key}. Choose a token to see what it looks at.",
     "entropy": "Entropy {bits}: about {tokens} tokens’ worth.",
-    "entropy_mean": "The whole head averages {bits}.",
+    "entropy_mean": "The whole head averages {bits} bits.",
     "entropy_help": "How spread out the attention is. 0 bits: all of it on one token. Each bit more doubles the number of tokens that share it.",
     "choose": "Choose a token to see what it looks at.",
     "free": "Nothing is masked: this token sees both sides.",

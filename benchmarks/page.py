@@ -233,6 +233,18 @@ def hovered(page: Page, rounds: int) -> tuple[list[float], list[float]]:
     return marked[1:], valued[1:]
 
 
+def hovered_lines(page: Page, rounds: int) -> list[float]:
+    """ms until the lines of a token are alone on the screen, by the component's own clock."""
+    box = page.locator(".hl .tokenlines .scroller").bounding_box()
+    assert box is not None
+    times = []
+    for i in range(rounds + 1):
+        y = box["y"] + box["height"] * (0.25 + 0.6 * (i * 5 % 12) / 12)  # other tokens than the one before
+        times.append(by_itself(page, lambda y=y: page.mouse.move(box["x"] + 12, y)))
+        settle(page)
+    return times[1:]
+
+
 # ------------------------------------------------------------------ bertviz
 
 
@@ -362,6 +374,16 @@ def print_pointer(browser: Browser, address: str, rounds: int) -> None:
         for what, times, there in (("head switch", steps, exact), ("hover", marked, valued)):
             met = verdict(median(times), GOALS["frame"])
             print(f"| {what} | {name} | {median(times):.1f} | {met} | {median(there):.1f} |", flush=True)
+    heads = ",".join(f"0.{head}" for head in range(12))
+    text = sentence(63).replace(" ", "+")
+    url = address_of(address, model=gallery.NAME, text=text, show="lines", heads=heads, **first)
+    with visiting(browser) as context:
+        page = context.new_page()
+        opened(page, url)
+        settle(page)
+        times = hovered_lines(page, rounds)
+    met = verdict(median(times), GOALS["frame"])
+    print(f"| hover | lines of 63 tokens × 12 heads | {median(times):.1f} | {met} | |", flush=True)
 
 
 def print_sentences(browser: Browser, address: str, lengths: Sequence[int], rounds: int) -> None:

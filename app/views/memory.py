@@ -100,7 +100,7 @@ def _length(setup: Setup, look: Look) -> None:
                     next=_exact(fit.next_bytes),
                 )
             else:
-                said += words.BREAKS_NONE.format(next=both(fit.next_bytes), what=f"1 of {words.VARY[vary]}")
+                said += words.BREAKS_NONE.format(next=both(fit.next_bytes), what=words.VARY[vary])
             st.text(said)
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
     figure = planning.figures("memory").curves(
@@ -216,7 +216,10 @@ def _cache(setup: Setup, look: Look) -> None:
     by = found.per_token // (2 * config.n_decoder_layers * config.n_kv_heads * config.d_head)
     more = words.CACHE_TOTAL.format(
         formula=words.CACHE_FORMULA.format(
-            layers=config.n_decoder_layers, kv=config.n_kv_heads, d_head=config.d_head, by=by
+            layers=config.n_decoder_layers,
+            kv=config.n_kv_heads,
+            d_head=config.d_head,
+            by="1 byte" if by == 1 else f"{by} bytes",
         ),
         n=f"{n:,}",
         batch=setup.batch,

@@ -229,6 +229,34 @@ def test_a_link_may_name_the_model_by_its_id(screen: Screen):
     assert (screen.data()["layer"], screen.data()["head"], screen.data()["locked"]) == ("0", "2", "5")
 
 
+def test_a_link_that_names_another_model_by_its_id_keeps_it(screen: Screen):
+    screen.open("?model=copy")
+    screen.page.wait_for_url(re.compile("model=Copy"))
+    run = screen.data()["run"]
+    screen.page.reload()
+    screen.wait(run=run)
+    assert screen.page.locator(".st-key-model input").input_value() == "Copy"
+
+
+@pytest.mark.parametrize("choice", ["lines", "hide"])
+def test_what_is_chosen_right_before_a_sentence_counts_in_its_picture(screen: Screen, choice: str):
+    screen.open()
+    name = "lines" if choice == "lines" else "hide [CLS]"
+    screen.root.get_by_role("button", name=name, exact=True).click()
+    screen.run_text("At once another one.")
+    assert (screen.data()["show"], screen.data()["hide"]) == (("lines", "[]") if choice == "lines" else ("map", "[0]"))
+    screen.page.wait_for_url(re.compile("show=lines" if choice == "lines" else "hide=0"))
+
+
+@pytest.mark.parametrize("query", ["", "&projector=true"])
+def test_nothing_of_a_locked_token_is_cut_off(screen: Screen, query: str):
+    screen.open(f"?query=2{query}")
+    room, token = (screen.root.locator(part).bounding_box() for part in (".strip", ".strip span.q"))
+    ring = 2.5  # px around it
+    assert room and token and room["y"] <= token["y"] - ring and token["x"] - ring >= room["x"]
+    assert token["y"] + token["height"] + ring <= room["y"] + room["height"]
+
+
 def test_a_first_visit_with_a_text_that_cannot_run_is_taught(screen: Screen):
     screen.page.goto(f"{screen.address}/?text=%20")
     screen.page.get_by_text(words.NOTHING_YET).wait_for()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -461,3 +462,45 @@ def test_light_and_dark(browser: Browser, address: str) -> None:
             paper = screen.page.locator(".js-plotly-plot").evaluate("host => host.layout.paper_bgcolor")
             assert paper == PALETTES[scheme]["background"]
             assert isinstance(screen, Planner)
+
+
+PRESS = "k = (within, i) => document.querySelectorAll(`${within} button`)[i].click()"
+
+
+def test_what_is_done_right_after_a_preset_is_of_that_preset(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Memory", plan_heads="16", plan_layers="4")
+        screen.page.locator(".st-key-plan_model").get_by_role("combobox").click()
+        option = screen.page.get_by_role("option", name="Mistral 7B", exact=True)
+        option.wait_for()
+        # Before the browser has heard of the preset's sizes, it says once more where the sliders were.
+        option.evaluate(f"option => {{ {PRESS}; option.click(); setTimeout(() => k('.st-key-plan_phase', 1), 40); }}")
+        preset = next(preset for preset in PRESETS.values() if preset.title == "Mistral 7B")
+        screen.text(re.compile("^Mistral 7B takes .* to run"))
+        screen.idle()
+        assert screen.slider("layers").get_attribute("aria-valuetext") == str(preset.config.n_decoder_layers)
+        before = screen.headline
+        screen.page.wait_for_url(lambda url: "plan_layers" not in url and "plan_heads" not in url)
+        screen.page.reload()
+        screen.says(before)
+        screen.idle()
+        assert screen.headline == before
+
+
+@pytest.mark.parametrize("gap", [0, 60])
+def test_a_part_and_then_a_view_end_at_the_view(browser: Browser, address: str, gap: int) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Memory", plan_model="GPT-2 small")
+        screen.page.evaluate(
+            f"""gap => {{
+                {PRESS};
+                k(".st-key-memory_part", 1);
+                setTimeout(() => k(".st-key-memory_part", 3), gap);
+                setTimeout(() => k(".st-key-view", 3), 2 * gap);
+            }}""",
+            gap,
+        )
+        screen.root.and_(screen.page.locator("[data-view=compute]")).wait_for()
+        screen.idle()
+        assert screen.root.get_attribute("data-view") == "compute"
+        assert "view=Compute" in screen.page.evaluate("location.search")

@@ -274,3 +274,5 @@ def test_hidden_tokens_stay_hidden_where_a_new_sentence_has_them():
     after = state.carried_options(HEADER, before, OPENING, header, Place("encoder", 0, 0, None))
     assert after["hide"] == [0, 2]  # "The" from the front, "." from the end; "cat" is gone
     assert after["members"] == [[1, 1]] and after["keep"] == 50
+    other = header | {"model_id": "another"}
+    assert state.carried_options(HEADER, before, OPENING, other, Place("encoder", 0, 0, None))["members"] == []

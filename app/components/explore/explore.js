@@ -71,6 +71,7 @@ class View {
     this.frame = 0;
     this.painted = 0;
     this.told = 0;
+    this.telling = null; // a timer, while Python is still to be told
     this.ranks = new Map();
     this.lenses = new Map();
     this.underway = null; // a run that still goes on
@@ -103,6 +104,11 @@ class View {
     this.live.setAttribute("aria-live", "polite");
 
     this.resized = () => this.redraw("layout");
+    // Before Streamlit hears of what somebody does elsewhere on the page
+    this.elsewhere = (e) => {
+      if (this.telling !== null && !e.composedPath().includes(root)) this.tellNow();
+    };
+    for (const name of ["pointerdown", "keydown"]) addEventListener(name, this.elsewhere, true);
     this.watch = new ResizeObserver(() => {
       const seen = `${root.clientWidth},${this.top()}`; // our own growth is no reason to draw again
       if (seen !== this.room?.seen) this.resized();
@@ -123,6 +129,7 @@ class View {
     this.projector.destroy();
     this.export.destroy();
     removeEventListener("resize", this.resized);
+    for (const name of ["pointerdown", "keydown"]) removeEventListener(name, this.elsewhere, true);
     cancelAnimationFrame(this.frame);
     clearTimeout(this.telling);
     clearTimeout(this.saying);
@@ -172,7 +179,8 @@ class View {
     if (header.stamp !== this.stamp) {
       this.stamp = header.stamp;
       this.place = { ...header.opened };
-      this.options = { ...header.options };
+      this.options = { ...header.options, ...(this.telling !== null && this.manner) };
+      if (this.telling !== null) this.tell();
       this.map.area = null;
     }
     if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
@@ -263,9 +271,8 @@ class View {
 
   // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
   goBack() {
-    const { theme, projector, show, scale } = this.options; // how it is shown is not of the run
     const { area, options, ...before } = this.before;
-    Object.assign(this, before, { options: { ...options, theme, projector, show, scale } });
+    Object.assign(this, before, { options: { ...options, ...this.manner } });
     this.map.area = area;
     this.unmark();
   }
@@ -345,8 +352,19 @@ class View {
   tell() {
     clearTimeout(this.telling);
     this.told += 1; // so that a place told before, and left by the browser's own Back, is news again
-    const place = { key: this.picture.key, told: this.told, ...this.place, options: this.optionTexts() };
-    this.telling = setTimeout(() => this.set("place", place), TELL_AFTER);
+    this.telling = setTimeout(() => this.tellNow(), TELL_AFTER);
+  }
+
+  tellNow() {
+    clearTimeout(this.telling);
+    this.telling = null;
+    this.set("place", { key: this.picture.key, told: this.told, ...this.place, options: this.optionTexts() });
+  }
+
+  // Of the options, those that say how a picture is shown, and not of what
+  get manner() {
+    const { theme, projector, show, scale } = this.options;
+    return { theme, projector, show, scale };
   }
 
   // The options that are not as they open, as the URL has them: what Python is told, and what a copied link says

@@ -127,7 +127,7 @@ export class Facts {
     if (this.view.picture.whole && this.view.lens().plain) {
       const all = site.entropies(place.layer, place.head);
       const mean = all.reduce((sum, bits) => sum + bits, 0) / all.length;
-      line.push(said(words.entropy_mean, { bits: mean.toFixed(2) + (line.length ? "" : " bits") }));
+      line.push(said(words.entropy_mean, { bits: mean.toFixed(2) }));
     }
     this.entropyLine.replaceChildren(...line);
   }
