@@ -204,7 +204,8 @@ def take(title: str | None = None) -> None:
     if title is not None:
         st.session_state["plan_model"] = title
     sizes = {f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()}
-    st.session_state["plan_taken"] = {key: (st.session_state.get(key), size) for key, size in sizes.items()}
+    before = {key: st.session_state.get(key) for key in sizes}
+    st.session_state["plan_taken"] = (st.session_state["plan_model"], before, sizes)
     st.session_state.update(sizes)
 
 
@@ -213,10 +214,13 @@ def _take_again() -> None:
 
     A visitor moves one slider at a time, so two that are back where they were are no visitor's doing.
     """
-    taken: dict[str, tuple[int | None, int]] = st.session_state.get("plan_taken", {})
-    moved = {key: pair for key, pair in taken.items() if st.session_state.get(key) != pair[1]}
-    if sum(st.session_state.get(key) == before for key, (before, _) in moved.items()) > 1:
-        st.session_state.update({key: size for key, (_, size) in moved.items()})
+    if (taken := st.session_state.get("plan_taken")) is None:
+        return
+    title, before, sizes = taken
+    moved = [key for key, size in sizes.items() if st.session_state.get(key) != size]
+    is_back = sum(st.session_state.get(key) == before[key] for key in moved) > 1
+    if is_back and st.session_state["plan_model"] == title:
+        st.session_state.update(sizes)
     elif moved:
         del st.session_state["plan_taken"]
 

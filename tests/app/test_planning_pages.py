@@ -487,6 +487,20 @@ def test_what_is_done_right_after_a_preset_is_of_that_preset(browser: Browser, a
         assert screen.headline == before
 
 
+def test_back_takes_back_a_preset(browser: Browser, address: str) -> None:
+    with visiting(browser, address) as screen:
+        screen.see("Memory")
+        before = headline_of(32)
+        screen.says(before)
+        screen.choose("plan_model", "Mistral 7B")
+        screen.text(re.compile("^Mistral 7B takes"))
+        screen.idle()
+        screen.page.go_back()
+        screen.says(before)
+        screen.idle()
+        assert screen.headline == before and screen.slider("layers").get_attribute("aria-valuetext") == "6"
+
+
 @pytest.mark.parametrize("gap", [0, 60])
 def test_a_part_and_then_a_view_end_at_the_view(browser: Browser, address: str, gap: int) -> None:
     with visiting(browser, address) as screen:

@@ -302,7 +302,7 @@ class View {
   }
 
   theme() {
-    window.headlightTheme?.(this.options.theme); // of app/page.py: Streamlit then gives the page its other colours
+    window.headlightTheme?.(this.options.theme); // of app/page.js: Streamlit then gives the page its other colours
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
     const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
     if (name === this.themeName) return;
