@@ -158,7 +158,8 @@ def visits(browser: Browser, address: str, rounds: int, slow: bool) -> tuple[lis
 
 
 def settle(page: Page) -> None:
-    """Until everything that was asked for has come, and nothing more for a second."""
+    """Until the run is over, everything that was asked for has come, and nothing more for a second."""
+    page.wait_for_function("!bench.root().dataset.underway")
     state = None
     while (now := page.evaluate("[bench.asked, bench.received, ...bench.shown()]")) != state or now[0]:
         state = now

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 
 import core
 from app import words
@@ -150,6 +150,29 @@ def test_the_strip_of_a_long_text_moves_along_with_its_reader(screen: Screen):
     assert shown() == list(range(300))
     screen.page.keyboard.press("Escape")
     assert screen.errors == []
+
+
+def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all(screen: Screen):
+    page = screen.page
+    page.add_init_script("""window.pictures = 0;
+        const put = CanvasRenderingContext2D.prototype.putImageData;
+        CanvasRenderingContext2D.prototype.putImageData = function (...given) { pictures += 1; put.apply(this, given); };""")
+    screen.open(f"?model=grouped&layer=2&query=400&text={LONG.replace(' ', '+')}")
+    screen.until("root.dataset.fetching === 'false' && root.querySelector('.big').textContent.includes('gives')")
+    screen.until("root.querySelectorAll('.proofs .holds').length === 3")
+    held: list[Route] = []
+    page.route("**/headlight/row*", lambda route: held.append(route))
+    before = page.evaluate("pictures")
+    page.mouse.move(*screen.cell(700, 3))
+    screen.until("root.dataset.cell !== '' && root.dataset.value === ''")
+    page.wait_for_function("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+    assert [screen.root.locator(f".strip [data-i='{i}']").count() for i in (400, 700)] == [1, 0]
+    held[0].continue_()
+    screen.until("root.dataset.value !== ''")
+    screen.root.locator(".strip [data-i='700']").wait_for()
+    shades = "[...root.querySelectorAll('.strip [data-i]')].map((node) => node.style.backgroundColor)"
+    assert len(set(screen.root.evaluate(f"root => {shades}"))) > 1
+    assert before > 0 and page.evaluate("pictures") == before
 
 
 def test_who_looks_at_a_key_of_a_long_text_is_core_s(screen: Screen):

@@ -41,6 +41,13 @@ const REDRAWS = {
   spotlight: ["over", "strip", "lines"],
   frozen: ["over"],
 };
+// What an answer about a large run changes, beside the line below. Others may change all of the picture.
+const CHANGES = {
+  row: ["over", "facts", "strip", "lines"],
+  column: ["over", "facts", "strip", "lines"],
+  scores: [],
+  proof: [],
+};
 const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every((byte, i) => byte === b[i]));
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 
@@ -76,6 +83,7 @@ class View {
     this.lenses = new Map();
     this.underway = null; // a run that still goes on
     this.before = null; // what was on the screen before it
+    this.isOffline = false;
     this.picture = null; // its header
 
     root.hidden = true; // until there is something to see
@@ -194,7 +202,7 @@ class View {
     this.root.hidden = false;
     this.picture = header;
     this.sites = sites;
-    if (!same) this.remote = new Remote(header.key, () => this.arrived(), header.receipts);
+    if (!same) this.remote = new Remote(header.key, (path) => this.arrived(path), header.receipts);
     this.remote.held = false;
     if (same) this.follow();
     this.ranks.clear();
@@ -342,10 +350,15 @@ class View {
     this.redraw("map", "strip", "facts", "lines", "footer", "alike");
   }
 
-  arrived() {
+  // An answer is there, or cannot be had. The large picture is drawn again only where it may be another one: rows and
+  // scores come while somebody moves over it.
+  arrived(path) {
     if (this.picture.whole && this.options.hide.length) this.ranks.clear(); // exact numbers may have come for faint rows
     const fetched = !this.picture.whole || this.options.hide.length || this.options.kind === "value";
-    this.redraw("footer", ...(fetched ? ["map", "facts", "strip", "lines"] : []), ...(this.overview.isWaiting() ? ["overview"] : []));
+    const isTurn = this.remote.failed !== this.isOffline; // which is said under the picture
+    this.isOffline = this.remote.failed;
+    const parts = fetched ? ((isTurn ? null : CHANGES[path]) ?? ["map", "facts", "strip", "lines"]) : [];
+    this.redraw("footer", ...parts, ...(this.overview.isWaiting() ? ["overview"] : []));
     if (!this.tip.hidden && this.hover?.key != null && this.hover.query !== null && this.options.show === "map") this.map.showTip(this.hover, ...this.map.tipAt);
   }
 
@@ -611,6 +624,7 @@ class View {
     if (stale.has("alike")) this.overview.drawAlike();
     if (stale.has("run")) this.footer.tellRun();
     if (stale.has("footer")) this.footer.draw();
+    if (stale.has("strip")) this.strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
     this.publish();
     this.follow();
   }

@@ -111,7 +111,7 @@ export class Remote {
     this.kept.set(this.idOf(path, params), value);
   }
 
-  // What the address gives, or null while it is on its way; arrived() is called when it is there.
+  // What the address gives, or null while it is on its way; arrived(path) is called when it is there.
   get(path, params, read) {
     const id = this.idOf(path, params);
     if (this.kept.has(id)) {
@@ -138,7 +138,7 @@ export class Remote {
       })
       .finally(() => {
         this.underway.delete(path);
-        this.arrived();
+        this.arrived(path);
       });
     return null;
   }

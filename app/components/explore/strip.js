@@ -100,11 +100,11 @@ export class Strip {
   shade() {
     const { site, query, hover, place } = this.view;
     const lens = this.view.lens();
-    if (!this.isUnderPointer) for (const axis of this.axes) this.bringIntoView(axis);
     const self = site.query === site.key;
     const key = hover?.key == null ? null : lens.keyOf(hover.key);
     const row = query === null ? null : this.view.row(query);
-    const wait = query !== null && !row; // the shades before stay until the row is here
+    const wait = query !== null && !row; // what is there stays until the row is here
+    if (!wait && !this.isUnderPointer) for (const axis of this.axes) this.hold(axis);
     const column = query === null && key !== null ? this.view.column(key) : null; // a key stands alone: who looks at it
     const looked = Boolean(column?.weights);
     const mean = query === null && !looked ? this.view.averages() : null;
@@ -140,17 +140,25 @@ export class Strip {
     return hover?.key != null && (axis === "key" || site.query === site.key) ? lens.keyOf(hover.key) : null;
   }
 
-  // A long sentence scrolls inside its strip, never the page.
-  bringIntoView(axis) {
+  // Of a long text, have what matters now among what is there.
+  hold(axis) {
     const at = this.at(axis);
-    if (at === null) return;
-    if (!this.item(axis, at)) this.show(axis, at);
-    const strip = this.box.querySelector(`.strip.${axis}`);
-    if (strip.scrollHeight <= strip.clientHeight) return;
-    const item = this.item(axis, at);
-    const [top, bottom] = [item.node.offsetTop, item.node.offsetTop + item.node.offsetHeight];
-    if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
-      strip.scrollTop = (top + bottom - strip.clientHeight) / 2;
+    if (at !== null && !this.item(axis, at)) this.show(axis, at);
+  }
+
+  // A long sentence scrolls inside its strip, never the page.
+  bringIntoView() {
+    if (this.isUnderPointer) return;
+    for (const axis of this.axes) {
+      const at = this.at(axis);
+      const strip = this.box.querySelector(`.strip.${axis}`);
+      const item = at === null ? null : this.item(axis, at);
+      if (!item || strip.scrollHeight <= strip.clientHeight) continue;
+      const { node } = item;
+      const [top, bottom] = [node.offsetTop, node.offsetTop + node.offsetHeight];
+      if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
+        strip.scrollTop = (top + bottom - strip.clientHeight) / 2;
+      }
     }
   }
 
