@@ -20,6 +20,9 @@ WRITTEN_AT_ONCE = 20  # tokens
 
 def bar(views: list[str]) -> str:
     """The top line: the name of the product and the views there are. Returns the chosen view."""
+    if "view" not in st.session_state and (asked := st.query_params.get("view", views[0])) not in views:
+        known = ", ".join(views)
+        st.session_state["said"] = [words.UNKNOWN_VIEW.format(asked=asked[:40], shown=views[0], known=known)]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="bar"):
         st.title(words.TITLE, anchor=False, width="content")
         view = st.segmented_control(
@@ -196,7 +199,7 @@ def was_written(asked: Request, run: Trace | None) -> None:
         now, before, name = run.target.text, asked.target_text, "target"
     if now == before:
         full = run.config.has_position_table and len(run.target or run.source) >= run.config.n_ctx
-        st.session_state["said"] = (words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)
+        st.session_state["said"] = [(words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)]
     if name == "text":
         st.session_state["written"] = now
     _put(model_of(asked), {name: now})

@@ -53,6 +53,7 @@ RUN_AGAIN = "Run it"
 # sentences for a person whose request did not work
 LAST_PICTURE = "The picture still shows the last sentence that worked."
 BROKEN = "Something went wrong here, and it is not your fault. Your text is still in the box: try it again, or try another sentence."
+UNKNOWN_VIEW = "This link asks for a view called “{asked}”, which there is not: {shown} is shown. There are {known}."
 UNKNOWN_MODEL = (
     "This link asks for a model called “{name}”, which is not on the list: {title} is shown. The list has {titles}."
 )

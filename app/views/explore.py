@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any
+from typing import Any, NoReturn
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -31,14 +31,15 @@ def show() -> None:
     beneath, working, notices = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
     if (ticket := answer.ticket) is not None:
-        if _wait(ticket, working, so_far, lambda: _above(beneath, request, answer)):
-            st.rerun()
+        known = st.session_state.get("said", []) + notes
+        if _wait(ticket, working, so_far, lambda: (_above(beneath, request, answer), _say(notices, known))):
+            _again(notes)
         answer = state.answer(request)
     if unknown and answer.request == request and answer.trace is not None and answer.trace.target is not None:
-        st.rerun()  # it turns out to read a target as well: with a second box
+        _again(notes)  # it turns out to read a target as well: with a second box
     if request.write and answer.ticket is None and not answer.stopped:
         controls.was_written(request, answer.trace if answer.request == request else None)
-    notes = [said for said in (st.session_state.pop("said", None), answer.sentence) if said] + notes
+    notes = st.session_state.pop("said", []) + ([answer.sentence] if answer.sentence else []) + notes
     if answer.request is not None and answer.picture is not None and answer.trace is not None:
         notes += component.explore(answer.trace, answer.picture, controls.link(answer.request))
         if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
@@ -52,13 +53,25 @@ def show() -> None:
     if ticket is not None:
         working.empty()
     _above(beneath, request, answer)
-    sentences = notices.container(key="sentences", gap=None)
-    for note in notes:
-        sentences.text(note)  # never markdown: it may quote what the visitor typed
+    sentences = _say(notices, notes)
     if answer.unreadable and answer.request is not None:
         _offer_example(model, sentences)
     if answer.stopped:
         sentences.button(words.RUN_AGAIN, key="again", type="tertiary", on_click=state.start_again)
+
+
+def _again(notes: list[str]) -> NoReturn:
+    """Begin the script anew, and say then what there is to say now: the second run knows no more what the link asked."""
+    st.session_state["said"] = st.session_state.get("said", []) + notes
+    st.rerun()
+
+
+def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:
+    """What there is to say, above the picture. Returns its box."""
+    sentences = place.container(key="sentences", gap=None)
+    for note in notes:
+        sentences.text(note)  # never markdown: it may quote what the visitor typed
+    return sentences
 
 
 def _closed() -> None:
@@ -99,7 +112,7 @@ def _above(place: DeltaGenerator, request: Request, answer: state.Answer) -> Non
         controls.beneath(request, answer)
 
 
-def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], None]) -> bool:
+def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], object]) -> bool:
     """Show what there is of a run until it has ended, say how far it is, and offer the way out of it.
 
     The picture before stays where it is until there is something to see. Whatever the visitor does meanwhile breaks this

@@ -208,6 +208,7 @@ def test_a_text_that_cannot_run_gets_a_sentence_and_nothing_is_lost(screen: Scre
 @pytest.mark.parametrize(
     ("query", "said"),
     [
+        ("?view=Nowhere", "a view called “Nowhere”"),
         ("?model=nothing", "a model called “nothing”"),
         ("?model=<b>x</b>", "a model called “<b>x</b>”"),
         ("?layer=6", "layer 6, which MiniLM-L6 does not have"),

@@ -165,7 +165,9 @@ def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all
     before = page.evaluate("pictures")
     page.mouse.move(*screen.cell(700, 3))
     screen.until("root.dataset.cell !== '' && root.dataset.value === ''")
-    page.wait_for_function("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+    page.wait_for_function(
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+    )
     assert [screen.root.locator(f".strip [data-i='{i}']").count() for i in (400, 700)] == [1, 0]
     held[0].continue_()
     screen.until("root.dataset.value !== ''")

@@ -160,9 +160,9 @@ def newcomer(request, browser: Browser, address: str) -> Iterator[Screen]:
     context.close()
 
 
-def arrive(screen: Screen, text: str) -> None:
+def arrive(screen: Screen, text: str, **asked: str) -> None:
     """Follow a link to a text that takes long, until the layers that come before the wait are on the screen."""
-    screen.open(f"?{urlencode({'text': text, 'layer': LAYER, 'head': HEAD, 'query': QUERY})}")
+    screen.open(f"?{urlencode({'text': text, 'layer': LAYER, 'head': HEAD, 'query': QUERY, **asked})}")
     screen.until("root.dataset.underway === '3 of 6'")
 
 
@@ -190,6 +190,16 @@ def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     assert newcomer.page.get_by_label("Sentence").input_value() == text
     assert newcomer.page.get_by_text(words.STEPS).is_visible()
     assert top(newcomer) == place  # nothing has moved
+
+
+def test_what_a_link_asks_in_vain_is_said_while_its_text_runs_and_after(newcomer: Screen):
+    arrive(newcomer, own(newcomer, WHILE) + " in vain", view="Nowhere", model="nothing")
+    said, place = newcomer.sentences(), top(newcomer)
+    assert "a view called “Nowhere”" in said and "a model called “nothing”" in said
+    newcomer.until("root.dataset.underway === ''")
+    newcomer.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    newcomer.page.get_by_text(words.STEPS).wait_for()
+    assert (newcomer.sentences(), top(newcomer)) == (said, place)
 
 
 def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcomer: Screen):
