@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import examples, state, words
+from app import examples, state, tables, words
 from app.offered import MODELS, TITLES
 from core import checkpoints
 from core.checkpoints import ModelSpec
@@ -164,7 +164,7 @@ def _learnt(spec: ModelSpec, step: int, last: int) -> str:
     loss, accuracy = rows[step]
     said = words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
     return said + words.STEP_LEARNT.format(
-        loss=f"{loss:.3f}" if loss >= 0.001 else f"{loss:.0e}", share=f"{accuracy:.1%}"
+        loss=f"{loss:.3f}" if loss >= 0.001 else f"{loss:.0e}", share=tables.share(accuracy, 1)
     )
 
 

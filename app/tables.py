@@ -37,6 +37,11 @@ def muted(table: pd.DataFrame, colour: str) -> Styler:
     return table.style.apply(lambda row: [style if row["held"] == words.NEVER else ""] * len(row), axis=1)
 
 
+def share(of: float, digits: int = 0) -> str:
+    """A share of one, in per cent: 0.99 -> "99 %"."""
+    return f"{100 * of:.{digits}f} %"
+
+
 def size(n_bytes: int) -> str:
     """Bytes in words: "613 bytes", "4.2 MiB"."""
     amount, unit = float(n_bytes), "bytes"

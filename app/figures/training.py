@@ -9,6 +9,7 @@ from typing import Literal
 import pandas as pd
 import plotly.graph_objects as go
 
+from app import tables
 from app import training_words as words
 from app.figures.memory import Theme, layout
 from app.figures.sketch import Sketch
@@ -29,15 +30,14 @@ def lines(curves: Mapping[str, Curve], measure: Measure, theme: Theme, scale: fl
     figure = Sketch()
     for i, (name, curve) in enumerate(curves.items()):
         steps, values = thinned(curve["step"], curve[measure])
-        if measure == "loss":
-            values = [max(value, SMALLEST) for value in values]
+        values = [max(value, SMALLEST) if measure == "loss" else 100 * value for value in values]
         figure.add_scatter(
             x=steps,
             y=values,
             name=name,
             mode="lines",
             line={"color": palette["heads"][i % 6], "dash": DASHES[i % 6], "width": 2.5},
-            hovertemplate=f"{name}, step %{{x}}: %{{y:.3{'%' if measure == 'accuracy' else 'g'}}}<extra></extra>",
+            hovertemplate=f"{name}, step %{{x}}: {'%{y:.1f} %' if measure == 'accuracy' else '%{y:.3g}'}<extra></extra>",
         )
     layout(figure, theme, height=350)
     figure.update_xaxes(type="log", dtick=1, title={"text": words.STEP_AXIS})
@@ -45,7 +45,7 @@ def lines(curves: Mapping[str, Curve], measure: Measure, theme: Theme, scale: fl
     if measure == "loss":
         figure.update_yaxes(type="log", dtick=1, exponentformat="power")
     else:
-        figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+        figure.update_yaxes(range=[0, 102], ticksuffix=" %")
     return figure.figure(scale)
 
 
@@ -95,7 +95,7 @@ def table(
         learnt = learnt_at(curve, share, over)
         place = {int(step): i for i, step in enumerate(curve["step"])}
         row: dict[str, object] = {words.COLUMNS["model"]: name, words.COLUMNS["parameters"]: parameters[name]}
-        row[words.COLUMNS["learnt"].format(share=f"{share:.0%}")] = (
+        row[words.COLUMNS["learnt"].format(share=tables.share(share))] = (
             words.COLUMNS["never"] if learnt is None else f"{learnt:,}"
         )
         for step in steps:

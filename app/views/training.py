@@ -6,7 +6,7 @@ from datetime import date
 
 import streamlit as st
 
-from app import controls, plan_export, planning
+from app import controls, plan_export, planning, tables
 from app import training_words as words
 from app import words as shared
 from app.components.planner import planner
@@ -61,7 +61,7 @@ def show() -> None:
     st.text(words.ABOUT[part])
     figure = figures.lines(curves, measure, st.context.theme.type or "light", page.scale)
     st.plotly_chart(figure, theme=None, key="training_chart", config={"displayModeBar": False}, alt=sentence)
-    st.caption(words.NOTE[measure].format(share=f"{SHARE:.0%}", over=OVER))
+    st.caption(words.NOTE[measure].format(share=tables.share(SHARE), over=OVER))
     with st.expander(words.TABLE, key="table_training", on_change="rerun") as box:
         if box.open:
             st.dataframe(table, hide_index=True)
@@ -78,7 +78,7 @@ def _explore(name: str) -> None:
 
 def _headline(learnt: dict[str, int | None]) -> str:
     """Who was first and who last, in a sentence that is only what the curves say."""
-    share = f"{SHARE:.0%}"
+    share = tables.share(SHARE)
     reached = sorted((step, title) for title, step in learnt.items() if step is not None)
     never = [title for title, step in learnt.items() if step is None]
     if not reached:

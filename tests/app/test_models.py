@@ -116,7 +116,7 @@ def test_the_table_has_the_numbers_of_the_curves() -> None:
     row = table.iloc[0].to_dict()
     at = found["step"].index(100)
     assert row["loss at step 100"] == round(found["loss"][at], 5) and row["Parameters"] == 102_848
-    assert row["99% right from step"] == f"{training.learnt_at(found, 0.99, 20):,}"
+    assert row["99 % right from step"] == f"{training.learnt_at(found, 0.99, 20):,}"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -274,7 +274,7 @@ def test_curves_stand_beside_each_other_and_lead_to_the_heads(screen: Screen) ->
     page.goto(f"{screen.address}/?view=Training&training_part=Six+tasks")
     page.locator(".js-plotly-plot").wait_for()
     assert page.locator(".legendtext").all_text_contents() == [MODELS[m].title for m in EXAMPLES if MODELS[m].points]
-    page.get_by_role("heading", name=re.compile("99% of tokens right: .* first, at step")).wait_for()
+    page.get_by_role("heading", name=re.compile("99 % of tokens right: .* first, at step")).wait_for()
     page.get_by_text(training_words.TABLE).click()
     page.get_by_test_id("stDataFrame").wait_for()
     page.locator(".st-key-training_heads").get_by_role("button", name="Brackets").click()
