@@ -132,6 +132,11 @@ html { font-size: clamp(15px, min(1.22vw, 2.16vh), 30px); }
 :is(.st-key-about, .st-key-training_row) [data-testid="stText"] { color: color-mix(in srgb, currentColor 78%, transparent); white-space: normal; }
 :is(.st-key-about, .st-key-training_row) button { min-height: 0; padding-top: 0; padding-bottom: 0; }
 [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > style) { display: none; }
+/* On a phone: the sentence has a line of its own, and what the planner says stands above its sliders. */
+@media (max-width: 640px) {
+    .st-key-shapes_request > :first-child { flex: 1 1 100%; }
+    [data-testid="stHorizontalBlock"]:has(> * :is(.st-key-memory_body, .st-key-compute_body)) { flex-wrap: wrap-reverse; }
+}
 .st-key-sentences [data-testid="stText"] { border-left: 3px solid #b45309; padding-left: 0.6rem; white-space: normal; }
 .st-key-working [data-testid="stElementContainer"]:has(.hl-working) { position: absolute; inset: 0 0 auto; }
 .hl-working { height: 4px; overflow: hidden; border-radius: 0.5rem 0.5rem 0 0; }

@@ -64,6 +64,18 @@ def test_the_states_are_all_parts_of_both_views() -> None:
         assert set(others) <= set(opened) and None in opened, first
 
 
+@pytest.mark.parametrize("view", ["Memory", "Compute"])
+def test_on_a_phone_the_sentence_and_its_chart_stand_above_the_sliders(
+    browser: Browser, address: str, view: str
+) -> None:
+    with visiting(browser, address, size=(390, 844)) as screen:
+        screen.see(view)
+        places = [screen.root.locator("h2"), screen.page.locator(".js-plotly-plot").first, screen.slider("batch")]
+        tops = [box["y"] for place in places if (box := place.bounding_box())]
+        assert len(tops) == 3 and tops == sorted(tops) and tops[0] < 300
+        assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str) -> None:
     """Light and dark; every chart has a name, a sentence above and a table below."""

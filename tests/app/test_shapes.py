@@ -304,6 +304,17 @@ def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: 
     assert screen.root.locator(".rail path").count() >= 3  # the stream and two branches
 
 
+def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them_room(screen: Shapes):
+    screen.page.set_viewport_size({"width": 390, "height": 844})
+    screen.see()
+    cut = """(root) => [...root.querySelectorAll(".row :is(.name, .shape)")].filter((text) => text.scrollWidth > text.clientWidth)
+        .map((text) => text.innerText)"""
+    assert screen.root.locator(".row").count() > 9 and screen.root.evaluate(cut) == []
+    box, detail = (screen.page.locator(part).bounding_box() for part in (".st-key-text", ".hl .detail"))
+    assert box and box["width"] > 300 and detail and detail["height"] < 844 / 3
+    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+
+
 def test_values_are_the_run_s(screen: Shapes, run: core.Trace):
     screen.see("&at=3&with_head=1")
     screen.wait(thumbnail="encoder.attn.weights,3,1")
