@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from math import log10
 from typing import Any, Literal
@@ -51,6 +52,8 @@ COMPONENT_COLOURS = {
 PATTERNS = {"masters": "/", "kv_cache": "x", "transient": "\\"}
 WAY_LINES = {"eager": ("pink", "solid"), "efficient": ("violet", "dash"), "flash": ("teal", "dot")}
 KIBI = 1024
+HATCHES = ("/", "x", "\\", "+", ".", "-", "|")
+VISIBLE = 0.005  # of the longer bar: what is smaller needs no name in the legend
 WIDTH, LETTER = 480, 8  # pixels: of the longer bar at the least, and of a letter on it
 FONT = '"Source Sans", sans-serif'  # the page's own
 
@@ -209,7 +212,10 @@ def curves(
 def kept(
     groups: Sequence[tuple[str, str | None, int]], terms: dict[str, int], theme: Theme = "light", scale: float = 1.0
 ) -> go.Figure:
-    """Two bars of one layer: the textbook's five terms, and what autograd keeps, with what the terms leave out hatched."""
+    """Two bars of one layer: the textbook's five terms, and what autograd keeps, with what the terms leave out hatched.
+
+    A part is named inside of it; where there is no room for that, in the legend, unless it is hardly to be seen.
+    """
     colours, palette = COLOURS[theme], PALETTES[theme]
     tone = dict(zip(words.TERMS, ("olive", "teal", "pink", "violet", "brown"), strict=True))
     rows = [words.LESSON_ROW, words.KEPT_ROW]
@@ -217,19 +223,21 @@ def kept(
     counted = {term: n for _, term, n in groups if term}
     largest = max(terms["total"], sum(n for _, _, n in groups))
 
-    def add(label: str, values: list[int], colour: str, pattern: str, shown: bool) -> None:
+    def add(label: str, values: list[int], colour: str, pattern: str) -> None:
+        texts = [label if value / largest * WIDTH > LETTER * len(label) else "" for value in values]
+        seen = max(values) / largest > VISIBLE
         figure.add_bar(
             x=values,
             y=rows,
             orientation="h",
             name=label,
-            showlegend=shown,
+            showlegend=seen and not any(texts),
             marker={
                 "color": colour,
                 "pattern": {"shape": pattern, "size": 7, "solidity": 0.3},
                 "line": {"color": palette["background"], "width": 2},
             },
-            text=[label if value / largest * WIDTH > LETTER * len(label) else "" for value in values],
+            text=texts,
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
@@ -240,10 +248,10 @@ def kept(
         )
 
     for term, label in words.TERMS.items():
-        add(label, [terms[term], counted.get(term, 0)], colours[tone[term]], "", False)
-    for label, term, n in groups:
-        if term is None:
-            add(label, [0, n], palette["hatch"], "/", False)
+        add(label, [terms[term], counted.get(term, 0)], colours[tone[term]], "")
+    left_out = [(label, n) for label, term, n in groups if term is None]
+    for (label, n), pattern in zip(left_out, itertools.cycle(HATCHES), strict=False):
+        add(label, [0, n], palette["hatch"], pattern)
     for row, total in zip(rows, (terms["total"], sum(n for _, _, n in groups)), strict=True):
         figure.add_annotation(x=total, y=row, text=both(total), showarrow=False, xanchor="left", xshift=8)
     layout(figure, theme, 280)

@@ -190,7 +190,7 @@ def _kept(setup: Setup, look: Look) -> None:
         wanted='plan.lesson_terms["total"], plan.saved_per_layer',
     )
     groups = tables.kept_groups(planned)
-    missed = [f"{name} ({both(n)})" for name, term, n in groups if term is None]
+    missed = [f"{name} {both(n)}" for name, term, n in groups if term is None]
     figure = planning.figures("memory").kept(groups, planned.lesson_terms, look.theme, look.page.scale)
     planning.draw(look, "kept", figure, sentence)
     why = words.KEPT_WHY.format(missed=", ".join(missed) or words.NOTHING)

@@ -70,6 +70,10 @@ def test_kept_draws_the_five_terms_and_what_autograd_keeps() -> None:
     assert lesson == planned.lesson_terms["total"] == 32_051_200  # 30.566 MiB
     assert kept == planned.saved_per_layer
     assert round(kept / (1 << 20), 3) == 52.466
+    for trace in data(figure):  # every part that can be seen is named, in it or in the legend
+        assert any(trace.text) or trace.showlegend or max(trace.x) < 0.005 * kept, trace.name
+    looks = [(trace.marker.color, trace.marker.pattern.shape) for trace in data(figure) if max(trace.x) > 0.005 * kept]
+    assert len(set(looks)) == len(looks)
 
 
 @pytest.mark.parametrize("setup", [GPT2, BASE, LLAMA], ids=["mha", "cross", "gqa"])
