@@ -315,7 +315,7 @@ def test_what_is_kept_is_itemised() -> None:
     app = opened(memory_page, memory_part="What is kept")
     assert "five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB)" in heading(app)
     assert "183.4 MiB (192.3 MB) and 314.8 MiB (330.1 MB)" in said(app)
-    assert "mlp up (12.5 MiB (13.1 MB))" in said(app)
+    assert "mlp up 12.5 MiB (13.1 MB)" in said(app)
 
 
 def test_a_cache_grows_and_an_encoder_has_none() -> None:
