@@ -1,0 +1,50 @@
+"""How the server sends: every message at once, whatever the socket that it was given to listen on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from app.main import send_at_once
+
+
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_connections_to_a_socket_without_a_protocol_send_at_once(family: socket.AddressFamily, host: str):
+    """As Streamlit binds one: asyncio itself leaves it, and what it accepts, alone."""
+    listens = socket.socket(family)
+    try:
+        listens.bind((host, 0))
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    assert listens.proto == 0
+    listens.listen()
+    listens.setblocking(False)
+
+    async def connect() -> int:
+        loop, sent = asyncio.get_running_loop(), asyncio.Queue[int]()
+
+        class Server(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                own = transport.get_extra_info("socket")
+                sent.put_nowait(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        send_at_once(loop)
+        async with await loop.create_server(Server, sock=listens):
+            _, writer = await asyncio.open_connection(*listens.getsockname()[:2])
+            at_once = await sent.get()
+            writer.close()
+            await writer.wait_closed()
+        return at_once
+
+    assert asyncio.run(connect()) == 1
+
+
+def test_an_address_is_listened_on_as_before():
+    async def listen() -> int:
+        send_at_once(asyncio.get_running_loop())
+        async with await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0) as server:
+            return len(server.sockets)
+
+    assert asyncio.run(listen()) == 1
