@@ -311,6 +311,23 @@ def test_a_short_sentence_stands_in_rows_and_a_long_one_in_columns(screen: Scree
     settled(screen, layout="columns")
 
 
+def test_in_rows_masked_neighbours_are_named_once_and_values_never_touch(screen: Screen):
+    screen.page.add_init_script("""window.said = new Map();
+        const write = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+            if (/^(masked|[0-9]+ %)$/.test(text)) {
+                const half = this.measureText(text).width / 2;
+                said.set(`${text} ${x}`, [text, x - half, x + half]);
+            }
+            write.call(this, text, x, y, ...more);
+        };""")
+    screen.open("?model=grouped&show=lines&layer=2&head=1&query=4&keep=100&text=I+am+a+cat+or+a+dog")
+    settled(screen, layout="rows")
+    said = sorted(screen.page.evaluate("[...said.values()]"), key=lambda label: label[1])
+    assert [text for text, *_ in said].count("masked") == 1 and len(said) > 2
+    assert all(before[2] < after[1] for before, after in itertools.pairwise(said))
+
+
 def test_a_long_text_is_capped_says_so_and_scrolls_inside(screen: Screen):
     text = LONGER + " " + LONGER
     screen.open(f"?model=one&show=lines&query=none&keep=100&text={text}")

@@ -459,6 +459,7 @@ export class TokenLines {
       const chosen = side ? (alone?.key ?? null) : (alone?.query ?? null);
       const far = alone && (alone.query === null) === (side === 0); // the side that the lone token's lines go to
       const [first, last] = this.seen(side);
+      const values = [];
       for (let i = first; i < last; i++) {
         const is = i === chosen || (far && i === strongest);
         context.font = `${is ? 700 : 450} ${g.font}px ${family}`;
@@ -466,9 +467,11 @@ export class TokenLines {
         if (side && masked?.[i]) context.fillStyle = palette.mute;
         const text = short(labels[i]);
         const value = far && weights.has(i) ? this.amount(weights.get(i)) : far && side && masked?.[i] && masked[i] !== HIDDEN ? words.lines_masked : "";
-        if (g.rows) this.labelInRow(context, side, i, text, value, colour, family);
+        if (g.rows) values.push({ x: g.at[side][i], text: value, weight: weights.get(i) ?? 0, ink: context.fillStyle });
+        if (g.rows) this.labelInRow(context, side, i, text, colour);
         else this.labelInColumn(context, side, i, text, value, colour, family);
       }
+      this.valuesInRow(context, side, values);
     }
     if (g.rows) this.headRows(context);
   }
@@ -495,19 +498,35 @@ export class TokenLines {
     context.fillRect(g.x[side] + way * 0.12 * g.em - 0.08 * g.em, y - 0.36 * g.font, 0.16 * g.em, 0.72 * g.font);
   }
 
-  labelInRow(context, side, i, text, value, colour, family) {
+  labelInRow(context, side, i, text, colour) {
     const g = this.geometry;
     const x = g.at[side][i];
     const y = g.y[side];
-    const way = side ? 1 : -1;
     context.textAlign = "center";
     context.fillText(text, x, y + (side ? 0 : -0.35 * g.font));
-    if (value) {
-      context.font = `${g.small}px ${family}`;
-      context.fillText(value, x, y + way * 1.15 * g.font);
-    }
     context.fillStyle = colour;
     context.fillRect(x - 0.45 * g.font, side ? y - 0.68 * g.font : y + 0.2 * g.font, 0.9 * g.font, 0.14 * g.em);
+  }
+
+  // What stands at the labels of a row: the same word once for all neighbours, and of two that would touch the stronger
+  valuesInRow(context, side, values) {
+    const g = this.geometry;
+    const found = [];
+    for (const value of values) {
+      const last = found.at(-1);
+      if (last && last.text === value.text && value.text === words.lines_masked) last.x1 = value.x;
+      else found.push({ ...value, x1: value.x });
+    }
+    context.font = `${g.small}px ${this.view.font()}`;
+    const drawn = [];
+    for (const { x, x1, text, ink } of found.filter(({ text }) => text).sort((a, b) => b.weight - a.weight)) {
+      const middle = (x + x1) / 2;
+      const half = context.measureText(text).width / 2 + 0.15 * g.em;
+      if (drawn.some(([from, to]) => middle - half < to && middle + half > from)) continue;
+      drawn.push([middle - half, middle + half]);
+      context.fillStyle = ink;
+      context.fillText(text, middle, g.y[side] + (side ? 1.15 : -1.15) * g.font);
+    }
   }
 
   headRows(context) {
