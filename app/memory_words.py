@@ -277,7 +277,10 @@ TRANSLATOR_WHY = (
 )
 KNOWN = "{n} known models, counted from their shapes."
 KNOWN_WORST = "{worst} is furthest from what its authors say: {exact} against {published}."
-KNOWN_NOTE = "Published figures are rounded by their authors. BERT's count includes its pooler."
+KNOWN_NOTE = (
+    "Published figures are rounded by their authors. The counts of BERT and MiniLM include a pooler, "
+    "a layer that reads the first token alone; the MiniLM of Explore and Shapes runs without it."
+)
 KNOWN_AXIS = "parameters"
 YOURS = "this one"
 COLUMNS = {
