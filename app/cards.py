@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app import memory_words as words
+from app.tables import quoted
 from core.planner import DEVICES, Device
 
 FIELDS = ("gigabytes_per_second", "teraflops")
@@ -43,7 +44,7 @@ def read(text: str) -> tuple[list[Device], list[str]]:
             rates: dict[str, float] = dict(zip(FIELDS, map(float, figures), strict=True))
             found[name] = changed(found[name], rates)
         except (KeyError, ValueError):
-            wrong.append(words.CARDS_UNREADABLE.format(asked=part[:40]))
+            wrong.append(words.CARDS_UNREADABLE.format(asked=quoted(part)))
     return list(found.values()), wrong
 
 

@@ -22,7 +22,7 @@ def bar(views: list[str]) -> str:
     """The top line: the name of the product and the views there are. Returns the chosen view."""
     if "view" not in st.session_state and (asked := st.query_params.get("view", views[0])) not in views:
         known = ", ".join(views)
-        st.session_state["said"] = [words.UNKNOWN_VIEW.format(asked=asked[:40], shown=views[0], known=known)]
+        st.session_state["said"] = [words.UNKNOWN_VIEW.format(asked=tables.quoted(asked), shown=views[0], known=known)]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="bar"):
         st.title(words.TITLE, anchor=False, width="content")
         view = st.segmented_control(
@@ -136,7 +136,7 @@ def _at_step(place: DeltaGenerator, spec: ModelSpec, notes: list[str]) -> str:
     last = max(points)
     if "step" not in st.session_state and (asked := st.query_params.get("step", str(last))) not in map(str, points):
         known = ", ".join(f"{step:,}" for step in points)
-        notes.append(words.UNKNOWN_STEP.format(asked=asked[:40], shown=f"{last:,}", known=known))
+        notes.append(words.UNKNOWN_STEP.format(asked=tables.quoted(asked), shown=f"{last:,}", known=known))
     if st.session_state.get("step", last) not in points:
         st.session_state["step"] = last
     row = place.container(horizontal=True, gap="medium", key="training_row", vertical_alignment="center")
@@ -270,4 +270,4 @@ def _model_of_the_link() -> list[str]:
     if asked in TITLES.values():
         return []
     titles = ", ".join(TITLES.values())
-    return [words.UNKNOWN_MODEL.format(name=asked, title=TITLES[state.DEFAULT_MODEL], titles=titles)]
+    return [words.UNKNOWN_MODEL.format(name=tables.quoted(asked), title=TITLES[state.DEFAULT_MODEL], titles=titles)]

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from app import lens, pack, words
+from app.tables import quoted
 from core import aggregate
 from core.attention import AttentionRecord
 from core.checkpoints import find
@@ -123,7 +124,7 @@ def selected(run: Trace, params: Mapping[str, str]) -> Selection:
 def one_of(params: Mapping[str, str], name: str, allowed: tuple[Any, ...], default: str | None = None) -> Any:
     value = params.get(name, default)
     if value not in allowed:
-        raise Refused(words.EXPORT_UNKNOWN.format(name=name, allowed=", ".join(allowed), value=(value or "")[:40]))
+        raise Refused(words.EXPORT_UNKNOWN.format(name=name, allowed=", ".join(allowed), value=quoted(value or "")))
     return value
 
 

@@ -18,6 +18,7 @@ from app import plan_export, training_words
 from app.components.planner import planner
 from app.memory_setup import Setup, layers, shaped
 from app.memory_tables import planned
+from app.tables import quoted
 from core.config import ModelConfig
 from core.errors import ConfigError
 from core.planner import DEVICES, PRESETS
@@ -242,7 +243,7 @@ def in_vain(view: str, titles: dict[str, str]) -> list[str]:
         "training_measure": (training_words.MEASURE, tuple(training_words.MEASURES.values())),
     }
     return [
-        words.UNREADABLE_CHOICE.format(name=label, asked=text[:40], known=", ".join(known))
+        words.UNREADABLE_CHOICE.format(name=label, asked=quoted(text), known=", ".join(known))
         for param, (label, known) in named.items()
         for text in st.query_params.get_all(param)
         if text not in known
@@ -308,7 +309,7 @@ def _remember() -> list[str]:
     asked = st.query_params
     title = asked.get("plan_model", FIRST)
     if title not in TITLES:
-        notes.append(words.UNREADABLE.format(name=words.PRESET, asked=title, shown=FIRST))
+        notes.append(words.UNREADABLE.format(name=words.PRESET, asked=quoted(title), shown=FIRST))
         title = FIRST
     values = _sizes(title)
     extra: dict[str, int] = {}
@@ -319,7 +320,9 @@ def _remember() -> list[str]:
         if text.isascii() and text.isdecimal() and 1 <= int(text[:12]) <= MOST[name]:
             extra[name] = values[name] = int(text)
         else:
-            notes.append(words.UNREADABLE.format(name=words.LABELS[name][0], asked=text, shown=f"{values[name]:,}"))
+            notes.append(
+                words.UNREADABLE.format(name=words.LABELS[name][0], asked=quoted(text), shown=f"{values[name]:,}")
+            )
     st.session_state["plan_extra"] = extra
     for name, value in values.items():
         st.session_state[f"plan_{name}"] = value

@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 import torch
 
-from app import examples, offered, pack, underway, words
+from app import examples, offered, pack, tables, underway, words
 from core.checkpoints import CATALOG
 from core.engine import Engine, Request, Stopped, Ticket
 from core.errors import Refused, TextError
@@ -207,7 +207,9 @@ def asked_place(header: Mapping[str, Any], params: Mapping[str, str]) -> tuple[P
     sites = {site["id"]: site for site in header["sites"]}
     asked = params.get("site", opening.site)
     if asked not in sites:
-        notes.append(words.UNKNOWN_SITE.format(asked=asked, model=header["model"], known=", ".join(sites)))
+        notes.append(
+            words.UNKNOWN_SITE.format(asked=tables.quoted(asked), model=header["model"], known=", ".join(sites))
+        )
         asked = opening.site
     site = sites[asked]
 
@@ -216,7 +218,7 @@ def asked_place(header: Mapping[str, Any], params: Mapping[str, str]) -> tuple[P
         if text is None:
             return min(default, size - 1)
         if not text.isdecimal() or len(text) > 9:
-            notes.append(words.UNREADABLE.format(what=what, asked=text, shown=min(default, size - 1)))
+            notes.append(words.UNREADABLE.format(what=what, asked=tables.quoted(text), shown=min(default, size - 1)))
             return min(default, size - 1)
         if int(text) >= size:
             shown = min(default, size - 1)
@@ -357,7 +359,7 @@ def asked_options(header: Mapping[str, Any], site: str, params: Mapping[str, str
         try:
             shown[name] = option.read(text, where)
         except (ValueError, KeyError):
-            asked = text if len(text) <= 40 else text[:39] + "…"
+            asked = tables.quoted(text)
             notes.append(words.UNKNOWN_OPTION.format(what=option.url, asked=asked, allowed=option.allowed))
     return shown, notes
 

@@ -37,6 +37,12 @@ def muted(table: pd.DataFrame, colour: str) -> Styler:
     return table.style.apply(lambda row: [style if row["held"] == words.NEVER else ""] * len(row), axis=1)
 
 
+def quoted(said: str) -> str:
+    """What a link or a visitor said, for a sentence about it: at most forty characters that can be seen."""
+    short = said if len(said) <= 40 else said[:39] + "…"
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in short)
+
+
 def share(of: float, digits: int = 0) -> str:
     """A share of one, in per cent: 0.99 -> "99 %"."""
     return f"{100 * of:.{digits}f} %"

@@ -262,6 +262,7 @@ COMPONENT = {
     "looks_value": "What is written for {query}",
     "looks_rollout": "What {query} is made of, by rollout",
     "col_norm": "Norm",
+    "gives_none_left": "All that {query} may look at is hidden.",
     "gives_nothing": "{query} may look at nothing: every key is masked, and its row is all zeros.",
     "gives_masked": "{query} may not look at {key}: it is {reason}.",
     "gives_all": "On average, tokens give {share} of their attention to {key}. Choose a token to see what it looks at.",

@@ -16,6 +16,7 @@ from app import shape_words as words
 from app.components.shapes import debugger
 from app.components.shapes.diagram import Diagram, Part, diagram
 from app.components.shapes.shapes import shapes
+from app.tables import quoted
 from core.checkpoints.family import Theirs
 from core.checkpoints.loading import MOST_LAYERS, config_from, family_of, with_head
 from core.config import ModelConfig
@@ -308,7 +309,7 @@ def _in_vain(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:
     }
     known |= {f"typed_{name}": below(_most(name) + 1) for name in (*TYPED_FIELDS, "window")}
     return [
-        words.UNKNOWN_PLACE.format(name=name, asked=asked[name][:40])
+        words.UNKNOWN_PLACE.format(name=name, asked=quoted(asked[name]))
         for name, has in known.items()
         if asked.get(name) and not has(asked[name])
     ]
@@ -319,4 +320,4 @@ def _of_the_link() -> list[str]:
     asked = st.query_params.get("of")
     if asked is None or "of" in st.session_state or asked in CHOICES.values():
         return []
-    return [words.UNKNOWN_OF.format(asked=asked[:40], known=", ".join(CHOICES.values()))]
+    return [words.UNKNOWN_OF.format(asked=quoted(asked), known=", ".join(CHOICES.values()))]

@@ -125,6 +125,40 @@ def test_going_back_goes_back_to_the_head_before(screen: Screen):
     assert screen.data()["layer"] == str(LAYER)
 
 
+def test_going_back_to_a_sentence_goes_back_to_its_token(screen: Screen):
+    screen.open()
+    before = screen.data()
+    screen.run_text("Never mind the dog.")
+    screen.wait(fetching="false")
+    screen.page.wait_for_timeout(500)
+    screen.page.go_back()
+    screen.wait(run=before["run"])
+    assert [screen.data()[name] for name in ("layer", "head", "locked")] == [
+        before[name] for name in ("layer", "head", "locked")
+    ]
+    screen.page.wait_for_timeout(500)
+    assert "query" not in screen.page.evaluate("location.search")
+
+
+def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
+    screen.open()
+    first = screen.data()["run"]
+    for hidden in (0, 3):
+        screen.root.locator(f".strip [data-i='{hidden}']").focus()
+        screen.page.keyboard.press("h")
+        screen.page.wait_for_url(re.compile(f"hide=.*{hidden}"))
+        if not hidden:
+            screen.run_text("Never mind the dog.")
+            screen.page.wait_for_url(re.compile("text=Never"))
+    screen.page.evaluate("""new Promise(async (done) => {
+        for (let i = 0; i < 3; i++) { history.back(); await new Promise((wait) => setTimeout(wait, 60)); }
+        done(true);
+    })""")
+    screen.wait(run=first, hide="[]")
+    screen.page.wait_for_timeout(800)
+    assert (screen.data()["locked"], screen.page.evaluate("location.search")) == ("10", "")
+
+
 def test_the_map_is_walked_locked_and_released_by_keyboard(screen: Screen):
     screen.open()
     screen.root.locator(".matrix").focus()
@@ -213,6 +247,7 @@ def test_a_text_that_cannot_run_gets_a_sentence_and_nothing_is_lost(screen: Scre
         ("?model=<b>x</b>", "a model called “<b>x</b>”"),
         ("?layer=6", "layer 6, which MiniLM-L6 does not have"),
         ("?head=twelve", "head “twelve”, which is not a whole number"),
+        ("?head=%00%0A" + 60 * "x", "head “��" + 37 * "x" + "…”, which is not a whole number"),
         ("?site=cross", "a kind of attention called “cross”"),
         ("?query=16", "query 16"),
     ],

@@ -163,6 +163,37 @@ def test_masked_cells_are_hatched_and_the_picture_says_why(screen: Screen):
     assert any("in the future" in "".join(node.itertext()) for node in root.iter(f"{SVG}text"))
 
 
+@pytest.mark.parametrize("label", ["SVG", "CSV", "NPZ", "HTML", "PNG 1×"])
+def test_a_file_is_of_what_was_on_the_screen_when_it_was_asked_for(screen: Screen, label: str):
+    screen.open()
+    quiet = saved(screen, label)
+    screen.page.evaluate("""() => {
+        const ask = window.fetch;
+        window.fetch = async (...given) => { await new Promise((wait) => setTimeout(wait, 200)); return ask(...given); };
+    }""")
+    with screen.page.expect_download() as download:
+        screen.root.locator(".export").get_by_role("button", name=label, exact=True).click(no_wait_after=True)
+        screen.root.locator(".overview").focus()
+        screen.page.keyboard.press("ArrowDown")
+        screen.page.keyboard.press("Escape")
+    assert screen.data()["layer"] == "4"
+    assert download.value.suggested_filename == quiet[0]
+    hasty = Path(download.value.path()).read_bytes()
+    assert (
+        hasty == quiet[1]
+        if label in ("SVG", "CSV", "PNG 1×")
+        else numbers_of(label, hasty) == numbers_of(label, quiet[1])
+    )
+
+
+def numbers_of(label: str, data: bytes) -> object:
+    """What a page or an archive shows, without the times that are in them."""
+    if label == "NPZ":
+        with np.load(io.BytesIO(data)) as found:
+            return {name: found[name].tolist() for name in found}
+    return data
+
+
 def test_the_lines_on_the_screen_are_exported_as_lines(screen: Screen):
     screen.open("?show=lines")
     name, data = saved(screen, "SVG")

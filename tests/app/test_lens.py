@@ -199,6 +199,12 @@ def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(screen:
     assert percent == pytest.approx(100 * row[1:].sum().item(), rel=0.6)
 
 
+def test_a_row_of_which_nothing_is_left_says_who_took_it(screen: Screen):
+    screen.open("?model=grouped&layer=2&query=0&hide=0")
+    screen.until("root.querySelector('.big').textContent.includes('All that')")
+    assert "may look at is hidden" in screen.facts() and "all zeros" not in screen.facts()
+
+
 @pytest.mark.parametrize("model", ["minilm", "grouped"])
 def test_pieces_are_put_together_to_words(screen: Screen, model: str):
     trace = core.trace(models.load(model), PIECES)

@@ -98,6 +98,32 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
     screen.until(f"root.dataset.layer === '{LAYER + 2}'")
 
 
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [("p", {"projector": "true"}), ("ps", {"projector": "true", "spotlight": "true"}), ("l", {"scale": "log"})],
+    ids=["projector", "spotlight", "scale"],
+)
+def test_what_is_chosen_before_a_run_is_on_the_screen_counts_in_it(screen: Screen, keys: str, shown: dict[str, str]):
+    """Layer 4 is opened, so nothing of the run is there before the wait: all is done to the picture before."""
+    screen.open("?layer=4&head=5")
+    before = screen.data()["run"]
+    screen.type(f"{own(screen, WHILE)} {keys}")
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for()
+    if keys == "l":
+        screen.root.get_by_role("button", name=WORDS["options"]).click()
+        screen.root.get_by_role("button", name=WORDS["log"], exact=True).click()
+    else:
+        screen.page.evaluate("document.activeElement.blur()")
+        screen.page.keyboard.type(keys)
+    assert screen.data()["run"] == before
+    screen.until(f"root.dataset.run !== '{before}' && root.dataset.underway === ''")
+    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    for name, value in shown.items():
+        screen.page.wait_for_url(re.compile(f"{name}={value}"))
+        assert screen.data()[name] == value
+    assert (screen.data()["layer"], screen.data()["head"]) == ("4", "5")
+
+
 def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen):
     before, tokens, text = screen.data(), screen.tokens(), own(screen, SLOWLY)
     begin(screen, text)

@@ -221,9 +221,14 @@ class View {
 
   // Its picture takes the place of the one before, if there is one, as soon as the head that is opened is there.
   follows(header) {
+    if (this.picture?.key === header.key) return;
+    this.told = Math.max(this.told, header.told); // a view that was drawn anew counts on
     const known = this.underway;
-    const isKnown = known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(header.opened);
-    if (isKnown || this.picture?.key === header.key) return;
+    if (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(header.opened)) {
+      known.header = header; // what was chosen meanwhile is in it
+      this.came();
+      return;
+    }
     this.giveUp();
     this.underway = new Underway(header, (run, ...layer) => run === this.underway && this.came(...layer));
   }
@@ -234,7 +239,7 @@ class View {
     if (run.isShown && run.ms !== null) this.ended();
     this.root.dataset.underway = this.layersLeft;
     if (run.isShown) return;
-    if (!run.canBeShown) return;
+    if (!run.canBeShown || this.told > run.header.told) return; // with what was chosen since, which it does not know yet
     const { picture, sites, remote, place, options, map: { area } } = this;
     this.before = picture && { picture, sites, remote, place, options, area };
     run.isShown = true;

@@ -22,6 +22,7 @@ NAMES = ("site", "layer", "head", "query", *(option.url for option in state.OPTI
 
 # Streamlit sends a component's script and style with every message of it. So what it gets is one line, and the real
 # modules, with their style, words and colours, are fetched once and kept by the browser for as long as they stay the same.
+MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when somebody goes back
 CONSTANTS = {
     "WORDS": words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
     "PALETTES": theme.PALETTES,
@@ -70,6 +71,11 @@ def explore(run: Trace, picture: pack.Picture, link: Mapping[str, str]) -> list[
         memory |= {"opened": (place, options), "stamp": memory["stamp"] + 1, "place": place, "options": options}
     _write(memory["place"], state.opening_place(header), memory["options"])
     memory |= {"header": header, "asked": _asked(), "label": state.label_of(header, memory["place"])}
+    left = memory.setdefault("left", {})
+    left.pop(header["key"], None)
+    left[header["key"]] = memory["asked"]
+    while len(left) > MOST_LEFT:
+        left.pop(next(iter(left)))
     place, options = memory["opened"]
     opened = {"opened": asdict(place), "options": options, "stamp": memory["stamp"], "link": link}
     body = picture.body
@@ -105,7 +111,7 @@ def underway(header: dict[str, Any], link: Mapping[str, str], so_far: DeltaGener
     place, options, _ = _arriving(header, memory)
     if options["show"] != "map" or options["kind"] != "head" or options["hide"] or options["words"]:
         return False
-    opened = header | {"opened": asdict(place), "options": options, "link": link}
+    opened = header | {"opened": asdict(place), "options": options, "link": link, "told": _told_count()}
     memory["seen"] = header["key"]  # the browser has the head that is opened
     if is_first := "header" not in memory:
         _mount(opened | {"going": True}, b"")
@@ -124,8 +130,10 @@ def _arriving(header: Mapping[str, Any], memory: Mapping[str, Any]) -> tuple[sta
     if (wish := _wished(header)) is not None:
         plain = {"kind": "head", "members": [], "pin": None, "hide": [], "words": False}
         return wish, memory.get("options", state.default_options()) | plain, []
-    if "header" not in memory or _asked() != memory["asked"]:
-        return _opened(header, _asked())
+    # A picture that was on the screen with these very words of the link is one gone back to, whatever is on it now.
+    asked = _asked()
+    if "header" not in memory or asked != memory["asked"] or memory.get("left", {}).get(header["key"]) == asked:
+        return _opened(header, asked)
     if header["model_id"] == memory["header"]["model_id"]:
         place = state.carried_place(header, memory["place"], memory["label"])
     else:
@@ -153,6 +161,13 @@ def _wished(header: Mapping[str, Any]) -> state.Place | None:
 def _told() -> Any:
     """What the browser said last, numbered by it: what it said before is old news."""
     return (st.session_state.get("explore") or {}).get("place")
+
+
+def _told_count() -> int:
+    """How much the browser had said when this script began: a run that it shows early must know all of it."""
+    told = _told()
+    count = told.get("told") if isinstance(told, Mapping) else None
+    return count if isinstance(count, int) else 0
 
 
 def _heard(memory: dict[str, Any]) -> bool:

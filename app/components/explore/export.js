@@ -10,6 +10,7 @@ import { headsFigure, linesFigure, mapFigure } from "./figure.js";
 import { unpack } from "./run.js";
 import { canvas, png, svg } from "./scene.js";
 
+const SHOWN = ["picture", "sites", "data", "remote", "place", "options", "pointed", "palette", "colour", "themeName"];
 const WHOLE = 512; // tokens; the numbers of a longer map are those on the screen
 const PAPER = "#ffffff";
 const FALLBACK = "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"; // where the page's font is not installed
@@ -69,19 +70,19 @@ export class Export {
       line(words.export_colours, choice(words.export_colours, paper, this.paper, (on) => (this.paper = on))),
       line(
         words.export_image,
-        ...[1, 2, 4].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.savePng(scale))),
-        button("SVG", words.export_svg_help, () => this.saveSvg()),
+        ...[1, 2, 4].map((scale) => button(`PNG ${scale}×`, words.export_png_help, (still) => this.savePng(still, scale))),
+        button("SVG", words.export_svg_help, (still) => this.saveSvg(still)),
       ),
       line(
         words.export_numbers,
-        button("CSV", words.export_csv_help, () => this.saveNumbers("csv")),
-        button("NPZ", words.export_npz_help, () => this.saveNumbers("npz")),
+        button("CSV", words.export_csv_help, (still) => this.saveNumbers(still, "csv")),
+        button("NPZ", words.export_npz_help, (still) => this.saveNumbers(still, "npz")),
       ),
-      line(words.export_page, button("HTML", words.export_html_help, () => this.saveHtml()), button("Plotly", words.export_plotly_help, () => this.inspect())),
+      line(words.export_page, button("HTML", words.export_html_help, (still) => this.saveHtml(still)), button("Plotly", words.export_plotly_help, (still) => this.inspect(still))),
       line(
         words.export_copy,
-        button(words.export_snippet, words.export_snippet_help, () => this.copy("snippet")),
-        button(words.export_alt, words.export_alt_help, () => this.copy("alt")),
+        button(words.export_snippet, words.export_snippet_help, (still) => this.copy(still, "snippet")),
+        button(words.export_alt, words.export_alt_help, (still) => this.copy(still, "alt")),
       ),
       this.status,
     );
@@ -107,11 +108,11 @@ export class Export {
     this.open.focus();
   }
 
-  // Whatever happens is said in the menu.
+  // Whatever happens is said in the menu. What is taken away is what was on the screen at the click.
   async act(what) {
     this.say(words.export_busy);
     try {
-      this.say((await what()) ?? "");
+      this.say((await what(this.still())) ?? "");
     } catch (error) {
       this.say(error.sentence ?? words.export_failed);
     }
@@ -121,17 +122,33 @@ export class Export {
     this.status.textContent = sentence;
   }
 
+  // The view as it is now, which stays so while the server is asked; with the sentence of the facts, and what was chosen here
+  still() {
+    const { view, of, paper } = this;
+    const still = Object.create(view);
+    for (const name of SHOWN) still[name] = view[name];
+    const part = (of, own) => Object.assign(Object.create(of), own);
+    const large = part(view.lines.large, { view: still, now: view.lines.large.now });
+    const shown = {
+      map: part(view.map, { view: still, area: view.map.area && [...view.map.area] }),
+      overview: part(view.overview, { view: still, numbers: view.overview.numbers }),
+      lines: part(view.lines, { view: still, large }),
+    };
+    const fact = [...view.facts.big.childNodes].map((node) => [node.textContent.replace(` ${words.choose}`, ""), node.nodeName === "EM" ? node.className || "b" : ""]);
+    return Object.assign(still, shown, { fact, of, paper });
+  }
+
   // ------------------------------------------------------------------ what an export says about itself
 
   // What is on the screen, in the words of the URL. Numbers are of the whole map where that is not too long.
-  params(what = "shown") {
-    const { picture, place, options, map } = this.view;
-    const { hide, kind, heads, words: merged } = this.view.optionTexts();
+  params(view, what = "shown") {
+    const { picture, place, options, map } = view;
+    const { hide, kind, heads, words: merged } = view.optionTexts();
     const show = what === "heads" ? "heads" : what === "shown" && options.show === "lines" ? "lines" : "map";
     const params = { run: picture.key, site: place.site, layer: place.layer, head: place.head, kind, heads, hide, words: merged };
     Object.assign(params, { scale: map.scaleShown, show, keep: options.keep });
-    if (what === "heads") params.metric = this.view.overview.metric;
-    const { n_query, n_key } = this.view.lens();
+    if (what === "heads") params.metric = view.overview.metric;
+    const { n_query, n_key } = view.lens();
     const isPart = what !== "numbers" || Math.max(n_query, n_key) > WHOLE;
     if (isPart) [params.q0, params.q1, params.k0, params.k1] = map.area;
     return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
@@ -156,14 +173,13 @@ export class Export {
   }
 
   // {title, caption, snippet, name, alt, fact}
-  async about(what = "shown") {
-    const params = this.params(what);
+  async about(view, what = "shown") {
+    const params = this.params(view, what);
     const told = await (await this.ask("about", params)).json();
-    const { site, place, facts } = this.view;
-    const lens = this.view.lens();
+    const { site, place } = view;
+    const lens = view.lens();
     const outlined = [[said(words.export_outlined, { head: said(words.place, place) }), ""]];
-    const sentence = [...facts.big.childNodes].map((node) => [node.textContent.replace(` ${words.choose}`, ""), node.nodeName === "EM" ? node.className || "b" : ""]);
-    const fact = what === "heads" ? outlined : sentence;
+    const fact = what === "heads" ? outlined : view.fact;
     const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
     const shape = { map: words.export_alt_map, lines: words.export_alt_lines, heads: words.export_alt_heads }[params.show];
     return { ...told, fact, alt: `${said(shape, sizes)} ${fact.map(([text]) => text).join("")}` };
@@ -171,29 +187,29 @@ export class Export {
 
   // ------------------------------------------------------------------ pictures
 
-  style() {
-    const palette = this.paper ? { ...PALETTES.light, background: PAPER } : this.view.palette;
-    const first = this.view.font().split(",")[0].trim();
+  style(view) {
+    const palette = view.paper ? { ...PALETTES.light, background: PAPER } : view.palette;
+    const first = view.font().split(",")[0].trim();
     return { palette, colour: colours(palette.ramp), ahead: colours(palette.ahead), font: `${first}, ${FALLBACK}`.replaceAll('"', "'") };
   }
 
-  async figure() {
-    const about = await this.about(this.of);
-    const make = this.of === "heads" ? headsFigure : this.view.options.show === "lines" ? linesFigure : mapFigure;
-    const scene = make(this.view, this.style(), about);
+  async figure(view) {
+    const about = await this.about(view, view.of);
+    const make = view.of === "heads" ? headsFigure : view.options.show === "lines" ? linesFigure : mapFigure;
+    const scene = make(view, this.style(view), about);
     if (!scene) throw { sentence: words.export_wait };
     return { scene, about };
   }
 
-  async savePng(scale) {
-    const { scene, about } = await this.figure();
+  async savePng(view, scale) {
+    const { scene, about } = await this.figure(view);
     const texts = { Title: about.title, Description: about.alt, Comment: about.caption, Source: about.snippet, Software: "Headlight" };
     const blob = await png(canvas(scene, scale), texts, scale);
     return this.save(blob, `${about.name}${scale > 1 ? `@${scale}x` : ""}.png`);
   }
 
-  async saveSvg() {
-    const { scene, about } = await this.figure();
+  async saveSvg(view) {
+    const { scene, about } = await this.figure(view);
     return this.save(new Blob([svg(scene, about)], { type: "image/svg+xml" }), `${about.name}.svg`);
   }
 
@@ -209,18 +225,17 @@ export class Export {
 
   // ------------------------------------------------------------------ numbers, page, Plotly, clipboard
 
-  async saveNumbers(format) {
-    const about = await this.about("numbers");
-    const response = await this.ask(format, { ...this.params("numbers"), alt: about.alt });
+  async saveNumbers(view, format) {
+    const about = await this.about(view, "numbers");
+    const response = await this.ask(format, { ...this.params(view, "numbers"), alt: about.alt });
     return this.save(await response.blob(), `${about.name}.${format}`);
   }
 
   // The page is the component itself with this run's bytes, opening on this place.
-  async saveHtml() {
-    const { view } = this;
+  async saveHtml(view) {
     if (!view.picture.whole) throw { sentence: view.picture.follows ? words.export_wait : words.export_whole_only };
-    const [about, page] = await Promise.all([this.about(), this.ask("page").then((response) => response.text())]);
-    const [header, body] = await this.everything();
+    const [about, page] = await Promise.all([this.about(view), this.ask("page").then((response) => response.text())]);
+    const [header, body] = await this.everything(view);
     const { title, caption, alt, snippet } = about;
     const told = {
       ...header,
@@ -230,15 +245,14 @@ export class Export {
       offline: true,
       theme: view.themeName,
       about: { title, caption, alt, snippet, note: words.offline_page, code: words.offline_code },
-      receipts: await this.receipts(),
+      receipts: await this.receipts(view),
     };
     const data = await base64(pack(told, body));
     return this.save(new Blob([page.replace("{{DATA}}", () => data)], { type: "text/html" }), `${about.name}.html`);
   }
 
   // The picture with all heads and all norms in it, whatever came later than the rest
-  async everything() {
-    const { view } = this;
+  async everything(view) {
     let [header, body] = unpack(view.data);
     if (!header.whole) {
       const [heads, weights] = view.remote.get("heads", {}, unpack) ?? [];
@@ -259,8 +273,7 @@ export class Export {
   }
 
   // What the server has proved about each record: the page cannot ask for it later.
-  async receipts() {
-    const { sites, picture } = this.view;
+  async receipts({ sites, picture }) {
     const found = {};
     for (const record of sites.flatMap((site) => site.records)) {
       const url = new URL("headlight/proof", document.baseURI);
@@ -271,16 +284,15 @@ export class Export {
     return found;
   }
 
-  inspect() {
-    const { view } = this;
+  inspect(view) {
     this.toggle(false);
     this.open.focus();
-    view.trigger("inspect", { ...this.params("numbers"), theme: this.paper ? "light" : view.themeName });
+    view.trigger("inspect", { ...this.params(view, "numbers"), theme: view.paper ? "light" : view.themeName });
     return words.export_opening;
   }
 
-  async copy(what) {
-    const text = (await this.about(this.of))[what];
+  async copy(view, what) {
+    const text = (await this.about(view, view.of))[what];
     this.view.root.dataset.copied = text;
     try {
       await navigator.clipboard.writeText(text);

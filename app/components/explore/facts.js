@@ -79,7 +79,7 @@ export class Facts {
     const key = hover?.key == null ? order[0] : lens.keyOf(hover.key);
     const code = key === undefined ? 0 : ranking.masked?.[key];
     if (code === HIDDEN) return phrase(words.gives_hidden, { key: named(key) });
-    if (!order.length) return phrase(words.gives_nothing, { query: q });
+    if (!order.length) return phrase(ranking.masked?.includes(HIDDEN) ? words.gives_none_left : words.gives_nothing, { query: q });
     if (code) return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.reason(code) });
     const rank = number(ranking.rank.get(key));
     const template = GIVES[lens.kind] ?? (lens.hide.length ? words.gives_rest : words.gives);

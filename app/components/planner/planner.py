@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.components import v2
 
 from app import memory_words, theme, words
+from app.tables import quoted
 
 HERE = Path(__file__).parent
 SHARED = HERE.parent / "explore"  # modules of the other component that say nothing of it
@@ -88,7 +89,7 @@ def page(view: str) -> Page:
     else:
         projector = asked == "true"
         if asked not in (None, "true", "false"):
-            note = memory_words.UNREADABLE.format(name="projector", asked=asked[:40], shown="false")
+            note = memory_words.UNREADABLE.format(name="projector", asked=quoted(asked), shown="false")
             st.query_params.pop("projector", None)
     return Page(projector, memory["scale"], memory.get("told", {}).get("told"), note)
 
