@@ -19,10 +19,10 @@ from core.trace import Trace
 
 HERE = Path(__file__).parent
 NAMES = ("site", "layer", "head", "query", *(option.url for option in state.OPTIONS.values()))  # ours in the URL
+MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when somebody goes back
 
 # Streamlit sends a component's script and style with every message of it. So what it gets is one line, and the real
 # modules, with their style, words and colours, are fetched once and kept by the browser for as long as they stay the same.
-MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when somebody goes back
 CONSTANTS = {
     "WORDS": words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
     "PALETTES": theme.PALETTES,
