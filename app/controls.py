@@ -202,12 +202,19 @@ def was_written(asked: Request, run: Trace | None) -> None:
         st.session_state["said"] = [(words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title)]
     if name == "text":
         st.session_state["written"] = now
+    st.session_state["written_over"] = (name, before, now)
     _put(model_of(asked), {name: now})
     st.rerun()
 
 
 def _write_on(asked: Request) -> None:
+    """Let the model go on with a text; for a callback."""
     st.session_state["writing"] = replace(asked, write=WRITTEN_AT_ONCE)
+    name, before, now = st.session_state.get("written_over", ("text", None, None))
+    if now == (asked.texts[0] if name == "text" else asked.target_text) and (st.session_state.get(name) or "") == (
+        before or ""
+    ):
+        st.session_state[name] = now  # of a second click, that left before the browser had the text of the first
 
 
 def _put(model: str, texts: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import core
-from app import training_words, words
+from app import controls, training_words, words
 from app.examples import EXAMPLES, Example, first_text, fits, was_typed
 from app.figures import training
 from app.offered import MODELS
@@ -212,6 +212,35 @@ def test_a_decoder_writes_on_where_it_stands_until_its_end(screen: Screen) -> No
     screen.page.get_by_role("button", name=words.WRITE_ON).click()
     screen.page.get_by_text(words.NOTHING_WRITTEN.format(title="Copy")).wait_for()
     assert text(screen) == "dabbi=dabbi"
+
+
+@pytest.mark.parametrize(
+    ("box", "asked", "after"),
+    [
+        ("ab=", "ab=ab", "ab=ab"),  # the browser had not heard of what was written
+        ("ab=ab", "ab=ab", "ab=ab"),
+        ("cd=", "ab=ab", "cd="),  # typed since
+        ("ab=", "ab=", "ab="),  # gone back to
+    ],
+)
+def test_a_click_that_left_before_what_was_written_came_does_not_take_it_back(
+    monkeypatch, box: str, asked: str, after: str
+):
+    session = {"text": box, "written_over": ("text", "ab=", "ab=ab")}
+    monkeypatch.setattr(controls.st, "session_state", session)
+    controls._write_on(core.engine.Request("copy", (asked,)))
+    assert session["text"] == after and session["writing"].texts == (asked,)
+
+
+def test_a_double_click_on_write_on_leaves_box_link_and_picture_of_one_text(screen: Screen) -> None:
+    screen.open("?model=Copy&text=dabbi%3D")
+    for _ in range(3):
+        screen.page.get_by_role("button", name=words.WRITE_ON).dblclick(delay=10)
+        screen.until("[...root.querySelectorAll('.strip [data-i]')].length > 8")
+        screen.page.wait_for_timeout(700)
+        assert text(screen) == "".join(screen.tokens()).removeprefix("<s>") == "dabbi=dabbi"
+        screen.page.mouse.move(640, 600)
+        screen.run_text("dabbi=")
 
 
 def test_another_model_gets_a_text_of_its_own_where_a_model_wrote_the_last(screen: Screen) -> None:
