@@ -72,3 +72,19 @@
   };
   for (const name of ["keydown", "input", "pointerdown", "blur"]) addEventListener(name, hear, true);
 })();
+
+// Keys that open the examples go on into them.
+//
+// Streamlit's menu takes the focus when it is opened for the first time, and not again once something was chosen from it.
+(() => {
+  const enter = (button, frames) => {
+    const menu = [...document.querySelectorAll('[role="menu"]')].at(-1);
+    if (button.getAttribute("aria-expanded") !== "true" || menu?.contains(document.activeElement)) return;
+    menu?.focus();
+    if (frames) requestAnimationFrame(() => enter(button, frames - 1));
+  };
+  addEventListener("click", (e) => {
+    const button = e.target.closest?.(".st-key-examples button");
+    if (button && !e.detail) requestAnimationFrame(() => enter(button, 30)); // detail: clicks of a pointer
+  });
+})();

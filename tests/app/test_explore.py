@@ -159,6 +159,24 @@ def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
     assert (screen.data()["locked"], screen.page.evaluate("location.search")) == ("10", "")
 
 
+def test_keys_reach_the_examples_again_and_again(screen: Screen):
+    screen.open()
+    for down in (2, 3):
+        before = "{layer}.{head}".format(**screen.data())
+        screen.page.get_by_role("button", name=words.EXAMPLES).focus()
+        screen.page.keyboard.press("Enter")
+        screen.page.wait_for_function("document.querySelector('[role=menu]')?.contains(document.activeElement)")
+        for _ in range(down):
+            screen.page.keyboard.press("ArrowDown")
+        screen.page.keyboard.press("Enter")
+        screen.until(f"`${{root.dataset.layer}}.${{root.dataset.head}}` !== '{before}'")
+    screen.page.get_by_role("button", name=words.EXAMPLES).focus()
+    screen.page.keyboard.press("Enter")
+    screen.page.wait_for_function("document.querySelector('[role=menu]')?.contains(document.activeElement)")
+    screen.page.keyboard.press("Escape")
+    screen.page.get_by_role("menu").wait_for(state="detached")
+
+
 def test_the_map_is_walked_locked_and_released_by_keyboard(screen: Screen):
     screen.open()
     screen.root.locator(".matrix").focus()
