@@ -161,6 +161,7 @@ def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
 
 def test_keys_reach_the_examples_again_and_again(screen: Screen):
     screen.open()
+    shown = []
     for down in (2, 3):
         before = "{layer}.{head}".format(**screen.data())
         screen.page.get_by_role("button", name=words.EXAMPLES).focus()
@@ -170,6 +171,8 @@ def test_keys_reach_the_examples_again_and_again(screen: Screen):
             screen.page.keyboard.press("ArrowDown")
         screen.page.keyboard.press("Enter")
         screen.until(f"`${{root.dataset.layer}}.${{root.dataset.head}}` !== '{before}'")
+        shown.append("{layer}.{head}".format(**screen.data()))
+    assert len(set(shown)) == 2
     screen.page.get_by_role("button", name=words.EXAMPLES).focus()
     screen.page.keyboard.press("Enter")
     screen.page.wait_for_function("document.querySelector('[role=menu]')?.contains(document.activeElement)")
