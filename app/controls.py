@@ -211,9 +211,8 @@ def _write_on(asked: Request) -> None:
     """Let the model go on with a text; for a callback."""
     st.session_state["writing"] = replace(asked, write=WRITTEN_AT_ONCE)
     name, before, now = st.session_state.get("written_over", ("text", None, None))
-    if now == (asked.texts[0] if name == "text" else asked.target_text) and (st.session_state.get(name) or "") == (
-        before or ""
-    ):
+    goes_on = asked.texts[0] if name == "text" else asked.target_text
+    if goes_on == now and (st.session_state.get(name) or "") == (before or ""):
         st.session_state[name] = now  # of a second click, that left before the browser had the text of the first
 
 

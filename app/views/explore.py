@@ -31,8 +31,12 @@ def show() -> None:
     beneath, working, notices = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
     if (ticket := answer.ticket) is not None:
-        known = st.session_state.get("said", []) + notes
-        if _wait(ticket, working, so_far, lambda: (_above(beneath, request, answer), _say(notices, known))):
+
+        def above() -> None:
+            _above(beneath, request, answer)
+            _say(notices, st.session_state.get("said", []) + notes)
+
+        if _wait(ticket, working, so_far, above):
             _again(notes)
         answer = state.answer(request)
     if unknown and answer.request == request and answer.trace is not None and answer.trace.target is not None:
@@ -112,7 +116,7 @@ def _above(place: DeltaGenerator, request: Request, answer: state.Answer) -> Non
         controls.beneath(request, answer)
 
 
-def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], object]) -> bool:
+def _wait(ticket: Ticket, place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], None]) -> bool:
     """Show what there is of a run until it has ended, say how far it is, and offer the way out of it.
 
     The picture before stays where it is until there is something to see. Whatever the visitor does meanwhile breaks this

@@ -10,6 +10,7 @@ import { headsFigure, linesFigure, mapFigure } from "./figure.js";
 import { unpack } from "./run.js";
 import { canvas, png, svg } from "./scene.js";
 
+// What the view is of, and what it looks like: all that an export must not see change
 const SHOWN = ["picture", "sites", "data", "remote", "place", "options", "pointed", "palette", "colour", "themeName"];
 const WHOLE = 512; // tokens; the numbers of a longer map are those on the screen
 const PAPER = "#ffffff";
@@ -127,7 +128,7 @@ export class Export {
     const { view, of, paper } = this;
     const still = Object.create(view);
     for (const name of SHOWN) still[name] = view[name];
-    const part = (of, own) => Object.assign(Object.create(of), own);
+    const part = (live, own) => Object.assign(Object.create(live), own);
     const large = part(view.lines.large, { view: still, now: view.lines.large.now });
     const shown = {
       map: part(view.map, { view: still, area: view.map.area && [...view.map.area] }),
