@@ -107,9 +107,7 @@ def request() -> tuple[Request, list[str]]:
         )
     model_id = _at_step(place, spec, notes) if spec.points else model
     asked = Request(model_id, (text or "",), target or None)
-    # What the visitor asked to be written behind belongs to this very text and model.
-    more = replace(asked, write=WRITTEN_AT_ONCE)
-    return (more if st.session_state.get("writing") == more else asked), notes
+    return _with_what_to_write(asked), notes
 
 
 def _fill(model: str) -> None:
@@ -205,6 +203,15 @@ def was_written(asked: Request, run: Trace | None) -> None:
     st.session_state["written_over"] = (name, before, now)
     _put(model_of(asked), {name: now})
     st.rerun()
+
+
+def _with_what_to_write(asked: Request) -> Request:
+    """A request with what the visitor wants written behind it: behind this very text and model, not when they come back."""
+    more = replace(asked, write=WRITTEN_AT_ONCE)
+    if st.session_state.get("writing") == more:
+        return more
+    st.session_state.pop("writing", None)
+    return asked
 
 
 def _write_on(asked: Request) -> None:

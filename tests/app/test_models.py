@@ -232,6 +232,17 @@ def test_a_click_that_left_before_what_was_written_came_does_not_take_it_back(
     assert session["text"] == after and session["writing"].texts == (asked,)
 
 
+def test_what_was_asked_to_be_written_behind_a_text_is_not_written_when_that_text_comes_back(monkeypatch):
+    session = {}
+    monkeypatch.setattr(controls.st, "session_state", session)
+    shorter, longer = core.engine.Request("copy", ("ab=",)), core.engine.Request("copy", ("ab=ab",))
+    controls._write_on(shorter)
+    assert controls._with_what_to_write(shorter).write == controls.WRITTEN_AT_ONCE  # also on a second run of the script
+    assert controls._with_what_to_write(shorter).write == controls.WRITTEN_AT_ONCE
+    assert controls._with_what_to_write(longer) == longer
+    assert controls._with_what_to_write(shorter) == shorter
+
+
 def test_a_double_click_on_write_on_leaves_box_link_and_picture_of_one_text(screen: Screen) -> None:
     screen.open("?model=Copy&text=dabbi%3D")
     for _ in range(3):
