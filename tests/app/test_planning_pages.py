@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
@@ -212,6 +213,24 @@ def test_projector_mode(browser: Browser, address: str, view: str) -> None:
         screen.page.locator(".hl[data-projector=true]").wait_for()
         screen.page.locator(controls).wait_for(state="hidden")
         assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1920
+
+
+@pytest.mark.parametrize(("projected", "link"), [(True, None), (False, "true")])
+def test_what_left_the_browser_before_the_new_link_was_there_does_not_undo_it(monkeypatch, projected, link) -> None:
+    told = {"told": 1, "projector": projected, "scale": 1.0}
+    session, query, clock = {"planner_memory": {"page": told}}, {"projector": link} if link else {}, [100.0]
+    monkeypatch.setattr(planner, "st", SimpleNamespace(session_state=session, query_params=query))
+    monkeypatch.setattr(planner, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    assert planner.page("memory").projector is projected
+    for view in ("memory", "compute"):  # a part and another view, chosen in the same moment
+        query.clear()
+        query.update({"projector": link} if link else {})
+        assert planner.page(view).projector is projected
+        assert query == ({"projector": "true"} if projected else {})
+    clock[0] += 10
+    query.clear()
+    query.update({"projector": link} if link else {})
+    assert planner.page("memory").projector is not projected  # Back
 
 
 def test_a_clicker_goes_through_the_parts(browser: Browser, address: str) -> None:

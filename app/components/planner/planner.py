@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,7 @@ const entry = await import(new URL("headlight/planner/{DIGEST}/planner.js", docu
 export default entry.default;
 """
 SCALES = (0.8, 3.5)  # what a browser may say of its type, in units of 16 pixels
+ON_ITS_WAY = 2.0  # seconds in which a browser gets to know a link that was written
 
 _component = v2.component("planner", html='<div class="hl planner"></div>', js=LOADER)
 
@@ -73,25 +75,26 @@ class Page:
 
 def page(view: str) -> Page:
     """The page as the browser told it, or as a link asks for it. The link follows what the browser told."""
-    memory = st.session_state.setdefault("planner_page", {"scale": 1.0})
+    memory = st.session_state.setdefault("planner_page", {"scale": 1.0, "told": {}, "at": -ON_ITS_WAY})
     told = (st.session_state.get(f"planner_{view}") or {}).get("page")
-    asked, note = st.query_params.get("projector"), ""
-    if isinstance(told, Mapping) and told != memory.get("told"):
+    if isinstance(told, Mapping) and told != memory["told"]:
+        memory |= {"told": dict(told), "at": time.monotonic()}
         scale = told.get("scale")
         if isinstance(scale, int | float) and SCALES[0] <= scale <= SCALES[1]:
             memory["scale"] = float(scale)
-        memory["told"] = dict(told)
-        projector = told.get("projector") is True
-        if projector and asked != "true":
-            st.query_params["projector"] = "true"
-        elif not projector:
-            st.query_params.pop("projector", None)
+    asked, note = st.query_params.get("projector"), ""
+    if time.monotonic() - memory["at"] < ON_ITS_WAY:
+        # What comes now may have left the browser before it had the link that says what it told.
+        projector = memory["told"].get("projector") is True
     else:
         projector = asked == "true"
         if asked not in (None, "true", "false"):
             note = memory_words.UNREADABLE.format(name="projector", asked=quoted(asked), shown="false")
-            st.query_params.pop("projector", None)
-    return Page(projector, memory["scale"], memory.get("told", {}).get("told"), note)
+    if projector and asked != "true":
+        st.query_params["projector"] = "true"
+    elif not projector:
+        st.query_params.pop("projector", None)
+    return Page(projector, memory["scale"], memory["told"].get("told"), note)
 
 
 def headline(view: str, page: Page, data: Mapping[str, Any]) -> None:
