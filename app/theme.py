@@ -55,6 +55,7 @@ DARK = Palette(
     heads=("#2790aa", "#983bfa", "#f64447", "#ddff63", "#e8baa1", "#39b9ff"),
 )
 PALETTES = {"light": LIGHT, "dark": DARK}
+FONT = '"Source Sans", sans-serif'  # the page's own, for charts
 AXES = {  # of tensors, beside query and key, which have theirs above; a position is both, so it has the ink
     "light": {
         "batch": "#6b7280",

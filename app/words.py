@@ -210,10 +210,13 @@ COMPONENT = {
     "scale_auto": "auto",
     "guide": "How to read this",
     "guide_away": "Got it",
-    "guide_lines": [
-        "Each row is a token that looks (orange), each column one that is looked at (blue). Darker: more of the row’s attention.",
-        "Every small picture is a head. Click one, or use the arrow keys. Hover a token and all follows; click to hold it.",
-    ],
+    "guide_of": {
+        "map": "Each row is a token that looks (orange), each column one that is looked at (blue). {more}: more of the row’s attention.",
+        "lines": "Each line leads from a token that looks (orange) to one that is looked at (blue). Thicker: more of its attention.",
+        "table": "Each row is a token that is looked at (blue), with what it gets of the attention. The most looked at stands first.",
+    },
+    "guide_more": {"light": "Darker", "dark": "Brighter"},
+    "guide_heads": "Every small picture is a head. Click one, or use the arrow keys. Hover a token and all follows; click to hold it.",
     "project": "Project",
     "project_help": "Large type and few controls, for a projector. P does it too.",
     "projector_keys": "← → head · ↑ ↓ token · Page keys: every head · F freeze · S spotlight · P or Esc leaves",

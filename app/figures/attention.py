@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app import export, words
-from app.theme import PALETTES
+from app.theme import FONT, PALETTES
 from core.errors import Refused
 from core.trace import Trace
 
@@ -64,9 +64,14 @@ def heatmap(
         template="plotly_white" if theme == "light" else "plotly_dark",
         paper_bgcolor=palette["background"],
         plot_bgcolor=palette["background"],
-        font={"color": palette["ink"], "size": 13},
-        xaxis=axis | _ticks(keys) | {"side": "top", "tickangle": -60, "title": {"text": words.INSPECT_KEY}},
-        yaxis=axis | _ticks(queries) | {"autorange": "reversed", "title": {"text": words.INSPECT_QUERY}},
+        font={"color": palette["ink"], "size": 14, "family": FONT},
+        hoverlabel={"font": {"family": FONT}},
+        xaxis=axis
+        | _ticks(keys)
+        | {"side": "top", "tickangle": -60, "title": _title(words.INSPECT_KEY, palette["key"])},
+        yaxis=axis
+        | _ticks(queries)
+        | {"autorange": "reversed", "title": _title(words.INSPECT_QUERY, palette["query"])},
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
         width=SIDE * 1.35,  # fixed, since a plot that keeps its cells square jumps while one zooms
         height=SIDE,
@@ -88,6 +93,10 @@ def _coloured(values: np.ndarray, selection: export.Selection) -> tuple[np.ndarr
 
 def _bar(selection: export.Selection) -> str:
     return "row" if selection.scale == "row" else selection.unit
+
+
+def _title(text: str, colour: str) -> dict[str, Any]:
+    return {"text": text, "font": {"color": colour, "size": 16}}
 
 
 def _ticks(labels: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from app import memory_words as words
 from app.figures.sketch import Sketch
 from app.memory_run import Measured
 from app.memory_tables import both
-from app.theme import PALETTES
+from app.theme import FONT, PALETTES
 from core.planner.saved import Attention
 
 Theme = Literal["light", "dark"]
@@ -55,7 +55,6 @@ KIBI = 1024
 HATCHES = ("/", "x", "\\", "+", ".", "-", "|")
 VISIBLE = 0.005  # of the longer bar: what is smaller needs no name in the legend
 WIDTH, LETTER = 480, 8  # pixels: of the longer bar at the least, and of a letter on it
-FONT = '"Source Sans", sans-serif'  # the page's own
 
 
 def layout(figure: Sketch, theme: Theme, height: int = 380) -> None:

@@ -118,7 +118,16 @@ def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
 def test_how_to_read_it_is_there_until_put_away_and_then_one_hover_away(screen: Screen):
     screen.open()
     guide = screen.root.locator(".guide")
-    assert WORDS["guide_lines"][0] in guide.inner_text()
+    more = {"light": "Darker", "dark": "Brighter"}
+    assert WORDS["guide_of"]["map"].format(more=more[screen.data()["theme"]]) in guide.inner_text()
+    screen.page.emulate_media(color_scheme="dark")
+    screen.wait(theme="dark")
+    assert WORDS["guide_of"]["map"].format(more="Brighter") in guide.inner_text()
+    for show in ("table", "lines"):
+        screen.root.get_by_role("button", name=show, exact=True).click()
+        screen.wait(show=show)
+        assert WORDS["guide_of"][show] in guide.inner_text()
+    screen.page.wait_for_url(lambda url: "show=lines" in url)
     screen.root.get_by_role("button", name=WORDS["guide_away"]).click()
     guide.wait_for(state="hidden")
     screen.page.reload()
@@ -128,7 +137,7 @@ def test_how_to_read_it_is_there_until_put_away_and_then_one_hover_away(screen: 
     assert not card.is_visible()
     button.hover()
     card.wait_for()
-    assert WORDS["guide_lines"][1] in card.inner_text()
+    assert WORDS["guide_heads"] in card.inner_text() and WORDS["guide_of"]["lines"] in card.inner_text()
     box, size = card.bounding_box(), screen.page.viewport_size
     assert box and size and box["x"] >= 0 and box["x"] + box["width"] <= size["width"]
     button.click()

@@ -691,7 +691,7 @@ class View {
     const width = this.root.clientWidth;
     if (!width) return false;
     const projected = this.options.projector;
-    for (const part of [this.strip, this.map, this.footer, this.tools]) part.build();
+    for (const part of [this.strip, this.map, this.footer, this.tools, this.guide]) part.build();
     const style = getComputedStyle(this.root);
     const em = parseFloat(style.fontSize);
     this.family = style.fontFamily;

@@ -1,7 +1,7 @@
 // How to read the picture, in two lines: there until a visitor puts it away, and afterwards one hover away.
 
 import { WORDS as words } from "./constants.js";
-import { add, el } from "./dom.js";
+import { add, el, said } from "./dom.js";
 
 const SEEN = "headlight-guide-seen"; // kept for the visit, by the tab
 
@@ -12,28 +12,26 @@ export class Guide {
     this.card = add(parent, "div", "card");
     this.card.id = "guide-card";
     this.card.setAttribute("role", "tooltip");
-    this.card.append(...lines());
     this.card.hidden = true;
-    this.seen = remembered();
-    this.draw();
-  }
-
-  draw() {
-    this.box.hidden = this.seen;
-    this.box.replaceChildren();
-    if (this.seen) return;
+    this.text = el("p", "");
     const away = el("button", "quiet", words.guide_away);
     away.type = "button";
     away.addEventListener("click", () => this.put(true));
-    const text = el("p", "");
-    text.append(...lines());
-    this.box.append(text, away);
+    this.box.append(this.text, away);
+    this.box.hidden = this.seen = remembered();
+  }
+
+  // In the words of what is on the screen: the map, the lines or the table, on a page where more is darker or brighter
+  build() {
+    const { options, themeName } = this.view;
+    const lines = [said(words.guide_of[options.show], { more: words.guide_more[themeName] }), words.guide_heads];
+    if (lines[0] === this.text.firstChild?.textContent) return;
+    for (const place of [this.text, this.card]) place.replaceChildren(...lines.map((line) => el("span", "", line)));
   }
 
   put(seen) {
-    this.seen = seen;
+    this.box.hidden = this.seen = seen;
     remember(seen);
-    this.draw();
     this.view.redraw("layout");
     if (seen) this.button.focus();
   }
@@ -60,8 +58,6 @@ export class Guide {
     this.card.style.transform = `translate(${left}px, ${at.top - box.top - this.card.offsetHeight - 8}px)`;
   }
 }
-
-const lines = () => words.guide_lines.map((line) => el("span", "", line));
 
 // A browser may forbid storage altogether; the guide then comes back, which is no harm.
 function remembered() {
