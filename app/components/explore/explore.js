@@ -714,10 +714,11 @@ class View {
       const [q0, q1] = this.map.area;
       if (this.options.show === "map") mapHeight = Math.min(mapHeight, labels + cell * (q1 - q0) + 4);
     }
+    const least = this.options.show === "lines" || this.map.zooms() ? 31 : 24; // for the tools above, on one line
     for (let again = 0, head = -1; wide && again < 2 && head !== this.map.head.offsetHeight; again++) {
       head = this.map.head.offsetHeight; // its row of tools may take two lines once its column is as narrow as it will be
       mapHeight = height - head - note;
-      mapWidth = clamp(this.map.measure(free, mapHeight, em).width, (this.options.show === "lines" ? 31 : 24) * em, free);
+      mapWidth = clamp(this.map.measure(free, mapHeight, em).width, least * em, free);
       this.main.style.gridTemplateColumns = `${first}${mapWidth}px minmax(0, 1fr)`;
     }
     this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };

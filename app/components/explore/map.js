@@ -91,8 +91,13 @@ export class HeadMap {
       const options = sites.map(({ id }) => [id, words.tabs[id] ?? id, words.sites[id]?.[1]]);
       tools.push(choice(words.kind, options, site.id, (id) => this.view.choose({ site: id })));
     }
-    if (this.view.options.show === "map" && Math.max(site.n_query, site.n_key) > ZOOM_FROM) tools.push(this.zoomButtons());
+    if (this.zooms()) tools.push(this.zoomButtons());
     return tools;
+  }
+
+  zooms() {
+    const { options, site } = this.view;
+    return options.show === "map" && Math.max(site.n_query, site.n_key) > ZOOM_FROM;
   }
 
   // What it adds to the options of the picture
