@@ -101,7 +101,7 @@ def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, e
 
 def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
     example = EXAMPLES["minilm"][0]
-    screen.open()
+    screen.open("?head=7")
     for _ in range(2):
         screen.page.get_by_role("button", name=words.EXAMPLES).click()
         screen.page.get_by_role("menuitem", name=example.title).click()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,3 +42,14 @@ def fused_error(record: AttentionRecord) -> float:
 def tiny() -> Callable[..., Loaded]:
     """tiny(seed=0, **config) -> a small model; without layer counts a two-layer decoder."""
     return make_loaded
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of a published model's folder, to be spoiled."""
+    from tests.core.published import reference  # it brings transformers, which few tests need
+
+    def copy(name: str) -> Path:
+        return Path(shutil.copytree(reference(name).folder, tmp_path / "model", dirs_exist_ok=True))
+
+    return copy
