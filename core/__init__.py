@@ -1,43 +1,102 @@
 """Headlight's core: run a real transformer on a text and look at what attention did. Knows nothing of screens."""
 
+from . import measures, report
+from .ablations import HeadEffect, HeadEffects
 from .attention import AttentionRecord, Receipt, Thumbnail
+from .attribution import Contribution, Contributions, LensLayer
 from .build import build
 from .capture import capture
 from .checkpoints import Loaded, ModelSpec, load, save
+from .comparison import Comparison, compare
 from .config import ModelConfig, RotaryScaling
-from .engine import Engine, Request
-from .errors import CheckpointError, ConfigError, GenerationError, Refused, TextError, TooLarge
+from .engine import Engine
+from .errors import (
+    Busy,
+    CheckpointError,
+    ConfigError,
+    GenerationError,
+    InterventionError,
+    Outdated,
+    Refused,
+    RunCancelled,
+    TextError,
+    TooLarge,
+    Unknown,
+)
 from .generate import Beam, Generation, GenerationStep, beam_search, generate, stream
 from .hooks import hook_points, hooked
-from .interventions import Ablate, DropCausalMask, DropPositions, EditMask, NoScale, ShufflePositions, Temperature
+from .interventions import (
+    Ablate,
+    AsPadding,
+    DropCausalMask,
+    DropPadding,
+    DropPositions,
+    EditMask,
+    Intervention,
+    MaskAfterSoftmax,
+    MaskFill,
+    NoScale,
+    ScaleHead,
+    SetMask,
+    SetPositions,
+    ShiftPositions,
+    ShufflePositions,
+    Temperature,
+    Window,
+)
 from .planner import plan
+from .predictions import Predictions
 from .recorder import PositionRecord, Step
+from .request import Progress, Request
 from .text import Tokens
-from .trace import Predictions, Trace, trace, trace_tokens
+from .trace import Trace, trace, trace_tokens
+from .training import Batch, Recipe, TrainStep, train
 
 __all__ = [
     "Ablate",
+    "AsPadding",
     "AttentionRecord",
+    "Batch",
     "Beam",
+    "Busy",
     "CheckpointError",
+    "Comparison",
     "ConfigError",
+    "Contribution",
+    "Contributions",
     "DropCausalMask",
+    "DropPadding",
     "DropPositions",
     "EditMask",
     "Engine",
     "Generation",
     "GenerationError",
     "GenerationStep",
+    "HeadEffect",
+    "HeadEffects",
+    "Intervention",
+    "InterventionError",
+    "LensLayer",
     "Loaded",
+    "MaskAfterSoftmax",
+    "MaskFill",
     "ModelConfig",
     "ModelSpec",
     "NoScale",
+    "Outdated",
     "PositionRecord",
     "Predictions",
+    "Progress",
     "Receipt",
+    "Recipe",
     "Refused",
     "Request",
     "RotaryScaling",
+    "RunCancelled",
+    "ScaleHead",
+    "SetMask",
+    "SetPositions",
+    "ShiftPositions",
     "ShufflePositions",
     "Step",
     "Temperature",
@@ -46,16 +105,23 @@ __all__ = [
     "Tokens",
     "TooLarge",
     "Trace",
+    "TrainStep",
+    "Unknown",
+    "Window",
     "beam_search",
     "build",
     "capture",
+    "compare",
     "generate",
     "hook_points",
     "hooked",
     "load",
+    "measures",
     "plan",
+    "report",
     "save",
     "stream",
     "trace",
     "trace_tokens",
+    "train",
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import report
 from .checkpoints import CATALOG, load
-from .engine import pick_device
+from .device import pick_device, pick_dtype
 from .errors import Refused
 from .memory import MiB
 from .planner import plan
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m core", description="Look at what attention does inside a transformer."
+        prog=f"python -m {__package__}", description="Look at what attention does inside a transformer."
     )
     commands = parser.add_subparsers(required=True, metavar="command")
 
@@ -74,7 +74,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _trace(options: argparse.Namespace) -> None:
-    loaded = load(options.model, device=pick_device(), revision=options.revision, progress=_progress)
+    device = pick_device()
+    loaded = load(options.model, device=device, dtype=pick_dtype(device), revision=options.revision, progress=_progress)
     run = trace(loaded, options.text, options.target)
     if options.npz:
         report.write_npz(run, options.npz)

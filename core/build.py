@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from .checkpoints import Loaded, ModelSpec
 from .config import ModelConfig
-from .model import Transformer
+from .model import Transformer, cast
 
 
 def build(
     config: ModelConfig, seed: int = 0, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
 ) -> Loaded:
     """The model that `config` describes, untrained, the same for the same seed. It has no tokenizer: trace it with ids=[...]."""
-    with torch.random.fork_rng():  # the caller's own random numbers go on as if nothing had happened
-        torch.manual_seed(seed)
-        model = initialise(Transformer(config)).to(device=device, dtype=dtype).eval().requires_grad_(False)
+    with Seeded(seed):
+        model = initialise(Transformer(config))
+    model = cast(model, dtype).to(device).eval().requires_grad_(False)
     n_params = sum(p.numel() for p in model.parameters())
     spec = ModelSpec(
         id="built",
@@ -38,6 +41,24 @@ def build(
         pad_id=0,
         start_id=start_id,
     )
+
+
+# What draws: torch.nn.init's own functions where a module calls them by name, and what the others end in.
+DRAWN = (nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_, Tensor.uniform_, Tensor.normal_)
+
+
+class Seeded(TorchFunctionMode):
+    """Has the numbers of new weights drawn from a generator of its own: the process has one that everybody else draws from."""
+
+    def __init__(self, seed: int):
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in DRAWN:
+            kwargs = kwargs | {"generator": self.generator}
+        return func(*args, **kwargs)
 
 
 def initialise(model: Transformer) -> Transformer:

@@ -21,13 +21,14 @@ class GrowingKV:
     """What one self-attention keeps: all it has seen, or with a sliding window what the next token may still look at.
 
     The tensors have room for more than they hold, so that a new token copies nothing but itself: what is held lies in
-    [start, stop) of the axis of keys.
+    [start, stop) of the axis of keys. Who knows how many tokens come asks for `room` for all of them: then nothing is ever
+    copied, and once they are read, k and v are those of the whole text, whatever a window lets the next token see.
     """
 
     known: KV | None = None  # there are always new keys to work out
 
-    def __init__(self, window: int | None = None):
-        self.window = window
+    def __init__(self, window: int | None = None, room: int = 0):
+        self.window, self.room = window, room
         self.k = self.v = torch.empty(0, 0, 0, 0)
         self.start = self.stop = 0
         self.n_seen = 0  # tokens since the beginning, forgotten ones included
@@ -63,7 +64,7 @@ class GrowingKV:
     def _make_room(self, k: Tensor, v: Tensor) -> None:
         """New tensors with what is held at their front, and room for as much again beside what comes."""
         held = self.n_held
-        room = 2 * held + k.shape[2]
+        room = max(2 * held + k.shape[2], self.room)
         wider = k.new_empty(*k.shape[:2], room, k.shape[3]), v.new_empty(*v.shape[:2], room, v.shape[3])
         if held:
             wider[0][:, :, :held] = self.k[:, :, self.start : self.stop]
@@ -80,7 +81,7 @@ class ConstantKV:
 
     @property
     def bytes(self) -> int:
-        return 0 if self.known is None else sum(x.numel() * x.element_size() for x in self.known)
+        return 0 if self.known is None else sum(x.nbytes for x in self.known)
 
     def add(self, k: Tensor, v: Tensor) -> KV:
         """Take them in, and give them back."""
@@ -107,11 +108,11 @@ class LayerCache:
 class Cache:
     """Of a whole decoder, layer by layer. Empty at first; the decoder fills it as it reads."""
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, room: int = 0):
         crosses = config.kind == "encoder-decoder"
         self.layers = [
             LayerCache(
-                GrowingKV(config.window if config.is_windowed(layer) else None), ConstantKV() if crosses else None
+                GrowingKV(config.window if config.is_windowed(layer) else None, room), ConstantKV() if crosses else None
             )
             for layer in range(config.n_decoder_layers)
         ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from inspect import signature
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .attention import AttentionRecord
+from .memory import admit_large
 from .recorder import Held
 from .rules import GivenBias, MaskRule, ScoreRule
 
@@ -68,15 +70,17 @@ class _Recorder(TorchFunctionMode):
             self.record(*args, **kwargs)
         elif func is F.multi_head_attention_forward:
             # A Python function that torch runs with this mode switched off, so its inner call is met another way.
-            with _watched(self):
-                if kwargs.get("need_weights", True):
-                    # With weights wanted it takes a path of its own and never calls the fused function. Run it without
-                    # them to see the queries and keys; what the caller gets is his own call's.
-                    with torch.random.fork_rng():  # the extra run must not move the caller's dropout
-                        func(*args, **{**kwargs, "need_weights": False})
-                    return func(*args, **kwargs)
-                return func(*args, **kwargs)
+            seen, given = _with_fused(func, self.fused), signature(func).bind(*args, **kwargs).arguments
+            if not given.get("need_weights", True):
+                return seen(*args, **kwargs)
+            # With weights wanted it takes a path of its own and never calls the fused function. Run it without them to
+            # see the queries and keys, and without dropout, which would draw random numbers; the caller gets his own call's.
+            seen(**{**given, "need_weights": False, "training": False})
         return func(*args, **kwargs)
+
+    def fused(self, *args: Any, **kwargs: Any) -> Tensor:
+        self.record(*args, **kwargs)
+        return _FUSED(*args, **kwargs)
 
     @torch.no_grad()
     def record(
@@ -91,7 +95,12 @@ class _Recorder(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> None:
-        """Keep one call. The tensors are copied: q, k and v are often views of one projection that would stay alive."""
+        """Keep one call. The tensors are copied: q, k and v are often views of one projection that would stay alive.
+
+        Raises TooLarge where the copies would not fit.
+        """
+        size = sum(x.nbytes for x in (query, key, value, attn_mask) if x is not None)
+        admit_large(size, query.device, f"What attention number {len(self.records)} keeps", "Capture a shorter input.")
         q, k, v = (_four_axes(x).detach().clone(memory_format=torch.contiguous_format) for x in (query, key, value))
         given = bias = None
         if attn_mask is not None:
@@ -131,32 +140,9 @@ def _four_axes(x: Tensor) -> Tensor:
     return x.flatten(0, x.ndim - 4)
 
 
-# nn.MultiheadAttention's inner call looks the fused function up in torch.nn.functional. While any capture is inside such a
-# call a wrapper stands there that looks for the recorder of its own context, so other threads pass straight through it.
-_recorder: ContextVar[_Recorder | None] = ContextVar("recorder", default=None)
-_lock = threading.Lock()
-_inside = 0
-
-
-def _wrapper(*args: Any, **kwargs: Any) -> Any:
-    recorder = _recorder.get()
-    if recorder is not None:
-        recorder.record(*args, **kwargs)
-    return _FUSED(*args, **kwargs)
-
-
-@contextmanager
-def _watched(recorder: _Recorder) -> Iterator[None]:
-    global _inside
-    token = _recorder.set(recorder)
-    with _lock:
-        _inside += 1
-        F.scaled_dot_product_attention = _wrapper
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if not _inside:
-                F.scaled_dot_product_attention = _FUSED
-        _recorder.reset(token)
+def _with_fused(func: Any, fused: Callable[..., Tensor]) -> Callable[..., Any]:
+    """torch's own function where one of the names that it looks up means another: nothing of torch.nn.functional changes."""
+    names = vars(F) | {"scaled_dot_product_attention": fused}
+    own = FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
+    own.__kwdefaults__ = func.__kwdefaults__
+    return own

@@ -213,6 +213,14 @@ class ModelConfig:
         """Whether this layer looks through the sliding window."""
         return self.window is not None and (self.windowed_layers is None or layer in self.windowed_layers)
 
+    def n_windowed(self, n_layers: int) -> int:
+        """How many of the first `n_layers` layers look through the sliding window. Takes as long for any number of layers."""
+        if self.window is None:
+            return 0
+        if self.windowed_layers is None:
+            return n_layers
+        return sum(layer < n_layers for layer in set(self.windowed_layers))
+
 
 def _one_of(name: str, value: object, allowed: object) -> None:
     choices = get_args(allowed)

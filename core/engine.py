@@ -2,83 +2,51 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 
 from . import memory
 from .checkpoints import Loaded, load
-from .errors import GenerationError, Refused
-from .generate import stream
+from .continuation import with_continuation
+from .device import default_budget, pick_device, pick_dtype
+from .errors import Busy, RunCancelled, TooLarge, Unknown
 from .hooks import hook_points, hooked
-from .interventions import Intervention
-from .text import tokenize
-from .trace import Trace, target_tokens, trace
+from .planner.dtypes import dtype_name
+from .request import Progress, Request, Stage
+from .trace import Trace, trace
 
-# How a decoder goes on with a text: the likeliest token each time soon turns in circles. The same text gets the same words.
-GOING_ON: dict[str, Any] = {"temperature": 0.7, "top_k": 40, "seed": 1}
-LONGEST_WRITTEN = 128  # tokens of a target that a model writes itself
+T = TypeVar("T")
+Downloading = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
 
-Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
-
-
-class Stopped(Refused):
-    """A run that everybody who waited for it gave up."""
-
-
-class Busy(Refused):
-    """Too many runs are waiting already; says how many, and to try again."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """Everything that decides a run, and nothing else: the cache's key and the URL's content.
-
-    Before the run a model may write. `write` is how many tokens it puts behind the text, drawn as GOING_ON says, or behind
-    the target of an encoder-decoder, the likeliest each time; the run is of what was there with what was added. An
-    encoder-decoder that is given no target writes one, as far as it can.
-    """
-
-    model_id: str
-    texts: tuple[str, ...]
-    target_text: str | None = None
-    interventions: tuple[Intervention, ...] = ()
-    padding_side: Literal["left", "right"] = "right"
-    write: int = 0
-
-    @property
-    def key(self) -> str:
-        """A name for this run, safe in a URL, that cannot be guessed without knowing its text."""
-        edits = [(type(edit).__name__, asdict(edit)) for edit in self.interventions]
-        parts = (self.model_id, self.texts, self.target_text, edits, self.padding_side, self.write)
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def pick_device() -> torch.device:
-    """cuda, then mps, then cpu."""
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    if torch.backends.mps.is_available():
-        return torch.device("mps")
-    return torch.device("cpu")
+REMEMBERED_BYTES = 16 << 20  # of requests, so that an old link still finds its run
+LARGEST_REQUEST = 8 << 20  # bytes of one
 
 
 @dataclass(eq=False)
-class _Job:
-    """A run under way, and how many wait for it."""
+class Job:
+    """A run that has not ended, how many wait for it, and who is told when something about it changes."""
 
-    future: Future[Trace]
+    request: Request
+    future: Future[Trace] = field(default_factory=Future)
     waiting: int = 0
-    stop: threading.Event = field(default_factory=threading.Event)
-    stage: Literal["loading", "waiting", "running"] = "loading"
-    layers: tuple[int, int] = (0, 0)  # that the pass has left, of how many
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    stage: Stage = "loading"
+    layers_done: int = 0
+    layers_total: int = 0
+    listeners: list[Callable[[], object]] = field(default_factory=list)
+
+    def changed(self) -> None:
+        """Tell those who listen."""
+        for listener in [*self.listeners]:
+            listener()
 
 
 @dataclass(eq=False)
@@ -87,7 +55,7 @@ class Ticket:
 
     engine: Engine
     request: Request
-    job: _Job
+    job: Job
     given_back: bool = False
 
     def done(self) -> bool:
@@ -98,22 +66,17 @@ class Ticket:
         return bool(wait([self.job.future], seconds).done)
 
     def result(self) -> Trace:
-        """The trace, as Engine.run gives it. Raises Refused in its kinds: Stopped where everybody has cancelled."""
+        """The trace, as Engine.run gives it. Raises Refused in its kinds: RunCancelled where everybody has cancelled."""
         return self.job.future.result()
 
     @property
-    def stage(self) -> Literal["loading", "waiting", "running", "done"]:
-        return "done" if self.done() else self.job.stage
+    def progress(self) -> Progress:
+        return self.engine.progress_of(self.job)
 
-    @property
-    def progress(self) -> tuple[str, int, int] | None:
-        """While the model is downloaded: file name, bytes so far, bytes in all."""
-        return self.engine.progress_of(self.request.model_id) if self.stage == "loading" else None
-
-    @property
-    def layers(self) -> tuple[int, int]:
-        """While the model runs: how many layers the pass has left, of how many; 0 of 0 before it begins."""
-        return self.job.layers
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call it, in some thread, whenever `progress` has changed, and when the run has ended."""
+        self.job.listeners.append(listener)
+        self.job.future.add_done_callback(lambda _: listener())
 
     def cancel(self) -> None:
         """Wait no longer. When nobody does, a run that has not begun never will, and one that has ends at its next layer."""
@@ -126,55 +89,107 @@ class Engine:
 
     At most `workers` passes run at once and `max_waiting` more wait. Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
-    hold more than `max_model_bytes`, so that any number of small ones stays. `load_model` is what turns a model id into a
-    model: an operator who allows less passes a stricter one. `watch` says for a request, and for
-    what its run will give, who is shown how far it has come, as trace() shows it.
+    hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory.
+    `load_model` is what turns a model id into a model: an operator who allows less passes a stricter one. `watch` says for a
+    run that begins who is shown how far it has come, as trace() shows it.
     """
 
     device: torch.device = field(default_factory=pick_device)
-    dtype: torch.dtype = torch.float32
+    dtype: torch.dtype | None = None  # None: what HEADLIGHT_DTYPE says, or the best that the device has
     max_models: int = 2
-    max_model_bytes: int = 1 << 28
+    max_model_bytes: int | None = None
     max_traces: int = 64
-    max_trace_bytes: int = 1 << 30
+    max_trace_bytes: int | None = None
     max_waiting: int = 64
     workers: int = 1
     load_model: Callable[..., Loaded] = load
-    watch: Callable[[Request, Future[Trace]], Callable[[Trace], object]] = lambda *_: lambda _: None
+    watch: Callable[[Job], Callable[[Trace], object]] = lambda _: lambda _: None
 
     def __post_init__(self) -> None:
-        self._lock = threading.Lock()
-        self._models: OrderedDict[str, Future[Loaded]] = OrderedDict()
-        self._traces: OrderedDict[str, Future[Trace]] = OrderedDict()
-        self._requests: OrderedDict[str, Request] = OrderedDict()  # small, so that an old link still finds its run
+        budget = default_budget(self.device)
+        self.dtype = pick_dtype(self.device) if self.dtype is None else self.dtype
+        self._model_budget = budget.models if self.max_model_bytes is None else self.max_model_bytes
+        self._trace_budget = budget.traces if self.max_trace_bytes is None else self.max_trace_bytes
+        self._lock = threading.Lock()  # of everything below; nothing slow happens under it
+        self._models: OrderedDict[str, tuple[Loaded, int]] = OrderedDict()  # with their bytes
+        self._loads: dict[str, Future[Loaded]] = {}  # under way
+        self._downloads: dict[str, tuple[str, int, int]] = {}  # by model id: file, bytes so far, bytes in all
+        self._traces: OrderedDict[str, tuple[Trace, int]] = OrderedDict()  # by the request's key, with their bytes
+        self._trace_bytes = 0
+        self._jobs: dict[str, Job] = {}  # by the request's key
+        self._requests: OrderedDict[str, Request] = OrderedDict()
+        self._request_bytes = 0
+        self._waiting = 0  # passes that run or wait
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="pass")
-        # Those that start runs and wait for their model: a slow download must not keep others from theirs.
-        self._starters = ThreadPoolExecutor(self.workers + self.max_waiting, thread_name_prefix="start")
-        self._waiting = 0
-        self._jobs: dict[str, _Job] = {}  # by the request's key
-        self._progress: dict[str, tuple[str, int, int]] = {}  # by model id, while it is downloaded
+        # For loading what runs need: a slow download must not keep other runs from starting.
+        self._loaders = ThreadPoolExecutor(self.workers + self.max_waiting, thread_name_prefix="load")
 
-    def load(self, model_id: str, progress: Progress | None = None) -> Loaded:
-        """The model, from memory or disk. Two visitors who ask at once wait for one load. Raises CheckpointError."""
+    # models
 
+    def load(self, model_id: str) -> Loaded:
+        """The model, from memory or disk. Two visitors who ask at once wait for one load. Raises CheckpointError, TooLarge."""
+        return self._loading(model_id).result()
+
+    def _loading(self, model_id: str) -> Future[Loaded]:
+        """What gives the model: at once where it is in memory, else from a thread of its own."""
+        with self._lock:
+            if model_id in self._models:
+                self._models.move_to_end(model_id)
+                future: Future[Loaded] = Future()
+                future.set_result(self._models[model_id][0])
+                return future
+            if model_id in self._loads:
+                return self._loads[model_id]
+            future = self._loads[model_id] = Future()
+        self._loaders.submit(self._load, model_id, future)
+        return future
+
+    def _load(self, model_id: str, future: Future[Loaded]) -> None:
         def tell(name: str, done: int, total: int) -> None:
-            self._progress[model_id] = (name, done, total)
-            if progress is not None:
-                progress(name, done, total)
+            with self._lock:
+                self._downloads[model_id] = (name, done, total)
+                waiting = [job for job in self._jobs.values() if job.request.model_id == model_id]
+            for job in waiting:
+                job.changed()
 
         def make() -> Loaded:
-            try:
+            with memory.guarded(self.device, f"Loading {model_id}", "Try a smaller model."):
                 return self.load_model(model_id, device=self.device, dtype=self.dtype, progress=tell)
-            finally:
-                self._progress.pop(model_id, None)
 
-        with self._lock:
-            future, mine = self._claim(self._models, model_id)
-        if mine:
-            self._finish(self._models, model_id, future, make)
+        try:
+            loaded = self._with_room(make, self._drop_all)
+            size = weight_bytes(loaded)
+        except BaseException as error:
             with self._lock:
-                self._drop_models()
-        return future.result()
+                self._loaded(model_id)
+            future.set_exception(error)
+            return
+        with self._lock:
+            self._loaded(model_id)
+            self._models[model_id] = (loaded, size)
+            while len(self._models) > self.max_models and self._weights > self._model_budget:
+                self._drop_model(next(iter(self._models)))
+        future.set_result(loaded)
+
+    def _with_room(self, make: Callable[[], T], drop: Callable[[], None]) -> T:
+        """What `make` makes; where that is too large, once more without what is only kept for later."""
+        try:
+            return make()
+        except TooLarge:
+            with self._lock:
+                before = len(self._traces) + len(self._models)
+                drop()
+                after = len(self._traces) + len(self._models)
+            if after == before:
+                raise
+        return make()
+
+    def ready(self, model_id: str) -> Loaded | None:
+        """The model if it is in memory now."""
+        with self._lock:
+            return self._models[model_id][0] if model_id in self._models else None
+
+    # runs
 
     def run(self, request: Request) -> Trace:
         """The trace of this request, from memory or by running it. Raises Refused in its kinds, Busy among them."""
@@ -182,218 +197,228 @@ class Engine:
 
     def submit(self, request: Request) -> Ticket:
         """Begin a run, or join one, without waiting for it. Raises Busy; everything else comes with Ticket.result()."""
+        return Ticket(self, request, self._job(request, waiting=1))
+
+    def begin(self, request: Request) -> None:
+        """Begin a run that nobody waits for yet; it is cancelled when everybody who has joined it meanwhile cancels."""
+        self._job(request, waiting=0)
+
+    def _job(self, request: Request, waiting: int) -> Job:
+        what = "A request of this size"
+        memory.admit(request.nbytes, LARGEST_REQUEST, what, "Shorten the text, or edit fewer cells.")
+        key = request.key
         with self._lock:
             self._remember(request)
-            known, job = request.key in self._traces, self._jobs.get(request.key)
-            if not known and self._waiting >= self.workers + self.max_waiting:
-                raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
-            future, mine = self._claim(self._traces, request.key)
-            if mine or job is None:
-                job = _Job(future)
-            if mine:
-                self._jobs[request.key] = job
-            job.waiting += 1
-            self._waiting += mine
-        if mine:
-            self._starters.submit(self._start, request, job)
-        return Ticket(self, request, job)
+            if key in self._traces:
+                self._traces.move_to_end(key)
+                job = Job(request, stage="done")
+                job.future.set_result(self._traces[key][0])
+                return job
+            job = self._jobs.get(key)
+            is_new = job is None
+            if job is None:
+                self._take_place()
+                job = self._jobs[key] = Job(request)
+            job.waiting += waiting
+        if is_new:
+            self._loading(request.model_id).add_done_callback(partial(self._line_up, job))
+        return job
 
-    def _start(self, request: Request, job: _Job) -> None:
-        """In a thread of its own: load the model, wait for a turn, run. Who waits is told when the books are in order."""
+    def trace(self, key: str) -> Trace:
+        """The trace of a request that was submitted before, run again if it was dropped. Raises Unknown for any other key."""
+        return self.run(self.request_of(key))
 
-        def go() -> Trace:
+    def request_of(self, key: str) -> Request:
+        """The request of this key. Raises Unknown if it was never submitted, or so long ago that it is forgotten."""
+        with self._lock:
+            if key not in self._requests:
+                raise Unknown("This run is no longer known. Reload the page.")
+            return self._requests[key]
+
+    def again(self, make: Callable[[], T]) -> Future[T]:
+        """Something that runs a model once more, when its turn among the passes comes. Raises Busy."""
+        with self._lock:
+            self._take_place()
+        future = self._pool.submit(self._guarded, make)
+        future.add_done_callback(lambda _: self._leave_place())
+        return future
+
+    def _guarded(self, make: Callable[[], T]) -> T:
+        with memory.guarded(self.device, "This run"):
+            return make()
+
+    def _line_up(self, job: Job, loading: Future[Loaded]) -> None:
+        """The model is there, or cannot be: wait for a turn, which takes no thread."""
+        if (error := loading.exception()) is not None:
+            self._end(job, error)
+            return
+        with self._lock:
+            if job.stage == "loading":
+                job.stage = "waiting"
+        job.changed()
+        self._pool.submit(self._run, loading.result(), job)
+
+    def _run(self, loaded: Loaded, job: Job) -> None:
+        """In a turn: the pass itself, unless nobody waits for it any longer."""
+        with self._lock:
+            if job.cancelled.is_set():
+                return
             job.stage = "running"
-            return _run(loaded, request, job, self.watch(request, job.future))
+        job.changed()
+
+        def make() -> Trace:
+            return self._guarded(lambda: run_request(loaded, job, self.watch))
 
         try:
-            loaded = self.load(request.model_id)
-            job.stage = "waiting"
-            found: Trace | BaseException = self._pool.submit(go).result()
+            found: Trace | BaseException = self._with_room(make, self._drop_traces)
         except BaseException as error:
             found = error
+        self._end(job, found)
+
+    def _end(self, job: Job, found: Trace | BaseException) -> None:
+        """Keep the trace or forget the run, and only then tell those who wait."""
+        size = found.nbytes if isinstance(found, Trace) else 0
         with self._lock:
-            if self._jobs.get(request.key) is job:
-                del self._jobs[request.key]
-            self._waiting -= 1
+            is_current = self._jobs.get(job.request.key) is job
+            if is_current:
+                del self._jobs[job.request.key]
+            if is_current and isinstance(found, Trace):
+                self._keep(job.request.key, found, size)
+            first = job.stage != "done"
+            job.stage = "done"
+        if not first:
+            return
+        self._leave_place()
         if isinstance(found, Trace):
             job.future.set_result(found)
-            with self._lock:
-                self._drop_traces()
         else:
-            self._fail(self._traces, request.key, job.future, found)
+            job.future.set_exception(found)
 
     def give_up(self, ticket: Ticket) -> None:
         """What Ticket.cancel does."""
+        job = ticket.job
         with self._lock:
             if ticket.given_back:
                 return
             ticket.given_back = True
-            ticket.job.waiting -= 1
-            if (
-                ticket.job.waiting > 0
-                or ticket.job.future.done()
-                or self._jobs.get(ticket.request.key) is not ticket.job
-            ):
+            job.waiting -= 1
+            if job.waiting > 0 or self._jobs.get(job.request.key) is not job:
                 return
-            ticket.job.stop.set()
-            # Whoever asks again from now on gets a run of their own.
-            if self._traces.get(ticket.request.key) is ticket.job.future:
-                del self._traces[ticket.request.key]
-            del self._jobs[ticket.request.key]
+            job.cancelled.set()
+            del self._jobs[job.request.key]  # whoever asks again from now on gets a run of their own
+            begun = job.stage == "running"
+        if not begun:
+            self._end(job, RunCancelled("This run was cancelled."))
 
-    def ready(self, model_id: str) -> Loaded | None:
-        """The model if it is in memory now."""
-        with self._lock:
-            future = self._models.get(model_id)
-        return future.result() if future is not None and _is_ready(future) else None
+    # what there is to say
 
-    def progress_of(self, model_id: str) -> tuple[str, int, int] | None:
-        """While a model is downloaded: file name, bytes so far, bytes in all."""
-        return self._progress.get(model_id)
-
-    def trace(self, key: str) -> Trace:
-        """The trace of a request that was run before, run again if it was dropped. Raises KeyError for an unknown key."""
-        with self._lock:
-            request = self._requests[key]
-        return self.run(request)
+    def progress_of(self, job: Job) -> Progress:
+        """How far a run is."""
+        if job.future.done():
+            return Progress("done")
+        file = self._downloads.get(job.request.model_id, ("", 0, 0)) if job.stage == "loading" else ("", 0, 0)
+        return Progress(job.stage, *file, job.layers_done, job.layers_total)
 
     def status(self) -> dict[str, Any]:
         """What is held now, for the operator: counts, bytes and the device."""
         with self._lock:
-            traces = [f.result() for f in self._traces.values() if _is_ready(f)]
-            models = [name for name, f in self._models.items() if _is_ready(f)]
-            return {
+            found = {
                 "device": str(self.device),
-                "dtype": str(self.dtype).removeprefix("torch."),
-                "models": models,
-                "traces": len(traces),
-                "trace_bytes": sum(t.bytes for t in traces),
+                "dtype": dtype_name(self.dtype),
+                "models": [*self._models],
+                "traces": len(self._traces),
+                "trace_bytes": self._trace_bytes,
                 "running_or_waiting": self._waiting,
-                "free_bytes": memory.free_bytes(self.device),
             }
+        return found | {"free_bytes": memory.free_bytes(self.device)}
 
-    # bookkeeping; every method below but _finish and _fail is called under the lock
+    # bookkeeping; every method below but _leave_place is called under the lock
+
+    def _loaded(self, model_id: str) -> None:
+        del self._loads[model_id]
+        self._downloads.pop(model_id, None)
+
+    def _take_place(self) -> None:
+        if self._waiting >= self.workers + self.max_waiting:
+            raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
+        self._waiting += 1
+
+    def _leave_place(self) -> None:
+        with self._lock:
+            self._waiting -= 1
 
     def _remember(self, request: Request) -> None:
-        self._requests[request.key] = request
+        if request.key not in self._requests:
+            self._requests[request.key] = request
+            self._request_bytes += request.nbytes
         self._requests.move_to_end(request.key)
-        while len(self._requests) > 64 * self.max_traces:
-            self._requests.popitem(last=False)
+        while self._request_bytes > REMEMBERED_BYTES:
+            _, oldest = self._requests.popitem(last=False)
+            self._request_bytes -= oldest.nbytes
 
-    def _claim(self, cache: OrderedDict[str, Future[Any]], key: str) -> tuple[Future[Any], bool]:
-        """The future of this key, and whether the caller is the one to fulfil it."""
-        if key in cache:
-            cache.move_to_end(key)
-            return cache[key], False
-        cache[key] = Future()
-        return cache[key], True
+    def _keep(self, key: str, found: Trace, size: int) -> None:
+        """The newest stays whatever its size: somebody is about to look at it."""
+        self._traces[key] = (found, size)
+        self._trace_bytes += size
+        while len(self._traces) > 1 and (len(self._traces) > self.max_traces or self._trace_bytes > self._trace_budget):
+            self._drop_trace(next(iter(self._traces)))
 
-    def _finish(
-        self, cache: OrderedDict[str, Future[Any]], key: str, future: Future[Any], make: Callable[[], Any]
-    ) -> None:
-        try:
-            future.set_result(make())
-        except BaseException as error:
-            self._fail(cache, key, future, error)
-
-    def _fail(self, cache: OrderedDict[str, Future[Any]], key: str, future: Future[Any], error: BaseException) -> None:
-        """Tell everybody who waits, and forget the key: the next visitor may have better luck."""
-        with self._lock:
-            if cache.get(key) is future:
-                del cache[key]
-        if not future.done():
-            future.set_exception(error)
-
-    def _drop_models(self) -> None:
-        held = {name: weight_bytes(f.result()) if _is_ready(f) else 0 for name, f in self._models.items()}
-        while len(self._models) > self.max_models and sum(held.values()) > self.max_model_bytes:
-            name, future = next(iter(self._models.items()))
-            del self._models[name], held[name]
-            if not _is_ready(future):
-                continue
-            for key in [k for k, f in self._traces.items() if _is_ready(f) and f.result().loaded is future.result()]:
-                del self._traces[key]  # a trace holds its model
+    def _drop_trace(self, key: str) -> None:
+        _, size = self._traces.pop(key)
+        self._trace_bytes -= size
 
     def _drop_traces(self) -> None:
-        held = [(key, f.result().bytes) for key, f in self._traces.items() if _is_ready(f)]
-        total = sum(size for _, size in held)
-        for key, size in held[:-1]:  # the newest stays whatever its size: somebody is about to look at it
-            if len(self._traces) <= self.max_traces and total <= self.max_trace_bytes:
-                break
-            del self._traces[key]
-            total -= size
+        for key in [*self._traces]:
+            self._drop_trace(key)
 
+    def _drop_all(self) -> None:
+        for model_id in [*self._models]:
+            self._drop_model(model_id)
 
-def _is_ready(future: Future[Any]) -> bool:
-    return future.done() and future.exception() is None
+    @property
+    def _weights(self) -> int:
+        return sum(size for _, size in self._models.values())
+
+    def _drop_model(self, model_id: str) -> None:
+        """With its traces, since a trace holds its model."""
+        loaded, _ = self._models.pop(model_id)
+        for key in [key for key, (found, _) in self._traces.items() if found.loaded is loaded]:
+            self._drop_trace(key)
 
 
 def weight_bytes(loaded: Loaded) -> int:
     """Of the parameters, each that is shared once."""
-    return sum(parameter.numel() * parameter.element_size() for parameter in loaded.model.parameters())
+    return sum(parameter.nbytes for parameter in loaded.model.parameters())
 
 
-def _run(loaded: Loaded, request: Request, job: _Job, watch: Callable[[Trace], object]) -> Trace:
-    def look(_: Any) -> None:
-        if job.stop.is_set():
-            raise Stopped("This run was stopped.")
+def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace], object]]) -> Trace:
+    """The trace of a job's request. Raises RunCancelled at the next layer or token once nobody waits for it."""
 
-    def left(_: Any) -> None:
-        look(None)
-        done, of = job.layers
-        job.layers = (min(done + 1, of), of)
+    # The trace keeps the hooks around it, for second passes. The job keeps the trace: weakly, or neither would ever go.
+    known = weakref.ref(job)
 
-    look(None)
-    texts, target = written(loaded, request, look)
+    def check_cancelled() -> None:
+        job = known()
+        if job is not None and job.cancelled.is_set():
+            raise RunCancelled("This run was cancelled.")
+
+    def count_layer(_: Any) -> None:
+        check_cancelled()
+        job = known()
+        if job is not None and not job.future.done():
+            job.layers_done = min(job.layers_done + 1, job.layers_total)
+            job.changed()
+
+    request = job.request
+    texts, target = with_continuation(loaded, request, check_cancelled)
     ends = [name for name in hook_points(loaded.model) if name.endswith("hook_resid_post")]
-    job.layers = (0, len(ends))
-    with hooked(loaded.model, dict.fromkeys(ends, left)):
+    job.layers_done, job.layers_total = 0, len(ends)
+    with hooked(loaded.model, dict.fromkeys(ends, count_layer)):
         return trace(
             loaded,
             texts,
             target,
             interventions=request.interventions,
             padding_side=request.padding_side,
-            watch=watch,
+            watch=watch(job),
         )
-
-
-def written(
-    loaded: Loaded, request: Request, look: Callable[[Any], None] = lambda _: None
-) -> tuple[list[str], str | None]:
-    """The texts and the target of a request, with what the model writes first. `look` is called at every token.
-
-    Raises GenerationError where the model is asked to write and cannot, or more texts than one are to be written on.
-    """
-    texts, target = list(request.texts), request.target_text
-    pair = loaded.config.kind == "encoder-decoder"
-    can = loaded.model.head is not None and loaded.tokenizer is not None and loaded.start_id is not None
-    n = LONGEST_WRITTEN if pair and can and target is None and not request.write else request.write
-    if not n:
-        return texts, target
-    if len(texts) != 1:
-        raise GenerationError(f"One text can be written on at a time, not {len(texts)}.")
-    if pair:
-        before = target_tokens(loaded, target, None, 1, "right")[0].ids
-    else:
-        before = tokenize(loaded.tokenizer, texts[0]).ids
-    if loaded.config.has_position_table:
-        n = min(n, loaded.config.n_ctx - len(before))
-    new: list[int] = []
-    if n > 0:
-        how = {} if pair else GOING_ON
-        for step in stream(loaded, texts[0], target=target, max_tokens=n, show=1, **how):
-            look(None)
-            if (chosen := step.chosen[0]) is not None and not chosen.ends:
-                new.append(chosen.id)
-    if pair:
-        return texts, _behind(loaded, target or "", before, new)
-    return [_behind(loaded, texts[0], before, new)], None
-
-
-def _behind(loaded: Loaded, text: str, before: tuple[int, ...], new: list[int]) -> str:
-    """The text with what the new tokens add to it. Half of a character at the end is left out."""
-    assert loaded.tokenizer is not None
-    alone, joined = (loaded.tokenizer.decode([*ids], skip_special_tokens=True) for ids in (before, [*before, *new]))
-    added = joined.removeprefix(alone) if joined.startswith(alone) else loaded.tokenizer.decode(new)
-    return text + added.rstrip("\ufffd")

@@ -18,8 +18,28 @@ class CheckpointError(Refused):
 
 
 class GenerationError(Refused):
-    """A way of writing on that cannot be: a setting out of its range, or a model that cannot write."""
+    """A continuation that cannot be: a setting out of its range, or a model that cannot write."""
 
 
 class TooLarge(Refused):
     """A run that would not fit; states the bytes it needs and the bytes there are."""
+
+
+class RunCancelled(Refused):
+    """A run that ended early, because nobody waited for it any longer."""
+
+
+class Busy(Refused):
+    """Too many runs are waiting already; says how many, and to try again."""
+
+
+class Unknown(Refused):
+    """A key whose request is not remembered. Whoever still has the request submits it again, once."""
+
+
+class InterventionError(Refused):
+    """An edit that does not fit this model or text, or cannot be read; the message says what is possible."""
+
+
+class Outdated(Refused):
+    """A number that would need the weights of a run whose model has been trained since."""

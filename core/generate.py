@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,11 +20,12 @@ from . import memory
 from .cache import Cache
 from .checkpoints import Loaded
 from .config import ModelConfig
+from .device import finest_dtype
 from .errors import GenerationError, TextError
 from .planner import kv_cache, run_bytes
-from .recorder import dtype_name
+from .planner.dtypes import dtype_name
+from .prompt import model_inputs, padded, source_tokens, target_tokens
 from .text import Tokens, from_ids, tokenize
-from .trace import model_inputs, padded, source_tokens, target_tokens
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | None
@@ -356,22 +358,25 @@ def _steps(draft: Draft, sampling: _Sampling, max_tokens: int, stops: frozenset[
 
 def _pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
     """[batch]: the candidate in whose share of [0, 1) the draw [batch, 1] falls."""
-    edges = probs.double().cumsum(-1)
-    places = torch.searchsorted(edges, draws.to(edges.device) * edges[:, -1:], right=True)
+    edges = probs.to(finest_dtype(probs.device)).cumsum(-1)
+    places = torch.searchsorted(edges, draws.to(edges) * edges[:, -1:], right=True)
     last = (probs > 0).long().cumsum(-1).argmax(-1, keepdim=True)  # of those that can be drawn at all
     return tokens.gather(-1, places.minimum(last))[:, 0]
 
 
 def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int) -> list[Chosen]:
+    """What every text goes on with. Everything comes from the device at once: each transfer would wait for all of the pass."""
     best, words = logits.topk(min(show, logits.shape[-1]))
-    total = logits.logsumexp(-1, keepdim=True)
-    probs = (logits.gather(-1, tokens[:, None]) - total).exp()[:, 0].tolist()
-    tops = [
-        tuple(zip(ids, shares, strict=True))
-        for ids, shares in zip(words.tolist(), (best - total).exp().tolist(), strict=True)
-    ]
+    scores = torch.cat([logits.gather(-1, tokens[:, None]), best], dim=1)
+    probs = (scores - logits.logsumexp(-1, keepdim=True)).exp()  # [batch, 1 + show] float32
+    ids = torch.cat([tokens[:, None], words], dim=1).int()
+    both = torch.cat([ids, probs.view(torch.int32)], dim=1).cpu().numpy()
+    n = ids.shape[1]
     return [
-        Chosen(token, prob, top, token in stops) for token, prob, top in zip(tokens.tolist(), probs, tops, strict=True)
+        Chosen(token, prob, tuple(zip(others, shares, strict=True)), token in stops)
+        for (token, *others), (prob, *shares) in zip(
+            both[:, :n].tolist(), both[:, n:].view(np.float32).tolist(), strict=True
+        )
     ]
 
 

@@ -19,11 +19,15 @@ Hook = Callable[[Any], Any]  # return None to look, a value to replace; clone a 
 
 
 class HookPoint(nn.Module):
-    """Passes its input through. Its module path is its name; `axes` are the names of the dimensions that pass."""
+    """Passes its input through. Its module path is its name; `axes` are the names of the dimensions that pass.
 
-    def __init__(self, *axes: str):
+    A point that is not `listed` is no step of its own in tables of a pass: what passes there is what an operation beside
+    it is named for, or is worked out only for whoever watches.
+    """
+
+    def __init__(self, *axes: str, listed: bool = True):
         super().__init__()
-        self.axes = axes
+        self.axes, self.listed = axes, listed
 
     def forward(self, x: Any) -> Any:
         hooks = _hooks.get()
@@ -59,17 +63,25 @@ def hook_points(model: nn.Module) -> Mapping[str, HookPoint]:
 _points: WeakKeyDictionary[nn.Module, Mapping[str, HookPoint]] = WeakKeyDictionary()
 
 
+def current_hooks() -> Mapping[HookPoint, Hook]:
+    """The hooks of the context that the caller is in, outer and inner ones at one point together."""
+    return _hooks.get() or {}
+
+
 @contextmanager
-def hooked(model: nn.Module, hooks: Mapping[str, Hook]) -> Iterator[None]:
+def hooked(
+    model: nn.Module, hooks: Mapping[str, Hook], *, outside: Mapping[HookPoint, Hook] | None = None
+) -> Iterator[None]:
     """Run `hooks` at the named points of `model` for every forward pass of this context.
 
-    Contexts nest: at one point the outer hook runs first and the inner one sees what it left.
+    Contexts nest: at one point the outer hook runs first and the inner one sees what it left. `outside` are the hooks of
+    an earlier context, by current_hooks(), which then stand in the place of those that are open now.
     Raises KeyError naming the points that do not exist.
     """
     points = hook_points(model)
     if unknown := sorted(hooks.keys() - points.keys()):
         raise KeyError(f"no such hook point: {', '.join(unknown)}")
-    merged = dict(_hooks.get() or {})
+    merged = dict(current_hooks() if outside is None else outside)
     for name, hook in hooks.items():
         point = points[name]
         merged[point] = chain(merged[point], hook) if point in merged else hook

@@ -1,4 +1,4 @@
-"""What one number can say about a head: entropy, distance, sink share, previous-token, induction, rollout.
+"""What one number can say about a head: entropy, distance, shares of the average row, induction, rollout, how far it moved.
 
 Patterns are [head, query, key] or any [..., query, key], float32. Rows that may see nothing (all zeros) are left out of
 every mean. Nothing here knows about models.
@@ -32,12 +32,18 @@ def received(pattern: Tensor) -> Tensor:
     return _mean_over_rows(pattern, pattern)
 
 
-def sink_share(pattern: Tensor, key: int = 0) -> Tensor:
-    """The share of all attention that goes to one key, [...]: near 1 for heads that rest on the first token.
+def sink_share(pattern: Tensor, key: int | Sequence[int] = 0) -> Tensor:
+    """The share of all attention that goes to one key or to several, [...]: near 1 for heads that rest on them.
 
-    Xiao et al. 2023, arXiv:2309.17453.
+    Several are every [CLS] or </s> of a text: see Tokens.special. Xiao et al. 2023, arXiv:2309.17453.
     """
-    return received(pattern)[..., key]
+    keys = [key] if isinstance(key, int) else list(key)
+    return received(pattern)[..., keys].sum(-1)
+
+
+def punctuation(pattern: Tensor, keys: Sequence[int]) -> Tensor:
+    """The share of all attention that goes to the keys named, those that are punctuation, [...]."""
+    return sink_share(pattern, keys)
 
 
 def previous_token(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
@@ -55,17 +61,60 @@ def next_token(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
     return _offset_mean(pattern, 1, queries)
 
 
+def near(pattern: Tensor, queries: Tensor | None = None, but_not: Sequence[int] = ()) -> Tensor:
+    """The share of all attention that goes to the keys 2 to 5 tokens away on either side, but for some keys, [...]."""
+    return shares(pattern, near_cells(_rows(pattern, queries), pattern.shape[-1], but_not)[None])[..., 0]
+
+
+def same_token(pattern: Tensor, ids: Sequence[int], queries: Tensor | None = None, causal: bool = False) -> Tensor:
+    """The mean weight on other copies of the query's token, over queries that have one, [...]; nan where no token repeats.
+
+    With `causal`, only copies that come before the query are meant: those after it are masked.
+    """
+    copies = same_cells(ids, _rows(pattern, queries), causal)
+    return shares(pattern, copies[None], copies.any(-1)[None])[..., 0]
+
+
+def shares(pattern: Tensor, cells: Tensor, rows: Tensor | None = None) -> Tensor:
+    """For each set of cells the weight on it in the average row, [..., part]; nan where a part has no row.
+
+    cells [part, query, key] are True on what counts, rows [part, query] on the rows that the mean is over (None: on all).
+    One matrix product for all heads and parts.
+    """
+    sees = (pattern.sum(-1) > 0).float()  # [..., query]
+    rows = torch.ones(cells.shape[:2], device=pattern.device) if rows is None else rows.float()
+    weights = (cells * rows[..., None]).flatten(1)  # [part, query * key]
+    return (pattern.flatten(-2) @ weights.T) / (sees @ rows.T)
+
+
+def near_cells(queries: Tensor, n_key: int, but_not: Sequence[int] = ()) -> Tensor:
+    """[query, key] bool: the keys 2 to 5 tokens away, but for some keys."""
+    away = (torch.arange(n_key, device=queries.device) - queries[:, None]).abs()
+    cells = (away >= 2) & (away <= 5)
+    cells[:, list(but_not)] = False
+    return cells
+
+
+def same_cells(ids: Sequence[int], queries: Tensor, causal: bool = False) -> Tensor:
+    """[query, key] bool: the other copies of each query's token; with `causal` those before it."""
+    numbers = torch.as_tensor(ids, device=queries.device)
+    keys = torch.arange(len(numbers), device=queries.device)
+    copies = numbers[queries][:, None] == numbers
+    return copies & (keys < queries[:, None] if causal else keys != queries[:, None])
+
+
+def induction_cells(ids: Sequence[int], queries: Tensor) -> Tensor:
+    """[query, key] bool: the tokens that followed an earlier copy of each query's token."""
+    return same_cells(ids, queries, causal=True).roll(1, dims=-1)
+
+
 def induction(pattern: Tensor, ids: Sequence[int], queries: Tensor | None = None) -> Tensor:
     """The mean weight on tokens that followed an earlier copy of the query's token, [...]; nan where no token repeats.
 
     Olsson et al. 2022, arXiv:2209.11895.
     """
-    asked = _rows(pattern, queries).tolist()
-    followers = [[j + 1 for j in range(i) if ids[j] == ids[i]] for i in asked]
-    rows = [i for i, after in enumerate(followers) if after]
-    if not rows:
-        return torch.full(pattern.shape[:-2], float("nan"), device=pattern.device)
-    return torch.stack([pattern[..., i, followers[i]].sum(-1) for i in rows], dim=-1).mean(-1)
+    followers = induction_cells(ids, _rows(pattern, queries))
+    return shares(pattern, followers[None], followers.any(-1)[None])[..., 0]
 
 
 def rollout(patterns: Sequence[Tensor], residual: float = 0.5) -> Tensor:
@@ -78,6 +127,36 @@ def rollout(patterns: Sequence[Tensor], residual: float = 0.5) -> Tensor:
     for pattern in patterns:
         joint = ((1 - residual) * pattern.mean(0) + residual * torch.eye(n, device=pattern.device)) @ joint
     return joint
+
+
+def moved(before: Tensor, after: Tensor) -> Tensor:
+    """How much of its attention a head has moved, [...]: half of Σ over keys of |before − after|, the mean over queries.
+
+    0 where nothing has changed, 1 where every query looks at other keys altogether: the total variation distance of two
+    rows. Rows that see nothing in either map are left out. Raises ValueError for maps of different shapes.
+    """
+    if before.shape != after.shape:
+        raise ValueError(f"maps of different shapes: {tuple(before.shape)} and {tuple(after.shape)}")
+    change = (before - after).abs().sum(-1) / 2  # [..., query]
+    sees = ((before.sum(-1) > 0) | (after.sum(-1) > 0)).float()
+    return (change * sees).sum(-1) / sees.sum(-1).clamp(min=1)
+
+
+def by_distance(pattern: Tensor, places: Tensor, reach: int, key_places: Tensor | None = None) -> Tensor:
+    """The mean weight at each distance from −reach to +reach, [..., 2·reach + 1]; the middle is the token itself.
+
+    Distance is the key's place less the query's: −1 is one back. places [query] and key_places [key] (None: the same) are
+    where the model believes the tokens to be. Over the pairs that stand so far apart and whose query sees something; nan
+    where there are none.
+    """
+    keys = places if key_places is None else key_places
+    away = (keys - places[:, None]).flatten()  # [query * key]
+    inside = (away.abs() <= reach).nonzero()[:, 0]
+    bucket = away[inside] + reach
+    sees = (pattern.sum(-1, keepdim=True) > 0).expand(pattern.shape).flatten(-2)[..., inside].to(pattern.dtype)
+    shape = (*pattern.shape[:-2], 2 * reach + 1)
+    total = pattern.new_zeros(shape).index_add_(-1, bucket, pattern.flatten(-2)[..., inside])
+    return total / pattern.new_zeros(shape).index_add_(-1, bucket, sees)
 
 
 def similarity(pattern: Tensor) -> Tensor:

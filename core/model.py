@@ -21,7 +21,7 @@ from .cache import AttentionCache, Cache, LayerCache
 from .config import ModelConfig
 from .hooks import HookPoint
 from .positions import RelativeBias, alibi_slopes, rotary_frequencies, rotate, sinusoid_table
-from .rules import BiasRule, DistanceBias, MaskRule, ScoreRule, attend, softmax
+from .rules import BiasRule, DistanceBias, MaskRule, ScoreRule, attend
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -42,17 +42,26 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x32 = x.float()
-        return self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+        return (self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps))).to(x.dtype)
 
 
 def make_norm(config: ModelConfig, width: int) -> nn.Module:
     return RMSNorm(width, config.norm_eps) if config.norm == "rms" else nn.LayerNorm(width, config.norm_eps)
 
 
+def dtype_of(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
+    """The format of a module's weights in a model of `dtype`: for RMS norms float32 at least.
+
+    They are worked out in float32, and Gemma's are kept as their distance from one: rounded to bfloat16, 1 + w would have
+    eight bits left of which w has few. LayerNorm's stay as they are: its kernels take no other format than the stream's.
+    """
+    return torch.promote_types(dtype, torch.float32) if isinstance(module, RMSNorm) else dtype
+
+
 class Attention(nn.Module):
     """softmax(q kᵀ / √d_head) v for every head, side by side (Vaswani et al. 2017, §3.2), keys and values grouped as in GQA."""
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, turned: bool):
         super().__init__()
         self.d_head = config.d_head
         self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
@@ -63,6 +72,9 @@ class Attention(nn.Module):
         self.q_norm = make_norm(config, config.d_head) if config.qk_norm else nn.Identity()
         self.k_norm = make_norm(config, config.d_head) if config.qk_norm else nn.Identity()
 
+        if turned:  # by rotary positions: as they are before that
+            self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", listed=False)
+            self.hook_k_pre = HookPoint("batch", "kv_head", "key", "d_head", listed=False)
         self.hook_q = HookPoint("batch", "head", "query", "d_head")
         self.hook_k = HookPoint("batch", "kv_head", "key", "d_head")
         self.hook_v = HookPoint("batch", "kv_head", "key", "d_head")
@@ -70,6 +82,8 @@ class Attention(nn.Module):
         self.hook_scores = HookPoint("batch", "head", "query", "key")
         self.hook_pattern = HookPoint("batch", "head", "query", "key")
         self.hook_z = HookPoint("batch", "head", "query", "d_head")
+        self.hook_result = HookPoint("batch", "pos", "head", "d_model", listed=False)
+        self.hook_o = HookPoint("batch", "pos", "d_model", listed=False)
 
     def forward(
         self,
@@ -90,21 +104,33 @@ class Attention(nn.Module):
             k = self.k_norm(self.heads(self.k(memory)))  # [batch, kv_head, key, d_head]
             v = self.heads(self.v(memory))  # [batch, kv_head, key, d_head]
             if turn is not None:
-                q, k = rotate(q, *turn), rotate(k, *turn)
+                q, k = rotate(self.hook_q_pre(q), *turn), rotate(self.hook_k_pre(k), *turn)
             known = (k, v) if cache is None else cache.add(k, v)
         k, v = known
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
         rule = self.hook_rule(ScoreRule(mask, self.scale, bias))
         spelled_out = self.hook_scores.watched or self.hook_pattern.watched
         z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
-        return self.o(z.transpose(1, 2).flatten(2))  # [batch, query, d_model]
+        return self.hook_o(self.add_up(z))  # [batch, query, d_model]
+
+    def add_up(self, z: Tensor) -> Tensor:
+        """What all heads write, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
+        out = self.o(z.transpose(1, 2).flatten(2))
+        if not self.hook_result.watched:
+            return out
+        weight = self.o.weight.unflatten(1, (-1, self.d_head))  # [d_model, head, d_head]
+        result = torch.einsum("bhqd,mhd->bqhm", z, weight)
+        left = self.hook_result(result)
+        if left is result:  # only looked at: the same bits as ever
+            return out
+        return left.sum(2) if self.o.bias is None else left.sum(2) + self.o.bias
 
     def spell_out(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
         """The same in steps that a hook can see and change, for runs that edit scores or the pattern themselves."""
         queries = torch.arange(q.shape[2], device=q.device)
         keys = torch.arange(k.shape[2], device=q.device)
         scores = self.hook_scores(rule.scores(q, k, queries, keys))  # [batch, head, query, key]
-        pattern = self.hook_pattern(softmax(rule.masked(scores, queries, keys)))
+        pattern = self.hook_pattern(rule.pattern(rule.masked(scores, queries, keys), queries, keys))
         return pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
 
     def heads(self, x: Tensor) -> Tensor:
@@ -121,10 +147,16 @@ class MLP(nn.Module):
         self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
         self.activation = ACTIVATIONS[config.activation]
+        self.hook_pre = HookPoint("batch", "pos", "d_ff", listed=False)  # what the activation gets
+        if self.gate is not None:
+            self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", listed=False)  # what the gate is multiplied with
         self.hook_post = HookPoint("batch", "pos", "d_ff")
 
     def forward(self, x: Tensor) -> Tensor:
-        post = self.activation(self.up(x)) if self.gate is None else self.activation(self.gate(x)) * self.up(x)
+        if self.gate is None:
+            post = self.activation(self.hook_pre(self.up(x)))
+        else:
+            post = self.activation(self.hook_pre(self.gate(x))) * self.hook_pre_linear(self.up(x))
         return self.down(self.hook_post(post))  # [batch, pos, d_ff] -> [batch, pos, d_model]
 
 
@@ -139,14 +171,20 @@ class Block(nn.Module):
         super().__init__()
         self.norm_order, self.parallel = config.norm_order, config.parallel
         sandwich = config.norm_order == "sandwich"
-        self.attn, self.attn_norm = Attention(config), make_norm(config, config.d_model)
+        self.attn = Attention(config, turned=config.position == "rotary")
+        self.attn_norm = make_norm(config, config.d_model)
         self.attn_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
         if cross:
-            self.cross_attn, self.cross_norm = Attention(config), make_norm(config, config.d_model)
+            self.cross_attn, self.cross_norm = Attention(config, turned=False), make_norm(config, config.d_model)
             self.cross_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
         self.mlp, self.mlp_norm = MLP(config), make_norm(config, config.d_model)
         self.mlp_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
         stream = ("batch", "pos", "d_model")
+        # In post order a norm's result is the stream itself, which has its own points.
+        normed = partial(HookPoint, *stream, listed=False) if config.norm_order != "post" else nn.Identity
+        self.hook_attn_normed, self.hook_mlp_normed = normed(), normed()
+        if cross:
+            self.hook_cross_normed = normed()
         self.hook_resid_pre = HookPoint(*stream)
         self.hook_attn_out = HookPoint(*stream)
         if not config.parallel:
@@ -180,15 +218,20 @@ class Block(nn.Module):
 
         x = self.hook_resid_pre(x)  # [batch, pos, d_model]
         if self.parallel:
-            return self.hook_resid_post(x + attention(self.attn_norm(x)) + mlp(self.mlp_norm(x)))
-        x = self.hook_resid_mid(self.residual(x, self.attn_norm, attention))
+            after = x + attention(self.hook_attn_normed(self.attn_norm(x)))
+            return self.hook_resid_post(after + mlp(self.hook_mlp_normed(self.mlp_norm(x))))
+        x = self.hook_resid_mid(self.residual(x, self.attn_norm, self.hook_attn_normed, attention))
         if memory is not None:
-            x = self.hook_resid_cross(self.residual(x, self.cross_norm, cross_attention))
-        return self.hook_resid_post(self.residual(x, self.mlp_norm, mlp))
+            x = self.hook_resid_cross(self.residual(x, self.cross_norm, self.hook_cross_normed, cross_attention))
+        return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, mlp))
 
-    def residual(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+    def residual(
+        self, x: Tensor, norm: nn.Module, hook_normed: nn.Module, sublayer: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         """post: norm(x + f(x))     pre and sandwich: x + f(norm(x))"""
-        return norm(x + sublayer(x)) if self.norm_order == "post" else x + sublayer(norm(x))
+        if self.norm_order == "post":
+            return norm(x + sublayer(x))
+        return x + sublayer(hook_normed(norm(x)))
 
 
 class Embedding(nn.Module):
@@ -234,6 +277,7 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, n_layers: int, causal: bool, cross: bool):
         super().__init__()
         self.config, self.causal = config, causal
+        self.known_frequencies: dict[tuple[bool, torch.device], tuple[Tensor, float]] = {}
         self.embed = Embedding(config)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
         self.norm = make_norm(config, config.d_model) if config.final_norm else nn.Identity()
@@ -300,12 +344,24 @@ class Stack(nn.Module):
         return turn, self.turn(positions, n_pos, self.hook_angles_windowed, windowed=True)
 
     def turn(self, positions: Tensor, n_pos: int, hook_angles: HookPoint, windowed: bool) -> Turn:
-        frequencies, factor = rotary_frequencies(self.config, n_pos, windowed)
-        angles = hook_angles(
-            positions[..., None].float() * frequencies.to(positions.device)
-        )  # [batch, pos, d_rotary/2]
+        frequencies, factor = self.frequencies(n_pos, windowed, positions.device)
+        angles = hook_angles(positions[..., None].float() * frequencies)  # [batch, pos, d_rotary/2]
         dtype = self.embed.token.weight.dtype
         return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
+
+    def frequencies(self, n_pos: int, windowed: bool, device: torch.device) -> tuple[Tensor, float]:
+        """rotary_frequencies on the device, where they lie from one pass to the next: a token's pass need not wait for them."""
+        scaling = self.config.rotary_scaling
+        grown = scaling is not None and scaling.kind == "dynamic" and n_pos > scaling.n_ctx_original
+        known = self.known_frequencies.get((windowed, device))
+        if known is not None and not grown:
+            return known
+        with torch.inference_mode(False):  # so that a training may use them too
+            frequencies, factor = rotary_frequencies(self.config, n_pos, windowed)
+            found = frequencies.to(device), factor
+        if not grown:
+            self.known_frequencies[windowed, device] = found
+        return found
 
     def bias(self, positions: Tensor, key_positions: Tensor) -> DistanceBias | None:
         """What distance adds to the scores of every layer; None when position enters elsewhere."""
@@ -401,3 +457,14 @@ class Transformer(nn.Module):
                 "an encoder-decoder needs target_ids as well: the text that the decoder has written so far"
             )
         return self.decoder(target_ids, keep=target_keep, memory=memory, memory_keep=keep)
+
+
+def cast(model: Transformer, dtype: torch.dtype) -> Transformer:
+    """The same model, its weights and tables in another format, those of norms as dtype_of says; what is shared stays shared."""
+    for module in model.modules():
+        for name, weight in module.named_parameters(recurse=False):
+            setattr(module, name, nn.Parameter(weight.detach().to(dtype_of(module, dtype)), weight.requires_grad))
+        for name, table in module.named_buffers(recurse=False):
+            setattr(module, name, table.to(dtype))
+    model.tie()
+    return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ from .attention import AttentionRecord
 from .checkpoints import Loaded
 from .hooks import Hook, HookPoint, hook_points
 from .model import Embedding
+from .passes import Pass
+from .planner.dtypes import dtype_name
 from .rules import DistanceBias, ScoreRule
 from .text import Tokens
 
@@ -35,7 +37,7 @@ class Step:
     note: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PositionRecord:
     """How one stack learns the order of its tokens. kind is the config's `position`.
 
@@ -52,6 +54,9 @@ class PositionRecord:
     batch_angles_windowed: Tensor | None = None
     bias: DistanceBias | None = None
     text: int = 0
+
+    def __repr__(self) -> str:
+        return f"<PositionRecord {self.stack}: {self.kind}, {self.batch_places.shape[-1]} places>"
 
     @property
     def places(self) -> Tensor:
@@ -71,43 +76,55 @@ class PositionRecord:
         return x[self.text if x.shape[0] > 1 else 0]
 
 
+@dataclass(frozen=True)
+class NonFinite:
+    """Where a pass first came to what is no number: the first of the measured moments of one text that is not finite.
+
+    `kind` is nan, or inf for a vector whose length is beyond float32. layer is None before the first and after the last.
+    """
+
+    stack: str
+    layer: int | None
+    point: str  # the hook point
+    what: str  # the same in words
+    kind: Literal["nan", "inf"]
+    position: int  # the first token that has it
+
+
 @dataclass
 class Recorder:
     """What one run leaves behind: it looks at every hook point and keeps shapes of everything, values of little."""
 
-    loaded: Loaded
+    forward: Pass
     hold_values: bool
-    run_again: Callable[[str], Tensor]
-    left: Callable[[], object]  # called when the pass has left an attention
+    on_attention: Callable[[tuple[AttentionRecord, ...]], object]  # called when the pass has left an attention
+    edited: frozenset[str] = frozenset()  # hook points where something may change what passes
     steps: list[Step] = field(default_factory=list)
     records: list[AttentionRecord] = field(default_factory=list)
     norms: dict[str, Tensor] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)  # what an attention or a stack showed so far, by hook point
-    spelled_out: set[str] = field(
-        default_factory=set
-    )  # attentions that run in steps, because something edits them there
+    spelled_out: frozenset[str] = frozenset()  # attentions that run in steps, because something edits them there
 
-    def hooks(self, edited: set[str]) -> dict[str, Hook]:
+    def __post_init__(self) -> None:
+        self.edited = self.forward.edited
+        self.spelled_out = self.forward.spelled_out
+
+    def hooks(self) -> dict[str, Hook]:
         """A looking hook for every point. scores and pattern are looked at only where the run spells them out anyway."""
         hooks: dict[str, Hook] = {}
-        points = hook_points(self.loaded.model)
-        self.spelled_out = {
-            name.rsplit(".", 1)[0]
-            for name, point in points.items()
-            if name.endswith(("hook_scores", "hook_pattern")) and point.watched
-        }
-        for name, point in points.items():
+        for name, point in hook_points(self.forward.loaded.model).items():
             attention, kind = name.rsplit(".", 1)
             if kind in ("hook_scores", "hook_pattern") and attention not in self.spelled_out:
                 continue
             if kind == "hook_z":
-                hooks[name] = partial(self.see_attention, name.removesuffix(".hook_z"), point)
+                hooks[name] = partial(self.see_z, name, point)
+            elif kind == "hook_o":
+                hooks[name] = partial(self.see_attention, attention)
             elif kind == "hook_rule":
                 hooks[name] = partial(self.see_rule, name)
             elif kind == "hook_position":
-                keep = name in edited or point.watched
-                hooks[name] = partial(self.see_position, name, point, keep)
-            else:
+                hooks[name] = partial(self.see_position, name, point, name in self.edited)
+            elif point.listed:
                 hooks[name] = partial(self.see, name, point)
         return hooks
 
@@ -117,7 +134,23 @@ class Recorder:
         if kind in KEPT:
             self.seen[name] = x
         elif kind in MEASURED:
-            self.norms[name] = torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)  # [batch, pos]
+            self.norms[name] = self.length(x)
+
+    def length(self, x: Tensor) -> Tensor:
+        """‖x‖, [batch, pos]; once for what passes two points."""
+        last = self.seen.pop("last length", None)
+        return (
+            last[1] if last is not None and last[0] is x else torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
+        )
+
+    def see_z(self, name: str, point: HookPoint, z: Tensor) -> None:
+        self.step(name, point, z)
+        if name in self.edited:
+            self.seen[name] = self.keep(name, z)
+
+    def keep(self, name: str, x: Tensor) -> Callable[[], Tensor]:
+        """What passed this point: held, or for long runs to be had from another pass."""
+        return Held(x) if self.hold_values else partial(self.forward.again, name)
 
     def see_position(self, name: str, point: HookPoint, keep: bool, x: Tensor) -> None:
         """The added vectors are rows of the model's own table, looked up again when asked for, unless an edit made them."""
@@ -141,10 +174,12 @@ class Recorder:
                     Step(f"{attention}.hook_{what}", SCORE_AXES, shape, dtype, size * q.element_size(), False, note)
                 )
 
-    def see_attention(self, name: str, point: HookPoint, z: Tensor) -> None:
-        self.step(f"{name}.hook_z", point, z)
+    def see_attention(self, name: str, out: Tensor) -> None:
+        """The attention has added up its heads: what is known of it becomes its record."""
         stack, _, layer, site = name.split(".")
-        v = self.seen.pop(f"{name}.hook_v")
+        lengths = self.length(out)  # of what it hands to the residual stream, or to a norm before that
+        self.seen["last length"] = (out, lengths)
+        result = f"{name}.hook_result"
         self.records.append(
             AttentionRecord(
                 name,
@@ -153,31 +188,35 @@ class Recorder:
                 "cross_attn" if site == "cross_attn" else "attn",
                 self.seen.pop(f"{name}.hook_q"),
                 self.seen.pop(f"{name}.hook_k"),
-                Held(v) if self.hold_values else partial(self.run_again, f"{name}.hook_v"),
+                self.keep(f"{name}.hook_v", self.seen.pop(f"{name}.hook_v")),
                 self.seen.pop(f"{name}.hook_rule"),
-                self.loaded.model.get_parameter(f"{name}.o.weight"),
-                self.seen.pop(f"{name}.hook_scores", None),
-                self.seen.pop(f"{name}.hook_pattern", None),
+                partial(self.forward.linear, f"{name}.o"),
+                replaced_scores=self.seen.pop(f"{name}.hook_scores", None),
+                replaced_pattern=self.seen.pop(f"{name}.hook_pattern", None),
+                edited_z=self.seen.pop(f"{name}.hook_z", None),
+                edited_result=partial(self.forward.again, result) if result in self.edited else None,
+                lengths=None if f"{name}.hook_o" in self.edited else lengths,
+                run_device=lengths.device,
             )
         )
-        self.left()
+        self.on_attention(tuple(self.records))
 
     def step(self, name: str, point: HookPoint, x: Tensor) -> None:
-        size = x.numel() * x.element_size()
+        size = x.nbytes
         self.steps.append(Step(name, point.axes, tuple(x.shape), dtype_name(x.dtype), size))
 
     def position_records(self) -> tuple[PositionRecord, ...]:
         records = []
-        for stack, _ in self.loaded.config.stacks:
+        for stack, _ in self.forward.loaded.config.stacks:
             places = self.seen[f"{stack}.hook_positions"]
             table = None
-            if self.loaded.config.has_position_table:
-                table = self.seen[f"{stack}.embed.hook_position"] or partial(self.table, stack, places)
+            if self.forward.loaded.config.has_position_table:
+                table = self.seen[f"{stack}.embed.hook_position"] or partial(table_rows, self.forward, stack, places)
             bias = next((r.batch_rule.bias for r in self.records if r.stack == stack and r.site == "attn"), None)
             records.append(
                 PositionRecord(
                     stack,
-                    self.loaded.config.position,
+                    self.forward.loaded.config.position,
                     places,
                     table,
                     self.seen.get(f"{stack}.hook_angles"),
@@ -187,21 +226,50 @@ class Recorder:
             )
         return tuple(records)
 
-    def table(self, stack: str, places: Tensor) -> Tensor:
-        """[batch or 1, pos, d_model]: the rows the model added."""
-        with torch.inference_mode():
-            embed = self.loaded.model.get_submodule(f"{stack}.embed")
-            assert isinstance(embed, Embedding)
-            return embed.position_rows(places)
+
+def table_rows(forward: Pass, stack: str, places: Tensor) -> Tensor:
+    """[batch or 1, pos, d_model]: the rows of its table that the model added. Raises Outdated."""
+    forward.weights.check()
+    with torch.inference_mode():
+        embed = forward.loaded.model.get_submodule(f"{stack}.embed")
+        assert isinstance(embed, Embedding)
+        return embed.position_rows(places)
 
 
 # By the last part of the name: what is kept as it passes, and where the length of the stream is measured.
 KEPT = frozenset(
     f"hook_{what}" for what in ("q", "k", "v", "scores", "pattern", "positions", "angles", "angles_windowed")
 )
-STREAM = ("embed", "resid_pre", "attn_out", "resid_mid", "cross_out", "resid_cross", "mlp_out", "resid_post", "final")
+STREAM_WORDS = {
+    "embed": "the embedding",
+    "resid_pre": "the residual stream before the layer",
+    "attn_out": "attention",
+    "resid_mid": "the residual stream behind attention",
+    "cross_out": "cross-attention",
+    "resid_cross": "the residual stream behind cross-attention",
+    "mlp_out": "the MLP",
+    "resid_post": "the residual stream behind the layer",
+    "final": "the last norm",
+}
+STREAM = tuple(STREAM_WORDS)
 MEASURED = frozenset(f"hook_{what}" for what in STREAM)
 SCORE_AXES = ("batch", "head", "query", "key")
+
+
+class Attentions(tuple[AttentionRecord, ...]):
+    """The attentions of a run in the order of the pass, by place or by what they are."""
+
+    def at(self, layer: int, site: str = "attn", stack: str | None = None) -> AttentionRecord:
+        """The attention of one layer; stack None is the last that the model has. Raises KeyError, saying which there are."""
+        stack = self[-1].stack if stack is None and self else stack
+        for record in self:
+            if (record.stack, record.layer, record.site) == (stack, layer, site):
+                return record
+        raise KeyError(f"no {site} in {stack} layer {layer}; there are: {', '.join(record.name for record in self)}")
+
+    def __repr__(self) -> str:
+        ends = f"{self[0].name} to {self[-1].name}" if self else "none yet"
+        return f"<{len(self)} attentions: {ends}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,22 +298,51 @@ class Rows:
         return self.run_again()[:, positions]
 
 
-def held_bytes(values: Callable[..., Tensor]) -> int:
+def first_non_finite(norms: dict[str, Tensor], padding: dict[str, tuple[bool, ...]]) -> NonFinite | None:
+    """Of ‖x‖ [pos] by hook point in the order of the pass; `padding` of each stack's tokens, which count for nothing."""
+    for stack, pads in padding.items():
+        names = [name for name in norms if name.startswith(f"{stack}.")]
+        if not names:
+            continue
+        every = torch.stack([norms[name] for name in names])  # [point, pos]
+        real = ~torch.tensor(pads, device=every.device)
+        bad = ~every.isfinite() & real
+        if not bad.any():
+            continue
+        row = int(bad.any(-1).int().argmax())
+        position = int(bad[row].int().argmax())
+        parts = names[row].split(".")
+        return NonFinite(
+            stack,
+            int(parts[2]) if parts[1] == "blocks" else None,
+            names[row],
+            STREAM_WORDS[parts[-1].removeprefix("hook_")],
+            "nan" if every[row, position].isnan() else "inf",
+            position,
+        )
+    return None
+
+
+def held_bytes(values: Callable[..., Tensor] | None) -> int:
     """Bytes kept behind a record's values or a trace's last residual; 0 where they come from another run."""
     kept: list[Tensor] = []
     if isinstance(values, Held):
         kept = [values.tensor]
     elif isinstance(values, Rows):
         kept = [values.held] if isinstance(values.held, Tensor) else list(values.held.values())
-    return sum(t.numel() * t.element_size() for t in kept)
+    return sum(t.nbytes for t in kept)
 
 
 def residual_of(final: Tensor, run_again: Callable[[], Tensor], tokens: tuple[Tokens, ...], hold: bool) -> Rows:
     """All rows with `hold`; otherwise those of the last real token of each text."""
     if hold:
         return Rows(final, run_again)
-    ends = {max(i for i, padding in enumerate(t.padding) if not padding) for t in tokens}
-    return Rows({end: final[:, end].clone() for end in ends}, run_again)
+    return Rows({end: final[:, end].clone() for end in last_rows(tokens)}, run_again)
+
+
+def last_rows(tokens: tuple[Tokens, ...]) -> set[int]:
+    """Where each text has its last real token."""
+    return {max(i for i, padding in enumerate(t.padding) if not padding) for t in tokens}
 
 
 def logits_step(loaded: Loaded, batch: int) -> tuple[Step, ...]:
@@ -264,10 +361,6 @@ def mask_words(rule: ScoreRule) -> str:
         *(["the future"] if mask.causal else []),
         *([f"what is {mask.window} or more positions away"] if mask.window is not None else []),
         *(["padding"] if mask.keep is not None else []),
-        *([f"{len(mask.edits)} edited cells"] if mask.edits else []),
+        *(["cells edited by hand"] if mask.edits else []),
     ]
     return f"a rule, not a tensor: hides {', '.join(parts)}" if parts else "nothing is hidden"
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

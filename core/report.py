@@ -18,7 +18,7 @@ from torch import Tensor
 from . import measures
 from .attention import AttentionRecord
 from .errors import TooLarge
-from .memory import MiB
+from .memory import MiB, admit, free_bytes
 from .text import Tokens
 from .trace import Trace
 
@@ -28,7 +28,8 @@ HTML_BYTES = 6 << 20  # of weights; above it the page gets pictures of 64×64 in
 
 
 def summary(run: Trace) -> dict[str, Any]:
-    """Everything about a run but the maps themselves, as plain JSON values."""
+    """Everything about a run but the maps themselves, as plain JSON values. Of a batch, the text that it is seen from."""
+    run = run.text(run.index)
     return {
         "model": {
             "id": run.spec.id,
@@ -48,7 +49,7 @@ def summary(run: Trace) -> dict[str, Any]:
         "device": run.device,
         "dtype": run.dtype,
         "seconds": run.seconds,
-        "bytes": {"predicted": run.predicted_bytes, "held": run.bytes},
+        "bytes": {"predicted": run.predicted_bytes, "held": run.nbytes},
         "source": _tokens(run.source),
         "target": None if run.target is None else _tokens(run.target),
         "attention": [_attention(run, record) for record in run.attention],
@@ -59,13 +60,14 @@ def summary(run: Trace) -> dict[str, Any]:
 
 
 def words(run: Trace) -> str:
-    """The run in a few lines, for a terminal."""
+    """The run in a few lines, for a terminal. Of a batch, the text that it is seen from."""
+    run = run.text(run.index)
     tokens = run.source if run.target is None else run.target
     lines = [
         f"{run.spec.title}: {run.config.kind}, {run.config.n_heads} heads in each of "
         + ", ".join(f"{n} {name} layers" for name, n in run.config.stacks),
         f"{len(run.source)} tokens: {' '.join(run.source.labels)}",
-        f"{run.seconds * 1000:.0f} ms on {run.device} in {run.dtype}; holds {run.bytes / MiB:.1f} MiB",
+        f"{run.seconds * 1000:.0f} ms on {run.device} in {run.dtype}; holds {run.nbytes / MiB:.1f} MiB",
     ]
     if run.loaded.model.head is not None:
         found = run.predictions(k=5)
@@ -88,14 +90,16 @@ def words(run: Trace) -> str:
 def write_npz(run: Trace, path: Path) -> None:
     """Every head's weights, [head, query, key] float32 under each attention's name, with tokens and ids.
 
-    Raises TooLarge, with both numbers, above 4 GiB.
+    Raises TooLarge, with both numbers, above 4 GiB and above what is free.
     """
+    run = run.text(run.index)
     needed = sum(r.n_heads * r.n_query * r.n_key * 4 for r in run.attention)
     if needed > NPZ_BYTES:
         raise TooLarge(
             f"Every head's weights would be {needed / MiB:,.0f} MiB, and a file may hold {NPZ_BYTES / MiB:,.0f} MiB. "
             "Use a shorter text, or core.trace and pattern(heads, queries, keys) for the part you need."
         )
+    admit(needed, free_bytes(torch.device("cpu")), "An archive of every head's weights")
     arrays: dict[str, Any] = {record.name: record.pattern().cpu().numpy() for record in run.attention}
     for what, tokens in (("source", run.source), ("target", run.target)):
         if tokens is not None:
@@ -107,6 +111,7 @@ def write_npz(run: Trace, path: Path) -> None:
 
 def html(run: Trace) -> str:
     """One self-contained page that draws every head, works offline and holds the text as data, never as markup."""
+    run = run.text(run.index)
     page = (Path(__file__).parent / "report.html").read_text(encoding="utf-8")
     total = sum(r.n_heads * r.n_query * r.n_key * 2 for r in run.attention)
     records = []
@@ -137,9 +142,7 @@ def html(run: Trace) -> str:
 
 
 def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
-    rows = torch.arange(
-        0, record.n_query, max(1, math.ceil(record.n_query / MEASURED_ROWS)), device=record.batch_q.device
-    )
+    rows = torch.arange(0, record.n_query, max(1, math.ceil(record.n_query / MEASURED_ROWS)), device=record.device)
     heads = []
     for head in range(record.n_heads):
         pattern = record.pattern(head, rows)[0]

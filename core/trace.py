@@ -4,39 +4,51 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal
+from html import escape
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from . import memory
+from .ablations import HeadEffects, ablate_each, check_token
 from .attention import AttentionRecord
+from .attribution import Contributions, LensLayer, contributions, logit_lens
 from .checkpoints import Loaded, ModelSpec
+from .chunks import ChunkRecorder, choose, run_in_chunks
 from .config import ModelConfig
 from .errors import TextError
-from .hooks import Hook, hook_points, hooked
 from .interventions import Intervention
+from .moments import value
+from .passes import Pass, prepare
+from .planner.dtypes import dtype_name
 from .planner.runs import run_bytes
-from .recorder import HELD_BYTES, PositionRecord, Recorder, Step, dtype_name, held_bytes, logits_step, residual_of
-from .text import Tokens, from_ids, pad, tokenize
+from .predictions import Predictions, checked_positions, head_of, likeliest
+from .prompt import Prompt, Side, source_tokens, target_tokens
+from .recorder import (
+    HELD_BYTES,
+    Attentions,
+    NonFinite,
+    PositionRecord,
+    Recorder,
+    Step,
+    first_non_finite,
+    held_bytes,
+    logits_step,
+    residual_of,
+)
+from .still import one_line, still
+from .text import Tokens
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """The k likeliest words for each asked-for position: ids and probs [pos][k], strings as the tokenizer spells them."""
-
-    positions: tuple[int, ...]
-    ids: tuple[tuple[int, ...], ...]
-    strings: tuple[tuple[str, ...], ...]
-    probs: tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """One run, seen from text `index` of its batch. text(i) shows the others; nothing is copied."""
+    """One run. Of a batch it is seen from one text: the first until text(i) shows another; nothing is copied.
+
+    run["encoder.blocks.3.attn"] is that attention's record, run["encoder.blocks.3.hook_resid_post"] what passed that hook point.
+    """
 
     loaded: Loaded
     interventions: tuple[Intervention, ...]
@@ -47,8 +59,9 @@ class Trace:
     steps: tuple[Step, ...]
     norms: dict[str, Tensor]  # hook point of the residual stream or a sublayer's output -> ‖x‖, [batch, pos]
     last_residual: Callable[[Tensor], Tensor]  # positions [pos] -> [batch, pos, d_model]
+    forward: Pass  # what was run, to be run again
     seconds: float
-    index: int = 0
+    chosen: int | None = None  # the text that it is seen from; None until text(i) says so
     predicted_bytes: int = 0
 
     @property
@@ -81,9 +94,41 @@ class Trace:
         return None if self.targets is None else self.targets[self.index]
 
     @property
-    def attention(self) -> tuple[AttentionRecord, ...]:
-        """In the order of the forward pass."""
-        return tuple(record.of(self.index) for record in self.records)
+    def index(self) -> int:
+        return self.chosen or 0
+
+    @property
+    def attention(self) -> Attentions:
+        """In the order of the forward pass; attention.at(layer, site) finds one. Of a batch, records say which text is meant."""
+        if self.chosen is None and self.texts > 1:
+            return Attentions(self.records)
+        return Attentions(record.of(self.index) for record in self.records)
+
+    def __getitem__(self, name: str) -> AttentionRecord | Tensor:
+        """An attention by its module path, or the numbers at a hook point as value() gives them. Raises KeyError."""
+        found = next((record for record in self.attention if record.name == name), None)
+        return self.value(name) if found is None else found
+
+    def table(self) -> dict[str, list[Any]]:
+        """The steps of the pass as columns: pandas.DataFrame(run.table()) makes a frame of them, which core knows nothing of."""
+        return {column.name: [getattr(step, column.name) for step in self.steps] for column in fields(Step)}
+
+    def __repr__(self) -> str:
+        read = f"{len(self.source)} tokens" + (f" and {len(self.target)}" if self.target is not None else "")
+        of = f", text {self.index} of {self.texts}" if self.texts > 1 else ""
+        edits = f", {len(self.interventions)} edits" if self.interventions else ""
+        return (
+            f"<Trace of {one_line(self.spec.title, 40)}: {read}{of}, {one_line(self.source.text)!r}; {len(self.records)} attentions "
+            f"of {self.config.n_heads} heads{edits}; {self.dtype} on {self.device}, {self.seconds * 1000:.0f} ms>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Tokens and the first attention's head 0, for a notebook: a still picture under 100 kB, all text escaped."""
+        if not self.records:
+            return f"<pre>{escape(repr(self))}</pre>"
+        record = self.records[0].of(self.index)
+        queries, keys = self.tokens_of(record)
+        return still(repr(self).strip("<>"), record, 0, queries.labels, keys.labels)
 
     @property
     def positions(self) -> tuple[PositionRecord, ...]:
@@ -96,16 +141,29 @@ class Trace:
         return {name: norms[self.index] for name, norms in self.norms.items()}
 
     @property
-    def bytes(self) -> int:
+    def non_finite(self) -> NonFinite | None:
+        """Where the first NaN or infinity of this text arose; None where all numbers are finite.
+
+        Read from the lengths that every run keeps, so it costs nothing to know. What is no number inside an attention or
+        an MLP is met where that adds to the residual stream.
+        """
+        padding = {stack: self._tokens_of_stack(stack).padding for stack, _ in self.config.stacks}
+        return first_non_finite(self.resid, padding)
+
+    def _tokens_of_stack(self, stack: str) -> Tokens:
+        return self.source if stack == "encoder" or self.target is None else self.target
+
+    @property
+    def nbytes(self) -> int:
         """Bytes that the trace holds beside the model."""
-        kept = sum(record.bytes + held_bytes(record.values) for record in self.records)
-        return kept + sum(t.numel() * t.element_size() for t in self.norms.values()) + held_bytes(self.last_residual)
+        kept = sum(record.nbytes + held_bytes(record.values) + held_bytes(record.edited_z) for record in self.records)
+        return kept + sum(t.nbytes for t in self.norms.values()) + held_bytes(self.last_residual)
 
     def text(self, index: int) -> Trace:
         """The same run seen from another text of the batch."""
         if not 0 <= index < self.texts:
             raise IndexError(f"text {index} of a batch of {self.texts}")
-        return replace(self, index=index)
+        return replace(self, chosen=index)
 
     def tokens_of(self, record: AttentionRecord) -> tuple[Tokens, Tokens]:
         """The tokens of its queries and of its keys: for cross-attention, target and source."""
@@ -119,24 +177,73 @@ class Trace:
 
         Logits are computed for these positions alone. Raises TextError for models without a head.
         """
-        head = self.loaded.model.head
-        if head is None:
-            raise TextError(f"{self.spec.title} has no head, so it predicts no words. Try a language model.")
-        tokens = self.source if self.target is None else self.target
-        if positions is None:
-            positions = [max(i for i, padding in enumerate(tokens.padding) if not padding)]
-        if bad := [p for p in positions if not 0 <= p < len(tokens)]:
-            raise IndexError(f"position {bad[0]} of {len(tokens)}")
-        with torch.inference_mode():
-            x = self.last_residual(torch.tensor(positions, device=self.loaded.device))[self.index]
-            probs, ids = head(x[None])[0].float().softmax(-1).topk(min(k, self.config.vocab_size))
-        rows = ids.tolist()
-        return Predictions(
-            tuple(positions),
-            tuple(map(tuple, rows)),
-            tuple(from_ids(self.loaded.tokenizer, row).strings for row in rows),
-            tuple(map(tuple, probs.tolist())),
-        )
+        head_of(self.loaded)
+        chosen = checked_positions(self._last_read, positions)
+        self.forward.weights.check()
+        x = self.last_residual(torch.tensor(chosen, device=self.loaded.device))[self.index]
+        found = likeliest(self.loaded, x, chosen, k)
+        self.forward.weights.check()  # a training may go on beside this
+        return found
+
+    @property
+    def _last_read(self) -> Tokens:
+        """The tokens whose next words the model predicts."""
+        return self.source if self.target is None else self.target
+
+    def value(self, point: str, positions: Sequence[int] | None = None) -> Tensor:
+        """The numbers that passed any hook point, for this text: the point's axes without the batch, in the run's dtype.
+
+        positions are tokens of the axis pos, query or key (None: all). core.hook_points(model) has every name. What the run
+        holds comes at once; scores and pattern are worked out from q and k, in float32; the rest comes from another pass
+        that goes no further, with the run's edits. Raises KeyError for a point that the model does not have or that has no
+        numbers, IndexError for a position, TooLarge with the bytes needed and free, and Outdated after a training.
+        """
+        return value(self.forward, self.attention, self.last_residual, point, self.index, positions)
+
+    def logit_lens(self, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
+        """What the last norm and the head would make of the stream before the first layer and behind each: the k likeliest
+        words at each position (None: the last real token). The last one's are the model's own predictions.
+
+        nostalgebraist 2020. In post order the stream is normed as it comes and there is no last norm. Raises TextError for
+        models without a head, IndexError, TooLarge, and Outdated after a training.
+        """
+        return logit_lens(self.forward, self.index, checked_positions(self._last_read, positions), k)
+
+    def contributions(self, position: int | None = None, token: int | None = None) -> Contributions:
+        """What each part added to the logit of `token` (None: the likeliest) behind `position` (None: the last real token):
+        embedding, positions, every head, every MLP, biases, edits. They add up to the logit.
+
+        Direct logit attribution (Elhage et al. 2021): the scale of every norm is as it was in this run, and with it a part's
+        number is what it would take from the logit to leave it out of the stream but not out of the norms' scales; what it
+        told later layers is in their numbers. In post order every norm that follows is passed through in the same way.
+        Raises TextError for models whose head is not linear or that have none, IndexError, and Outdated after a training.
+        """
+        chosen = checked_positions(self._last_read, None if position is None else [position])
+        check_token(self.forward, token)
+        return contributions(self.forward, self.index, self._last_read, chosen[0], token)
+
+    def ablate_each(
+        self,
+        position: int | None = None,
+        token: int | None = None,
+        watch: Callable[[int, int], object] = lambda done, of: None,
+    ) -> HeadEffects:
+        """What silencing each head alone does to the prediction of `token` (None: the likeliest) behind `position` (None: the
+        last real token): to its logit, its probability and, as a KL divergence, to all words. For an encoder that is asked
+        about no position, and for a model without a head, to the text's vector: the mean of the last residual stream over
+        its tokens, as a cosine distance.
+
+        A batch of the text runs with another head silenced in each row, as many as fit in memory, with the run's other
+        edits. `watch` is told after each pass how many heads are done, and of how many; what it raises ends the work. Raises
+        IndexError, TextError for numbers that are no token, TooLarge with both numbers, and Outdated after a training.
+        """
+        check_token(self.forward, token)
+        predicts = self.loaded.model.head is not None and (self.config.kind != "encoder" or position is not None)
+        if position is not None or token is not None:
+            head_of(self.loaded)
+            predicts = True
+        chosen = checked_positions(self._last_read, None if position is None else [position])[0] if predicts else None
+        return ablate_each(self.forward, self.index, self._last_read, chosen, token, watch)
 
 
 def trace(
@@ -147,13 +254,14 @@ def trace(
     ids: Sequence[int] | None = None,
     target_ids: Sequence[int] | None = None,
     interventions: Iterable[Intervention] = (),
-    padding_side: Literal["left", "right"] = "right",
+    padding_side: Side = "right",
     watch: Callable[[Trace], object] = lambda _: None,
 ) -> Trace:
     """Run `loaded` on a text, a list of texts, or token ids, and keep what happened.
 
     target is what an encoder–decoder's decoder has written so far; without one it has only its start token. Texts of
-    different length are padded, which moves and changes nothing. Interventions apply in order. `watch` is shown how far the
+    different length are padded, which moves and changes nothing. A text with no room in one go is read in chunks where that
+    gives the same (core.chunks). Interventions apply in order. `watch` is shown how far the
     run has come, before its first layer and as soon as the pass has left an attention: a trace with the tokens and the
     attentions so far, and nothing else yet.
 
@@ -177,60 +285,44 @@ def trace_tokens(
     watch: Callable[[Trace], object] = lambda _: None,
 ) -> Trace:
     """trace() for texts that are tokens already, of equal length within each batch."""
-    model, config, device = loaded.model, loaded.config, loaded.device
-    source_len, target_len = len(sources[0]), 0 if targets is None else len(targets[0])
+    config, device = loaded.config, loaded.device
+    prompt = Prompt(sources, targets)
+    forward = prepare(loaded, prompt, interventions)
     predicted = partial(
         run_bytes,
         config,
-        batch=len(sources),
-        source_len=source_len,
-        target_len=target_len,
+        batch=prompt.batch,
+        source_len=prompt.source_len,
+        target_len=prompt.target_len,
         dtype=dtype_name(loaded.dtype),
-        padded=any(any(tokens.padding) for tokens in (*sources, *(targets or ()))),
+        padded=prompt.is_padded,
     )
-    last = len(sources) * (target_len or source_len) * config.d_model * loaded.dtype.itemsize
-    hold = predicted().values + last <= HELD_BYTES
-    spelled_out = any(
-        point.watched for name, point in hook_points(model).items() if name.endswith(("hook_scores", "hook_pattern"))
-    )
-    needed = predicted(keep_values=hold, spelled_out=spelled_out)
-    size = f"{source_len:,} tokens" + (f" and {target_len:,}" if targets is not None else "")
-    memory.admit(needed.captured + needed.transient, memory.free_bytes(device), f"A run on {size}")
+    z_bytes = sum(attention_bytes(prompt, loaded) for name in forward.edited if name.endswith(".hook_z"))
+    last = prompt.batch * len(prompt.last_read[0]) * config.d_model * loaded.dtype.itemsize
+    hold = predicted().values + z_bytes + last <= HELD_BYTES
+    needed = predicted(keep_values=hold, spelled_out=bool(forward.spelled_out))
+    needed_bytes = needed.captured + needed.transient + (z_bytes if hold else 0)
+    size = f"{prompt.source_len:,} tokens" + (f" and {prompt.target_len:,}" if targets is not None else "")
+    cut = choose(forward, hold, needed_bytes)
+    if cut is not None:
+        needed_bytes = cut.needed.total - cut.needed.weights
+    memory.admit(needed_bytes, memory.free_bytes(device), f"A run on {size}")
 
-    edits: list[dict[str, Hook]] = [dict(edit.hooks(model)) for edit in interventions]
-    inputs = model_inputs(sources, targets, device)
+    def show(so_far: tuple[AttentionRecord, ...]) -> None:
+        watch(Trace(loaded, interventions, sources, targets, so_far, (), (), {}, not_yet, forward, seconds=0))
 
-    def run(*watchers: dict[str, Hook]) -> Tensor:
-        with torch.inference_mode(), ExitStack() as contexts:
-            for hooks in (*edits, *watchers):
-                contexts.enter_context(hooked(model, hooks))
-            return model.last_residual(*inputs)
-
-    def run_again(point: str) -> Tensor:
-        """What passes one point, from another pass that goes no further."""
-        seen: list[Tensor] = []
-
-        def enough(x: Tensor) -> None:
-            seen.append(x)
-            raise _Enough
-
-        with suppress(_Enough):
-            run({point: enough})
-        return seen[0]
-
-    def show() -> None:
-        so_far = tuple(recorder.records)
-        watch(Trace(loaded, interventions, sources, targets, so_far, (), (), {}, not_yet, seconds=0))
-
-    recorder = Recorder(loaded, hold_values=hold, run_again=run_again, left=show)
-    show()
-    edited_points = {name for hooks in edits for name in hooks}
+    recorder = (Recorder if cut is None else ChunkRecorder)(forward, hold_values=hold, on_attention=show)
+    show(())
     start = time.perf_counter()
-    final = run(recorder.hooks(edited_points))
+    if isinstance(recorder, ChunkRecorder) and cut is not None:
+        last_residual = run_in_chunks(forward, recorder, cut)
+    else:
+        again = partial(forward.again, f"{config.stacks[-1][0]}.hook_final")
+        last_residual = residual_of(forward.run(recorder.hooks()), again, prompt.last_read, hold)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - start
-    final_point = f"{config.stacks[-1][0]}.hook_final"
+    forward.weights.check()  # a training that changed them meanwhile would have made this a run of no model
     return Trace(
         loaded,
         interventions,
@@ -240,116 +332,19 @@ def trace_tokens(
         recorder.position_records(),
         (*recorder.steps, *logits_step(loaded, len(sources))),
         recorder.norms,
-        residual_of(final, partial(run_again, final_point), sources if targets is None else targets, hold),
+        last_residual,
+        forward,
         seconds,
-        predicted_bytes=needed.captured + needed.transient,
+        predicted_bytes=needed_bytes,
     )
 
 
-class _Enough(Exception):
-    """Ends a pass that has shown what it was run for."""
+def attention_bytes(prompt: Prompt, loaded: Loaded) -> int:
+    """Of one attention's q, or z, over the longer of the texts."""
+    n = max(prompt.source_len, prompt.target_len)
+    return prompt.batch * n * loaded.config.n_heads * loaded.config.d_head * loaded.dtype.itemsize
 
 
 def not_yet(_: Tensor) -> Tensor:
-    """What a run that still runs has for a last residual stream. Raises RuntimeError."""
+    """The last residual stream of a run that has not ended yet. Raises RuntimeError."""
     raise RuntimeError("The pass has not come to its end yet.")
-
-
-def source_tokens(
-    loaded: Loaded,
-    text: str | Sequence[str] | None,
-    ids: Sequence[int] | None,
-    what: str,
-    side: Literal["left", "right"],
-) -> tuple[Tokens, ...]:
-    """A text, several, or one list of numbers as a batch of equal length. Raises TextError; `what` is its word for the text."""
-    if (text is None) == (ids is None):
-        raise TextError(
-            f"Give the {what} either as text or as token ids, not {'both' if ids is not None else 'neither'}."
-        )
-    if ids is not None:
-        batch = [from_ids(loaded.tokenizer, ids)]
-    else:
-        texts = [text] if isinstance(text, str) else list(text or ())
-        if not texts:
-            raise TextError(f"The list of {what} texts is empty. Give at least one.")
-        batch = [tokenize(loaded.tokenizer, t) for t in texts]
-    return padded(loaded, batch, side)
-
-
-def target_tokens(
-    loaded: Loaded,
-    text: str | Sequence[str] | None,
-    ids: Sequence[int] | None,
-    n_texts: int,
-    side: Literal["left", "right"],
-) -> tuple[Tokens, ...]:
-    """What the decoder reads: its start token, then the target without the end that it has yet to write."""
-    if ids is not None:
-        if text is not None:
-            raise TextError("Give the target either as text or as token ids, not both.")
-        return padded(loaded, [from_ids(loaded.tokenizer, ids)] * n_texts, side)
-    texts = [text or ""] * n_texts if text is None or isinstance(text, str) else list(text)
-    if len(texts) != n_texts:
-        raise TextError(f"{n_texts} source texts need as many target texts, not {len(texts)}.")
-    if loaded.start_id is None:
-        raise TextError(
-            f"{loaded.spec.title} does not say which token starts its output; give target_ids=[...] instead."
-        )
-    start = replace(from_ids(loaded.tokenizer, [loaded.start_id]), text="", offsets=((0, 0),), special=(True,))
-    batch = []
-    for t in texts:
-        if not t.strip():
-            batch.append(start)
-            continue
-        batch.append(_behind(start, tokenize(loaded.tokenizer, t)))
-    return padded(loaded, batch, side)
-
-
-def _behind(start: Tokens, tokens: Tokens) -> Tokens:
-    """What the decoder reads of a target: the start token, and no end of text, which is still to be written."""
-    stop = len(tokens) - 1 if tokens.special[-1] else len(tokens)
-    names = [f.name for f in fields(Tokens) if f.name != "text"]
-    return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})
-
-
-def padded(loaded: Loaded, batch: Sequence[Tokens], side: Literal["left", "right"]) -> tuple[Tokens, ...]:
-    """The batch filled up to its longest text. Raises TextError for more tokens than positions, and for unknown numbers."""
-    config = loaded.config
-    for tokens in batch:
-        if config.has_position_table and len(tokens) > config.n_ctx:
-            raise TextError(
-                f"This text is {len(tokens):,} tokens long, and {loaded.spec.title} has positions for {config.n_ctx:,}. "
-                "Shorten the text, or choose a model with rotary or relative positions."
-            )
-    if (highest := max(max(tokens.ids) for tokens in batch)) >= config.vocab_size:
-        raise TextError(
-            f"Token number {highest} is not in this model's vocabulary, which has 0 to {config.vocab_size - 1}. "
-            "Give numbers below that, or the tokenizer that belongs to this model."
-        )
-    pad_string = from_ids(loaded.tokenizer, [loaded.pad_id]).strings[0] if loaded.tokenizer else "[PAD]"
-    return pad(batch, loaded.pad_id, pad_string, side)
-
-
-def model_inputs(
-    sources: tuple[Tokens, ...], targets: tuple[Tokens, ...] | None, device: torch.device
-) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor]:
-    """ids, target_ids, keep, target_keep and type_ids, [batch, pos] each.
-
-    keep is None where there is no padding, so that the fused kernel needs no mask.
-    """
-
-    def column(batch: tuple[Tokens, ...], name: str) -> Tensor:
-        return torch.tensor([getattr(tokens, name) for tokens in batch], device=device)
-
-    def keep(batch: tuple[Tokens, ...]) -> Tensor | None:
-        padding = column(batch, "padding")
-        return ~padding if padding.any() else None
-
-    return (
-        column(sources, "ids"),
-        None if targets is None else column(targets, "ids"),
-        keep(sources),
-        None if targets is None else keep(targets),
-        column(sources, "type_ids"),
-    )

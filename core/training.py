@@ -10,9 +10,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,14 +24,16 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
 from tokenizers import models as tokenizer_models
 from tokenizers.trainers import BpeTrainer
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
 from .checkpoints.own import config_values, write_whole
+from .device import multiplies_bfloat16
 from .errors import CheckpointError, ConfigError
 from .hooks import Hook, hook_points, hooked
 from .model import Transformer
 
 STATE = "training.json"
+FUSED = F.scaled_dot_product_attention
 # What residual dropout falls on: each sublayer's output, and the embeddings (Vaswani et al. 2017, §5.4).
 DROPPED = ("hook_attn_out", "hook_cross_out", "hook_mlp_out", "hook_embed")
 
@@ -156,7 +159,8 @@ def learn(
     device = batch.ids.device
     mixed = recipe.mixed and multiplies_bfloat16(device)
     precision = torch.autocast(device.type, torch.bfloat16) if mixed else nullcontext()
-    with hooked(model, dropout_hooks(model, recipe, device, step)), precision, attention_of(device):
+    attention = PlainAttention() if device.type == "cpu" else nullcontext()
+    with hooked(model, dropout_hooks(model, recipe, device, step)), precision, attention:
         logits, targets = predicted(model, batch)
         logits = logits.float()
         loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
@@ -167,17 +171,38 @@ def learn(
     return loss.item(), (logits.argmax(-1) == targets).float().mean().item()
 
 
-def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether the hardware itself does: without that, a CPU is slower in bfloat16 than in float32."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    can = torch.cpu.get_capabilities()
-    return device.type == "cpu" and any(bool(can.get(name)) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+class PlainAttention(TorchFunctionMode):
+    """Has attention worked out by PyTorch's kernel of plain steps, in the thread that enters it and in no other.
+
+    On a CPU the fused kernel's backward pass takes several times as long at training lengths. `sdpa_kernel` asks for the
+    same kernel, and the bits are the same, but it asks for every thread of the process.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        if func is FUSED:
+            return plain_attention(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
 
 
-def attention_of(device: torch.device) -> AbstractContextManager[object]:
-    """On a CPU the fused kernel's backward pass takes several times as long as the spelled-out one at training lengths."""
-    return sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
+def plain_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """F.scaled_dot_product_attention without a choice of kernels; its formats are those that autocast would give it."""
+    device = q.device.type
+    if torch.is_autocast_enabled(device):
+        q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
+    with torch.autocast(device, enabled=False):
+        return torch.ops.aten._scaled_dot_product_attention_math(
+            q, k, v, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa
+        )[0]
 
 
 def predicted(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:

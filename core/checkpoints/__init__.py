@@ -16,17 +16,17 @@ from tokenizers import Tokenizer
 from ..config import ModelConfig
 from ..errors import CheckpointError
 from ..model import Transformer
-from .catalog import CATALOG, MODELS, POINTS, ModelSpec, curve
+from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
 from .files import read_json, stored_tensors
 from .loading import build, family_of
-from .own import save
+from .own import save_model
 from .vocabulary import read_tokenizer
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
-__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save"]
+__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save", "save_model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,10 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name:
         return ModelSpec(id=name, title=name.split("/")[1], source="hub", location=name)
     offered = ", ".join(spec.id for spec in CATALOG)
+    if text in HUB_NAMES:
+        raise CheckpointError(
+            f"There is no model {shown(text)} here; on the Hub it is {HUB_NAMES[text]}. Give that name, or one of {offered}."
+        )
     raise CheckpointError(
         f"There is no model {shown(text)}. Give one of {offered}, a Hub repository such as openai-community/gpt2, "
         "or a folder that holds config.json and model.safetensors."
@@ -111,6 +115,23 @@ def load(
             f"{again}."
         )
     return load_folder(folder, spec, torch.device(device), dtype)
+
+
+def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype | None = None) -> None:
+    """Write config.json, model.safetensors and tokenizer.json, which load(folder) reads as the same model.
+
+    The folder is made where there is none. Numbers are stored as they are, or as `dtype`: float16 and bfloat16 halve the file
+    and round them. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
+    """
+    save_model(
+        loaded.model,
+        Path(folder),
+        tokenizer=loaded.tokenizer,
+        pad_id=loaded.pad_id,
+        start_id=loaded.start_id,
+        end_ids=loaded.end_ids,
+        dtype=loaded.dtype if dtype is None else dtype,
+    )
 
 
 def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]:

@@ -15,7 +15,9 @@ from typing import Any, Literal
 
 SourceKind = Literal["package", "hub", "folder", "shipped", "built"]
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
+PACKAGE = Path(__file__).resolve().parents[1]
+# What ships lies inside a package that was installed, and beside core/ in the repository.
+MODELS = PACKAGE / "models" if (PACKAGE / "models").is_dir() else PACKAGE.parent / "models"
 INDEX = "index.json"
 POINTS = "steps"  # the folder of a model that holds points along its training, each named by its step
 
@@ -156,5 +158,26 @@ def curve(name: str) -> dict[str, list[float]]:
         log.warning("models/%s/curve.json cannot be read: %s", name, error)
         return {}
 
+
+# What models are called in papers and tutorials, and the repositories of the Hub where their authors keep them.
+HUB_NAMES = {
+    **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
+    **{
+        f"bert-{size}-{case}": f"google-bert/bert-{size}-{case}"
+        for size in ("base", "large")
+        for case in ("uncased", "cased")
+    },
+    "bert-base-multilingual-cased": "google-bert/bert-base-multilingual-cased",
+    **{
+        name: f"distilbert/{name}"
+        for name in ("distilgpt2", "distilbert-base-uncased", "distilbert-base-cased", "distilroberta-base")
+    },
+    **{name: f"FacebookAI/{name}" for name in ("roberta-base", "roberta-large", "xlm-roberta-base")},
+    **{name: f"google-t5/{name}" for name in ("t5-small", "t5-base", "t5-large")},
+    **{name: f"facebook/{name}" for name in ("bart-base", "bart-large", "opt-125m", "opt-350m", "opt-1.3b")},
+    **{f"pythia-{size}": f"EleutherAI/pythia-{size}" for size in ("14m", "70m", "160m", "410m", "1b", "1.4b")},
+    **{f"opus-mt-{pair}": f"Helsinki-NLP/opus-mt-{pair}" for pair in ("en-de", "de-en", "en-fr", "fr-en")},
+    "all-MiniLM-L12-v2": "sentence-transformers/all-MiniLM-L12-v2",
+}
 
 CATALOG: tuple[ModelSpec, ...] = (MINILM, *shipped())

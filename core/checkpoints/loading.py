@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .. import memory
 from ..config import ModelConfig
 from ..errors import CheckpointError, ConfigError
-from ..model import Embedding, Transformer
+from ..model import Embedding, Transformer, dtype_of
 from ..positions import sinusoid_table
 from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
@@ -24,6 +26,7 @@ from .own import HEADLIGHT, KEYS, check_known
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
 MOST_LAYERS = 1000  # each takes time to build even on the meta device
+SMALLER = "Try a smaller model, or the same one in bfloat16."
 LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
 
 
@@ -95,7 +98,7 @@ def build(
     """The model with its weights, its family, and the names of their tensors that it has no use for.
 
     Shapes are compared before anything is allocated, and each weight is held once. Raises CheckpointError naming the
-    tensor that is missing, of another shape, or not finite.
+    tensor that is missing, of another shape, or not finite, and TooLarge where the weights would not fit.
     """
     theirs = Theirs(values)
     family = family_of(theirs)
@@ -106,14 +109,18 @@ def build(
         config = really_tied(with_head(config, family, theirs, available), family, available)
     model = empty(config)
     places = find_all(model, config, family, available)
+    sizes = [math.prod(shape_of(model, name)) * dtype.itemsize for name in places]
+    # The largest of them once more, while it is cast or laid out anew.
+    memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {family.title} model", SMALLER)
     state = {
-        name: value_of(name, place, shape_of(model, name), config, device, dtype) for name, place in places.items()
+        name: value_of(name, place, shape_of(model, name), config, device, dtype_of(owner_of(model, name), dtype))
+        for name, place in places.items()
     }
     model.load_state_dict(state, strict=False, assign=True)
     model.tie()
     if model.head is not None and device.type == "cpu":
         by_columns(model.head.unembed.weight)
-    fill_sinusoids(model, config, device)
+    fill_sinusoids(model, config, device, dtype)
     model.requires_grad_(False)
     if left := [name for name, value in [*model.named_parameters(), *model.named_buffers()] if value.is_meta]:
         raise CheckpointError(f"The weights hold nothing for {left[0]}.")
@@ -295,6 +302,10 @@ def their_shape(shape: tuple[int, ...], source: Source, config: ModelConfig) -> 
     return shape[::-1] if source.transpose else shape
 
 
+def owner_of(model: Transformer, name: str) -> nn.Module:
+    return model.get_submodule(name.rpartition(".")[0])
+
+
 def value_of(
     name: str, place: Place, shape: tuple[int, ...], config: ModelConfig, device: torch.device, dtype: torch.dtype
 ) -> Tensor:
@@ -328,8 +339,9 @@ def cut(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
     return tensor.split(sizes)[source.fused.index(source.part)]
 
 
-def fill_sinusoids(model: Transformer, config: ModelConfig, device: torch.device) -> None:
+def fill_sinusoids(model: Transformer, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> None:
     """Sinusoidal tables are computed, not loaded, so they are still on the meta device."""
     for module in model.modules():
         if isinstance(module, Embedding) and config.position == "sinusoidal":
-            module.sinusoid = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout).to(device)
+            table = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout)
+            module.sinusoid = table.to(device=device, dtype=dtype)

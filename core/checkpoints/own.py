@@ -1,6 +1,6 @@
 """Headlight's own format: config.json holds ModelConfig's fields, and the tensors have the names of our modules.
 
-A folder is written by save() and read like any other: model_type is "headlight". config.json says every field that
+A folder is written by save_model() and read like any other: model_type is "headlight". config.json says every field that
 differs from its default, the token ids that a model needs to pad, start and stop, and nothing else: what is not understood
 is refused. Tensors that the model shares are stored once.
 """
@@ -93,7 +93,7 @@ HEADLIGHT = Family(
 KEYS = {f.name for f in fields(ModelConfig)} | {"model_type", *TOKEN_IDS}
 
 
-def save(
+def save_model(
     model: Transformer,
     folder: Path,
     *,
@@ -103,7 +103,7 @@ def save(
     end_ids: tuple[int, ...] = (),
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write config.json, model.safetensors and tokenizer.json, which core.load(folder) then reads.
+    """Write config.json, model.safetensors and tokenizer.json, which load(folder) then reads.
 
     `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. Each file is put in place
     when it is whole. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.

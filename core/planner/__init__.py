@@ -1,6 +1,7 @@
 """What a transformer costs, before it runs: parameters, bytes, FLOPs in closed form, and the tracer that proves them."""
 
 from .cache import KVCache, kv_cache
+from .chunks import chunked_run_bytes
 from .depth import with_layers
 from .devices import DEVICES, Device, roofline
 from .fit import Fit, longest_fit
@@ -11,6 +12,7 @@ from .presets import PRESETS, Preset
 from .runs import RunBytes, run_bytes
 from .saved import SavedItem
 from .tracing import TracedRun, TracedStep, trace_shapes
+from .workload import Workload
 
 __all__ = [
     "DEVICES",
@@ -27,6 +29,8 @@ __all__ = [
     "SavedItem",
     "TracedRun",
     "TracedStep",
+    "Workload",
+    "chunked_run_bytes",
     "decode",
     "kv_cache",
     "longest_fit",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from core.config import ModelConfig
-from core.errors import ConfigError
-
+from ..config import ModelConfig
+from ..errors import ConfigError
 from .dtypes import bytes_of
 
 
@@ -39,7 +38,8 @@ def kv_cache(config: ModelConfig, *, batch: int = 1, n: int, memory_len: int = 0
             raise ConfigError(f"{name} ({value}) must not be negative")
     by = bytes_of(dtype, "kv_dtype")
     head = 2 * config.d_head * by  # one key and one value
-    tokens = sum(_seen(config, layer, n) for layer in range(config.n_decoder_layers))  # over all layers
+    windowed = config.n_windowed(config.n_decoder_layers)
+    tokens = windowed * min(n, config.window or n) + (config.n_decoder_layers - windowed) * n  # over all layers
     cross = config.n_decoder_layers * memory_len if config.kind == "encoder-decoder" else 0
     return KVCache(
         self_attention=batch * tokens * config.n_kv_heads * head,
@@ -48,7 +48,3 @@ def kv_cache(config: ModelConfig, *, batch: int = 1, n: int, memory_len: int = 0
         as_mha=batch * tokens * config.n_heads * head,
         as_mqa=batch * tokens * head,
     )
-
-
-def _seen(config: ModelConfig, layer: int, n: int) -> int:
-    return min(n, config.window) if config.window is not None and config.is_windowed(layer) else n

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.config import ModelConfig
+from ..config import ModelConfig
 
 
 def with_layers(config: ModelConfig, n: int) -> ModelConfig:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from core.errors import ConfigError
+from ..errors import ConfigError
 
 BYTES: dict[str, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
 
 
+def dtype_name(dtype: object) -> str:
+    """torch.float32 -> float32; a name stays as it is."""
+    return str(dtype).removeprefix("torch.")
+
+
 def bytes_of(dtype: object, what: str = "dtype") -> int:
     """Bytes of one number; takes "float32" or torch.float32. Raises ConfigError naming `what` for a format not counted here."""
-    name = str(dtype).removeprefix("torch.")
+    name = dtype_name(dtype)
     if name not in BYTES:
         raise ConfigError(f"{what} ({name!r}) must be one of {', '.join(map(repr, BYTES))}")
     return BYTES[name]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from core.config import ModelConfig
-from core.errors import ConfigError
-
+from ..config import ModelConfig
+from ..errors import ConfigError
 from .depth import with_layers
 from .plan import Memory, memory_plan
+from .workload import Workload, as_workload
 
 Vary = Literal["source_len", "target_len", "batch", "layers"]
 
@@ -39,8 +39,11 @@ class Fit:
         return asdict(self) | {"memory": memory, "usable": self.usable}
 
 
-def longest_fit(config: ModelConfig, budget: int, *, vary: Vary = "source_len", **options: Any) -> Fit:
-    """The largest value of `vary` whose plan takes at most `budget` bytes; `options` are those of plan(), the rest fixed.
+def longest_fit(
+    config: ModelConfig, budget: int, workload: Workload | None = None, *, vary: Vary = "source_len", **options: Any
+) -> Fit:
+    """The largest value of `vary` whose plan takes at most `budget` bytes; the rest of the workload, or of its fields that
+    `options` name, stays as it is.
 
     Memory never shrinks when any of them grows, so the answer is found by halving. "layers" varies every stack the model
     has. Raises ConfigError for a `vary` that is not one of the four, and as plan() does.
@@ -52,10 +55,14 @@ def longest_fit(config: ModelConfig, budget: int, *, vary: Vary = "source_len", 
             f"vary='target_len' is for encoder-decoders; this model is {config.kind}-only: vary source_len"
         )
 
+    if vary == "source_len":
+        options = {"source_len": 1, **options} if workload is None else options
+    work = as_workload(workload, options)
+
     def memory(n: int) -> Memory:
         if vary == "layers":
-            return memory_plan(with_layers(config, n), **options)
-        return memory_plan(config, **{**options, vary: n})
+            return memory_plan(with_layers(config, n), work)
+        return memory_plan(config, replace(work, **{vary: n}))
 
     low, high = 0, 1  # low fits, high is not known to
     while memory(high).total <= budget:

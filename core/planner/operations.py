@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from core.config import ModelConfig
-
-from .dtypes import bytes_of, check_lengths
+from ..config import ModelConfig
+from .dtypes import bytes_of
 from .parameters import linear, norm, parameters
-from .saved import Attention, check_attention
+from .workload import Attention, Workload, as_workload
 
 
 @dataclass(frozen=True)
@@ -51,36 +50,15 @@ def total_bytes(operations: tuple[Operation, ...]) -> int:
     return sum(op.times * op.bytes for op in operations)
 
 
-def prefill(
-    config: ModelConfig,
-    *,
-    batch: int = 1,
-    source_len: int,
-    target_len: int = 0,
-    dtype: object = "float32",
-    weight_dtype: object = None,
-    kv_dtype: object = None,
-    attention: Attention = "eager",
-    all_logits: bool = True,
-) -> tuple[Operation, ...]:
-    """The forward pass over whole texts. Raises ConfigError for lengths below 1, unknown formats, unknown attention."""
-    check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
-    check_attention(attention)
-    rows = _Rows(
-        config,
-        batch,
-        attention,
-        bytes_of(dtype),
-        bytes_of(weight_dtype or dtype),
-        bytes_of(kv_dtype or dtype),
-    )
+def prefill(config: ModelConfig, workload: Workload | None = None, **options: Any) -> tuple[Operation, ...]:
+    """The forward pass over whole texts; `options` are the fields of a Workload by name. Raises ConfigError as its check does."""
+    work = as_workload(workload, options)
+    work.check(config)
+    rows = _Rows(config, work)
     operations: list[Operation] = []
-    memory_len = n = 0
-    for name, _ in config.stacks:
-        n = source_len if name == config.stacks[0][0] else target_len
+    for name, _, n, memory_len in work.stacks(config):
         operations += rows.stack(name, n, n_key=n, memory_len=memory_len)
-        memory_len = n
-    return (*operations, *rows.head(batch * (n if all_logits else 1)))
+    return (*operations, *rows.head(work.batch * work.last_len))
 
 
 def decode(
@@ -100,27 +78,32 @@ def decode(
     """
     if not config.n_decoder_layers:
         return ()
-    check_lengths(config.kind, batch=batch, source_len=cached, target_len=memory_len)
-    check_attention(attention)
-    rows = _Rows(
-        config,
-        batch,
-        attention,
-        bytes_of(dtype),
-        bytes_of(weight_dtype or dtype),
-        bytes_of(kv_dtype or dtype),
+    work = Workload(
+        batch=batch,
+        source_len=cached,
+        target_len=memory_len,
+        dtype=dtype,
+        attention=attention,
+        weight_dtype=weight_dtype,
+        kv_dtype=kv_dtype,
     )
+    work.check(config)
+    rows = _Rows(config, work)
     return (*rows.stack("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch))
 
 
 @dataclass(frozen=True)
 class _Rows:
     config: ModelConfig
-    batch: int
-    attention: Attention
-    by: int
-    weight_by: int
-    kv_by: int
+    work: Workload
+
+    @property
+    def batch(self) -> int:
+        return self.work.batch
+
+    @property
+    def by(self) -> int:
+        return self.work.by
 
     def stack(
         self, name: Literal["encoder", "decoder"], n: int, *, n_key: int, memory_len: int, cached: bool = False
@@ -131,7 +114,7 @@ class _Rows:
         causal = name == "decoder"
         rows = [self._move(name, "embedding", 1, self.batch * n * config.d_model, 1, 1, "a row of the table each")]
         narrow = config.window is not None and config.window < n_key
-        windowed = sum(config.is_windowed(layer) for layer in range(n_layers)) if narrow else 0
+        windowed = config.n_windowed(n_layers) if narrow else 0
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
             if times:
                 rows += self._layer(name, times, n, n_key, memory_len, causal, window, cached)
@@ -206,8 +189,8 @@ class _Rows:
             rows.append(self._linear(stack, f"{name} {letter}", times, keys, config.d_model, kv, config.qkv_bias))
         cells = self.batch * config.n_heads * n * n_key
         product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * seen * config.d_head
-        q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * kv * self.kv_by
-        if self.attention in ("efficient", "flash"):
+        q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * kv * self.work.kv_by
+        if self.work.attention in ("efficient", "flash"):
             rows.append(
                 Operation(
                     stack,
@@ -257,14 +240,14 @@ class _Rows:
 
     def _linear(self, stack: str, name: str, times: int, tokens: int, d_in: int, d_out: int, bias: bool) -> Operation:
         flops = 2 * tokens * d_in * d_out
-        weights = linear(d_in, d_out, bias=bias) * self.weight_by
+        weights = linear(d_in, d_out, bias=bias) * self.work.weight_by
         reads = tokens * d_in * self.by + weights
         writes = tokens * d_out * self.by
         return Operation(stack, name, times, flops, flops, reads, writes, weights, "2 · tokens · in · out")
 
     def _norm(self, stack: str, name: str, times: int, n: int) -> Operation:
         numbers = self.batch * n * self.config.d_model * self.by
-        weights = norm(self.config, self.config.d_model) * self.weight_by
+        weights = norm(self.config, self.config.d_model) * self.work.weight_by
         return Operation(stack, name, times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream")
 
     def _residual(self, stack: str, name: str, times: int, n: int) -> Operation:

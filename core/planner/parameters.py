@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.config import ModelConfig
+from ..config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,19 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
         unembed=vocabulary if has_head and not config.tied else 0,
         head=head,
     )
+
+
+def float32_parameters(config: ModelConfig) -> int:
+    """How many of them are kept in float32 where the others take fewer bits: those of RMS norms (core.model.dtype_of)."""
+    if config.norm != "rms":
+        return 0
+    count = config.d_model * (1 if config.head == "mlm" else 0)
+    for name, n_layers in config.stacks:
+        cross = name == "decoder" and config.kind == "encoder-decoder"
+        heads = 2 * config.d_head * (2 if cross else 1) if config.qk_norm else 0
+        count += n_layers * (_stack(config, 1, cross=cross).layer.norms + heads)
+        count += config.d_model * (config.embed_norm + config.final_norm)
+    return count
 
 
 def linear(d_in: int, d_out: int, *, bias: bool) -> int:

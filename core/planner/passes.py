@@ -1,6 +1,6 @@
 """The widest moments of one forward pass: what is alive when, read off core.model line by line.
 
-Most of a pass comes and goes. Its peak is one of a handful of moments (turning q and k, one block of mask rows, the
+Most tensors of a pass are temporary. Its peak is one of a handful of moments (turning q and k, one block of mask rows, the
 hidden layer of the MLP ...), and each is written down here with everything that is alive in it.
 """
 
@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.config import ModelConfig
-from core.rules import BLOCK_BYTES
+from ..config import ModelConfig
+from ..rules import BLOCK_BYTES, WINDOW_ROWS
+from .workload import Workload
 
 INT = 8  # bytes of an id, a position or a distance
 INT32 = 4  # a window counts its distances in fewer
 FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
+SAMPLED = 16  # numbers of a weight by which a run knows its model again (core.weights)
 SCALARS = 256  # bytes of lone numbers: a fill value, a slope, a frequency
 
 Path = Literal["fused", "spelled_out", "eager"]
@@ -23,35 +25,36 @@ Keep = Literal["", "qk", "qkv"]
 
 def pass_moments(
     config: ModelConfig,
+    workload: Workload,
     *,
-    batch: int,
-    source_len: int,
-    target_len: int,
-    by: int,
-    padded: bool,
     keep: Keep,
     path: Path,
     all_logits: bool,
     traced: bool,
 ) -> tuple[dict[str, int], int]:
-    """Bytes alive beside the weights at each moment, and the bytes of q, k and v kept once the pass is over.
+    """Bytes alive beside the weights at each moment, and the bytes kept of every attention once the pass is over.
 
-    keep      what stays of every attention: "qkv" or "qk" in a trace, "" in a plain pass
+    keep      what stays of every attention: "qkv" or "qk" in a trace, "" in a plain pass. A trace that edits scores or
+              weights keeps those as well
     path      fused: the kernel's. spelled_out: core.model's steps. eager: the textbook's steps
     traced    a trace also keeps the sizes of the residual stream and of what is added to it, positions and angles
     """
     moments: dict[str, int] = {}
-    inputs = batch * (source_len + target_len) * (INT + (1 if padded else 0))  # ids, and which of them are real
-    held = captured = memory_len = 0
-    for name, n_layers in config.stacks:
-        n = source_len if name == config.stacks[0][0] else target_len
-        stack = StackPass(config, name, n_layers, batch, n, memory_len, by, padded, keep, path, traced)
+    batch, by = workload.batch, workload.by
+    inputs = (
+        batch * (workload.source_len + workload.target_len) * (INT + (1 if workload.padded else 0))
+    )  # ids, and which of them are real
+    if traced:
+        inputs += batch * workload.source_len * INT  # and of which part of the text each is
+        inputs += (4 * len(config.stacks) + 1) * SAMPLED * by  # and a few numbers of the weights, to know them again
+    held = captured = 0
+    for name, n_layers, n, memory_len in workload.stacks(config):
+        stack = StackPass(config, workload, name, n_layers, n, memory_len, keep, path, traced)
         moments |= {moment: inputs + held + value for moment, value in stack.moments().items()}
         captured += stack.kept
         held += stack.kept + stack.noted
-        memory_len = n
-    last = batch * memory_len * config.d_model * by
-    positions = memory_len if all_logits else 1
+    last = batch * workload.last_len * config.d_model * by
+    positions = workload.last_len if all_logits else 1
     moments["head"] = inputs + held + last + head_bytes(config, batch * positions, by, probabilities=not all_logits)
     return moments, captured
 
@@ -61,16 +64,26 @@ class StackPass:
     """The sizes of one stack's pass: n queries, and memory_len keys from the encoder where it has cross-attention."""
 
     config: ModelConfig
+    workload: Workload
     name: Literal["encoder", "decoder"]
     n_layers: int
-    batch: int
     n: int
     memory_len: int
-    by: int
-    padded: bool
     keep: Keep
     path: Path
     traced: bool
+
+    @property
+    def batch(self) -> int:
+        return self.workload.batch
+
+    @property
+    def by(self) -> int:
+        return self.workload.by
+
+    @property
+    def padded(self) -> bool:
+        return self.workload.padded
 
     @property
     def tokens(self) -> int:
@@ -92,7 +105,15 @@ class StackPass:
 
     def captured(self, n_key: int) -> int:
         """What is kept of one attention over n_key keys."""
-        return sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep)
+        return sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep) + self._kept_maps(n_key)
+
+    def _kept_maps(self, n_key: int) -> int:
+        """Scores and weights that a trace keeps, because they were edited and cannot be worked out again."""
+        return 2 * self._map(n_key) if self.traced and self.path == "spelled_out" else 0
+
+    def _map(self, n_key: int) -> int:
+        """One [batch, head, query, key]."""
+        return self.tokens * self.config.n_heads * n_key * self.by
 
     @property
     def captured_layer(self) -> int:
@@ -127,6 +148,8 @@ class StackPass:
         if not self.traced:
             return 0
         per_layer = 4 if self.config.parallel else 7 if self.memory_len else 5
+        if self.config.norm_order == "sandwich":  # what an attention adds has a size before its norm as well
+            per_layer += 2 if self.memory_len else 1
         sizes = (per_layer * self.n_layers + 2) * self.tokens * FLOAT
         return sizes + self._rows_of_positions * INT + self._angles
 
@@ -165,7 +188,7 @@ class StackPass:
             return (2 if strided else 1) * n_numbers * self.by + 2 * rows * FLOAT
         if self.by == FLOAT:
             return 2 * n_numbers * FLOAT + rows * FLOAT
-        return n_numbers * (2 * FLOAT + self.by) + rows * FLOAT
+        return n_numbers * 3 * FLOAT + rows * FLOAT  # in float32: the stream, normalised, and weighted
 
     def _embedding(self) -> int:
         """Token vectors, the next thing to be added, and the sum."""
@@ -199,40 +222,49 @@ class StackPass:
             moments["scores and weights"] = projected + self._spelled_out(n_key, cross=cross)
         # z is laid out as q is, and is copied where that is not one token after the other.
         turned = config.qk_norm or (config.position == "rotary" and not cross)
-        copied = turned or self.path != "fused" or self._rows(n_key, cross=cross) < self.n
-        moments["output projection"] = projected + q + (q if copied else 0) + self.stream
+        blocks = any(self._rows(n_key, window, cross=cross) < self.n for window in self._windows(cross=cross))
+        copied = turned or self.path != "fused" or blocks
+        moments["output projection"] = projected + q + (q if copied else 0) + self.stream + self._kept_maps(n_key)
         return {moment: self._normed() + value for moment, value in moments.items()}
+
+    def _windows(self, *, cross: bool) -> set[int | None]:
+        """The windows of the layers, None for those where a window hides nothing at this length."""
+        window = self.config.window
+        if cross or window is None or window >= self.n:
+            return {None}
+        return {window if self.config.is_windowed(layer) else None for layer in range(self.n_layers)}
 
     @property
     def _has_window(self) -> bool:
-        """Some layer has a window that hides something at this length: a mask made there measures distances."""
-        narrow = self.config.window is not None and self.config.window < self.n
-        return narrow and any(self.config.is_windowed(layer) for layer in range(self.n_layers))
-
-    def _needs_numbers(self, *, cross: bool) -> bool:
-        """Whether the kernel has to be given a mask or a bias as numbers: it knows by itself what comes later only."""
-        return self.padded or (not cross and (self._has_window or self._biased))
+        """Some layer has a window that hides something: a mask made there measures distances."""
+        return self._windows(cross=False) != {None}
 
     @property
     def _biased(self) -> bool:
         return self.config.position in ("relative", "alibi")
 
-    def _rows(self, n_key: int, *, cross: bool) -> int:
+    def _rows(self, n_key: int, window: int | None, *, cross: bool) -> int:
         """Query rows that go through the kernel together: all of them, unless a mask or bias has to be made in numbers."""
-        if not self._needs_numbers(cross=cross):
+        biased = self._biased and not cross
+        if not self.padded and not biased and window is None:
             return self.n
-        row = self.batch * (self.config.n_heads if self._biased and not cross else 1) * n_key * self.by
-        return min(self.n, max(1, BLOCK_BYTES // row))
+        row = self.batch * (self.config.n_heads if biased else 1) * n_key * self.by
+        return min(self.n, max(1, BLOCK_BYTES // row), self.n if window is None else max(window, WINDOW_ROWS))
 
     def _attend(self, n_key: int, *, cross: bool) -> int:
         """z with its log-sum-exp, and where the kernel needs a mask or a bias in numbers, one block of their rows."""
+        biased = self._biased and not cross
         z = self.q + self.tokens * self.config.n_heads * FLOAT
-        if not self._needs_numbers(cross=cross):
-            return z
-        biased, windowed = self._biased and not cross, self._has_window and not cross
-        rows = self._rows(n_key, cross=cross)
-        indices = INT * (rows + n_key)
-        return z + indices + self._block(rows * n_key, biased=biased, windowed=windowed)
+        widest = z
+        for window in self._windows(cross=cross):
+            if not self.padded and not biased and window is None:
+                continue
+            rows = self._rows(n_key, window, cross=cross)
+            sides = 1 if self.name == "decoder" else 2
+            keys = n_key if window is None else min(n_key, rows + sides * (window - 1))
+            block = INT * (rows + keys) + self._block(rows * keys, biased=biased, windowed=window is not None)
+            widest = max(widest, z + block, 2 * self.q if rows < self.n else 0)  # the blocks' rows, and they joined
+        return widest
 
     def _block(self, cells: int, *, biased: bool, windowed: bool) -> int:
         """The widest moment of a block of `cells` (query, key) pairs of one text."""
@@ -259,7 +291,7 @@ class StackPass:
     def _spelled_out(self, n_key: int, *, cross: bool) -> int:
         """Scores and weights as tensors: two maps at once in the textbook, three in core.model, where a hook has one."""
         config, texts = self.config, self.batch if self.padded else 1
-        maps = self.tokens * config.n_heads * n_key * self.by  # [batch, head, query, key]
+        maps = self._map(n_key)
         keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
         cells = texts * self.n * n_key
         biased, windowed = self._biased and not cross, self._has_window and not cross
@@ -281,7 +313,7 @@ class StackPass:
             adding,
             maps + mask,
             2 * maps + 2 * cells,
-            3 * maps,
+            3 * maps + self.tokens * config.n_heads * (self.by + 1),  # the largest of each row, and whether it is −inf
             2 * maps + keys + self.q,
         )
         return widest + INT * (self.n + n_key + 1)  # which queries, which keys

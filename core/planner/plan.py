@@ -5,26 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.config import ModelConfig
-from core.errors import ConfigError
-
+from ..config import ModelConfig
+from ..errors import ConfigError
 from .cache import KVCache, kv_cache
-from .dtypes import bytes_of, check_activations, check_lengths
+from .dtypes import dtype_name
 from .operations import Operation, decode, ideal_bytes, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
 from .passes import Path, pass_moments
 from .runs import weight_bytes
-from .saved import Attention, SavedItem, check_attention, lesson_terms
-from .training import (
-    KeptLayers,
-    Optimizer,
-    Recompute,
-    backward_work,
-    check_training,
-    kept_activations,
-    master_bytes,
-    optimizer_bytes,
-)
+from .saved import SavedItem, lesson_terms
+from .training import KeptLayers, backward_work, kept_activations, master_bytes, optimizer_bytes
+from .workload import Recompute, Workload, as_workload
 
 PATHS: dict[str, Path] = {
     "eager": "eager",
@@ -44,7 +35,7 @@ class Memory:
     optimizer: int
     activations: int  # kept for the backward pass
     kv_cache: int
-    transient: int  # comes and goes: the widest moment of the pass, or of the backward pass
+    transient: int  # temporary buffers: the widest moment of the pass, or of the backward pass
 
     @property
     def total(self) -> int:
@@ -119,156 +110,75 @@ class Plan:
         return plain | {name: getattr(self, name) for name in totals}
 
 
-def plan(
-    config: ModelConfig,
-    *,
-    batch: int = 1,
-    source_len: int,
-    target_len: int = 0,
-    dtype: object = "float32",
-    training: bool = False,
-    attention: Attention = "eager",
-    optimizer: Optimizer = "adamw",
-    recompute: Recompute = "none",
-    dropout: bool = False,
-    weight_dtype: object = None,
-    kv_dtype: object = None,
-) -> Plan:
-    """Parameters, bytes, FLOPs and traffic of Transformer(config) on `batch` texts of these lengths.
+def plan(config: ModelConfig, workload: Workload | None = None, **options: Any) -> Plan:
+    """Parameters, bytes, FLOPs and traffic of Transformer(config) on a workload, or on one whose fields `options` name:
 
-    dtype        of weights and activations
-    weight_dtype of weights alone, for inference: "int8" (None: dtype)
-    kv_dtype     of the KV cache (None: dtype)
-    attention    eager, spelled_out, efficient or flash: see core.planner.saved
-    optimizer    sgd, momentum, adam or adamw; recompute: none, attention or full
-    dropout      counts the masks that training with dropout keeps
-
-    Raises ConfigError for anything that is not one of these, for lengths below 1, and for texts longer than the model's
-    table of positions.
+    plan(config, batch=32, source_len=50, dtype="bfloat16", training=True). Raises ConfigError for what Workload does not
+    know, for lengths below 1, and for texts longer than the model's table of positions.
     """
-    check_positions(config, source_len=source_len, target_len=target_len)
-    kept = kept_activations(
-        config,
-        batch=batch,
-        source_len=source_len,
-        target_len=target_len,
-        by=bytes_of(dtype),
-        attention=attention,
-        dropout=dropout,
-        recompute=recompute,
-    )
-    memory = memory_plan(
-        config,
-        batch=batch,
-        source_len=source_len,
-        target_len=target_len,
-        dtype=dtype,
-        training=training,
-        attention=attention,
-        optimizer=optimizer,
-        recompute=recompute,
-        dropout=dropout,
-        weight_dtype=weight_dtype,
-        kv_dtype=kv_dtype,
-    )
-    by, last = bytes_of(dtype), target_len or source_len
-    memory_len = source_len if config.kind == "encoder-decoder" else 0
-    forward = prefill(
-        config,
-        batch=batch,
-        source_len=source_len,
-        target_len=target_len,
-        dtype=dtype,
-        weight_dtype=weight_dtype,
-        attention=attention,
-    )
+    work = as_workload(workload, options)
+    check_positions(config, source_len=work.source_len, target_len=work.target_len)
+    work.check(config)
+    kept = kept_activations(config, work)
+    forward = prefill(config, work)
+    last, memory_len = work.last_len, work.memory_len(config)
     token = decode(
         config,
-        batch=batch,
+        batch=work.batch,
         cached=last,
         memory_len=memory_len,
-        dtype=dtype,
-        weight_dtype=weight_dtype,
-        kv_dtype=kv_dtype,
-        attention=attention,
+        dtype=work.dtype,
+        weight_dtype=work.weight_dtype,
+        kv_dtype=work.kv_dtype,
+        attention=work.attention,
     )
     return Plan(
         config=config,
-        batch=batch,
-        source_len=source_len,
-        target_len=target_len,
-        dtype=str(dtype).removeprefix("torch."),
-        training=training,
-        attention=attention,
+        batch=work.batch,
+        source_len=work.source_len,
+        target_len=work.target_len,
+        dtype=dtype_name(work.dtype),
+        training=work.training,
+        attention=work.attention,
         parameters=parameters(config),
-        memory=memory,
+        memory=memory_plan(config, work),
         layers=kept.layers,
         outside=kept.outside,
-        lesson_terms=lesson_terms(config, batch=batch, n=source_len, by=by),
-        logits=batch * last * config.vocab_size * by if config.head != "none" else 0,
-        kv_cache=kv_cache(config, batch=batch, n=last, memory_len=memory_len, dtype=kv_dtype or dtype),
+        lesson_terms=lesson_terms(config, work),
+        logits=work.batch * last * config.vocab_size * work.by if config.head != "none" else 0,
+        kv_cache=kv_cache(config, batch=work.batch, n=last, memory_len=memory_len, dtype=work.kv_dtype or work.dtype),
         prefill=forward,
         decode=token,
-        step_flops=_step_flops(forward, recompute) if training else total_flops(forward),
-        ideal_bytes=ideal_bytes(config, forward, weight_dtype=weight_dtype or dtype),
+        step_flops=_step_flops(forward, work.recompute) if work.training else total_flops(forward),
+        ideal_bytes=ideal_bytes(config, forward, weight_dtype=work.weight_dtype or work.dtype),
     )
 
 
-def memory_plan(
-    config: ModelConfig,
-    *,
-    batch: int = 1,
-    source_len: int,
-    target_len: int = 0,
-    dtype: object = "float32",
-    training: bool = False,
-    attention: Attention = "eager",
-    optimizer: Optimizer = "adamw",
-    recompute: Recompute = "none",
-    dropout: bool = False,
-    weight_dtype: object = None,
-    kv_dtype: object = None,
-) -> Memory:
+def memory_plan(config: ModelConfig, workload: Workload | None = None, **options: Any) -> Memory:
     """The bytes of plan() alone, for any length: a table of positions that is too short is not looked at."""
-    check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
-    check_activations(dtype)
-    check_attention(attention)
-    check_training(optimizer, recompute)
-    by, weight_by = bytes_of(dtype), bytes_of(weight_dtype or dtype, "weight_dtype")
+    work = as_workload(workload, options)
+    work.check(config)
     n_parameters = parameters(config).total
-    if training:
-        if weight_by != by:
-            raise ConfigError(
-                f"weight_dtype ({weight_dtype!r}) is for inference: training updates its weights in dtype"
-            )
-        lengths = {"batch": batch, "source_len": source_len, "target_len": target_len}
-        kept = kept_activations(config, **lengths, by=by, attention=attention, dropout=dropout, recompute=recompute)
-        work = backward_work(config, **lengths, by=by, attention=attention, recompute=recompute)
+    if work.training:
         return Memory(
-            weights=weight_bytes(config, by),
-            masters=master_bytes(n_parameters, by),
-            gradients=n_parameters * by,
-            optimizer=optimizer_bytes(n_parameters, optimizer),
-            activations=kept.total,
+            weights=weight_bytes(config, work.by),
+            masters=master_bytes(n_parameters, work.by),
+            gradients=n_parameters * work.by,
+            optimizer=optimizer_bytes(n_parameters, work.optimizer),
+            activations=kept_activations(config, work).total,
             kv_cache=0,
-            transient=work,
+            transient=backward_work(config, work),
         )
-    moments, _ = pass_moments(
+    moments, _ = pass_moments(config, work, keep="", path=PATHS[work.attention], all_logits=True, traced=False)
+    cache = kv_cache(
         config,
-        batch=batch,
-        source_len=source_len,
-        target_len=target_len,
-        by=by,
-        padded=False,
-        keep="",
-        path=PATHS[attention],
-        all_logits=True,
-        traced=False,
+        batch=work.batch,
+        n=work.last_len,
+        memory_len=work.memory_len(config),
+        dtype=work.kv_dtype or work.dtype,
     )
-    memory_len = source_len if config.kind == "encoder-decoder" else 0
-    cache = kv_cache(config, batch=batch, n=target_len or source_len, memory_len=memory_len, dtype=kv_dtype or dtype)
     return Memory(
-        weights=weight_bytes(config, weight_by),
+        weights=weight_bytes(config, work.weight_by),
         masters=0,
         gradients=0,
         optimizer=0,

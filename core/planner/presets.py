@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from core.config import ModelConfig
+from ..config import ModelConfig
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,10 @@ flash        FlashAttention (Dao et al. 2022): the same with no padding, grouped
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from core.config import ModelConfig
-from core.errors import ConfigError
-
-Attention = Literal["eager", "spelled_out", "efficient", "flash"]
+from ..config import ModelConfig
+from .workload import Attention, Workload
 
 FLOAT = 4  # statistics are float32 whatever the weights are
 INT = 8
@@ -35,14 +33,9 @@ class SavedItem:
         return asdict(self)
 
 
-def check_attention(attention: str) -> None:
-    """Raises ConfigError for a way of attention that is not one of the four."""
-    if attention not in get_args(Attention):
-        raise ConfigError(f"attention ({attention!r}) must be one of {', '.join(map(repr, get_args(Attention)))}")
-
-
-def lesson_terms(config: ModelConfig, *, batch: int, n: int, by: int) -> dict[str, int]:
+def lesson_terms(config: ModelConfig, workload: Workload) -> dict[str, int]:
     """A textbook's five terms of one layer, in bytes: 9 streams and one map where autograd keeps 16 and one."""
+    batch, n, by = workload.batch, workload.source_len, workload.by
     tokens, heads = batch * n, config.n_heads * config.d_head
     terms = {
         "input": tokens * config.d_model * by,
@@ -56,22 +49,20 @@ def lesson_terms(config: ModelConfig, *, batch: int, n: int, by: int) -> dict[st
 
 def saved_layer(
     config: ModelConfig,
+    workload: Workload,
     *,
     causal: bool,
-    batch: int,
     n: int,
     memory_len: int = 0,
-    by: int = 4,
-    attention: Attention = "eager",
     window: int | None = None,
-    dropout: bool = False,
 ) -> tuple[SavedItem, ...]:
     """The kept tensors of one block with n queries, and memory_len keys from the encoder where it has cross-attention.
 
-    `window` is this layer's. `dropout` counts the dropout of the textbook (after the weights, after each sublayer and
+    `window` is this layer's. `workload.dropout` counts the dropout of the textbook (after the weights, after each sublayer and
     inside the MLP) with masks of one byte, as a GPU keeps them.
     """
-    layer = _Layer(config, batch, n, by, attention, dropout)
+    batch = workload.batch
+    layer = _Layer(config, batch, n, workload.by, workload.attention, workload.dropout)
     window = None if window is None or window >= n else window
     items: list[SavedItem] = []
     if config.parallel:
@@ -88,14 +79,14 @@ def saved_layer(
 
 def saved_outside(
     config: ModelConfig,
+    workload: Workload,
     *,
     name: Literal["encoder", "decoder"],
-    batch: int,
     n: int,
-    by: int,
     feeds_decoder: bool = False,
 ) -> tuple[SavedItem, ...]:
     """What is kept of one stack beside its layers: ids, angles, the embedding's and the final norm."""
+    batch, by = workload.batch, workload.by
     layer = _Layer(config, batch, n, by, "eager", False)
     items = [SavedItem("ids", batch * n * INT, "the token table's gradient goes to these rows")]
     if config.n_token_types:
@@ -103,9 +94,10 @@ def saved_outside(
     if config.position == "learned":
         items.append(SavedItem("position ids", n * INT, "the same for the table of positions"))
     if config.position == "rotary":
-        layers = range(dict(config.stacks)[name])
+        n_layers = dict(config.stacks)[name]
         # layers with a window may have angles of their own; angles that no layer uses are not kept
-        kinds = 1 if config.rotary_base_windowed is None else len({config.is_windowed(layer) for layer in layers})
+        some_have_none = 0 < config.n_windowed(n_layers) < n_layers
+        kinds = 2 if config.rotary_base_windowed is not None and some_have_none else 1
         items.append(SavedItem("angles", kinds * n * config.d_rotary * by, "cosines and sines, for every layer"))
     if config.embed_norm:
         items += layer.norm("embed_norm", config.d_model, batch * n)
@@ -153,7 +145,7 @@ class _Layer:
             return [statistics] if shared_input else [kept, statistics]
         items = [
             SavedItem(f"{name} statistics", rows * FLOAT, "1/√mean(x²) of each token"),
-            SavedItem(f"{name} normalised", size * self.by, "for the gradient of the weight"),
+            SavedItem(f"{name} normalised", size * FLOAT, "for the gradient of the weight"),
         ]
         if self.by != FLOAT:
             return [SavedItem(f"{name} input", size * FLOAT, "a float32 copy"), *items]
@@ -188,7 +180,9 @@ class _Layer:
                 items.append(SavedItem(f"{name} mask", self.n * n_key, "one byte a cell"))
             items.append(SavedItem(f"{name} weights", weights * by, "softmax needs its own output"))
             if self.attention == "spelled_out":
-                items.append(SavedItem(f"{name} weights, copy", weights * by, "without NaN, for the gradient of v"))
+                rows = weights // n_key  # and which of them see nothing, one byte each
+                why = "zeros for rows that see nothing, for the gradient of v"
+                items.append(SavedItem(f"{name} weights, copy", weights * by + rows, why))
             if self.dropout:
                 items.append(self._dropped(f"{name} weights", weights))
                 items.append(SavedItem(f"{name} weights, dropped", weights * by, "for the gradient of v"))

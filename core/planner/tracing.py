@@ -21,11 +21,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop
 
-from core.config import ModelConfig
-from core.hooks import HookPoint, hook_points, hooked
-from core.model import Transformer
-
-from .dtypes import check_activations, check_lengths
+from ..config import ModelConfig
+from ..hooks import HookPoint, hook_points, hooked
+from ..model import Transformer, cast
+from .dtypes import check_activations, check_lengths, dtype_name
 from .live import LiveBytes
 
 
@@ -95,15 +94,11 @@ def trace_shapes(
     """
     check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
     check_activations(dtype)
-    model_dtype = getattr(torch, str(dtype).removeprefix("torch."))
+    model_dtype = getattr(torch, dtype_name(dtype))
     with ExitStack() as contexts:
         fused = path == "fused"
         contexts.enter_context(FakeTensorMode() if fused else torch.device("meta"))
-        with _default_dtype(model_dtype):
-            model = Transformer(config).eval()
-        for stack in model.stacks:
-            if config.position == "sinusoidal":
-                stack.embed.sinusoid = stack.embed.sinusoid.to(model_dtype)
+        model = cast(Transformer(config), model_dtype).eval()
         return _run(model, batch, source_len, target_len, training=training, fused=fused, padded=padded, loss=loss)
 
 
@@ -175,16 +170,6 @@ def _look(x: Any) -> None:
     """Watching is enough to have attention spell itself out."""
 
 
-@contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
 class Flops(TorchDispatchMode):
     """Counts the FLOPs of matrix products, two for each multiply-add, by PyTorch's own formulas."""
 
@@ -223,7 +208,7 @@ class Saved:
         storage = tensor.untyped_storage()
         if storage._cdata not in self.weights and storage._cdata not in self.found:
             grad_fn = tensor.grad_fn.name() if tensor.grad_fn is not None else "leaf"
-            shape, dtype = tuple(tensor.shape), _name(tensor.dtype)
+            shape, dtype = tuple(tensor.shape), dtype_name(tensor.dtype)
             self.found[storage._cdata] = SavedTensor(self.steps.module, grad_fn, shape, dtype, storage.nbytes())
         return tensor
 
@@ -268,7 +253,8 @@ class Steps(TorchFunctionMode):
         handles = []
         for name, module in self.model.named_modules():
             if isinstance(module, HookPoint):
-                handles.append(module.register_forward_hook(partial(self._pass_by, name)))
+                if module.listed:
+                    handles.append(module.register_forward_hook(partial(self._pass_by, name)))
             else:
                 handles.append(module.register_forward_pre_hook(partial(self._enter, name)))
                 handles.append(module.register_forward_hook(self._leave))
@@ -329,7 +315,7 @@ class Steps(TorchFunctionMode):
 
     def _add(self, name: str, op: str, out: Tensor, *, view: bool) -> None:
         n_bytes, flops = out.numel() * out.element_size(), self.flops.total - self._counted
-        row = TracedStep(name, op, _get_axes(out), tuple(out.shape), _name(out.dtype), n_bytes, flops, view)
+        row = TracedStep(name, op, _get_axes(out), tuple(out.shape), dtype_name(out.dtype), n_bytes, flops, view)
         self._quiet = row if op in QUIET else None
         if self._quiet is None:
             self.rows.append(row)
@@ -373,7 +359,3 @@ def _set_axes(tensor: Tensor, axes: tuple[str, ...]) -> None:
 
 def _get_axes(tensor: Tensor) -> tuple[str, ...]:
     return getattr(tensor, "axes", ("",) * tensor.ndim)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from core.config import ModelConfig
-from core.errors import ConfigError
-
+from ..config import ModelConfig
 from .depth import with_layers
-from .saved import Attention, SavedItem, saved_head, saved_layer, saved_outside
-
-Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
-Recompute = Literal["none", "attention", "full"]
+from .saved import SavedItem, saved_head, saved_layer, saved_outside
+from .workload import Optimizer, Workload
 
 STATES: dict[str, int] = {
     "sgd": 0,
@@ -55,13 +51,6 @@ class KeptLayers:
         return asdict(self) | {"per_layer": self.per_layer, "total": self.total}
 
 
-def check_training(optimizer: str, recompute: str) -> None:
-    """Raises ConfigError for an optimizer or a way to recompute that is not known here."""
-    for name, value, allowed in (("optimizer", optimizer, Optimizer), ("recompute", recompute, Recompute)):
-        if value not in get_args(allowed):
-            raise ConfigError(f"{name} ({value!r}) must be one of {', '.join(map(repr, get_args(allowed)))}")
-
-
 def optimizer_bytes(n_parameters: int, optimizer: Optimizer) -> int:
     """float32 averages: one of the gradient for momentum, one of it and one of its square for Adam (Kingma & Ba 2015)."""
     return STATES[optimizer] * FLOAT * n_parameters
@@ -72,84 +61,52 @@ def master_bytes(n_parameters: int, by: int) -> int:
     return FLOAT * n_parameters if by < FLOAT else 0
 
 
-def kept_activations(
-    config: ModelConfig,
-    *,
-    batch: int,
-    source_len: int,
-    target_len: int = 0,
-    by: int = 4,
-    attention: Attention = "eager",
-    dropout: bool = False,
-    recompute: Recompute = "none",
-) -> Kept:
+def kept_activations(config: ModelConfig, workload: Workload) -> Kept:
     """What autograd keeps of a forward pass, the loss not counted.
 
-    recompute "attention" lets go of scores and weights and works them out again; "full" keeps the input of each layer
+    With recompute, "attention" lets go of scores and weights and works them out again; "full" keeps the input of each layer
     alone (Korthikanti et al. 2022, arXiv:2205.05198, §5).
     """
     layers: list[KeptLayers] = []
     outside: list[SavedItem] = []
-    memory_len = n = 0
-    for name, n_layers in config.stacks:
-        n = source_len if name == config.stacks[0][0] else target_len
-        windowed = sum(config.is_windowed(layer) for layer in range(n_layers))
+    for name, n_layers, n, memory_len in workload.stacks(config):
+        windowed = config.n_windowed(n_layers)
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
-            items = saved_layer(
-                config,
-                causal=name == "decoder",
-                batch=batch,
-                n=n,
-                memory_len=memory_len,
-                by=by,
-                attention=attention,
-                window=window,
-                dropout=dropout,
-            )
+            causal = name == "decoder"
+            items = saved_layer(config, workload, causal=causal, n=n, memory_len=memory_len, window=window)
             if times:
-                layers.append(KeptLayers(name, times, _recomputed(config, items, batch, n, by, recompute)))
+                layers.append(KeptLayers(name, times, _recomputed(config, workload, items, n)))
         feeds = config.kind == "encoder-decoder" and name == "encoder"
-        outside += saved_outside(config, name=name, batch=batch, n=n, by=by, feeds_decoder=feeds)
-        memory_len = n
-    outside += saved_head(config, positions=batch * n, by=by)
+        outside += saved_outside(config, workload, name=name, n=n, feeds_decoder=feeds)
+    outside += saved_head(config, positions=workload.batch * workload.last_len, by=workload.by)
     return Kept(tuple(layers), tuple(outside))
 
 
-def _recomputed(
-    config: ModelConfig, items: tuple[SavedItem, ...], batch: int, n: int, by: int, recompute: Recompute
-) -> tuple[SavedItem, ...]:
-    if recompute == "full":
-        return (SavedItem("layer input", batch * n * config.d_model * by, "the layer is run again from it"),)
-    if recompute == "attention":
+def _recomputed(config: ModelConfig, workload: Workload, items: tuple[SavedItem, ...], n: int) -> tuple[SavedItem, ...]:
+    if workload.recompute == "full":
+        stream = workload.batch * n * config.d_model * workload.by
+        return (SavedItem("layer input", stream, "the layer is run again from it"),)
+    if workload.recompute == "attention":
         return tuple(item for item in items if not any(what in item.name for what in (" weights", " mask", " buckets")))
     return items
 
 
-def backward_work(
-    config: ModelConfig,
-    *,
-    batch: int,
-    source_len: int,
-    target_len: int = 0,
-    by: int = 4,
-    attention: Attention = "eager",
-    recompute: Recompute = "none",
-) -> int:
-    """An upper bound on what comes and goes while the backward pass runs, beside gradients and kept activations.
+def backward_work(config: ModelConfig, workload: Workload) -> int:
+    """An upper bound on the temporary buffers of the backward pass, beside gradients and kept activations.
 
     Either the loss (scores, their log-probabilities and the gradient of both), or the widest layer, or the gradient of a
     token table on its way to be added up. With recompute a layer's activations are back for as long as it lasts.
     """
-    n = target_len or source_len
+    batch, by, n = workload.batch, workload.by, workload.last_len
     words = config.vocab_size if config.head != "none" else config.d_model
     logits = batch * n * words * by
-    longest = max(source_len, target_len)
+    longest = max(workload.source_len, workload.target_len)
     tokens = batch * longest
     heads = tokens * config.n_heads * config.d_head * by
     stream = max(tokens * config.d_model * FLOAT, 2 * heads)  # norms work in float32
     hidden = tokens * config.d_ff * by
-    cells = max(n, source_len) * longest
-    maps = batch * config.n_heads * cells * by if attention in ("eager", "spelled_out") else 0
+    cells = max(n, workload.source_len) * longest
+    maps = batch * config.n_heads * cells * by if workload.attention in ("eager", "spelled_out") else 0
     layer = 6 * stream + max((3 if config.gated else 2) * hidden, 2 * maps + 2 * maps // by + 4 * heads)
     if config.position in ("relative", "alibi") or config.window is not None:  # distances, buckets, bias in the making
         distances = 53 if config.position == "relative" else 2 * 8 + 2
@@ -160,15 +117,8 @@ def backward_work(
     weight = (
         config.d_model * max(config.d_ff, config.n_heads * config.d_head) * by
     )  # a new gradient, before it is added
-    if recompute != "none":
-        whole = kept_activations(
-            with_layers(config, 1),
-            batch=batch,
-            source_len=source_len,
-            target_len=target_len,
-            by=by,
-            attention=attention,
-        )
+    if workload.recompute != "none":
+        whole = kept_activations(with_layers(config, 1), replace(workload, recompute="none", dropout=False))
         layer += max(layers.per_layer for layers in whole.layers)
     loss = max(3 * logits, 2 * logits + table + stream)
     return max(loss, layer + added_up + weight, 2 * added_up + table + stream)

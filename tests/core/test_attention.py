@@ -12,6 +12,7 @@ import torch
 import core
 from core import rules
 from core.attention import AttentionRecord
+from core.mask_edits import Region, painted
 from core.planner.live import LiveBytes
 from core.recorder import Held
 from core.rules import MaskRule, ScoreRule
@@ -117,7 +118,7 @@ def test_rows_that_may_see_nothing_are_reported_and_never_nan() -> None:
 def test_every_hidden_cell_has_its_reason() -> None:
     keep = torch.ones(1, 8, dtype=torch.bool)
     keep[0, 7] = False
-    edits = (rules.MaskEdit(5, 5, False), rules.MaskEdit(1, 6, True, head=2))
+    edits = painted((Region(False, cells=((5, range(5, 6)),)), Region(True, 2, cells=((1, range(6, 7)),))), n_heads=4)
     record = record_of(8, causal=True, window=3, keep=keep, edits=edits)
     assert record.why_masked(2, 4) == "future"
     assert record.why_masked(2, 7) == "padding"
@@ -137,10 +138,10 @@ def test_values_of_a_long_run_come_back_from_another_pass(tiny: Tiny, monkeypatc
     short = core.trace(loaded, ids=ids, interventions=[edit])
     monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
     long = core.trace(loaded, ids=ids, interventions=[edit])
-    assert long.bytes < short.bytes
+    assert long.nbytes < short.nbytes
     for a, b in zip(short.attention, long.attention, strict=True):
         assert torch.equal(a.v, b.v)
-        assert torch.equal(a.written(), b.written())
+        assert torch.equal(a.output_norms(), b.output_norms())
     assert short.predictions() == long.predictions()
     assert short.predictions([3, 5]) == long.predictions([3, 5])
 
@@ -166,9 +167,9 @@ def test_what_a_head_writes_adds_up_to_the_sublayers_output(tiny: Tiny) -> None:
     z = torch.stack([record.pattern(h)[0] @ record.v[h] for h in range(4)])
     each = torch.einsum("hqd,mhd->hqm", z, w)
     assert (each.sum(0) - seen[0][0]).abs().max() <= 1e-5
-    assert torch.allclose(record.written(), each.norm(dim=-1), atol=1e-5)
+    assert torch.allclose(record.output_norms(), each.norm(dim=-1), atol=1e-5)
     weighted = record.pattern() * record.value_norms()[:, None]
-    assert (weighted.sum(-1) + 1e-5 >= record.written()).all()  # the triangle inequality
+    assert (weighted.sum(-1) + 1e-5 >= record.output_norms()).all()  # the triangle inequality
 
 
 def test_bias_and_temperature_enter_the_recomputed_pattern(tiny: Tiny) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
+from torch.overrides import TorchFunctionMode
 
 import core
 from core import GenerationError, Loaded, RotaryScaling, TextError, TooLarge
@@ -454,3 +456,48 @@ def test_prompts_that_cannot_be_read(tiny: Callable[..., Loaded]) -> None:
 def test_what_would_not_fit_is_refused_before_it_runs(tiny: Callable[..., Loaded]) -> None:
     with pytest.raises(TooLarge, match="MiB are free"):
         stream(tiny(position="alibi"), ids=[3], max_tokens=10**10)
+
+
+# what a device has to do
+
+
+class Transfers(TorchFunctionMode):
+    """Counts what makes the program wait for its device, and refuses the floats that Apple's devices do not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        waits = ("cpu", "item", "tolist", "nonzero", "__bool__", "__int__", "__float__", "__index__", "__contains__")
+        self.n += getattr(func, "__name__", "") in waits
+        out = func(*args, **(kwargs or {}))
+        made_for_the_device = isinstance(out, torch.Tensor) and func is not torch.rand
+        assert not (made_for_the_device and out.dtype == torch.float64)
+        return out
+
+
+@pytest.mark.parametrize("sampled", [{}, {"temperature": 1.3, "top_p": 0.9, "top_k": 30}])
+def test_a_written_token_waits_for_its_device_once(sampled: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = make_loaded(position="rotary", window=4)
+    prompts = [prompt(5, 0, TINY_VOCAB), prompt(3, 1, TINY_VOCAB)]
+    exact = [tokens(steps(loaded, ids=prompts, **sampled), text) for text in (0, 1)]
+    monkeypatch.setattr(sys.modules["core.generate"], "finest_dtype", lambda device: torch.float32)
+    monkeypatch.setattr(sys.modules["core.rules"], "_hides_nan", lambda q, k: False)  # asked of a CPU alone
+    run = iter(stream(loaded, ids=prompts, max_tokens=14, stop=(), **sampled))
+    written, counts = [next(run)], []
+    for _ in range(13):
+        with Transfers() as transfers:
+            written.append(next(run))
+        counts.append(transfers.n)
+    assert counts == [1] * 13
+    assert [tokens(written, text) for text in (0, 1)] == exact
+
+
+def test_rotary_frequencies_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = make_loaded(position="rotary", rotary_base_windowed=50.0, window=4, windowed_layers=(1,))
+    module, calls = sys.modules["core.model"], []
+    worked_out = module.rotary_frequencies
+    monkeypatch.setattr(module, "rotary_frequencies", lambda *a: calls.append(1) or worked_out(*a))
+    assert len(steps(loaded, ids=prompt(5, 0, TINY_VOCAB))) == 14
+    assert len(calls) == 2  # the layers with a window have their own

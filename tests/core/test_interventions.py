@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 import torch
 
 import core
-from core.interventions import InterventionError
+from core import rules
+from core.interventions import InterventionError, hooks_of
+from core.rules import MaskRule, ScoreRule
 from tests.core.conftest import fused_error
 
 Tiny = Callable[..., core.Loaded]
@@ -91,23 +94,320 @@ def test_shuffled_positions_are_the_models_own_in_another_order(tiny: Tiny, posi
 
 
 def test_edits_of_what_is_not_there_say_what_there_is(tiny: Tiny) -> None:
-    loaded = tiny()
+    loaded, any_type = tiny(), cast(Any, core)
     for edit, words in (
-        (core.Ablate("encoder", 0, 0), "no encoder; it has: decoder"),
-        (core.Ablate("decoder", 9, 0), "decoder layers 0 to 1"),
-        (core.Ablate("decoder", 0, 4), "heads are 0 to 3"),
-        (core.Ablate("decoder", 0, 0, "cross_attn"), "no cross_attn"),
-        (core.EditMask("decoder", 0, 8, 0, True), "positions 0 to 7"),
-        (core.EditMask("decoder", 0, 0, -1, True), "positions 0 to 7"),
-        (core.Temperature(0), "above 0"),
-        (core.Temperature(float("nan")), "above 0"),
+        (lambda: core.Ablate("encoder", 0, 0), "no encoder; it has: decoder"),
+        (lambda: core.Ablate("decoder", 9, 0), "decoder layers 0 to 1"),
+        (lambda: core.Ablate("decoder", 0, 4), "heads are 0 to 3"),
+        (lambda: core.Ablate("decoder", 0, 0, "cross_attn"), "no cross_attn"),
+        (lambda: core.ScaleHead(2, "decoder", 0, 4), "heads are 0 to 3"),
+        (lambda: core.EditMask("decoder", 0, 8, 0, True), "no query 8 .* positions 0 to 7"),
+        (lambda: core.EditMask("decoder", 0, cells=[(0, 0), (3, 9)]), "no key 9 .* positions 0 to 7"),
+        (lambda: core.EditMask("decoder", 0, 0, -1, True), "keys of EditMask must be a whole number from 0"),
+        (lambda: core.EditMask("decoder", 0, 0, 0, True, head=4), "heads are 0 to 3"),
+        (lambda: core.EditMask("decoder", 0), "says which cells"),
+        (lambda: core.EditMask("decoder", 0, 1, distances=(1, None)), "says which cells"),
+        (lambda: core.EditMask("decoder", 0, []), "is empty"),
+        (lambda: core.EditMask(distances=(3, 1)), "lower one first"),
+        (lambda: any_type.EditMask(cells=[(1, 2, 3)]), "A cell is"),
+        (lambda: any_type.EditMask(cells="11x3"), "must be a list"),
+        (lambda: core.AsPadding(9), "no key 9"),
+        (lambda: core.SetMask("window"), "has a size"),
+        (lambda: core.SetMask("causal", 3), "has a size"),
+        (lambda: any_type.SetMask("round"), "one of 'none', 'causal', 'window'"),
+        (lambda: core.Window(0), "from 1 to"),
+        (lambda: core.Window(True), "whole number"),
+        (lambda: core.SetPositions([0, 1]), "2 positions are given, and the text has 8 tokens"),
+        (lambda: core.SetPositions([]), "Give 1 to"),
+        (lambda: core.Temperature(0), "above 0"),
+        (lambda: core.Temperature(float("nan")), "above 0"),
+        (lambda: any_type.Temperature("2"), "finite number"),
+        (lambda: core.MaskFill(float("-inf")), "finite"),
     ):
         with pytest.raises(InterventionError, match=words):
-            core.trace(loaded, ids=IDS, interventions=[edit])
+            core.trace(loaded, ids=IDS, interventions=[edit()])
     with pytest.raises(InterventionError, match="no causal mask"):
         core.trace(tiny(n_encoder_layers=1), ids=IDS, interventions=[core.DropCausalMask()])
+    both = tiny(n_encoder_layers=1, n_decoder_layers=1)
+    for edit in (core.AsPadding(1), core.SetPositions(range(8))):
+        with pytest.raises(InterventionError, match="reads two texts"):
+            core.trace(both, ids=IDS, target_ids=[1, 2], interventions=[edit])
+
+
+@pytest.mark.parametrize("position", ["learned", "sinusoidal"])
+@pytest.mark.parametrize("edit", [core.ShiftPositions(30), core.ShiftPositions(-1), core.SetPositions([*range(7), 37])])
+def test_positions_beyond_the_table_are_refused_with_its_size(
+    tiny: Tiny, position: str, edit: core.Intervention
+) -> None:
+    with pytest.raises(InterventionError, match="the model's table has 0 to 36"):
+        core.trace(tiny(position=position), ids=IDS, interventions=[edit])
+    core.trace(tiny(position=position), ids=IDS, interventions=[core.ShiftPositions(29)])
 
 
 def test_interventions_are_values() -> None:
     assert core.Ablate("decoder", 1, 2) == core.Ablate("decoder", 1, 2)
     assert len({core.NoScale(), core.NoScale(), core.Temperature(2.0)}) == 2
+
+
+def test_shuffled_positions_of_padded_texts_are_a_permutation_of_the_real_ones(tiny: Tiny) -> None:
+    loaded = tiny(n_encoder_layers=2, position="rotary")
+    keep = torch.tensor([[True] * 6 + [False] * 3, [False] * 4 + [True] * 5, [True] * 9])
+    places = positions_of(loaded, keep, core.ShufflePositions(seed=1))
+    for row, real in zip(places, keep, strict=True):
+        assert sorted(row[real].tolist()) == list(range(int(real.sum())))
+    assert places[0, :6].tolist() != list(range(6))
+    short = core.trace(loaded, ids=IDS[:6], interventions=[core.ShufflePositions(seed=1)])
+    assert short.positions[0].places.tolist() == places[0, :6].tolist()  # as the text alone
+
+
+def positions_of(loaded: core.Loaded, keep: torch.Tensor, edit: core.Intervention) -> torch.Tensor:
+    """[batch, pos] where the model believes the tokens of a padded batch to be."""
+    seen = []
+    hooks, watch = hooks_of(loaded.model, [edit]), {"encoder.hook_positions": lambda x: seen.append(x)}
+    with torch.inference_mode(), core.hooked(loaded.model, hooks), core.hooked(loaded.model, watch):
+        loaded.model.last_residual(torch.ones_like(keep, dtype=torch.long), keep=keep)
+    return seen[0]
+
+
+def test_positions_that_are_given_are_those_of_the_tokens_in_that_order(tiny: Tiny) -> None:
+    order = [5, 2, 7, 0, 3, 6, 1, 4]
+    for position in ("learned", "sinusoidal", "rotary", "alibi", "relative"):
+        loaded = tiny(n_encoder_layers=2, position=position)
+        run = core.trace(loaded, ids=IDS, interventions=[core.SetPositions(order)])
+        assert run.positions[0].places.tolist() == order
+        words_moved = core.trace(loaded, ids=[IDS[order.index(i)] for i in range(8)])
+        assert (residual(run) - residual(words_moved)[order]).abs().max() <= 1e-5
+
+
+def test_given_positions_leave_padding_alone(tiny: Tiny) -> None:
+    keep = torch.tensor([[False] * 2 + [True] * 4])
+    places = positions_of(tiny(n_encoder_layers=1, position="rotary"), keep, core.SetPositions([3, 0, 2, 1]))
+    assert places[0, 2:].tolist() == [3, 0, 2, 1]
+
+
+@pytest.mark.parametrize("position", ["rotary", "alibi", "relative"])
+def test_only_distance_counts_where_positions_are_relative(tiny: Tiny, position: str) -> None:
+    loaded = tiny(position=position)
+    plain = core.trace(loaded, ids=IDS)
+    moved = core.trace(loaded, ids=IDS, interventions=[core.ShiftPositions(100)])
+    assert moved.positions[0].places.tolist() == list(range(100, 108))
+    assert (residual(plain) - residual(moved)).abs().max() <= 1e-4
+    learned = tiny(position="learned")
+    there = core.trace(learned, ids=IDS, interventions=[core.ShiftPositions(3)])
+    assert (residual(core.trace(learned, ids=IDS)) - residual(there)).abs().max() > 1e-3
+
+
+def test_a_head_set_to_its_mean_gives_the_same_everywhere_and_padding_does_not_count(tiny: Tiny) -> None:
+    loaded = tiny(n_encoder_layers=2)
+    edit = core.Ablate("encoder", 1, 2, to="mean")
+    plain, mean = z_of(loaded, IDS, []), z_of(loaded, IDS, [edit])
+    assert torch.allclose(mean[2], plain[2].mean(0).expand(8, -1), atol=1e-6)
+    others = [0, 1, 3]
+    assert torch.equal(mean[others], plain[others])
+    alone = residual_of_padded(loaded, [edit], n_padding=0)
+    padded = residual_of_padded(loaded, [edit], n_padding=5)
+    assert (alone - padded).abs().max() <= 1e-5
+
+
+def z_of(loaded: core.Loaded, ids: list[int], edits: list[core.Intervention]) -> torch.Tensor:
+    """[head, query, d_head] of layer 1, after the edits."""
+    seen = []
+    hooks, watch = hooks_of(loaded.model, edits), {"encoder.blocks.1.attn.hook_z": lambda x: seen.append(x)}
+    with torch.inference_mode(), core.hooked(loaded.model, hooks), core.hooked(loaded.model, watch):
+        loaded.model.last_residual(torch.tensor([ids]))
+    return seen[0][0]
+
+
+def residual_of_padded(loaded: core.Loaded, edits: list[core.Intervention], n_padding: int) -> torch.Tensor:
+    """The real rows [pos, d_model] of IDS with padding behind it."""
+    keep = torch.tensor([[True] * len(IDS) + [False] * n_padding]) if n_padding else None
+    with torch.inference_mode(), core.hooked(loaded.model, hooks_of(loaded.model, edits)):
+        return loaded.model.last_residual(torch.tensor([IDS + [7] * n_padding]), keep=keep)[0, : len(IDS)]
+
+
+def test_the_mean_over_a_target_does_not_count_its_padding(tiny: Tiny) -> None:
+    loaded = tiny(n_encoder_layers=1, n_decoder_layers=2)
+    edit = core.Ablate("decoder", 1, 2, "cross_attn", to="mean")
+
+    def target_rows(n_padding: int) -> torch.Tensor:
+        keep = torch.tensor([[True] * 4 + [False] * n_padding]) if n_padding else None
+        with torch.inference_mode(), core.hooked(loaded.model, hooks_of(loaded.model, [edit])):
+            ids, target = torch.tensor([IDS]), torch.tensor([IDS[:4] + [7] * n_padding])
+            return loaded.model.last_residual(ids, target, target_keep=keep)[0, :4]
+
+    assert (target_rows(0) - target_rows(3)).abs().max() <= 1e-5
+
+
+def test_a_scaled_head_gives_that_much_more(tiny: Tiny) -> None:
+    loaded = tiny(n_encoder_layers=2)
+    assert torch.allclose(
+        z_of(loaded, IDS, [core.ScaleHead(-2.5, "encoder", 1, 0)])[0], z_of(loaded, IDS, [])[0] * -2.5
+    )
+    off, cut = core.ScaleHead(0, "encoder", 1, 3), core.Ablate("encoder", 1, 3)
+    runs = [core.trace(loaded, ids=IDS, interventions=[edit]) for edit in (off, cut)]
+    assert torch.equal(residual(runs[0]), residual(runs[1]))
+
+
+def hidden(record: core.AttentionRecord, head: int = 0) -> list[tuple[int, int]]:
+    """(query, key) of every cell that the head may not look at, which then has a weight of exactly 0."""
+    cells = [tuple(cell) for cell in (~record.mask(head=head)).nonzero().tolist()]
+    weights = record.pattern(head)[0]
+    assert not cells or weights[~record.mask(head=head)].abs().max() == 0
+    sees = record.mask(head=head).any(-1)
+    assert (weights.sum(-1) - sees.float()).abs().max() <= 1e-6
+    assert fused_error(record) <= 1e-5
+    return cells
+
+
+def test_regions_of_a_mask_hide_what_they_say(tiny: Tiny) -> None:
+    loaded = tiny(n_encoder_layers=2)
+    every = [(q, k) for q in range(8) for k in range(8)]
+
+    def cells(edit: core.EditMask, head: int = 0, layer: int = 1) -> list[tuple[int, int]]:
+        run = core.trace(loaded, ids=IDS, interventions=[edit])
+        found = hidden(run.attention[layer], head)
+        assert all(run.attention[layer].why_masked(q, k, head) == "edited" for q, k in found)
+        return found
+
+    assert cells(core.EditMask(queries=range(2, 5), keys=[1, 6, 7])) == [
+        (q, k) for q, k in every if q in (2, 3, 4) and k in (1, 6, 7)
+    ]
+    assert cells(core.EditMask(keys=3)) == [(q, 3) for q in range(8)]
+    assert cells(core.EditMask(queries=3)) == [(3, k) for k in range(8)]  # a row of zeros
+    assert cells(core.EditMask(cells=[(7, 0), (2, range(4, 6)), (7, 0)])) == [(2, 4), (2, 5), (7, 0)]
+    assert cells(core.EditMask(distances=(1, None))) == [(q, k) for q, k in every if k > q]
+    assert cells(core.EditMask(distances=(None, -3))) == [(q, k) for q, k in every if q - k >= 3]
+    assert cells(core.EditMask(distances=(-1, 0))) == [(q, k) for q, k in every if q - k in (0, 1)]
+    apart = core.EditMask(keys=range(4), head=2)
+    assert cells(apart, head=2) and not cells(apart, head=1)
+    assert not cells(core.EditMask(layer=0, keys=3), layer=1)
+
+
+def test_a_later_edit_of_the_mask_wins_where_two_overlap(tiny: Tiny) -> None:
+    loaded = tiny(n_encoder_layers=1)
+    closed, open_again = core.EditMask(keys=range(2, 5)), core.EditMask(queries=4, allowed=True)
+    column, cell = [(q, k) for q in range(8) for k in (2, 3, 4)], core.EditMask(cells=[(4, 4)], head=1)
+
+    def cells(*edits: core.Intervention, head: int = 0) -> list[tuple[int, int]]:
+        return hidden(core.trace(loaded, ids=IDS, interventions=edits).attention[0], head)
+
+    assert cells(closed, open_again) == [(q, k) for q, k in column if q != 4]
+    assert cells(open_again, closed) == column
+    assert cells(closed, open_again, cell, head=1) == [(q, k) for q, k in column if q != 4 or k == 4]
+    assert cells(closed, open_again, cell, head=0) == [(q, k) for q, k in column if q != 4]
+    assert cells(closed, core.EditMask(distances=(0, 0), allowed=True)) == [(q, k) for q, k in column if q != k]
+    # Edits by hand lie over another order, whichever comes first.
+    for edits in ((core.SetMask("causal"), open_again), (open_again, core.SetMask("causal"))):
+        assert cells(*edits) == [(q, k) for q in range(8) for k in range(q + 1, 8) if q != 4]
+
+
+def test_tokens_taken_as_padding_are_as_if_they_were_not_there(tiny: Tiny) -> None:
+    for config in ({"n_encoder_layers": 2}, {"n_decoder_layers": 2}):
+        loaded = tiny(**config)
+        run = core.trace(loaded, ids=[*IDS, 7, 8, 9], interventions=[core.AsPadding(range(8, 11))])
+        assert (residual(run) - residual(core.trace(loaded, ids=IDS))).abs().max() <= 1e-5
+    both = tiny(n_encoder_layers=2, n_decoder_layers=1)
+    run = core.trace(both, ids=[*IDS, 7], target_ids=[1, 2], interventions=[core.AsPadding(8, "encoder")])
+    short = core.trace(both, ids=IDS, target_ids=[1, 2])
+    at = torch.arange(2)
+    assert (run.last_residual(at) - short.last_residual(at)).abs().max() <= 1e-5
+
+
+def test_another_order_of_all_heads_or_of_one(tiny: Tiny) -> None:
+    every = [(q, k) for q in range(8) for k in range(8)]
+    future = [(q, k) for q, k in every if k > q]
+    for stack, own in (("encoder", []), ("decoder", future)):
+        loaded = tiny(**{f"n_{stack}_layers": 1})
+
+        def record(*edits: core.Intervention, loaded: core.Loaded = loaded) -> core.AttentionRecord:
+            return core.trace(loaded, ids=IDS, interventions=edits).attention[0]
+
+        def words(record: core.AttentionRecord, head: int = 0) -> set[str | None]:
+            return {record.why_masked(q, k, head) for q, k in every} - {None}
+
+        assert hidden(record(core.SetMask("none"))) == []
+        causal = record(core.SetMask("causal"))
+        assert hidden(causal) == future and words(causal) == {"future"}
+        for edit in (core.Window(3), core.SetMask("window", 3)):
+            windowed = record(edit)
+            assert hidden(windowed) == [(q, k) for q, k in every if abs(q - k) >= 3 or (q, k) in own]
+            assert words(windowed) == {"outside the window", *(["future"] if own else [])}
+        one = record(core.SetMask("causal", head=2), core.Window(2, head=2), core.SetMask("none", head=1))
+        assert hidden(one, 2) == [(q, k) for q, k in every if not 0 <= q - k < 2]
+        assert hidden(one, 0) == own and hidden(one, 1) == []
+        assert words(one, 2) == {"future", "outside the window"}
+        alone = record(core.SetMask("causal"))
+        assert torch.allclose(record(core.SetMask("causal", head=2)).pattern(2), alone.pattern(2), atol=1e-6)
+    narrowed = tiny(window=4)
+    assert hidden(core.trace(narrowed, ids=IDS, interventions=[core.Window(6)]).attention[0]) == hidden(
+        core.trace(narrowed, ids=IDS).attention[0]
+    )
+    freed = core.trace(narrowed, ids=IDS, interventions=[core.SetMask("none", head=1), core.DropCausalMask()])
+    assert hidden(freed.attention[0], 1) == []
+    assert hidden(freed.attention[0], 0) == [(q, k) for q, k in every if abs(q - k) >= 4]
+
+
+def test_padding_that_is_looked_at_changes_what_it_stands_beside(tiny: Tiny) -> None:
+    loaded = tiny(n_encoder_layers=2)
+    inert = residual_of_padded(loaded, [], 5)
+    seen = residual_of_padded(loaded, [core.DropPadding()], 5)
+    assert (inert - residual_of_padded(loaded, [], 0)).abs().max() <= 1e-5
+    assert (inert - seen).abs().max() > 1e-3
+
+
+def test_a_mask_after_the_softmax_leaves_rows_that_do_not_sum_to_1(tiny: Tiny) -> None:
+    loaded = tiny(n_decoder_layers=2)
+    free = core.trace(loaded, ids=IDS, interventions=[core.DropCausalMask()]).attention[0]
+    run = core.trace(loaded, ids=IDS, interventions=[core.MaskAfterSoftmax()])
+    record = run.attention[0]
+    assert torch.allclose(record.pattern(), free.pattern() * record.mask(), atol=1e-6)
+    sums = record.pattern().sum(-1)
+    assert (sums[:, :-1] < 1).all() and torch.allclose(sums[:, -1], torch.ones(4))
+    assert torch.equal(record.scores(masked=True), record.scores())
+    assert fused_error(record) <= 1e-5
+    assert record.receipt().rows_sum_error > 0.1 and record.receipt().masked_max == 0
+    # Some rows and keys of it are those of the whole.
+    assert torch.allclose(record.pattern(1, [3, 5], [0, 4]), record.pattern()[1:2, [3, 5]][:, :, [0, 4]])
+
+
+def test_a_finite_fill_is_as_good_as_minus_infinity_until_a_row_sees_nothing(tiny: Tiny) -> None:
+    loaded = tiny(n_decoder_layers=2)
+    plain = core.trace(loaded, ids=IDS)
+    filled = core.trace(loaded, ids=IDS, interventions=[core.MaskFill()])
+    assert (residual(plain) - residual(filled)).abs().max() <= 1e-5
+    assert filled.attention[0].scores(masked=True)[0, 0, 1] == -1e9
+    blind = core.EditMask("decoder", 0, queries=2)
+    zeros, alike = (
+        core.trace(loaded, ids=IDS, interventions=[blind, *more]).attention[0] for more in ([], [core.MaskFill()])
+    )
+    assert zeros.pattern(queries=2).abs().max() == 0
+    assert torch.allclose(alike.pattern(queries=2), torch.full((4, 1, 8), 1 / 8))
+    assert fused_error(alike) <= 1e-5
+    weak = core.trace(loaded, ids=IDS, interventions=[core.MaskFill(-1.0)]).attention[0]
+    assert weak.pattern()[:, 0, 1:].min() > 0 and fused_error(weak) <= 1e-5
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_fill_beyond_half_precision_is_its_lowest_number(dtype: torch.dtype) -> None:
+    rule = ScoreRule(MaskRule(1, 2, 2, causal=True), 1.0, fill=-1e9)
+    at = torch.arange(2)
+    masked = rule.masked(torch.ones(1, 1, 2, 2, dtype=dtype), at, at)
+    assert rule.pattern(masked, at, at)[0, 0].tolist() == [[1, 0], [0.5, 0.5]]
+
+
+def test_what_runs_in_steps_goes_block_by_block(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = tiny(n_kv_heads=2, position="alibi")
+    edits = [core.MaskAfterSoftmax(), core.Temperature(2)]
+    whole = residual(core.trace(loaded, ids=IDS, interventions=edits))
+    monkeypatch.setattr(rules, "BLOCK_BYTES", 3 * 4 * 8 * 4)  # three rows of four heads and eight keys
+    assert torch.allclose(residual(core.trace(loaded, ids=IDS, interventions=edits)), whole, atol=1e-6)
+
+
+def test_a_class_of_ones_own_works_too(tiny: Tiny) -> None:
+    class Louder:
+        def hooks(self, model: torch.nn.Module) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
+            return {"decoder.blocks.0.attn.hook_z": lambda z: z * 3}
+
+    edits = [core.ScaleHead(3, "decoder", 0, head) for head in range(4)]
+    one, other = core.trace(tiny(), ids=IDS, interventions=[Louder()]), core.trace(tiny(), ids=IDS, interventions=edits)
+    assert torch.allclose(residual(one), residual(other), atol=1e-6)

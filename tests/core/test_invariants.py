@@ -130,7 +130,7 @@ def check_padding(loaded: core.Loaded, source: list[int], target: list[int] | No
         n = len(real)
         delta = (both.last_residual(torch.tensor(real))[0] - alone.last_residual(torch.arange(n))[0]).abs().max()
         assert delta <= 5e-5, f"padding on the {side} moved the residual stream by {delta:.1e}"
-        for padded, single in zip(both.attention, alone.attention, strict=True):
+        for padded, single in zip(both.text(0).attention, alone.attention, strict=True):
             queries, keys = both.tokens_of(padded)
             rows = [i for i, padding in enumerate(queries.padding) if not padding]
             columns = [i for i, padding in enumerate(keys.padding) if not padding]

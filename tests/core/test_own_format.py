@@ -14,7 +14,7 @@ from safetensors import safe_open
 
 import core
 from core import CheckpointError, Loaded, ModelConfig, RotaryScaling
-from core.checkpoints import load, save
+from core.checkpoints import load, save_model
 from core.checkpoints.own import HEADLIGHT, MODULES
 from tests.core.test_invariants import SAMPLE, name
 
@@ -38,7 +38,7 @@ def test_saved_and_loaded_is_the_same_to_the_last_bit(
     tiny: Callable[..., Loaded], tmp_path: Path, config: dict[str, Any]
 ) -> None:
     model = tiny(**config)
-    save(model.model, tmp_path)
+    save_model(model.model, tmp_path)
     again = load(tmp_path)
     assert again.config == model.config
     assert again.spec.family == "headlight"
@@ -65,14 +65,14 @@ def test_every_field_is_read() -> None:
 
 
 def test_what_the_loaded_model_knows_of_its_tokens(tiny: Callable[..., Loaded], tmp_path: Path) -> None:
-    save(tiny(n_encoder_layers=1, n_decoder_layers=1).model, tmp_path, pad_id=5, start_id=7, end_ids=(2, 9))
+    save_model(tiny(n_encoder_layers=1, n_decoder_layers=1).model, tmp_path, pad_id=5, start_id=7, end_ids=(2, 9))
     loaded = load(tmp_path)
     assert (loaded.pad_id, loaded.start_id, loaded.end_ids) == (5, 7, (2, 9))
 
 
 def test_shared_tensors_are_stored_once(tiny: Callable[..., Loaded], tmp_path: Path) -> None:
     model = tiny(n_encoder_layers=1, n_decoder_layers=1).model
-    save(model, tmp_path)
+    save_model(model, tmp_path)
     with safe_open(tmp_path / "model.safetensors", framework="pt") as file:
         names = set(file.keys())
     assert "encoder.embed.token.weight" in names
@@ -82,7 +82,7 @@ def test_shared_tensors_are_stored_once(tiny: Callable[..., Loaded], tmp_path: P
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_halves(tiny: Callable[..., Loaded], tmp_path: Path, dtype: torch.dtype) -> None:
     model = tiny().model
-    save(model, tmp_path, dtype=dtype)
+    save_model(model, tmp_path, dtype=dtype)
     for key, value in load(tmp_path).model.state_dict().items():
         assert torch.equal(value, model.state_dict()[key].to(dtype).float())
 
@@ -92,7 +92,7 @@ def test_numbers_too_large_for_a_half(tiny: Callable[..., Loaded], tmp_path: Pat
     with torch.no_grad():
         model.get_parameter("decoder.blocks.0.mlp.up.weight")[0, 0] = 1e6
     with pytest.raises(CheckpointError, match=r"mlp\.up\.weight holds numbers too large for float16"):
-        save(model, tmp_path, dtype=torch.float16)
+        save_model(model, tmp_path, dtype=torch.float16)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_numbers_too_large_for_a_half(tiny: Callable[..., Loaded], tmp_path: Pat
     ],
 )
 def test_a_config_that_lies(tiny: Callable[..., Loaded], tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
-    save(tiny().model, tmp_path)
+    save_model(tiny().model, tmp_path)
     values = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(values | change))
     with pytest.raises(CheckpointError, match=sentence):

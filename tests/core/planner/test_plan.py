@@ -12,7 +12,7 @@ import torch
 from core.config import ModelConfig
 from core.errors import ConfigError
 from core.planner import PRESETS, memory_plan, parameters, plan, run_bytes, trace_shapes, with_layers
-from core.planner.saved import Attention
+from core.planner.workload import Attention, Workload
 from tests.core.planner.configs import cases
 
 GPT2 = PRESETS["gpt2"].config
@@ -149,3 +149,13 @@ def test_an_encoder_decoder_needs_a_target() -> None:
     with pytest.raises(ConfigError, match=r"target_len \(0\) must be at least 1"):
         plan(config, source_len=5)
     assert plan(config, source_len=5, target_len=3).kv_cache.cross_attention == 2 * 5 * 8 * 4
+
+
+def test_a_workload_and_its_fields_by_name_are_one_question() -> None:
+    options: dict[str, Any] = {"batch": 3, "source_len": 17, "dtype": "bfloat16", "training": True, "recompute": "full"}
+    assert plan(GPT2, Workload(**options)) == plan(GPT2, **options)
+    assert memory_plan(GPT2, Workload(**options)) == plan(GPT2, **options).memory
+    with pytest.raises(TypeError, match="not both: batch"):
+        plan(GPT2, Workload(**options), batch=2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'texts'"):
+        plan(GPT2, texts=2, source_len=5)

@@ -3,73 +3,80 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import core
 from core.config import ModelConfig
 from core.errors import ConfigError
 from core.hooks import hook_points, hooked
-from core.model import Transformer
+from core.model import Transformer, cast
 from core.planner import run_bytes
 from core.planner.live import LiveBytes
+from core.recorder import Held
+from core.text import Tokens, from_ids
 from tests.core.planner.configs import Case, cases
+
+tracing = sys.modules["core.trace"]  # core.trace is the function
+BASE = core.build(ModelConfig(vocab_size=2, d_model=2, n_heads=1, d_ff=1, n_decoder_layers=1))
+
+
+def untrained(config: ModelConfig, dtype: torch.dtype) -> core.Loaded:
+    """What core.build gives, without the time that drawing its numbers takes: they play no part."""
+    model = cast(Transformer(config), dtype).eval().requires_grad_(False)
+    return replace(BASE, config=config, model=model, dtype=dtype)
+
+
+def no_grad(mode: bool = True, real: Any = torch.inference_mode) -> Any:
+    return torch.no_grad() if mode else real(False)
+
+
+def tokens(n: int, batch: int, padded: bool) -> tuple[Tokens, ...] | None:
+    """A batch of texts of n tokens; with `padded` the last one of the first text is padding. None for no tokens."""
+    if n == 0:
+        return None
+    text = from_ids(None, [0] * n)
+    shorter = replace(text, padding=(*[False] * (n - 1), True)) if padded else text
+    return (shorter, *[text] * (batch - 1))
 
 
 def measure(
     case: Case, *, padded: bool, keep_values: bool, spelled_out: bool = False, fake: bool = True
 ) -> tuple[int, int, int]:
-    """Bytes of weights, of what is captured, and at the peak, of a pass that keeps what a trace keeps."""
-    dtype = getattr(torch, case.dtype)
-    kept: list[Tensor] = []
-
-    def keep(x: Any) -> None:
-        kept.append(x)
-
-    def note(x: Any) -> None:
-        noted.append(x)
-
-    def size(x: Any) -> None:
-        norms.append(torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32))
-
-    norms: list[Tensor] = []
-    noted: list[Tensor] = []
+    """Bytes of weights, of what core.trace keeps of every attention, and at the peak of it and of a look at the next word."""
     with ExitStack() as contexts:
+        patch = contexts.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(
+            torch, "inference_mode", no_grad
+        )  # LiveBytes sees what a compound operation makes under this alone
+        patch.setattr(tracing, "HELD_BYTES", 1 << 62 if keep_values else 0)
         if fake:
             contexts.enter_context(FakeTensorMode())
-        contexts.enter_context(torch.no_grad())
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(dtype)
-        model = Transformer(case.config).eval()
-        torch.set_default_dtype(before)
-        for stack in model.stacks:
-            if case.config.position == "sinusoidal":
-                stack.embed.sinusoid = stack.embed.sinusoid.to(dtype)
-        letters = ("hook_q", "hook_k", "hook_v") if keep_values else ("hook_q", "hook_k")
-        hooks = {
-            name: keep if name.endswith(letters) else size
-            for name in hook_points(model)
-            if name.endswith((*letters, "_out", "hook_embed", "hook_final")) or "hook_resid" in name
-        }
-        hooks |= {name: note for name in hook_points(model) if name.endswith(("hook_positions", "hook_angles"))}
-        if spelled_out:
-            hooks |= {name: lambda x: None for name in hook_points(model) if name.endswith("hook_scores")}
-        live = LiveBytes()
+        loaded = untrained(case.config, getattr(torch, case.dtype))
+        model = loaded.model
+        hooks = {name: lambda x: None for name in hook_points(model) if spelled_out and name.endswith("hook_scores")}
+        contexts.enter_context(hooked(model, hooks))
+        live = contexts.enter_context(LiveBytes())
         live.track(*model.parameters(), *model.buffers())
         weights = live.live
-        with live, hooked(model, hooks):
-            ids = torch.zeros(case.batch, case.source_len, dtype=torch.long)
-            target = torch.zeros(case.batch, case.target_len, dtype=torch.long) if case.target_len else None
-            real = torch.ones(ids.shape, dtype=torch.bool) if padded else None
-            target_real = torch.ones(target.shape, dtype=torch.bool) if padded and target is not None else None
-            x = model.last_residual(ids, target, real, target_real)
-            if model.head is not None:
-                probs = model.head(x[:, -1:]).float().softmax(-1)
-                assert probs.shape[-1] == case.config.vocab_size
+        sources, targets = tokens(case.source_len, case.batch, padded), tokens(case.target_len, case.batch, padded)
+        assert sources is not None
+        run = core.trace_tokens(loaded, sources, targets, ())
+        if model.head is not None:
+            last = torch.tensor([(case.target_len or case.source_len) - 1 - padded])
+            probs = model.head(run.last_residual(last)).float().softmax(-1)
+            assert probs.shape == (case.batch, 1, case.config.vocab_size)
+        kept = [t for record in run.records for t in (record.batch_q, record.batch_k)]
+        kept += [record.values.tensor for record in run.records if isinstance(record.values, Held)]
+        kept += [
+            t for record in run.records for t in (record.replaced_scores, record.replaced_pattern) if t is not None
+        ]
         storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in kept}
         return weights, sum(storages.values()), live.peak
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from torch import Tensor, nn
 from core.config import ModelConfig
 from core.errors import ConfigError
 from core.planner import PRESETS, parameters, plan, prefill, total_flops, trace_shapes
-from core.planner.saved import Attention, lesson_terms, saved_layer
+from core.planner.saved import lesson_terms, saved_layer
 from core.planner.training import kept_activations
+from core.planner.workload import Attention, Workload
 from tests.core.planner.configs import cases
 
 MiB = 1 << 20
@@ -24,7 +26,7 @@ def test_closed_forms_are_the_tracers() -> None:
     """Parameters, FLOPs and every kept byte of core.model, spelled out."""
     for case in cases(3, 200):
         traced = trace_shapes(case.config, **case.lengths, dtype=case.dtype, training=True, loss=False)
-        kept = kept_activations(case.config, **case.lengths, by=case.by, attention="spelled_out")
+        kept = kept_activations(case.config, Workload(**case.lengths, dtype=case.dtype, attention="spelled_out"))
         assert kept.total == traced.saved_bytes, case
         assert parameters(case.config).total == traced.parameters, case
         assert total_flops(prefill(case.config, **case.lengths)) == traced.flops, case
@@ -129,9 +131,10 @@ def test_textbook_layer_keeps_what_the_closed_form_says(attention: Attention) ->
         half = attention == "flash" or pick.random() < 0.5
         dropout = attention == "eager" and pick.random() < 0.4
         found = textbook_bytes(config, batch, n, torch.float16 if half else torch.float32, attention, dropout)
-        shape = {"batch": batch, "n": n, "by": 2 if half else 4, "attention": attention, "dropout": dropout}
-        items = saved_layer(config, causal=config.kind == "decoder", **shape)
-        assert sum(item.bytes for item in items) == found, (config, shape)
+        dtype = "float16" if half else "float32"
+        work = Workload(batch=batch, source_len=n, dtype=dtype, attention=attention, dropout=dropout)
+        items = saved_layer(config, work, causal=config.kind == "decoder", n=n)
+        assert sum(item.bytes for item in items) == found, (config, work)
 
 
 LESSON = PRESETS["lesson-encoder"].config
@@ -193,19 +196,19 @@ def test_measured_table(dtype: str, dropout: bool, attention: Attention, activat
 def test_korthikanti_is_exact_but_for_statistics(s: int, b: int, h: int, a: int) -> None:
     """sbh(34 + 5as/h) bytes a layer (arXiv:2205.05198, eq. 2), plus 16sb of means and deviations; no dropout inside the MLP."""
     config = ModelConfig(vocab_size=10, d_model=h, n_heads=a, d_ff=4 * h, n_encoder_layers=1)
-    shape = {"causal": False, "batch": b, "n": s, "by": 2, "dropout": True}
+    work = Workload(batch=b, source_len=s, dtype="float16", dropout=True)
     inside_mlp = b * s * 4 * h
-    eager = sum(item.bytes for item in saved_layer(config, **shape))
+    eager = sum(item.bytes for item in saved_layer(config, work, causal=False, n=s))
     # with dropout inside the MLP, its mask is one more byte for each number
     assert eager - inside_mlp == s * b * h * 34 + 5 * a * s * s * b + 16 * s * b
-    kept = kept_activations(config, batch=b, source_len=s, by=2, dropout=True, recompute="full")
+    kept = kept_activations(config, replace(work, recompute="full"))
     assert kept.layers[0].per_layer == 2 * s * b * h  # the cookbook's "34sbh" is another thing
-    kept = kept_activations(config, batch=b, source_len=s, by=2, dropout=True, recompute="attention")
+    kept = kept_activations(config, replace(work, recompute="attention"))
     assert kept.layers[0].per_layer - inside_mlp == 34 * s * b * h + 16 * s * b
 
 
 def test_lesson_a6_scores_against_length() -> None:
-    scores = {n: lesson_terms(LESSON, batch=32, n=n, by=4)["scores"] for n in (50, 100, 512, 1024)}
+    scores = {n: lesson_terms(LESSON, Workload(batch=32, source_len=n))["scores"] for n in (50, 100, 512, 1024)}
     assert {n: round(value / MiB, 2) for n, value in scores.items()} == {
         50: 2.44,
         100: 9.77,
@@ -222,7 +225,7 @@ def test_gpt2_medium_exercise() -> None:
         return round(plan(config, source_len=1024, attention="eager", dropout=dropout).saved_per_layer / MiB, 1)
 
     assert (per_layer(False), per_layer(True)) == (129.0, 215.0)
-    assert lesson_terms(config, batch=1, n=1024, by=4)["total"] / MiB == 100.0
+    assert lesson_terms(config, Workload(source_len=1024))["total"] / MiB == 100.0
 
 
 def test_unknown_attention() -> None:

@@ -1,0 +1,58 @@
+"""Request and Progress: what somebody asks an engine for, and how far the run of it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from .interventions import Intervention, edit_text
+
+Stage = Literal["loading", "waiting", "running", "done"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that decides a run, and nothing else: the cache's key and the URL's content.
+
+    Before the run a model may write. `write` is how many tokens it puts behind the text, drawn as engine.CONTINUATION says,
+    or behind the target of an encoder-decoder, the likeliest each time; the run is of what was there with what was added. An
+    encoder-decoder that is given no target writes one, as far as it can.
+    """
+
+    model_id: str
+    texts: tuple[str, ...]
+    target_text: str | None = None
+    interventions: tuple[Intervention, ...] = ()
+    padding_side: Literal["left", "right"] = "right"
+    write: int = 0
+
+    @cached_property
+    def key(self) -> str:
+        """A name for this run, safe in a URL, that cannot be guessed without knowing its text."""
+        return hashlib.sha256(self._spelled.encode()).hexdigest()
+
+    @cached_property
+    def nbytes(self) -> int:
+        """About what it takes to remember it."""
+        return len(self._spelled)
+
+    @property
+    def _spelled(self) -> str:
+        edits = [edit_text(edit) for edit in self.interventions]
+        return json.dumps((self.model_id, self.texts, self.target_text, edits, self.padding_side, self.write))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. While a model is downloaded: the file and its bytes; while it runs: the layers that are done."""
+
+    stage: Stage
+    file: str = ""
+    bytes_done: int = 0
+    bytes_total: int = 0
+    layers_done: int = 0
+    layers_total: int = 0
+    is_shown: bool = False  # what there is of it so far can be asked for (Service.facts_so_far, parts)

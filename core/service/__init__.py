@@ -1,0 +1,61 @@
+"""The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
+
+from .answers import (
+    Column,
+    Facts,
+    HeadDone,
+    Heads,
+    LayerDone,
+    Measures,
+    RecordFacts,
+    Row,
+    RunDone,
+    Scores,
+    Side,
+    Site,
+    SiteId,
+    Thumbnails,
+    Tile,
+    Values,
+)
+from .calls import Calls, Following
+from .heads import METRICS, THUMBNAIL
+from .kept import Kept
+from .live import AT_ONCE
+from .local import LocalService, cores
+from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
+from .protocol import Service
+
+__all__ = [
+    "AT_ONCE",
+    "HIDDEN",
+    "MAP_KINDS",
+    "METRICS",
+    "THUMBNAIL",
+    "TILE",
+    "Calls",
+    "Column",
+    "Facts",
+    "Following",
+    "HeadDone",
+    "Heads",
+    "Kept",
+    "LayerDone",
+    "LocalService",
+    "MapKind",
+    "MapTransform",
+    "Measures",
+    "RecordFacts",
+    "Row",
+    "RunDone",
+    "Scores",
+    "Service",
+    "Side",
+    "Site",
+    "SiteId",
+    "Thumbnails",
+    "Tile",
+    "Values",
+    "cores",
+    "word_groups",
+]

@@ -1,0 +1,82 @@
+"""Kept: answers that were worked out, up to a number of bytes; what is asked for twice at once is worked out once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Kept:
+    """Values by key, oldest use dropped first. `size` says how many bytes a value takes. Any number of threads and loops may ask."""
+
+    def __init__(self, max_bytes: int, size: Callable[[Any], int]) -> None:
+        self.max_bytes, self.size, self.nbytes = max_bytes, size, 0
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._under_way: dict[Hashable, Future[Any]] = {}
+        self._lock = threading.Lock()
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """The value of this key, made if it is not there. What `make` raises reaches everybody who waits, and is not kept."""
+        while True:
+            with self._lock:
+                if key in self._values:
+                    self._values.move_to_end(key)
+                    return self._values[key][0]
+                future, mine = self._under_way.get(key), key not in self._under_way
+                if future is None:
+                    future = self._under_way[key] = Future()
+            if mine:
+                return await self._make(key, future, make)
+            with suppress(_Abandoned):
+                return await arrival(future)
+
+    def put(self, key: Hashable, value: object) -> None:
+        """Keep a value that was made elsewhere."""
+        size = self.size(value)
+        with self._lock:
+            if key in self._values:
+                self.nbytes -= self._values.pop(key)[1]
+            self._values[key] = (value, size)
+            self.nbytes += size
+            while self.nbytes > self.max_bytes:
+                self.nbytes -= self._values.popitem(last=False)[1][1]
+
+    async def _make(self, key: Hashable, future: Future[Any], make: Callable[[], Awaitable[T]]) -> T:
+        try:
+            value = await make()
+        except BaseException as error:
+            with self._lock:
+                del self._under_way[key]
+            # Who began it may wait no longer, but the others do: one of them begins it again.
+            future.set_exception(_Abandoned() if isinstance(error, asyncio.CancelledError) else error)
+            raise
+        self.put(key, value)
+        with self._lock:
+            del self._under_way[key]
+        future.set_result(value)
+        return value
+
+
+class _Abandoned(Exception):
+    """Whoever worked this out was cancelled."""
+
+
+async def arrival(future: Future[T]) -> T:
+    """What a future of another thread gives. Unlike asyncio.wrap_future, to wait no longer does not cancel it for the others."""
+    if not future.done():
+        loop, there = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell(_: object) -> None:
+            with suppress(RuntimeError):  # that loop has been closed
+                loop.call_soon_threadsafe(there.set)
+
+        future.add_done_callback(tell)
+        await there.wait()
+    return future.result()

@@ -1,0 +1,140 @@
+"""Service: everything that a screen asks of the machine that runs models, in plain data, so that it may be another machine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..ablations import HeadEffects
+from ..attention import Receipt
+from ..attribution import Contributions, LensLayer
+from ..comparison import Comparison
+from ..config import ModelConfig
+from ..request import Progress, Request
+from ..trace import Predictions
+from .answers import (
+    Column,
+    Facts,
+    HeadDone,
+    Heads,
+    LayerDone,
+    Measures,
+    Row,
+    RunDone,
+    Scores,
+    SiteId,
+    Thumbnails,
+    Tile,
+    Values,
+)
+from .maps import TILE, MapTransform
+
+
+class Service(Protocol):
+    """Runs by their key, and everything that can be seen of them.
+
+    A key is Request.key. Answers are of the first text of a run, which is run again where it was dropped. All raise Refused in
+    its kinds: TooLarge and Busy among them, and Unknown for a key whose request is not remembered; whoever has the request
+    then submits it again, once. The arrays of an answer are shared and never to be written to.
+    """
+
+    async def submit(self, request: Request) -> str:
+        """The key of a run, which is begun or joined. Raises Busy; whatever else is wrong comes with follow()."""
+        ...
+
+    def follow(self, key: str) -> AsyncGenerator[Progress]:
+        """How far a run is, whenever that changes, until it has ended; raises what it was refused for.
+
+        Whoever follows waits for it. When the last of them closes the iterator, a run that has not ended is cancelled.
+        """
+        ...
+
+    async def model(self, model_id: str) -> ModelConfig | None:
+        """The config of a model that is in memory now."""
+        ...
+
+    async def facts(self, key: str) -> Facts:
+        """What the run says about itself."""
+        ...
+
+    async def facts_so_far(self, key: str) -> Facts | None:
+        """The same of a run that goes on and is shown in parts, where Progress.is_shown says so."""
+        ...
+
+    def parts(
+        self, key: str, record: int, head: int, query: int | None
+    ) -> AsyncGenerator[LayerDone | HeadDone | RunDone]:
+        """A run that goes on, layer by layer, with the map of one head as soon as its layer is done, and one row of it."""
+        ...
+
+    async def tile(
+        self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
+    ) -> Tile:
+        """A region of a map, ends excluded; pooled where it has more than cells × cells values."""
+        ...
+
+    async def row(self, key: str, of: MapTransform, query: int) -> Row: ...
+
+    async def column(self, key: str, of: MapTransform, at: int) -> Column: ...
+
+    async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
+        """Every value of a region, ends excluded, however large."""
+        ...
+
+    async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
+        """Of every record of the run."""
+        ...
+
+    async def heads(self, key: str) -> dict[SiteId, Heads]:
+        """Every weight of the run."""
+        ...
+
+    async def scores(self, key: str, record: int, head: int, query: int) -> Scores: ...
+
+    async def measures(self, key: str, site: SiteId) -> Measures: ...
+
+    async def norms(self, key: str, site: SiteId) -> np.ndarray:
+        """‖value · W_O‖ of each key as each head would write it, float32 [layer, head, key]. Kobayashi et al. 2020."""
+        ...
+
+    async def proof(self, key: str, record: int) -> Receipt:
+        """One record worked out again and compared."""
+        ...
+
+    async def values(self, key: str, stack: str, layer: int, site: str, what: str, head: int, most: int) -> Values:
+        """The first `most` × `most` numbers of a tensor.
+
+        `what` is one of heads.OF_A_HEAD, position, embed, final, or a point of the residual stream, of which it is ‖x‖ of
+        4 · most tokens. `site` is attn or cross.
+        """
+        ...
+
+    async def predictions(self, key: str, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
+        """The k likeliest next tokens at each position; None asks for the last real token."""
+        ...
+
+    async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
+        """The numbers that passed a hook point, its axes without the batch, as Trace.value gives them; float32."""
+        ...
+
+    async def logit_lens(self, key: str, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
+        """What the head would predict from the residual stream before and behind every layer."""
+        ...
+
+    async def contributions(self, key: str, position: int | None = None, token: int | None = None) -> Contributions:
+        """What each part of the model added to a logit."""
+        ...
+
+    async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
+        """What silencing each head alone does to a prediction, or to the vector of an encoder's text."""
+        ...
+
+    async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
+        """What is different in the other run."""
+        ...
+
+    async def status(self) -> dict[str, Any]:
+        """What is held now, for the operator: counts, bytes and the device. Nothing about anybody's text."""
+        ...

@@ -1,0 +1,227 @@
+"""Attention small enough to see every number: one head of 3 × 4, a batch and its transpose, the reshape into heads, why ÷ √d, places in digits.
+
+The numbers are those that torch.manual_seed(42) gives the lessons' own code. They are drawn from a generator of their own, so
+that nothing which threads share is touched. Two printed results of the lessons are not what that code gives: for the weights of
+the first token they print .3505 .2858 .3637, and it is .3479 .3258 .3263.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+SEED = 42
+WIDTH = 4  # d_model of the one head
+HEADS = 2  # of the reshape, of WIDTH numbers each
+
+
+@dataclass(frozen=True, eq=False)
+class OneHead:
+    """Every number of one head of attention. W is [out, in], as nn.Linear keeps it: q = x W_qᵀ."""
+
+    x: Tensor  # [pos, d_model]
+    w_q: Tensor
+    w_k: Tensor
+    w_v: Tensor
+    q: Tensor  # [query, d_head]
+    k: Tensor  # [key, d_head]
+    v: Tensor  # [key, d_head]
+    raw: Tensor  # [query, key]: q·k
+    scores: Tensor  # [query, key]: divided by √d_head
+    weights: Tensor  # [query, key]: each row sums to 1
+    output: Tensor  # [query, d_head]: Σ over keys of weight · v
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Two sentences side by side, and what `.T` does to them."""
+
+    q: Tensor  # [batch, query, d_head]
+    k: Tensor  # [batch, key, d_head]
+    scores: Tensor  # [batch, query, key], with k.transpose(-2, -1)
+    error: str  # what torch says to q @ k.T
+    wrong_by: float  # and where the sizes happen to agree, 4 × 4 × 4, the largest difference, without any error
+
+
+@dataclass(frozen=True)
+class Place:
+    """One tensor on a number's way: its name, where the number stands in it, and which place in memory that is."""
+
+    step: str
+    shape: tuple[int, ...]
+    index: tuple[int, ...]
+    memory: int  # numbers from the start of the storage
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape:
+    """From one fused projection to heads and back, in a batch of 2 sentences of 4 tokens, 2 heads of 4."""
+
+    qkv: Tensor  # [2, 4, 24]
+    heads: tuple[Tensor, Tensor, Tensor]  # q, k, v, each [batch, head, pos, d_head]
+    weights: Tensor  # [batch, head, query, key]
+    z: Tensor  # [batch, head, query, d_head]
+    merged: Tensor  # [batch, query, head * d_head]
+    error: str  # what torch says to a view of the transposed tensor without contiguous()
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """What dividing by √d is for, measured: one entry for each width."""
+
+    widths: Tensor  # [d]
+    variance: Tensor  # [d], of q·k over all pairs; it is d
+    largest: Tensor  # [d], the mean of the rows' largest weight without division
+    largest_divided: Tensor  # [d], the same with it
+
+
+def one_head(x: Tensor | None = None) -> OneHead:
+    """One head with its numbers, for x [3, 4] of its own or a given one: whoever changes a number of x sees what follows."""
+    seeded = torch.Generator().manual_seed(SEED)
+    own = torch.randn(3, WIDTH, generator=seeded)
+    w_q, w_k, w_v = (linear(WIDTH, WIDTH, seeded) for _ in range(3))
+    x = own if x is None else x
+    if x.ndim != 2 or x.shape[1] != WIDTH:
+        raise ValueError(f"x is [tokens, {WIDTH}], not {list(x.shape)}")
+    q, k, v = x @ w_q.T, x @ w_k.T, x @ w_v.T
+    raw = q @ k.transpose(-2, -1)
+    scores = raw / math.sqrt(WIDTH)
+    weights = scores.softmax(-1)
+    return OneHead(x, w_q, w_k, w_v, q, k, v, raw, scores, weights, weights @ v)
+
+
+def batch() -> Batch:
+    """Two sentences of 3 tokens, and 4 of 4 for the mistake that raises nothing.
+
+    A transpose(-2, -1) turns each sentence on its side; .T turns the axes of the whole batch round.
+    """
+    seeded = torch.Generator().manual_seed(SEED)
+    x = torch.randn(2, 3, WIDTH, generator=seeded)
+    w_q, w_k = linear(WIDTH, WIDTH, seeded), linear(WIDTH, WIDTH, seeded)
+    q, k = x @ w_q.T, x @ w_k.T
+    try:
+        error = f"no error: {list((q @ turned_round(k)).shape)}"
+    except RuntimeError as raised:
+        error = str(raised)
+    square = torch.randn(4, 4, WIDTH, generator=torch.Generator().manual_seed(SEED))
+    sq, sk = square @ w_q.T, square @ w_k.T
+    wrong_by = (sq @ sk.transpose(-2, -1) - sq @ turned_round(sk)).abs().max().item()
+    return Batch(q, k, q @ k.transpose(-2, -1), error, wrong_by)
+
+
+def turned_round(x: Tensor) -> Tensor:
+    """x.T, all axes in reverse, without the warning that torch gives for more than two."""
+    return x.permute(*reversed(range(x.ndim)))
+
+
+def reshape() -> Reshape:
+    """Fused qkv [2, 4, 24] → split → view [2, 4, 2, 4] → transpose [2, 2, 4, 4] → attention → back → [2, 4, 8]."""
+    seeded = torch.Generator().manual_seed(SEED)
+    width = HEADS * WIDTH
+    x = torch.randn(2, 4, width, generator=seeded)
+    qkv = x @ linear(3 * width, width, seeded).T
+    q, k, v = (part.view(2, 4, HEADS, WIDTH).transpose(1, 2) for part in qkv.split(width, dim=-1))
+    weights = (q @ k.transpose(-2, -1) / math.sqrt(WIDTH)).softmax(-1)
+    z = weights @ v
+    back = z.transpose(1, 2)
+    try:
+        error = f"no error: {list(back.view(2, 4, width).shape)}"
+    except RuntimeError as raised:
+        error = str(raised)
+    return Reshape(qkv, (q, k, v), weights, z, back.contiguous().view(2, 4, width), error)
+
+
+def follow(shape: tuple[int, int, int], n_heads: int, index: tuple[int, int, int], parts: int = 1) -> tuple[Place, ...]:
+    """Where one number of a projection [batch, pos, parts · d_model] goes as it is cut into heads and put together again.
+
+    parts is 3 for a fused q, k and v, of which `split` takes one. A view or a transpose only renames a place in memory;
+    contiguous() copies, and the number gets a new one. Raises IndexError for an index outside, and ValueError for a width
+    that the heads do not divide.
+    """
+    n_batch, n_pos, wide = shape
+    if wide % (parts * n_heads):
+        raise ValueError(f"{wide} numbers are not {parts} × {n_heads} heads of the same size")
+    if bad := next((i for i, n in zip(index, shape, strict=True) if not 0 <= i < n), None):
+        raise IndexError(f"there is no number {list(index)} in {list(shape)}: {bad} is outside")
+    b, pos, feature = index
+    width = wide // parts
+    d_head = width // n_heads
+    part, inner = divmod(feature, width)
+    head, j = divmod(inner, d_head)
+    names = torch.arange(n_batch * n_pos * wide).view(shape)
+    own = names[..., part * width : (part + 1) * width]
+    cut = own.view(n_batch, n_pos, n_heads, d_head) if parts == 1 else own.unflatten(-1, (n_heads, d_head))
+    turned = cut.transpose(1, 2)
+    copied = turned.transpose(1, 2).contiguous() if parts > 1 else turned.contiguous()
+    places = [_place("projection", names, index)]
+    if parts > 1:
+        places.append(_place("split", own, (b, pos, inner)))
+    places += [_place("view", cut, (b, pos, head, j)), _place("transpose", turned, (b, head, pos, j))]
+    if parts > 1:
+        places += [
+            _place("transpose back", turned.transpose(1, 2), (b, pos, head, j)),
+            _place("contiguous", copied, (b, pos, head, j)),
+            _place("view", copied.view(n_batch, n_pos, width), (b, pos, inner)),
+        ]
+    else:
+        places.append(_place("contiguous", copied, (b, head, pos, j)))
+    return tuple(places)
+
+
+def _place(step: str, x: Tensor, index: tuple[int, ...]) -> Place:
+    memory = int(x.storage_offset()) + sum(i * stride for i, stride in zip(index, x.stride(), strict=True))
+    return Place(step, tuple(x.shape), index, memory, x.stride())
+
+
+def swapped(first: int, second: int) -> float:
+    """Swap two tokens of the small example: the largest difference of its output to its own with the same rows swapped.
+
+    Attention without positions is equivariant: what moves in, moves out, and nothing else changes. (It is not invariant: the
+    outputs do swap.)
+    """
+    order = list(range(3))
+    order[first], order[second] = order[second], order[first]
+    here = one_head()
+    return (one_head(here.x[order]).output - here.output[order]).abs().max().item()
+
+
+def scaling(
+    widths: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512), rows: int = 4096, keys: int = 16
+) -> Scaling:
+    """Scores of random queries and keys, every number from a standard normal, by the width of the head.
+
+    A sum of d products of mean 0 and variance 1 has variance d. Undivided, the softmax of a wide head gives all to one key;
+    divided by √d, what it gives does not depend on d (Vaswani et al. 2017, §3.2.1, footnote 4).
+    """
+    seeded = torch.Generator().manual_seed(SEED)
+    scores = torch.zeros(rows, keys)
+    found = []
+    for d in range(1, max(widths) + 1):
+        scores += torch.randn(rows, 1, generator=seeded) * torch.randn(rows, keys, generator=seeded)
+        if d in widths:
+            largest = [(scores / by).softmax(-1).amax(-1).mean() for by in (1.0, math.sqrt(d))]
+            found.append((scores.var(), *largest))
+    variance, undivided, divided = (torch.stack(column) for column in zip(*found, strict=True))
+    return Scaling(torch.tensor(sorted(widths)), variance, undivided, divided)
+
+
+def binary_digits(n: int, digits: int = 4) -> Tensor:
+    """[place, digit]: the places 0 to n − 1 in binary digits, the smallest first: digit j changes every 2^j places.
+
+    Sinusoids do the same with waves, which change a little at every step instead of jumping.
+    """
+    return torch.arange(n)[:, None] >> torch.arange(digits) & 1
+
+
+def flips(digits: Tensor) -> Tensor:
+    """[step]: how many digits change from each place to the next, 1 2 1 3 1 2 1 4 …"""
+    return (digits[1:] != digits[:-1]).sum(-1)
+
+
+def linear(n_out: int, n_in: int, generator: torch.Generator) -> Tensor:
+    """The weight [out, in] that nn.Linear(n_in, n_out, bias=False) begins with, from a generator of one's own."""
+    return nn.init.kaiming_uniform_(torch.empty(n_out, n_in), a=math.sqrt(5), generator=generator)

@@ -1,0 +1,67 @@
+"""What edits do to the models that people see: numbers worked out once by other code, from the same weights."""
+
+from __future__ import annotations
+
+import pytest
+
+import core
+from core.interventions import Intervention
+
+KING = "The old king loved the golden bird, and the old"
+AUNT = "Dorothy ran home over the prairie to Uncle Henry and Aunt"
+ANIMAL = "The animal didn't cross the street because it was too tired."
+
+
+@pytest.fixture(scope="module")
+def storyteller() -> core.Loaded:
+    return core.load("storyteller")
+
+
+@pytest.fixture(scope="module")
+def minilm() -> core.Loaded:
+    return core.load("minilm")
+
+
+def next_word(loaded: core.Loaded, text: str, word: str, *edits: Intervention) -> float:
+    """How likely the model thinks that this word comes next."""
+    guesses = core.trace(loaded, text, interventions=edits).predictions(k=loaded.config.vocab_size)
+    return dict(zip(guesses.strings[0], guesses.probs[0], strict=True))[f"Ġ{word}"]
+
+
+def test_one_look_cut_in_every_head_or_in_one(storyteller: core.Loaded) -> None:
+    plain = core.trace(storyteller, KING)
+    assert plain.attention[3].pattern(6, 11, 3).item() == pytest.approx(0.815, abs=1e-3)
+    assert next_word(storyteller, KING, "man") == pytest.approx(0.476, abs=1e-3)
+    cut, one = core.EditMask(queries=11, keys=3), core.EditMask("decoder", 3, 11, 3, head=6)
+    assert core.trace(storyteller, KING, interventions=[cut]).attention[3].pattern(6, 11, 3).item() == 0
+    assert next_word(storyteller, KING, "man", cut) == pytest.approx(0.385, abs=1e-3)
+    assert next_word(storyteller, KING, "man", one) == pytest.approx(0.467, abs=1e-3)
+    after = core.trace(storyteller, KING, interventions=[cut, core.MaskAfterSoftmax()])
+    assert after.attention[3].pattern(6, 11).sum().item() == pytest.approx(0.198, abs=1e-3)
+
+
+def test_a_head_that_an_answer_depends_on_and_one_that_it_does_not(storyteller: core.Loaded) -> None:
+    for expected, edits in (
+        (0.899, []),
+        (0.0289, [core.Ablate("decoder", 0, 5)]),
+        (0.890, [core.Ablate("decoder", 1, 0)]),
+        (0.0404, [core.EditMask("decoder", 0, 13, 13, head=5)]),
+        (0.0068, [core.EditMask("decoder", None, 13, 13)]),
+        (0.894, [core.DropCausalMask()]),
+        (0.733, [core.NoScale()]),
+        (0.0003, [core.DropPositions()]),
+        (0.0015, [core.Temperature(4)]),
+    ):
+        assert next_word(storyteller, AUNT, "Em", *edits) == pytest.approx(expected, abs=1e-3), edits
+
+
+def test_where_it_looks_when_positions_go_or_two_words_swap_theirs(minilm: core.Loaded) -> None:
+    def look(key: int, *edits: Intervention) -> float:
+        return core.trace(minilm, ANIMAL, interventions=edits).attention[3].pattern(1, 10, key).item()
+
+    animal, street = 2, 8
+    swapped = core.SetPositions([0, 1, street, 3, 4, 5, 6, 7, animal, *range(9, 16)])
+    assert look(animal) == pytest.approx(0.677, abs=1e-3)
+    assert look(animal, core.DropPositions()) == pytest.approx(0.036, abs=1e-3)
+    assert look(animal, swapped) == pytest.approx(0.255, abs=1e-3)
+    assert look(street, swapped) == pytest.approx(0.521, abs=1e-3)

@@ -1,0 +1,104 @@
+"""A run in a notebook: short names and reprs, one text of a batch, steps as columns, a still picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import core
+from tests.core.conftest import make_loaded
+from tests.core.test_trace import reader
+
+Tiny = Callable[..., core.Loaded]
+IDS = [3, 1, 4, 1, 5, 9, 2, 6]
+
+
+def test_reprs_are_short(tiny: Tiny) -> None:
+    run = core.trace(reader(tiny()), ["the cat sat on it " * 7, "it ran"], interventions=[core.NoScale()])
+    assert len(repr(run)) < 400 and "2 attentions of 4 heads, 1 edits" in repr(run) and "float32 on cpu" in repr(run)
+    for thing in (run.attention, run.attention[0], run.positions[0], run.forward, run.forward.weights, run.text(1)):
+        assert len(repr(thing)) < 400, repr(thing)[:500]
+    assert repr(run.text(1).attention[0]).endswith("text 1 of 2>")
+    assert len(repr(core.trace(reader(tiny()), "the\n\ncat"))) < 400 and "\n" not in repr(run)
+
+
+def test_a_batchs_map_is_never_silently_the_first_texts(tiny: Tiny) -> None:
+    run = core.trace(reader(tiny()), ["the cat sat", "it ran far away"])
+    record = run.attention[0]
+    for ask in (record.pattern, record.scores, record.raw, lambda: record.row(0, 1)):
+        with pytest.raises(ValueError, match=r"saw 2 texts. Say which, with text=0 to 1"):
+            ask()
+    every = record.patterns(heads=[1, 2])
+    assert every.shape == (2, 2, 4, 4)
+    for text in range(2):
+        seen = run.text(text).attention[0]
+        assert torch.equal(seen.pattern(), record.pattern(text=text))
+        assert torch.equal(seen.scores(), record.scores(text=text)) and torch.equal(seen.raw(), record.raw(text=text))
+        assert torch.equal(every[text], seen.pattern([1, 2]))
+    assert record.pattern(text=0)[0, 2, 3] == 0 and not torch.equal(record.pattern(text=0), record.pattern(text=1))
+    with pytest.raises(IndexError, match="text 2 of a batch of 2"):
+        record.pattern(text=2)
+    assert core.trace(reader(tiny()), ["the cat"]).attention[0].pattern().shape == (4, 2, 2)  # one text needs no word
+    module = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    with core.capture(module) as records, torch.no_grad():
+        module(*[torch.randn(3, 5, 8)] * 3)
+    with pytest.raises(ValueError, match="saw 3 texts"):
+        records[0].pattern()
+    assert records[0].patterns().shape == (3, 2, 5, 5)
+
+
+def test_parts_of_a_run_are_found_by_name(tiny: Tiny) -> None:
+    run = core.trace(tiny(n_encoder_layers=2, n_decoder_layers=2), ids=IDS, target_ids=IDS[:3])
+    record = run["encoder.blocks.1.attn"]
+    assert isinstance(record, core.AttentionRecord) and record.name == "encoder.blocks.1.attn"
+    numbers = run["decoder.blocks.1.hook_resid_mid"]
+    assert isinstance(numbers, torch.Tensor) and numbers.shape == (3, 20)
+    with pytest.raises(KeyError, match="no such hook point"):
+        run["encoder.blocks.7.attn"]
+    assert run.attention.at(1, "cross_attn").name == "decoder.blocks.1.cross_attn"
+    assert run.attention.at(0, stack="encoder").name == run.attention[0].name == "encoder.blocks.0.attn"
+    with pytest.raises(KeyError, match="no attn in decoder layer 5; there are: encoder"):
+        run.attention.at(5)
+    assert [r.name for r in run.attention][-1] == run.attention[-1].name and len(run.attention) == 6
+
+
+def test_steps_are_columns_for_a_frame(tiny: Tiny) -> None:
+    run = core.trace(tiny(), ids=IDS)
+    frame = pd.DataFrame(run.table())
+    assert len(frame) == len(run.steps) and list(frame.columns[:3]) == ["name", "axes", "shape"]
+    assert frame["bytes"].tolist() == [step.bytes for step in run.steps]
+
+
+@pytest.mark.parametrize("n", [1, 8, 300])
+def test_a_still_picture_is_small_well_formed_and_true(n: int) -> None:
+    loaded = make_loaded(position="rotary", n_ctx=400)
+    run = core.trace(loaded, ids=[1 + i % 60 for i in range(n)])
+    page = run._repr_html_()
+    assert len(page.encode()) < 100_000
+    tree = ElementTree.fromstring(page)  # nothing is left open, no entity is unknown
+    shown = min(n, 48)
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(tree.findall(f".//{space}text")) == 2 * shown
+    pattern = run.attention[0].pattern(0)[0]
+    drawn = sum(path.attrib["d"].count("M") for path in tree.findall(f".//{space}path"))
+    assert drawn == int((pattern[:shown, :shown] * 16 >= 0.5).sum())
+    assert ("the first 48" in page) == (n > 48)
+    assert f"{pattern[:shown, :shown].max():.0%}" in page
+
+
+def test_a_still_picture_holds_text_as_text(tiny: Tiny, monkeypatch: Any) -> None:
+    evil = '<script>alert("1")</script>&'
+    loaded = reader(tiny())
+    run = core.trace(loaded, "the cat sat")
+    monkeypatch.setattr(type(run.source), "labels", (evil, evil, "]]>"))
+    page = core.Trace._repr_html_(run)
+    ElementTree.fromstring(page)
+    assert "<script" not in page and not re.search(r"\son\w+=|javascript:|https?://(?!www\.w3\.org/2000/svg)", page)
+    assert "&lt;script&gt;" in page
