@@ -1,20 +1,15 @@
-"""The script that runs for every visitor, on every change: page, shared controls, the chosen view."""
+"""The script that runs for every visitor, on every change: page, bar, the chosen room."""
 
 import streamlit as st
 
-from app import controls, memory_words, offered, planning, shape_words, theme, training_words, words
-from app.views import compute, explore, memory, shapes, training
+from app.session import answer, models
+from app.shell import bar, registry, style, words
 
-VIEWS = {
-    words.EXPLORE: explore.show,
-    shape_words.SHAPES: shapes.show,
-    memory_words.MEMORY: memory.show,
-    memory_words.COMPUTE: compute.show,
-    training_words.TRAINING: training.show,
-}
+ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
-st.html(theme.PAGE_STYLE)
-controls.spell_out({"model": offered.TITLES, "of": shapes.CHOICES, "plan_model": planning.IDS})
-view = controls.bar(list(VIEWS))
-VIEWS[view]()
+st.html(style.PAGE_STYLE)
+bar.spell_out({"model": models.TITLES, **registry.titles()})
+shown = bar.bar([bar.Entry(room.id, room.title, room.group, room.line) for room in ROOMS], registry.redirects())
+with answer.room():
+    next(room.show for room in ROOMS if room.id == shown)()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from typing import Any, Protocol
 
 import pytest
@@ -16,6 +18,15 @@ torch.set_num_threads(1)
 
 # Sizes that differ wherever they may, so that no swapped axis goes unnoticed.
 TINY: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head": 8, "d_ff": 29, "n_ctx": 37}
+
+
+def pytest_configure() -> None:
+    """Every process of a run draws the same mutants: those that share the tests are started by this one."""
+    os.environ.setdefault("MUTANTS_SEED", str(random.SystemRandom().randrange(1_000_000)))
+
+
+def pytest_report_header() -> str:
+    return f"mutants: MUTANTS_SEED={os.environ['MUTANTS_SEED']} draws the same again"
 
 
 class MakeModel(Protocol):

@@ -97,6 +97,11 @@ def browsing(path: str) -> Iterator[Browser]:
         browser.close()
 
 
+def go_to(page: Page, room: str) -> None:
+    """Choose a room in the bar of a wide window."""
+    page.get_by_role("navigation").get_by_role("link", name=room, exact=True).click()
+
+
 class Screen:
     """One visitor's page on the Explore view."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,19 +10,6 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.app.browsing import Screen, browsing, serving
-
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two more tries for what drives a browser, which on a busy machine may miss a beat. A fault that is really there fails all three.
-
-    TRIES=0 shows a failure at once.
-    """
-    tries = int(os.environ.get("TRIES", "2"))
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=tries, reruns_delay=1))
 
 
 @pytest.fixture(scope="session")

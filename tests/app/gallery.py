@@ -14,18 +14,21 @@ import streamlit as st  # noqa: E402
 
 from core import checkpoints  # noqa: E402
 from core.engine import Engine  # noqa: E402
+from core.service import LocalService  # noqa: E402
 from tests.app import models  # noqa: E402
 
 checkpoints.CATALOG = (*checkpoints.CATALOG, *models.SPECS)  # before the application reads it
 
-from app import main, routes, state, underway  # noqa: E402
+from app import main  # noqa: E402
+from app.session import service  # noqa: E402
+from app.shell import errors, routes  # noqa: E402
 
-state.engine = cache(lambda: Engine(load_model=models.load, watch=underway.watch))
+service.service = cache(lambda: LocalService(Engine(load_model=models.load)))
 
 app = st.App(
     ROOT / "app" / "ui.py",
     lifespan=main.lifespan,
     routes=routes.ROUTES,
     middleware=main.MIDDLEWARE,
-    on_script_error=state.on_script_error,
+    on_script_error=errors.on_script_error,
 )

@@ -17,6 +17,7 @@ import streamlit as st  # noqa: E402
 
 from core import checkpoints, engine  # noqa: E402
 from core.checkpoints import Loaded, ModelSpec  # noqa: E402
+from core.service import LocalService  # noqa: E402
 from core.trace import Trace  # noqa: E402
 
 SIZE = 90_000_000  # bytes that a distant model pretends to have
@@ -24,7 +25,9 @@ FAR = tuple(ModelSpec(id=name.lower(), title=name, source="built", location="") 
 ARRIVED = {spec.id: threading.Event() for spec in FAR}
 checkpoints.CATALOG = (*checkpoints.CATALOG, *FAR)  # before the application reads it
 
-from app import main, routes, state, underway  # noqa: E402
+from app import main  # noqa: E402
+from app.session import service  # noqa: E402
+from app.shell import errors, routes  # noqa: E402
 
 
 def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
@@ -34,34 +37,40 @@ def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
     return checkpoints.load("minilm", **options)
 
 
-real = engine._run
+real = engine.run_request
 
 
-def run(loaded: Loaded, request: engine.Request, job: engine._Job, watch: Callable[[Trace], object]) -> Trace:
+def run(loaded: Loaded, job: engine.Job, watch: Callable[[engine.Job], Callable[[Trace], object]]) -> Trace:
     """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" three seconds.
 
     "Let Distant arrive." lets that model arrive.
     """
+    text = job.request.texts[0]
 
-    def slowly(so_far: Trace) -> None:
-        watch(so_far)
-        for said, seconds in (("slowly", 600), ("a while", 3)):
-            if so_far.records and so_far.records[-1].layer == 2 and said in request.texts[0]:
-                job.stop.wait(seconds)
+    def slow(job: engine.Job) -> Callable[[Trace], object]:
+        tell = watch(job)
+
+        def slowly(so_far: Trace) -> None:
+            tell(so_far)
+            for said, seconds in (("slowly", 600), ("a while", 3)):
+                if so_far.records and so_far.records[-1].layer == 2 and said in text:
+                    job.cancelled.wait(seconds)
+
+        return slowly
 
     for spec in FAR:
-        if request.texts[0] == f"Let {spec.title} arrive.":
+        if text == f"Let {spec.title} arrive.":
             ARRIVED[spec.id].set()
-    return real(loaded, request, job, slowly)
+    return real(loaded, job, slow)
 
 
-engine._run = run
-state.engine = cache(lambda: engine.Engine(load_model=load, watch=underway.watch))
+engine.run_request = run
+service.service = cache(lambda: LocalService(engine.Engine(load_model=load)))
 
 app = st.App(
     ROOT / "app" / "ui.py",
     lifespan=main.lifespan,
     routes=routes.ROUTES,
     middleware=main.MIDDLEWARE,
-    on_script_error=state.on_script_error,
+    on_script_error=errors.on_script_error,
 )

@@ -9,7 +9,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
-from app import theme, words
+from app.attention import words
+from app.kit import theme
+from app.rooms.explore import words as explore_words
+from app.session import words as session_words
+from app.shell import words as shell_words
 from tests.app.browsing import Screen
 from tests.app.test_theme import contrast
 
@@ -43,11 +47,11 @@ def table(screen: Screen) -> None:
 
 def refuse(screen: Screen) -> None:
     screen.type("word " * 600)
-    screen.page.locator(".st-key-sentences").get_by_text(words.LAST_PICTURE).wait_for()
+    screen.page.locator(".st-key-sentences").get_by_text(session_words.LAST_PICTURE).wait_for()
 
 
 def shapes(screen: Screen) -> None:
-    screen.page.get_by_text(words.STEPS).click()
+    screen.page.get_by_text(explore_words.STEPS).click()
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
 
 
@@ -134,9 +138,9 @@ def test_the_page_reads_as_a_page(browser: Browser, address: str):
     screen = Screen(context.new_page(), address).open()
     page = screen.page.locator("body").aria_snapshot()
     for line in (
-        f'heading "{words.TITLE}" [level=1]',
-        f'textbox "{words.TEXT}"',
-        f'combobox "{words.MODEL}"',
+        f'heading "{shell_words.TITLE}" [level=1]',
+        f'textbox "{shell_words.TEXT}"',
+        f'combobox "{shell_words.MODEL}"',
         f'listbox "{words.COMPONENT["strip_label"]}"',
         'option "it" [selected]',
         f'application "{words.COMPONENT["heads_label"]}"',

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from app import words
-from tests.app.browsing import Screen, serving
+from app.attention import words
+from tests.app.browsing import Screen, go_to, serving
 
 BASE = "lights/demo"
 
@@ -34,7 +34,7 @@ def test_everything_is_below_the_path(browser: Browser, address: str, tmp_path: 
     file = tmp_path / "numbers.csv"
     download.value.save_as(file)
     assert "fox" in file.read_text()
-    page.get_by_role("radio", name="Shapes").click()
+    go_to(page, "Shapes")
     page.locator(".hl.shapes[data-painted]").wait_for()
     assert screen.errors == [] and screen.foreign == []
     assert any("/headlight/heads" in url for url in screen.requests)

@@ -8,16 +8,17 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Browser
 
-from app import cards, memory_words
-from app import memory_tables as tables
-from app.memory_setup import Setup
+from app.kit import numbers
+from app.rooms.compute import devices, words
+from app.sizes import words as sizes_words
+from app.sizes.setup import Setup
 from core.planner import DEVICES, PRESETS, parameters, plan
 from core.planner.operations import ideal_bytes
 from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
 GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0)
-ROOF = {"compute_part": memory_words.COMPUTE_PARTS["roofline"], "plan_model": "gpt2"}
+ROOF = {"compute_part": words.COMPUTE_PARTS["roofline"], "plan_model": "gpt2"}
 CARD = next(device for device in DEVICES if device.name == "RTX 4090")
 
 
@@ -26,22 +27,22 @@ def test_operations_with_their_causal_counts_and_one_token(browser: Browser, add
     """Lesson E7: rows with exact constants beside the O(), of the whole text and of one token."""
     with visiting(browser, address, scheme) as screen:
         screen.see("Compute", plan_model="gpt2")
-        found = plan(GPT2.config, **GPT2.options)
-        assert f"{tables.count(found.flops)}FLOP and {tables.both(found.traffic)}" in screen.headline
+        found = plan(GPT2.config, GPT2.workload)
+        assert f"{numbers.count(found.flops)}FLOP and {numbers.both(found.traffic)}" in screen.headline
         useful = sum(op.times * op.useful_flops for op in found.prefill)
-        screen.text(f"{tables.count(useful)}FLOP are of use")
+        screen.text(f"{numbers.count(useful)}FLOP are of use")
         bars = {trace["name"]: trace for trace in screen.traces()}
-        assert bars[memory_words.GROUPS["mlp"]]["y"] == ["FLOPs", "FLOPs, causal", "traffic"]
-        assert abs(bars[memory_words.GROUPS["mlp"]]["x"][0] - 100 * 12 * 16 * 1024 * 768**2 / found.flops) < 1e-9
+        assert bars[words.GROUPS["mlp"]]["y"] == ["FLOPs", "FLOPs, causal", "traffic"]
+        assert abs(bars[words.GROUPS["mlp"]]["x"][0] - 100 * 12 * 16 * 1024 * 768**2 / found.flops) < 1e-9
         table, _ = screen.table("CSV: operations")
         rows = table.set_index("operation")
         assert rows.loc["q, k, v", "flops"] == 12 * 6 * 1024 * 768**2
         assert rows.loc["q, k, v", ["formula", "order"]].tolist() == ["6Td²", "O(b·n·d²)"]
         assert rows.loc["scores q kᵀ", "useful"] == 12 * 1024 * 1025 * 768
         screen.page.keyboard.press("Escape")
-        screen.part(memory_words.STEPS["decode"])
+        screen.part(sizes_words.STEPS["decode"])
         screen.text(re.compile("one token after 1,024"))
-        assert f"{tables.count(found.decode_flops)}FLOP" in screen.headline
+        assert f"{numbers.count(found.decode_flops)}FLOP" in screen.headline
         screen.page.wait_for_url(lambda url: "compute_step=one+token" in url)
 
 
@@ -68,13 +69,13 @@ def test_a_card_of_ones_own(browser: Browser, address: str) -> None:
     """A figure in a link moves the roof, a part of the link that says nothing is named, and the cards can be opened."""
     with visiting(browser, address) as screen:
         screen.see("Compute", **ROOF, compute_card=CARD.name, cards="rtx-4090:2016:165.2,abacus:1:1")
-        screen.says(memory_words.ROOF.format(device=CARD.name, ridge=CARD.ridge / 2))
+        screen.says(words.ROOF.format(device=CARD.name, ridge=CARD.ridge / 2))
         screen.text("“abacus:1:1”")
         roof = screen.traces()[0]
         assert roof["x"][1] == pytest.approx(CARD.ridge / 2) and roof["y"][1] == CARD.teraflops
         screen.page.wait_for_url(lambda url: "cards=rtx-4090%3A2016%3A165.2" in url and "abacus" not in url)
-        screen.page.get_by_text(memory_words.CARDS, exact=True).click()
-        screen.text(memory_words.CARDS_NOTE)
+        screen.page.get_by_text(words.CARDS, exact=True).click()
+        screen.text(words.CARDS_NOTE)
         assert screen.page.locator("[data-testid=stDataFrame]").last.is_visible()
 
 
@@ -82,8 +83,8 @@ def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) 
     """It moves the roof and is in the link; one that is no rate gets a sentence, and the maker's stays."""
     with visiting(browser, address) as screen:
         screen.see("Compute", **ROOF, compute_card=DEVICES[0].name)
-        screen.page.get_by_text(memory_words.CARDS, exact=True).click()
-        screen.text(memory_words.CARDS_NOTE)
+        screen.page.get_by_text(words.CARDS, exact=True).click()
+        screen.text(words.CARDS_NOTE)
         grid = screen.page.locator(".st-key-compute_cards_box .dvn-scroller").first
         grid.scroll_into_view_if_needed()
 
@@ -100,13 +101,13 @@ def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) 
             box.press("Enter")
 
         typed("500")
-        card = cards.changed(DEVICES[0], {"gigabytes_per_second": 500})
-        screen.says(memory_words.ROOF.format(device=card.name, ridge=card.ridge))
+        card = devices.changed(DEVICES[0], {"gigabytes_per_second": 500})
+        screen.says(words.ROOF.format(device=card.name, ridge=card.ridge))
         assert screen.traces()[0]["x"][1] == pytest.approx(card.ridge)
-        screen.page.wait_for_url(lambda url: f"cards={cards.slug(card)}%3A500%3A{card.teraflops:g}" in url)
+        screen.page.wait_for_url(lambda url: f"cards={devices.slug(card)}%3A500%3A{card.teraflops:g}" in url)
         typed("0")
-        screen.text(memory_words.CARDS_WRONG.format(card=card.name, most=int(cards.MOST)))
-        screen.says(memory_words.ROOF.format(device=card.name, ridge=DEVICES[0].ridge))
+        screen.text(words.CARDS_WRONG.format(card=card.name, most=int(devices.MOST)))
+        screen.says(words.ROOF.format(device=card.name, ridge=DEVICES[0].ridge))
 
 
 @pytest.mark.parametrize(
@@ -125,36 +126,36 @@ def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) 
     ],
 )
 def test_the_figures_of_a_link(text: str, figures: tuple[float, float] | None, wrong: int) -> None:
-    found, sentences = cards.read(text)
+    found, sentences = devices.read(text)
     assert len(sentences) == wrong
     assert [card.name for card in found] == [card.name for card in DEVICES]
     mine = [card for card in found if card not in DEVICES]
     assert [(card.gigabytes_per_second, card.teraflops) for card in mine] == ([figures] if figures else [])
-    assert cards.read(cards.written(found)) == (found, [])
+    assert devices.read(devices.written(found)) == (found, [])
     assert all(card.source.startswith("changed here") for card in mine)
 
 
 def test_no_link_is_too_long_to_read() -> None:
-    found, sentences = cards.read("x:1:1," * 100_000)
-    assert found == list(DEVICES) and len(sentences) <= cards.LONGEST
+    found, sentences = devices.read("x:1:1," * 100_000)
+    assert found == list(DEVICES) and len(sentences) <= devices.LONGEST
 
 
 def test_an_rnn_beside_attention(browser: Browser, address: str) -> None:
     """Lesson E9: n·d² in n steps against n²·d in one; the lines cross at n = d."""
     with visiting(browser, address) as screen:
-        screen.see("Compute", compute_part=memory_words.COMPUTE_PARTS["rnn"])
-        assert f"{tables.count(4 * 50 * 512**2)}FLOP in 50 steps" in screen.headline
+        screen.see("Compute", compute_part=words.COMPUTE_PARTS["rnn"])
+        assert f"{numbers.count(4 * 50 * 512**2)}FLOP in 50 steps" in screen.headline
         screen.text(re.compile("in 1 step"))
         lines = {trace["name"]: dict(zip(trace["x"], trace["y"], strict=True)) for trace in screen.traces()}
-        rnn, maps = lines[memory_words.RNN_LINES["rnn"]], lines[memory_words.RNN_LINES["attention"]]
+        rnn, maps = lines[words.RNN_LINES["rnn"]], lines[words.RNN_LINES["attention"]]
         assert rnn[512] == maps[512] and rnn[256] > maps[256] and rnn[1024] < maps[1024]
 
 
 def test_the_terms_of_an_encoder_decoder(browser: Browser, address: str) -> None:
     """Lesson E10: n², m² and nm, whose sum is the trace's."""
     with visiting(browser, address) as screen:
-        screen.see("Compute", False, compute_part=memory_words.COMPUTE_PARTS["cross"])
-        screen.page.get_by_role("button", name=memory_words.TAKE_TRANSFORMER).click()
+        screen.see("Compute", False, compute_part=words.COMPUTE_PARTS["cross"])
+        screen.page.get_by_role("button", name=words.TAKE_TRANSFORMER).click()
         screen.says("Transformer base reads 32 × 50 tokens and writes 32 × 50.")
         screen.page.locator(".js-plotly-plot .main-svg").first.wait_for()
         at_once, _ = screen.traces()
@@ -166,18 +167,18 @@ def test_the_terms_of_an_encoder_decoder(browser: Browser, address: str) -> None
 def test_parameters_by_depth_and_beside_known_models(browser: Browser, address: str) -> None:
     """Lessons B5, D4 and D5."""
     with visiting(browser, address) as screen:
-        screen.see("Compute", compute_part=memory_words.COMPUTE_PARTS["parameters"])
+        screen.see("Compute", compute_part=words.COMPUTE_PARTS["parameters"])
         own = parameters(PRESETS["lesson-encoder"].config)
         assert f"{own.total:,} parameters" in screen.headline
         screen.text(re.compile("It has 93,324,544 parameters, not about 65 M"))
         totals = [sum(bars) for bars in zip(*(trace["y"] for trace in screen.traces()), strict=True)]
         assert {b - a for a, b in pairwise(totals)} == {own.encoder.layer.total}
-        screen.part(memory_words.COMPUTE_PARTS["known"])
+        screen.part(words.COMPUTE_PARTS["known"])
         screen.text(re.compile("known models, counted from their shapes"))
         table, _ = screen.table("CSV: models")
         known = dict(zip(table["model"], table["parameters"], strict=True))
         assert (known["BERT base"], known["GPT-2 small"]) == (109_482_240, 124_439_808)
-        assert known[memory_words.YOURS] == own.total
+        assert known[words.YOURS] == own.total
 
 
 def test_a_link_brings_back_what_was_seen(browser: Browser, address: str) -> None:
@@ -189,7 +190,7 @@ def test_a_link_brings_back_what_was_seen(browser: Browser, address: str) -> Non
         screen.page.wait_for_url(lambda url: "plan_attention=flash" in url and "plan_layers=16" in url)
         screen.idle()  # the address is written first
         seen = screen.headline
-        assert "GFLOP" in seen and tables.count(found.flops) not in seen
+        assert "GFLOP" in seen and numbers.count(found.flops) not in seen
         link = screen.page.url
         with visiting(browser, address) as other:
             other.page.goto(link)

@@ -20,11 +20,19 @@ import torch
 from playwright.sync_api import Browser, Dialog, Page
 
 import core
-from app import export, export_routes, words
-from app.figures import attention
+from app.attention import export, inspect, transform
+from app.attention import selection as attention_selection
+from app.attention import words as attention_words
+from app.export import files
+from app.export import offline as export_offline
+from app.rooms.explore import routes
+from app.rooms.explore import words as explore_words
+from app.session import words
+from app.transport import modules
 from core import aggregate, measures
 from core.errors import Refused
 from tests.app.browsing import ROOT, Screen
+from tests.app.served import ask, serve
 
 APP = "tests/app/gallery.py"
 NASTY = "<img src=x onerror=alert(1)> </script><script>alert(2)</script> =1+1, @cmd"
@@ -47,7 +55,7 @@ def saved(screen: Screen, label: str, *choices: str) -> tuple[str, bytes]:
     """Name and bytes of what a button of the Export menu saves, after these choices in it."""
     menu = screen.root.locator(".export")
     if not menu.is_visible():
-        screen.root.get_by_role("button", name=words.COMPONENT["export"], exact=True).click()
+        screen.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).click()
     for choice in choices:
         menu.get_by_role("button", name=choice, exact=True).click()
     with screen.page.expect_download() as download:
@@ -308,12 +316,17 @@ def test_what_the_map_hides_is_said_in_the_table(screen: Screen):
     assert (frame.loc[frame["masked"] != "", "weight"] == 0).all()
 
 
+def numbers_of(run: core.Trace, selection: attention_selection.Selection, most: int = files.CSV_CELLS) -> files.Numbers:
+    service, facts = serve(run)
+    return ask(attention_selection.numbers(service, facts, selection, most))
+
+
 def test_labels_never_become_formulas(run: core.Trace, model: core.Loaded):
     nasty = core.trace(model, '=1+1 @x -2 +3 "quoted", =4')
-    selection = export.Selection(record=0)
-    found = export.numbers(nasty, selection, export.CSV_CELLS)
-    about = (export.caption(nasty, selection, TODAY), "alt,=5\n;@x", export.snippet(nasty, selection))
-    text = "".join(export.csv_lines(found, about, "weight"))
+    selection = attention_selection.Selection(record=0)
+    found, facts = numbers_of(nasty, selection), serve(nasty)[1]
+    about = (export.caption(facts, selection, TODAY), "alt,=5\n;@x", export.snippet(facts, selection))
+    text = "".join(files.csv_lines(found, about, "weight"))
     comments, frame = table(text.encode())
     assert not any(re.search(r"[,;\t][=+\-@]|^[=+\-@]", line) for line in comments)
     assert not frame["key"].str.match(r"[=+\-@]").any()
@@ -325,7 +338,7 @@ def test_labels_never_become_formulas(run: core.Trace, model: core.Loaded):
 @pytest.mark.parametrize("merged", [False, True])
 def test_numbers_are_what_the_selection_says(model: core.Loaded, kind, merged: bool):
     run = core.trace(model, "An unbelievably long tokenization")
-    selection = export.Selection(record=2, head=5, kind=kind, hide=(0, 3), merged=merged)
+    selection = attention_selection.Selection(record=2, head=5, kind=kind, hide=(0, 3), merged=merged)
     expected = {
         "head": lambda: run.attention[2].pattern(5)[0],
         "mean": lambda: run.attention[2].pattern().mean(0),
@@ -336,22 +349,25 @@ def test_numbers_are_what_the_selection_says(model: core.Loaded, kind, merged: b
     expected[:, [0, 3]] = 0
     if kind != "value":
         expected /= expected.sum(-1, keepdim=True)
-    found = export.numbers(run, selection, export.CSV_CELLS)
+    found, facts = numbers_of(run, selection), serve(run)[1]
     if merged:
         assert "unbelievably" in found.keys and "tokenization" in found.queries
         assert found.values.sum() == pytest.approx(
-            sum(expected[group].mean(0).sum().item() for group in map(list, export.lens_of(run, selection).queries)),
+            sum(
+                expected[group].mean(0).sum().item()
+                for group in map(list, transform.axes(facts, attention_selection.transform_of(selection))[0])
+            ),
             rel=1e-5,
         )
     else:
         assert np.allclose(found.values, expected.numpy(), atol=1e-6)
-    part = export.numbers(run, export.replace(selection, rows=(1, 3), columns=(2, 4)), export.CSV_CELLS)
+    part = numbers_of(run, attention_selection.replace(selection, rows=(1, 3), columns=(2, 4)))
     assert np.array_equal(part.values, found.values[1:3, 2:4]) and part.keys == found.keys[2:4]
 
 
 def test_a_table_that_is_too_large_is_refused_with_both_numbers(run: core.Trace):
     with pytest.raises(Refused, match="256, and this file may hold 100"):
-        export.numbers(run, export.Selection(record=0), 100)
+        numbers_of(run, attention_selection.Selection(record=0), 100)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +386,7 @@ def test_a_table_that_is_too_large_is_refused_with_both_numbers(run: core.Trace)
 )
 def test_parameters_that_do_not_do_get_a_sentence(run: core.Trace, params: dict[str, str], said: str):
     with pytest.raises(Refused) as refusal:
-        export.selected(run, {"site": "encoder", "layer": "3", "head": "1"} | params)
+        attention_selection.selected(serve(run)[1], {"site": "encoder", "layer": "3", "head": "1"} | params)
     assert said in str(refusal.value)
 
 
@@ -427,7 +443,7 @@ def test_the_page_works_offline(screen: Screen, browser: Browser, tmp_path: Path
     assert f"{value:.4f}" in offline.root.locator(".tip:not(.card)").inner_text()
     offline.root.get_by_role("button", name="lines", exact=True).click()
     offline.wait(show="lines")
-    assert offline.root.get_by_role("button", name=words.COMPONENT["export"], exact=True).count() == 0
+    assert offline.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).count() == 0
     assert faults == []
     page.context.close()
 
@@ -460,17 +476,20 @@ def test_markup_in_a_sentence_is_text_in_every_export(
         assert "<img src=x onerror=alert(1)>" in str(arrays["snippet"])
 
 
-def test_modules_are_bundled_in_the_order_of_their_imports():
-    modules = (
-        ("a.js", 'import b, { two as zwei } from "./b.js";\n'),
-        ("b.js", "export default function () {}\n"),
-    )
+def test_modules_are_bundled_in_the_order_of_their_imports(tmp_path: Path):
+    def bundled(**sources: str) -> str:
+        for name, source in sources.items():
+            (tmp_path / f"{name}.js").write_text(source, encoding="utf-8")
+        modules.add("rooms/bundled/browser", tmp_path)
+        return export_offline.bundle("rooms/bundled/browser/a.js")
+
+    script = bundled(a='import { two as zwei } from "./b.js";\nzwei(1);\n', b="export const two = 2;\n")
+    assert script.index("const two = 2") < script.index("const { two: zwei }")
     with pytest.raises(ValueError, match="does not know"):
-        export.bundle(modules, "a.js")
-    ring = (("a.js", 'import { b } from "./b.js";\n'), ("b.js", 'import { a } from "./a.js";\n'))
-    with pytest.raises(ValueError, match=re.escape("a.js → b.js → a.js")):
-        export.bundle(ring, "a.js")
-    assert len(export_routes.page()) < 400_000
+        bundled(a='import b, { two as zwei } from "./b.js";\n', b="export default function () {}\n")
+    with pytest.raises(ValueError, match=r"a\.js → \S*b\.js → \S*a\.js"):
+        bundled(a='import { b } from "./b.js";\n', b='import { a } from "./a.js";\n')
+    assert len(routes.page()) < 400_000
 
 
 # ---------------------------------------------------------------- Plotly, the clipboard, the keyboard
@@ -484,14 +503,15 @@ def test_plotly_opens_on_demand(screen: Screen):
     chart = screen.page.locator(".js-plotly-plot")
     chart.wait_for()
     assert [url for url in screen.requests if "plotly" in url.lower()]
-    assert "logarithmic colour scale" in screen.page.get_by_role("dialog", name=words.INSPECT).inner_text()
+    assert "logarithmic colour scale" in screen.page.get_by_role("dialog", name=explore_words.INSPECT).inner_text()
     labels = chart.locator(".yaxislayer-above text, .ytick text").all_text_contents()
     assert "animal" in labels
 
 
 def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.Loaded):
     run = core.trace(model, "the the the <b>")
-    figure = attention.heatmap(run, export.Selection(record=3, head=1, hide=(0,)), "dark")
+    selection = attention_selection.Selection(record=3, head=1, hide=(0,))
+    figure = inspect.heatmap(numbers_of(run, selection), selection, "dark")
     spec = json.loads(figure.to_json() or "")
     axis = spec["layout"]["xaxis"]
     assert (
@@ -504,7 +524,7 @@ def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.
     assert np.allclose(values[:, 1:].sum(1), 1, atol=1e-5)
     assert figure.layout.template.layout.colorway != ("#000001",)  # type: ignore[attr-defined]
     with pytest.raises(Refused, match="Plotly draws at most"):
-        attention.heatmap(run, export.Selection(record=0), most=10)
+        inspect.check_size(serve(run)[1], attention_selection.Selection(record=0), most=10)
 
 
 def test_code_and_description_go_to_the_clipboard(screen: Screen):
@@ -521,7 +541,7 @@ def test_code_and_description_go_to_the_clipboard(screen: Screen):
 
 def test_the_menu_is_used_by_keyboard_alone(screen: Screen):
     screen.open()
-    screen.root.get_by_role("button", name=words.COMPONENT["export"], exact=True).focus()
+    screen.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).focus()
     screen.page.keyboard.press("Enter")
     screen.root.locator(".export").wait_for()
     reached: list[str] = []
@@ -537,4 +557,4 @@ def test_the_menu_is_used_by_keyboard_alone(screen: Screen):
     screen.page.keyboard.press("Escape")
     screen.root.locator(".export").wait_for(state="hidden")
     focused = screen.root.evaluate("root => root.getRootNode().activeElement?.textContent")
-    assert focused == words.COMPONENT["export"]
+    assert focused == attention_words.COMPONENT["export"]

@@ -8,12 +8,16 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from app import memory_tables as tables
-from app import memory_words as words
-from app.figures import compute, memory
-from app.memory_run import Measured, Point
-from app.memory_setup import Setup
-from app.theme import PALETTES
+from app.kit import figure as kit_figure
+from app.kit.theme import PALETTES
+from app.rooms.compute import figures as compute_figures
+from app.rooms.compute import tables as compute_tables
+from app.rooms.compute import words as compute_words
+from app.rooms.memory import figures, tables, words
+from app.rooms.memory.measure import Measured, Point
+from app.sizes import setup as sizes_setup
+from app.sizes import words as sizes_words
+from app.sizes.setup import Setup
 from core.planner import DEVICES, PRESETS, decode, kv_cache, memory_plan, parameters, plan, prefill, with_layers
 
 LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, training=True)
@@ -38,9 +42,9 @@ def traces(figure: go.Figure) -> dict[str, Any]:
 @pytest.mark.parametrize("name", SETUPS)
 def test_bars_are_the_plans_components(name: str) -> None:
     setup = SETUPS[name]
-    found = traces(memory.bars(tables.components(setup), setup.attention))
+    found = traces(figures.bars(tables.components(setup), setup.attention))
     for i, way in enumerate(tables.WAYS):
-        told = memory_plan(setup.config, **{**setup.options, "attention": way}).to_dict()
+        told = memory_plan(setup.config, replace(setup.workload, attention=way)).to_dict()
         drawn = sum(trace.x[i] for trace in found.values())
         assert drawn == told["total"]
         for part, (label, _) in words.COMPONENTS.items():
@@ -50,12 +54,12 @@ def test_bars_are_the_plans_components(name: str) -> None:
 def test_curves_are_the_plans_totals_with_budgets_and_points() -> None:
     budgets = [("here", 8 << 30), ("card", 24 * 10**9)]
     table = tables.curves(GPT2)
-    figure = memory.curves(table, budgets, 512, "eager", ceiling=1024, measured=MEASURED)
+    figure = figures.curves(table, budgets, 512, "eager", ceiling=1024, measured=MEASURED)
     found = traces(figure)
     for way in tables.WAYS:
         for n, value in list(zip(found[way].x, found[way].y, strict=True))[::7]:
-            options = {**GPT2.options, "attention": way, "source_len": n}
-            assert value == memory_plan(GPT2.config, **options).total
+            workload = replace(GPT2.workload, attention=way, source_len=n)
+            assert value == memory_plan(GPT2.config, workload).total
     assert list(found["measured here"].y) == [point.measured for point in MEASURED.points]
     levels = {shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1}
     assert levels == {budget for _, budget in budgets}
@@ -64,8 +68,8 @@ def test_curves_are_the_plans_totals_with_budgets_and_points() -> None:
 
 
 def test_kept_draws_the_five_terms_and_what_autograd_keeps() -> None:
-    planned = plan(LESSON.config, **LESSON.options)
-    figure = memory.kept(tables.kept_groups(planned), planned.lesson_terms)
+    planned = plan(LESSON.config, LESSON.workload)
+    figure = figures.kept(tables.kept_groups(planned), planned.lesson_terms)
     lesson, kept = (sum(trace.x[i] for trace in data(figure)) for i in (0, 1))
     assert lesson == planned.lesson_terms["total"] == 32_051_200  # 30.566 MiB
     assert kept == planned.saved_per_layer
@@ -78,7 +82,7 @@ def test_kept_draws_the_five_terms_and_what_autograd_keeps() -> None:
 
 @pytest.mark.parametrize("setup", [GPT2, BASE, LLAMA], ids=["mha", "cross", "gqa"])
 def test_cache_lines_are_the_caches(setup: Setup) -> None:
-    found = traces(memory.cache(tables.cache_lines(setup)))
+    found = traces(figures.cache(tables.cache_lines(setup)))
     own, mha, mqa = (found[words.CACHE_LINES[name]] for name in ("own", "mha", "mqa"))
     for i, n in enumerate(own.x):
         told = kv_cache(setup.config, batch=setup.batch, n=n, dtype=setup.dtype)
@@ -86,73 +90,73 @@ def test_cache_lines_are_the_caches(setup: Setup) -> None:
 
 
 def test_shares_of_operations_add_up_to_all() -> None:
-    groups = tables.operation_groups(prefill(GPT2.config, batch=2, source_len=512))
-    figure = compute.operations(groups, causal=True)
+    groups = compute_tables.operation_groups(prefill(GPT2.config, batch=2, source_len=512))
+    figure = compute_figures.operations(groups, causal=True)
     assert [round(sum(trace.x[i] for trace in data(figure)), 9) for i in range(3)] == [100, 100, 100]
     total = sum(op.times * op.flops for op in prefill(GPT2.config, batch=2, source_len=512))
-    mlp = traces(figure)[words.GROUPS["mlp"]]
+    mlp = traces(figure)[compute_words.GROUPS["mlp"]]
     assert mlp.x[0] == 100 * groups["mlp"][0] / total
 
 
 def test_roofline_puts_every_operation_under_its_roof() -> None:
     device = next(device for device in DEVICES if device.name == "A100 80 GB")
-    steps = {step: tables.operations_of(LLAMA, step) for step in words.STEPS}
-    whole = {step: tables.ideal(LLAMA, step) for step in words.STEPS}
-    found = traces(compute.roofline(device, steps, whole))
+    steps = {step: compute_tables.operations_of(LLAMA, step) for step in sizes_words.STEPS}
+    whole = {step: compute_tables.ideal(LLAMA, step) for step in sizes_words.STEPS}
+    found = traces(compute_figures.roofline(device, steps, whole))
     roof = found[device.name]
     assert (roof.x[1], roof.y[1]) == (device.ridge, device.teraflops)
     ops = [op for op in decode(LLAMA.config, cached=1024, dtype="bfloat16", attention="eager") if op.flops]
     assert list(found["one token"].x) == [op.intensity for op in ops]
-    for step in words.STEPS.values():
+    for step in sizes_words.STEPS.values():
         for x, y in zip(found[step].x, found[step].y, strict=True):
             assert y == pytest.approx(min(device.teraflops, x * device.gigabytes_per_second / 1000))
 
 
 def test_depth_and_known_are_the_parameters() -> None:
-    figure = compute.depth(tables.depth_lines(BASE.config), 6)
+    figure = compute_figures.depth(compute_tables.depth_lines(BASE.config), 6)
     for i, n in enumerate(range(2, 13)):
         assert sum(trace.y[i] for trace in data(figure)) == parameters(with_layers(BASE.config, n)).total
-    drawn = data(compute.known(tables.known_models(GPT2)))[0]
+    drawn = data(compute_figures.known(compute_tables.known_models(GPT2)))[0]
     counts = dict(zip(drawn.y, drawn.x, strict=True))
-    assert counts["GPT-2 small"] == counts[words.YOURS] == 124_439_808
+    assert counts["GPT-2 small"] == counts[compute_words.YOURS] == 124_439_808
     assert counts["GPT-3"] == 174_604_259_328
 
 
 def test_rnn_and_cross_are_their_tables() -> None:
-    table = tables.rnn_lines(64, [16, 64, 256])
-    assert [list(trace.y) for trace in data(compute.rnn(table, 64))] == [
-        table[name].tolist() for name in words.RNN_LINES
+    table = compute_tables.rnn_lines(64, [16, 64, 256])
+    assert [list(trace.y) for trace in data(compute_figures.rnn(table, 64))] == [
+        table[name].tolist() for name in compute_words.RNN_LINES
     ]
-    terms = tables.cross_terms(BASE)
-    for way, trace in zip(words.CROSS_WAYS, data(compute.cross(terms)), strict=True):
-        assert list(trace.x) == [terms[way][name] for name in words.CROSS_TERMS]
+    terms = compute_tables.cross_terms(BASE)
+    for way, trace in zip(compute_words.CROSS_WAYS, data(compute_figures.cross(terms)), strict=True):
+        assert list(trace.x) == [terms[way][name] for name in compute_words.CROSS_TERMS]
 
 
-def every_figure(setup: Setup, theme: memory.Theme) -> list[go.Figure]:
-    planned = tables.planned(setup)
-    steps = {step: tables.operations_of(setup, step) for step in words.STEPS}
-    whole = {step: tables.ideal(setup, step) for step in words.STEPS if steps[step]}
-    groups = tables.operation_groups(steps["prefill"])
+def every_figure(setup: Setup, theme: kit_figure.Theme) -> list[go.Figure]:
+    planned = sizes_setup.planned(setup)
+    steps = {step: compute_tables.operations_of(setup, step) for step in sizes_words.STEPS}
+    whole = {step: compute_tables.ideal(setup, step) for step in sizes_words.STEPS if steps[step]}
+    groups = compute_tables.operation_groups(steps["prefill"])
     found = [
-        memory.bars(tables.components(setup), setup.attention, theme),
-        memory.curves(tables.curves(setup), [("here", 1 << 33)], 50, "flash", measured=MEASURED, theme=theme),
-        memory.kept(tables.kept_groups(planned), planned.lesson_terms, theme),
-        compute.operations(groups, causal=True, theme=theme),
-        compute.roofline(DEVICES[0], steps, whole, theme),
-        compute.rnn(tables.rnn_lines(setup.config.d_model, [16, 64]), 16, theme),
-        compute.depth(tables.depth_lines(setup.config), 6, theme),
-        compute.known(tables.known_models(setup), theme),
+        figures.bars(tables.components(setup), setup.attention, theme),
+        figures.curves(tables.curves(setup), [("here", 1 << 33)], 50, "flash", measured=MEASURED, theme=theme),
+        figures.kept(tables.kept_groups(planned), planned.lesson_terms, theme),
+        compute_figures.operations(groups, causal=True, theme=theme),
+        compute_figures.roofline(DEVICES[0], steps, whole, theme),
+        compute_figures.rnn(compute_tables.rnn_lines(setup.config.d_model, [16, 64]), 16, theme),
+        compute_figures.depth(compute_tables.depth_lines(setup.config), 6, theme),
+        compute_figures.known(compute_tables.known_models(setup), theme),
     ]
     if setup.config.n_decoder_layers:
-        found.append(memory.cache(tables.cache_lines(setup), theme))
+        found.append(figures.cache(tables.cache_lines(setup), theme))
     if setup.config.kind == "encoder-decoder":
-        found.append(compute.cross(tables.cross_terms(setup), theme))
+        found.append(compute_figures.cross(compute_tables.cross_terms(setup), theme))
     return found
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", SETUPS)
-def test_every_figure_is_small_and_says_its_colours(name: str, theme: memory.Theme) -> None:
+def test_every_figure_is_small_and_says_its_colours(name: str, theme: kit_figure.Theme) -> None:
     for setup in (SETUPS[name], replace(SETUPS[name], attention="flash")):
         for figure in every_figure(setup, theme):
             assert len(figure.to_json() or "") < BUDGET

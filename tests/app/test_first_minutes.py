@@ -10,8 +10,10 @@ import torch
 from playwright.sync_api import Browser
 
 import core
-from app import words
-from app.examples import EXAMPLES, Example
+from app.attention import words
+from app.session import words as session_words
+from app.session.examples import EXAMPLES, Example
+from app.shell import words as shell_words
 from core import measures
 from tests.app.browsing import Screen
 
@@ -89,7 +91,7 @@ def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
 def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, example: Example):
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
     screen = Screen(context.new_page(), address).open("?layer=5&head=7&query=1&kind=mean&hide=0")
-    screen.page.get_by_role("button", name=words.EXAMPLES).click()
+    screen.page.get_by_role("button", name=shell_words.EXAMPLES).click()
     screen.page.get_by_role("menuitem", name=example.title).click()
     screen.wait(layer=str(example.layer), head=str(example.head), kind="head", hide="[]")
     assert screen.page.get_by_label("Sentence").input_value() == example.text
@@ -103,7 +105,7 @@ def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
     example = EXAMPLES["minilm"][0]
     screen.open("?head=7")
     for _ in range(2):
-        screen.page.get_by_role("button", name=words.EXAMPLES).click()
+        screen.page.get_by_role("button", name=shell_words.EXAMPLES).click()
         screen.page.get_by_role("menuitem", name=example.title).click()
         screen.wait(layer=str(example.layer), head=str(example.head))
         assert screen.tokens()[int(screen.data()["locked"])] == example.token
@@ -149,16 +151,16 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     before = screen.data()["run"]
     top = screen.root.bounding_box()
     screen.type("Time goes slowly here.")
-    cancel = screen.page.get_by_role("button", name=words.CANCEL)
+    cancel = screen.page.get_by_role("button", name=shell_words.CANCEL)
     cancel.wait_for()
-    screen.page.get_by_text(words.LAYERS.format(title="MiniLM-L6", done=2, total=6)).wait_for()
+    screen.page.get_by_text(shell_words.LAYERS.format(title="MiniLM-L6", done=2, total=6)).wait_for()
     screen.page.get_by_role("progressbar").wait_for(state="attached")
     assert screen.data()["run"] == before and len(screen.tokens()) == 16
     assert screen.root.bounding_box() == top  # nothing jumps because something takes long
     dimmed = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity) < 0.9"
     screen.page.wait_for_function(dimmed)
     cancel.click()
-    screen.page.locator(".st-key-sentences").get_by_text(words.STOPPED).wait_for()
+    screen.page.locator(".st-key-sentences").get_by_text(session_words.STOPPED).wait_for()
     cancel.wait_for(state="detached")
     screen.page.wait_for_function(f"!({dimmed})")
     assert screen.data()["run"] == before
@@ -169,7 +171,7 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     screen.page.keyboard.press("ArrowDown")  # a visitor who goes on with the old picture does not start it again
     screen.page.wait_for_url(re.compile("layer=4"))
     assert cancel.count() == 0
-    screen.page.get_by_role("button", name=words.RUN_AGAIN).click()
+    screen.page.get_by_role("button", name=shell_words.RUN_AGAIN).click()
     cancel.wait_for()
     cancel.click()
     cancel.wait_for(state="detached")
@@ -181,7 +183,7 @@ def test_who_goes_on_with_the_picture_before_stays_at_that_head_in_the_new_one(s
     screen.open()
     before, size = screen.data(), screen.page.viewport_size
     screen.type(f"The cat sat there for a while at {size and size['width']}.")  # a text that no other screen has run
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for()
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
     if screen.root.locator(".fold").is_visible():
         screen.root.locator(".fold summary").click()
     screen.root.locator(".overview").focus()
@@ -192,17 +194,17 @@ def test_who_goes_on_with_the_picture_before_stays_at_that_head_in_the_new_one(s
     assert screen.tokens()[1:4] == ["The", "cat", "sat"]
     assert int(screen.data()["layer"]) == int(before["layer"]) + 1
     screen.page.wait_for_url(re.compile(f"layer={int(before['layer']) + 1}"))
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     assert screen.errors == []
 
 
 def test_another_sentence_while_one_runs_is_the_one_that_counts(screen: Screen):
     screen.open()
     screen.type("Time goes slowly here.")
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for()
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
     screen.run_text("Never mind.")
     assert screen.tokens()[1:3] == ["Never", "mind"]
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
 
 
 def test_a_model_on_its_way_says_its_bytes_and_keeps_nobody_else_waiting(
@@ -211,15 +213,15 @@ def test_a_model_on_its_way_says_its_bytes_and_keeps_nobody_else_waiting(
     screen.open()
     before = screen.data()["run"]
     name = "Distant" if screen.page.viewport_size == {"width": 1280, "height": 720} else "Remote"
-    screen.page.get_by_label(words.MODEL).click()
+    screen.page.get_by_label(shell_words.MODEL).click()
     screen.page.get_by_role("option", name=name).click()
     screen.page.get_by_text(re.compile(rf"Loading {name}: .* of 85.8 MiB")).wait_for()
     other = Screen(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), address).open()
     other.run_text(f"A bystander of {name}.")
-    assert screen.page.get_by_role("button", name=words.CANCEL).is_visible()  # it still is on its way
+    assert screen.page.get_by_role("button", name=shell_words.CANCEL).is_visible()  # it still is on its way
     assert screen.data()["run"] == before
     other.run_text(f"Let {name} arrive.")
     other.page.context.close()
     screen.until(f"root.dataset.run !== '{before}'")
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     assert f"model={name}" in screen.page.url

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Route
 
 import core
-from app import words
+from app.session import words
 from tests.app import models
 from tests.app.browsing import Screen
 

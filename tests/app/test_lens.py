@@ -10,8 +10,10 @@ from playwright.sync_api import Browser
 from torch import Tensor
 
 import core
-from app import pack, words
+from app.attention import words as attention_words
+from app.session import words
 from core import aggregate
+from core.service import word_groups
 from core.trace import Trace
 from tests.app import models
 from tests.app.browsing import Screen
@@ -113,9 +115,9 @@ def test_hidden_tokens_are_taken_out_and_rows_renormalised(screen: Screen, run: 
     screen.open(f"?show=table&hide={','.join(map(str, keys))}")
     row = run.attention[LAYER].row(HEAD, IT)
     assert_row(screen, hidden(row, keys))
-    assert all(shown(screen)[key] == words.COMPONENT["tip_hidden"] for key in keys)
+    assert all(shown(screen)[key] == attention_words.COMPONENT["tip_hidden"] for key in keys)
     facts = screen.root.locator(".facts").inner_text()
-    assert f"{1 - row[keys].sum().item():.0%}".replace("%", " %") + " of this row's attention is left" in facts
+    assert f"{1 - row[keys].sum().item():.0%}".replace("%", " %") + " of this row's attention remains" in facts
     for part in (".map > .note", "caption"):
         assert "[CLS]" in screen.root.locator(part).inner_text()
         assert "rows renormalised" in screen.root.locator(part).inner_text()
@@ -135,7 +137,7 @@ def test_the_sink_goes_with_one_click_and_comes_back_with_another(screen: Screen
     assert float(screen.data()["value"]) == pytest.approx(expected, abs=1e-4)
     screen.page.mouse.move(*screen.cell(4, sink))
     screen.wait(cell=f"4,{sink}")
-    assert words.COMPONENT["tip_hidden"] in screen.root.locator(".tip:not(.card)").inner_text()
+    assert attention_words.COMPONENT["tip_hidden"] in screen.root.locator(".tip:not(.card)").inner_text()
     screen.root.get_by_role("button", name="show hidden").click()
     screen.wait(hide="[]")
 
@@ -150,7 +152,7 @@ def test_a_key_is_hidden_by_keyboard_and_the_last_one_stays(screen: Screen):
     screen.page.mouse.move(*screen.cell(0, last))
     screen.wait(cell=f"0,{last}")
     screen.page.keyboard.press("h")
-    screen.page.get_by_text(words.COMPONENT["hide_last"]).wait_for()
+    screen.page.get_by_text(attention_words.COMPONENT["hide_last"]).wait_for()
     assert screen.data()["hide"].count(",") == 1
 
 
@@ -194,7 +196,7 @@ def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(screen:
     screen.page.wait_for_timeout(300)
     assert_row(screen, hidden(row.double(), [0]).float(), off=2e-4)
     facts = screen.root.locator(".facts").inner_text()
-    assert "of this row's attention is left" in facts
+    assert "of this row's attention remains" in facts
     percent = float(facts.split(" % of this row's")[0].split()[-1])
     assert percent == pytest.approx(100 * row[1:].sum().item(), rel=0.6)
 
@@ -208,7 +210,7 @@ def test_a_row_of_which_nothing_is_left_says_who_took_it(screen: Screen):
 @pytest.mark.parametrize("model", ["minilm", "grouped"])
 def test_pieces_are_put_together_to_words(screen: Screen, model: str):
     trace = core.trace(models.load(model), PIECES)
-    groups = pack.groups(trace.source)
+    groups = word_groups(trace.source)
     assert len(groups) < len(trace.source)
     query = groups[2].start + 1
     screen.open(f"?model={model}&layer=2&head=1&words=true&show=table&query={query}&text={PIECES.replace(' ', '+')}")
@@ -221,7 +223,7 @@ def test_pieces_are_put_together_to_words(screen: Screen, model: str):
 
 def test_hidden_then_merged(screen: Screen):
     trace = core.trace(core.load("minilm"), PIECES)
-    groups = pack.groups(trace.source)
+    groups = word_groups(trace.source)
     screen.open(f"?words=true&show=table&hide=0,2&query=3&text={PIECES.replace(' ', '+')}")
     rows = hidden(trace.attention[LAYER].pattern(HEAD)[0], [0, 2])
     at = next(i for i, group in enumerate(groups) if 3 in group)
@@ -255,8 +257,8 @@ def test_rollout_of_a_decoder_and_of_neither_stack(screen: Screen):
     screen.root.get_by_role("button", name="map").click()
     screen.root.get_by_role("button", name="cross").click()
     screen.wait(site="cross")
-    assert words.COMPONENT["rollout_cross"] in screen.root.locator(".refusal").inner_text()
-    assert screen.facts() == words.COMPONENT["rollout_cross"]
+    assert attention_words.COMPONENT["rollout_cross"] in screen.root.locator(".refusal").inner_text()
+    assert screen.facts() == attention_words.COMPONENT["rollout_cross"]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_a_long_text_has_the_same_pictures_from_the_server(screen: Screen, optio
     trace = core.trace(models.load("grouped"), LONG)
     screen.open(f"?model=grouped&layer=2&head=1&query=400&{options}&text={LONG.replace(' ', '+')}")
     pattern = trace.attention[2].pattern(1)[0]
-    groups = pack.groups(trace.source)
+    groups = word_groups(trace.source)
     expected = {
         "kind=mean&heads=2.1,3.5": lambda: aggregate.mean([(trace.attention[2], 1), (trace.attention[3], 5)], 400)[0],
         "kind=max": lambda: aggregate.maximum([(trace.attention[2], head) for head in range(8)], 400)[0],

@@ -12,18 +12,25 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import core
-from app import lens, pack, routes, state
+from app.attention import picture as attention_picture
+from app.session import service
+from app.shell import routes
+from app.transport import messages
 from core import aggregate, measures
-from core.engine import Request
 from core.errors import Refused
+from core.request import Request
+from core.rules import REASONS
+from core.service import HIDDEN, MapTransform, maps, word_groups
 from core.trace import Trace
+from tests.app.served import ask as answered
+from tests.app.served import drawn, local, serve
 
-REQUEST = Request(state.DEFAULT_MODEL, ("Unbelievably, the cat sat on the mat.",))
+REQUEST = Request(service.DEFAULT_MODEL, ("Unbelievably, the cat sat on the mat.",))
 
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return state.engine().run(REQUEST)
+    return local().engine.run(REQUEST)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +40,7 @@ def client() -> Iterator[TestClient]:
 
 
 def numbers(message: bytes) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    header, body = pack.unpack(message)
+    header, body = messages.unpack(message)
     shape = (header["rows"], header["columns"])
     cells = shape[0] * shape[1]
     values = np.frombuffer(body, "<f4", cells).reshape(shape)
@@ -77,19 +84,19 @@ def test_hidden_keys_are_taken_out_and_what_is_left_is_said(client: TestClient, 
     header, values, codes = numbers(ask(client, "tile", hide="3,0", q0=0, q1=n, k0=0, k1=n).content)
     assert values == pytest.approx((kept / kept.sum(-1, keepdim=True)).numpy(), abs=1e-6)
     assert header["left"] == pytest.approx(kept.sum(-1).tolist(), abs=1e-6)
-    assert (codes[:, [0, 3]] == lens.HIDDEN).all() and (np.delete(codes, [0, 3], axis=1) == 0).all()
+    assert (codes[:, [0, 3]] == HIDDEN).all() and (np.delete(codes, [0, 3], axis=1) == 0).all()
     header, _, _ = numbers(ask(client, "row", hide="3,0", query=5).content)
     assert header["left"] == pytest.approx(kept[5].sum().item(), abs=1e-6)
 
 
 def test_pieces_become_words(client: TestClient, trace: Trace):
-    groups = pack.groups(trace.source)
+    groups = word_groups(trace.source)
     assert max(map(len, groups)) > 1 and sum(map(len, groups)) == len(trace.source)
     n = len(groups)
     _, values, _ = numbers(ask(client, "tile", words="true", q0=0, q1=n, k0=0, k1=n).content)
     assert values == pytest.approx(merged(trace.attention[2].pattern(3)[0], groups).numpy(), abs=1e-6)
     assert values.sum(-1) == pytest.approx(np.ones(n), abs=1e-5)
-    header = pack.picture(trace, "key").header
+    header = drawn(trace).header
     assert [label for _, _, label in header["words"]["source"]] == ["Unbelievably"]
 
 
@@ -107,7 +114,7 @@ def test_a_column_is_core_s(client: TestClient, trace: Trace, kind: str):
 
 
 def test_a_column_of_hidden_keys_and_words_is_that_of_the_tile(client: TestClient, trace: Trace):
-    n = len(pack.groups(trace.source))
+    n = len(word_groups(trace.source))
     options = {"kind": "max", "hide": "0,3", "words": "true"}
     _, values, codes = numbers(ask(client, "column", key=1, **options).content)
     _, whole, why = numbers(ask(client, "tile", q0=0, q1=n, k0=0, k1=n, **options).content)
@@ -115,13 +122,13 @@ def test_a_column_of_hidden_keys_and_words_is_that_of_the_tile(client: TestClien
 
 
 def test_a_column_that_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch, trace: Trace):
-    monkeypatch.setattr(lens, "COLUMN_CELLS", 100)
+    monkeypatch.setattr(maps, "COLUMN_CELLS", 100)
     with pytest.raises(Refused, match="would take"):
-        lens.column(lens.Lens(trace, 2, 3), 1)
+        maps.column(maps.Map(trace, MapTransform(2, 3)), 1)
 
 
 def test_scores_are_core_s(client: TestClient, trace: Trace):
-    header, body = pack.unpack(ask(client, "scores", query=4).content)
+    header, body = messages.unpack(ask(client, "scores", query=4).content)
     n = header["columns"]
     assert np.frombuffer(body, "<f4", n) == pytest.approx(trace.attention[2].raw(3, 4)[0, 0].numpy())
     assert np.frombuffer(body, "<f4", n, n * 4) == pytest.approx(trace.attention[2].scores(3, 4)[0, 0].numpy())
@@ -182,12 +189,13 @@ def test_a_region_too_large_for_cells_keeps_the_largest_and_knows_the_sink():
         vocab_size=31, d_model=16, n_heads=2, d_ff=16, n_ctx=300, position="rotary", n_decoder_layers=2
     )
     run = core.trace(core.build(config, seed=1), ids=[i % 31 for i in range(200)])
-    picture = lens.Lens(run, 1, 0, "mean", hide=(0,))
-    header, values, codes = numbers(lens.tile(picture, rows=(0, 200), columns=(0, 200), cells=20))
+    (shared, facts), of = serve(run), MapTransform(1, 0, "mean", hidden=(0,))
+    tile = answered(shared.tile(facts.key, of, (0, 200), (0, 200), 20))
+    header, values, codes = numbers(attention_picture.tile_message(of, tile))
     kept = aggregate.mean([(run.attention[1], 0), (run.attention[1], 1)])
     assert header["most"] == int(kept[[int((i + 0.5) * 200 / 64) for i in range(64)]].mean(0).argmax())
     kept[:, 0] = 0
     kept = torch.nan_to_num(kept / kept.sum(-1, keepdim=True))
     pooled = torch.nn.functional.adaptive_max_pool2d(kept[None], 20)[0]
     assert values == pytest.approx(pooled.numpy(), abs=1e-6)
-    assert "largest weight" in header["how"] and codes[0, 19] == pack.REASONS.index("future")
+    assert "largest weight" in header["how"] and codes[0, 19] == REASONS.index("future")

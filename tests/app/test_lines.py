@@ -12,9 +12,13 @@ import torch
 from playwright.sync_api import Browser
 
 import core
-from app import pack, theme, words
+from app.attention import words as attention_words
+from app.kit import theme
+from app.session import words
+from app.transport import messages
 from tests.app import models
 from tests.app.browsing import Screen
+from tests.app.served import serve
 
 APP = "tests/app/gallery.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
@@ -35,7 +39,7 @@ def run(model: core.Loaded) -> core.Trace:
 
 def sent(pattern: torch.Tensor) -> np.ndarray:
     """Weights as the browser has them."""
-    return pack.quantised(pattern).astype(np.float64) / 65535
+    return messages.quantised(pattern.numpy()).astype(np.float64) / 65535
 
 
 def fewest(row: np.ndarray, keep: float) -> dict[int, float]:
@@ -271,13 +275,13 @@ def test_cross_attention_names_its_sides_and_has_two_strips(screen: Screen):
     run = core.trace(loaded, "The dog sat down there", target="Der Hund sass dort")
     data = screen.data()
     assert data["site"] == "cross"
-    site = next(place for place in pack.places(run) if place.id == "cross")
+    site = next(place for place in serve(run)[1].sites if place.id == "cross")
     pattern = sent(run.attention[site.records[int(data["layer"])]].pattern(int(data["head"]))[0])
     alone(screen, "3,")
     assert {key for _, key, _ in edges(screen)} == set(fewest(pattern[3], 80))
     assert screen.tokens("query") == list(run.target.labels) and screen.tokens("key") == list(run.source.labels)  # type: ignore[union-attr]
     labels = screen.root.locator(".strip small").all_inner_texts()
-    assert labels == [words.COMPONENT["target"], words.COMPONENT["source"]]
+    assert labels == [attention_words.COMPONENT["target"], attention_words.COMPONENT["source"]]
     shades = screen.root.locator(".strip.key span").evaluate_all("s => s.map((t) => t.style.backgroundColor)")
     assert all(shades) and len(set(shades)) > 1
     screen.root.locator(".strip.key span").nth(2).hover()
@@ -350,7 +354,7 @@ def test_a_long_text_is_capped_says_so_and_scrolls_inside(screen: Screen):
 def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(screen: Screen, model: core.Loaded):
     text = LONGER + " " + LONGER + " " + LONGER
     screen.open(f"?show=lines&query=20&text={text}")
-    assert screen.root.locator(".tokenlines .note").inner_text() == words.COMPONENT["lines_large"]
+    assert screen.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large"]
     run = core.trace(model, text)
     screen.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
     assert {key for _, key, _ in edges(screen)} == set(fewest(sent(run.attention[LAYER].row(HEAD, 20)), 80))
@@ -366,7 +370,9 @@ def test_a_locked_key_of_a_large_run_shows_who_makes_up_most_of_what_it_gets(scr
     assert {query for query, _, _ in drawn} == set(fewest(sent(column), 80))
     for (query, _, _), weight in drawn.items():
         assert weight == pytest.approx(float(column[query]), abs=1e-4)
-    assert screen.root.locator(".tokenlines .note").inner_text() == words.COMPONENT["lines_large_key"].format(keep=80)
+    assert screen.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large_key"].format(
+        keep=80
+    )
 
 
 def test_hidden_tokens_and_words_are_the_lens_s(screen: Screen, run: core.Trace):

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,14 @@ from streamlit.testing.v1 import AppTest
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from app import memory_run, memory_words
-from app import memory_tables as tables
-from app.memory_setup import Setup, shaped
-from app.planning import IDS
+from app.kit import numbers
+from app.rooms.compute import tables as compute_tables
+from app.rooms.compute import words as compute_words
+from app.rooms.memory import measure, tables
+from app.rooms.memory import words as memory_words
+from app.sizes import words
+from app.sizes.controls import IDS
+from app.sizes.setup import Setup, shaped
 from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
 from core.planner import PRESETS, longest_fit, parameters, plan, trace_shapes
@@ -41,7 +44,7 @@ def cell(table: Any, row: str, column: str) -> Any:
 
 
 def test_lesson_a4_and_a5_stand_side_by_side() -> None:
-    table = tables.kept_table(plan(LESSON.config, **LESSON.options)).set_index("item")
+    table = tables.kept_table(plan(LESSON.config, LESSON.workload)).set_index("item")
     told = {"input": 3.125, "q, k, v": 9.375, "weights": 2.441, "z": 3.125, "MLP hidden": 12.5, "total": 30.566}
     for label, mib in told.items():
         assert round(cell(table, f"five terms: {label}", "mib"), 3) == mib
@@ -70,15 +73,15 @@ def test_lesson_a7_n_fits_and_one_more_does_not() -> None:
 
 def test_e7_rows_have_exact_numbers_beside_the_order() -> None:
     setup = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0)
-    table = tables.operations_table(setup, "prefill").set_index("operation")
+    table = compute_tables.operations_table(setup, "prefill").set_index("operation")
     tokens, d = 1024, 768
     assert cell(table, "q, k, v", "flops") == 12 * 6 * tokens * d * d
     assert cell(table, "q, k, v", "formula") == "6Td²"
     assert cell(table, "MLP", "flops") == 12 * 16 * tokens * d * d
     assert cell(table, "scores q kᵀ", "flops") == 12 * 2 * tokens * tokens * d
     assert cell(table, "scores q kᵀ", "useful") == 12 * tokens * (tokens + 1) * d
-    assert cell(table, "total", "flops") == plan(setup.config, **setup.options).flops == 291_648_307_200
-    one = tables.operations_table(setup, "decode").set_index("operation")
+    assert cell(table, "total", "flops") == plan(setup.config, setup.workload).flops == 291_648_307_200
+    one = compute_tables.operations_table(setup, "decode").set_index("operation")
     assert cell(one, "scores q kᵀ", "flops") == 12 * 2 * 1024 * d
 
 
@@ -89,17 +92,17 @@ def test_e9_an_rnn_is_what_torch_counts() -> None:
         hidden = torch.zeros(1, d)
         for _ in range(n):
             hidden = torch.tanh(torch.zeros(1, d) @ cell.weight_ih.T + hidden @ cell.weight_hh.T)
-    row = tables.rnn_lines(d, [n]).iloc[0]
+    row = compute_tables.rnn_lines(d, [n]).iloc[0]
     assert int(row["rnn"]) == counted.get_total_flops()
     assert row["attention"] == 4 * n * n * d
     assert row["whole"] == 4 * n * n * d + 8 * n * d * d
-    crossing = tables.rnn_lines(d, [d]).iloc[0]
+    crossing = compute_tables.rnn_lines(d, [d]).iloc[0]
     assert int(crossing["rnn"]) == int(crossing["attention"])
 
 
 def test_e10_terms_are_the_traces_flops() -> None:
     setup = Setup("translator", TRANSLATOR, 3, 20, 12)
-    terms = tables.cross_terms(setup)
+    terms = compute_tables.cross_terms(setup)
     d, layers = 32, 2
     assert sum(terms["at_once"].values()) == trace_shapes(TRANSLATOR, batch=3, source_len=20, target_len=12).flops
     assert terms["at_once"]["encoder_maps"] == layers * 4 * 3 * 20 * 20 * d
@@ -110,22 +113,22 @@ def test_e10_terms_are_the_traces_flops() -> None:
 
 
 def test_b5_and_d4_have_the_true_totals() -> None:
-    assert tables.translator() == {
+    assert compute_tables.translator() == {
         "three": 93_324_544,
         "one": 60_522_496,
         "paper": 63_082_496,
         "layer": 3_152_384,
         "lesson": 3_147_776,
     }
-    table = tables.known_models()
+    table = compute_tables.known_models()
     known = dict(zip(table["model"], table["parameters"], strict=True))
     assert (known["BERT base"], known["BERT large"]) == (109_482_240, 335_141_888)
     assert known["GPT-2 XL"] == 1_557_611_200
-    assert tables.furthest(tables.known_models())[0] == "Transformer base"
+    assert compute_tables.furthest(compute_tables.known_models())[0] == "Transformer base"
 
 
 def test_d5_layers_are_a_straight_line() -> None:
-    line = tables.depth_lines(LESSON.config)
+    line = compute_tables.depth_lines(LESSON.config)
     steps = line["parameters"].diff().dropna().unique().tolist()
     assert list(line["layers"]) == list(range(2, 13))
     assert steps == [parameters(LESSON.config).encoder.layer.total]
@@ -136,7 +139,7 @@ def test_d5_layers_are_a_straight_line() -> None:
     [(0, "0 bytes"), (32_051_200, "30.6 MiB (32.1 MB)"), (2_621_440, "2.5 MiB (2.6 MB)"), (24 * 10**9, "22.4 GiB (24.0 GB)")],
 )  # fmt: skip
 def test_both_units(n_bytes: int, text: str) -> None:
-    assert tables.both(n_bytes) == text
+    assert numbers.both(n_bytes) == text
 
 
 def test_sizes_share_d_model_among_heads() -> None:
@@ -156,7 +159,7 @@ def test_sizes_share_d_model_among_heads() -> None:
 def test_a_run_here_is_what_was_predicted(config: ModelConfig, attention: str, training: bool) -> None:
     target = 20 if config.kind == "encoder-decoder" else 0
     setup = Setup("small", config, 2, 16, target, attention=attention, training=training)  # type: ignore[arg-type]
-    found = memory_run.measure(setup, 1 << 30)
+    found = measure.measure(setup, 1 << 30)
     assert found.ran == attention
     assert [point.n for point in found.points] == [16, 32, 64]
     for point in found.points:
@@ -168,18 +171,18 @@ def test_a_run_here_is_what_was_predicted(config: ModelConfig, attention: str, t
 
 def test_what_is_too_large_is_refused_with_both_numbers() -> None:
     with pytest.raises(TooLarge, match=r"would need [\d,]+ MiB, and 1 MiB are free"):
-        memory_run.lengths(replace(LESSON, training=True), MiB)
+        measure.lengths(replace(LESSON, training=True), MiB)
     work = replace(LESSON.config, d_model=8192, n_heads=64, d_ff=32_768)
     with pytest.raises(TooLarge, match=r"would take [\d,]+ GFLOP, and at most [\d,]+ are run"):
-        memory_run.lengths(replace(LESSON, config=work), 1 << 50)
+        measure.lengths(replace(LESSON, config=work), 1 << 50)
     with pytest.raises(Refused, match="float32"):
-        memory_run.lengths(replace(LESSON, dtype="bfloat16"), 1 << 30)
+        measure.lengths(replace(LESSON, dtype="bfloat16"), 1 << 30)
     with pytest.raises(Refused, match="dropout"):
-        memory_run.lengths(replace(LESSON, training=True, dropout=True), 1 << 30)
+        measure.lengths(replace(LESSON, training=True, dropout=True), 1 << 30)
 
 
 def test_the_worker_remembers_and_is_bounded() -> None:
-    worker = memory_run.Worker()
+    worker = measure.Worker()
     setup = Setup("small", SMALL, 1, 16, 0)
     assert worker.found(setup) is None
     run = worker.submit(setup)
@@ -188,33 +191,19 @@ def test_the_worker_remembers_and_is_bounded() -> None:
     assert worker.submit(setup) is run
 
 
-# words
-
-
-def test_the_pages_use_every_word() -> None:
-    app = Path(memory_words.__file__).parent
-    sources = "\n".join(
-        path.read_text(encoding="utf-8")
-        for path in app.rglob("*.py")
-        if path.name not in ("memory_words.py", "words.py")
-    )
-    unused = [name for name in vars(memory_words) if name.isupper() and not re.search(rf"words\.{name}\b", sources)]
-    assert not unused
-
-
 # pages
 
 
 def memory_page() -> None:
-    from app.views import memory
+    from app.rooms.memory import view
 
-    memory.show()
+    view.show()
 
 
 def compute_page() -> None:
-    from app.views import compute
+    from app.rooms.compute import view
 
-    compute.show()
+    view.show()
 
 
 def opened(page: object, **params: str) -> AppTest:
@@ -250,16 +239,16 @@ def slider(app: AppTest, name: str) -> Any:
 
 def test_memory_opens_on_the_lessons_encoder() -> None:
     app = opened(memory_page)
-    planned = plan(LESSON.config, **replace(LESSON, training=True).options)
-    assert tables.both(planned.total) in heading(app)
+    planned = plan(LESSON.config, replace(LESSON, training=True).workload)
+    assert numbers.both(planned.total) in heading(app)
     assert len(app.get("plotly_chart")) == 1
 
 
 def test_a_slider_changes_the_number() -> None:
     app = opened(memory_page)
     slider(app, "batch").set_value(64).run()
-    planned = plan(LESSON.config, **replace(LESSON, training=True, batch=64).options)
-    assert tables.both(planned.total) in heading(app)
+    planned = plan(LESSON.config, replace(LESSON, training=True, batch=64).workload)
+    assert numbers.both(planned.total) in heading(app)
 
 
 def test_a_preset_sets_the_sliders() -> None:
@@ -274,7 +263,7 @@ def test_what_does_not_fit_together_gets_its_sentence_and_the_picture_stays() ->
     before = heading(app)
     slider(app, "heads").set_value(12).run()
     assert "d_model (512) must be a multiple of n_heads (12)" in said(app)
-    assert memory_words.LAST_PICTURE in said(app)
+    assert words.LAST_PICTURE in said(app)
     assert heading(app) == before
     assert len(app.get("plotly_chart")) == 1
 
@@ -331,7 +320,7 @@ def test_a_cache_grows_and_an_encoder_has_none() -> None:
 def test_every_part_of_both_views_draws_every_model(model: str) -> None:
     for page, key, parts in (
         (memory_page, "memory_part", memory_words.MEMORY_PARTS),
-        (compute_page, "compute_part", memory_words.COMPUTE_PARTS),
+        (compute_page, "compute_part", compute_words.COMPUTE_PARTS),
     ):
         for part in parts.values():
             app = opened(page, plan_model=model, **{key: part})
@@ -361,11 +350,11 @@ def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) 
     """A slider changes the number to core.plan's, a preset sets the sliders, the link brings both back."""
     with visiting(browser, address, scheme) as screen:
         screen.see("Memory")
-        assert tables.both(plan(LESSON.config, **replace(LESSON, training=True).options).total) in screen.headline
+        assert numbers.both(plan(LESSON.config, replace(LESSON, training=True).workload).total) in screen.headline
         screen.move("batch", 2)  # 48, 64
-        wanted = plan(LESSON.config, **replace(LESSON, training=True, batch=64).options)
-        screen.page.locator(".js-plotly-plot text", has_text=tables.both(wanted.total)).first.wait_for()
-        assert tables.both(wanted.total) in screen.headline
+        wanted = plan(LESSON.config, replace(LESSON, training=True, batch=64).workload)
+        screen.page.locator(".js-plotly-plot text", has_text=numbers.both(wanted.total)).first.wait_for()
+        assert numbers.both(wanted.total) in screen.headline
         drawn = {trace["name"]: trace["x"][0] for trace in screen.traces()}
         named = {
             memory_words.COMPONENTS[name][0]: n
@@ -375,10 +364,10 @@ def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) 
         assert drawn == named  # eager, byte for byte
         screen.choose("plan_model", "Llama 3 8B")
         llama = plan(PRESETS["llama-3-8b"].config, source_len=1024, training=True)
-        screen.page.locator(".hl.planner h2", has_text=tables.both(llama.total)).wait_for()
+        screen.page.locator(".hl.planner h2", has_text=numbers.both(llama.total)).wait_for()
         screen.part("run")
         run = plan(PRESETS["llama-3-8b"].config, source_len=1024)
-        screen.page.locator(".hl.planner h2", has_text=tables.both(run.total)).wait_for()
+        screen.page.locator(".hl.planner h2", has_text=numbers.both(run.total)).wait_for()
         screen.page.wait_for_url(lambda url: "Llama+3+8B" in url and "plan_phase=run" in url)
         seen, link = screen.headline, screen.page.url
         with visiting(browser, address) as other:
@@ -456,7 +445,7 @@ def test_five_terms_beside_autograd(browser: Browser, address: str) -> None:
         screen.says("One encoder layer: five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB).")
         screen.text(re.compile(r"183.4 MiB \(192.3 MB\) and 314.8 MiB \(330.1 MB\)"))
         lesson, kept = (sum(trace["x"][i] for trace in screen.traces()) for i in (0, 1))
-        planned = plan(LESSON.config, **LESSON.options)
+        planned = plan(LESSON.config, LESSON.workload)
         assert (lesson, kept) == (planned.lesson_terms["total"], planned.saved_per_layer)
         table, _ = screen.table("CSV: kept tensors")
         assert round(table.set_index("item").loc["total", "mib"], 3) == 52.466

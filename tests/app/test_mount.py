@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
-from app.components.explore.explore import DIGEST
+from app.kit import scripts
+from app.transport import modules
 from tests.app.browsing import Screen
 
 APP = "app/main.py"
+scripts.add()
+MODULE = modules.address("kit/browser/mount.js")
 MOUNT = f"""
-    const {{ mounted }} = await import(new URL("headlight/{DIGEST}/mount.js", document.baseURI).href);
+    const {{ mounted }} = await import(new URL("headlight/m/{MODULE}", document.baseURI).href);
     const place = document.body.appendChild(document.createElement("div"));
     place.innerHTML = '<div class="hl"></div>';
     const gone = [];

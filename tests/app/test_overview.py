@@ -53,6 +53,24 @@ def test_every_number_is_core_s(screen: Screen, model: str, metric: str):
     assert ("-" in legend) == (metric == "distance" and min(expected) < 0)
 
 
+@pytest.mark.parametrize("query", ["?model=minilm&layer=3&head=1", "?model=grouped&layer=1&head=2"])
+def test_heads_like_this_one_are_those_whose_map_correlates_most(screen: Screen, query: str):
+    """Each weight less the mean of its map, over the cells that may be seen: what the help beside the heads says."""
+    screen.open(f"{query}&text={TEXT.replace(' ', '+')}")
+    screen.until("root.dataset.alike")
+    run = core.trace(models.load(query[7:].partition("&")[0]), TEXT)
+    layer, head = (int(screen.data()[name]) for name in ("layer", "head"))
+    seen = run.attention[layer].mask(head=head)
+    heads = [(at, i) for at, record in enumerate(run.attention) for i in range(record.n_heads)]
+    maps = torch.stack([run.attention[at].pattern(i)[0][seen] for at, i in heads])
+    close = torch.corrcoef(maps)[heads.index((layer, head))].nan_to_num(-2)
+    order = [heads[i] for i in close.argsort(descending=True).tolist() if heads[i] != (layer, head)]
+    sent = [part.split(":") for part in screen.data()["alike"].split()]
+    assert [place for place, _ in sent] == [f"{at}.{i}" for at, i in order[:4]]
+    expected = [float(close[heads.index(place)]) for place in order[:4]]
+    assert [float(r) for _, r in sent] == pytest.approx(expected, abs=2e-3)
+
+
 def test_sorted_heads_are_in_order_and_one_click_away(screen: Screen):
     screen.open(f"?metric=previous&text={TEXT.replace(' ', '+')}")
     screen.root.get_by_role("button", name="sort").click()

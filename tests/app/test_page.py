@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.page import SCRIPT, Scripted
+from app.shell.streamlit_edge.page import SCRIPTS, Scripted
 
 PAGE = "<html><head><title>Streamlit</title><script></script></head></html>"
 
 
 @pytest.fixture
-def client() -> TestClient:
+def client(tmp_path: Path) -> TestClient:
+    more = tmp_path / "more.js"
+    more.write_text("more();\n")
+
     def page(_) -> Response:
         return HTMLResponse(PAGE, headers={"etag": '"1"'})
 
@@ -25,13 +30,15 @@ def client() -> TestClient:
         Route("/static/frame.html", page),
     ]
     app = Starlette(routes=routes)
-    app.add_middleware(Scripted)
+    app.add_middleware(Scripted, more=[more])
     return TestClient(app)
 
 
 def test_the_page_gets_the_lines_once_and_before_any_script(client: TestClient):
     answer = client.get("/?theme=dark")
-    assert answer.text == PAGE.replace("<title>", SCRIPT + "<title>")
+    sources = [*(path.read_text(encoding="utf-8") for path in SCRIPTS), "more();\n"]
+    script = "".join(f"<script>\n{source}</script>\n" for source in sources)
+    assert answer.text == PAGE.replace("<title>", script + "<title>")
     assert int(answer.headers["content-length"]) == len(answer.content)
     assert "etag" not in answer.headers
 

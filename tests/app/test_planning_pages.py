@@ -11,18 +11,19 @@ import xml.etree.ElementTree as ET
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser
 
-from app import memory_tables as tables
-from app import memory_words as words
-from app import planning, shape_words
-from app.components.planner import planner
-from app.memory_setup import Setup
-from app.theme import PALETTES
+from app.kit import numbers
+from app.kit.theme import PALETTES
+from app.rooms.compute import words as compute_words
+from app.rooms.memory import words
+from app.rooms.shapes import words as shapes_words
+from app.sizes import controls as sizes_controls
+from app.sizes import words as sizes_words
+from app.sizes.setup import Setup
 from core.checkpoints import curve
 from core.planner import PRESETS, plan
 from tests.app.planning_screen import Planner, visiting
@@ -54,7 +55,7 @@ STATES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def parts_of(view: str) -> dict[str, str]:
-    return words.MEMORY_PARTS if view == "Memory" else words.COMPUTE_PARTS
+    return words.MEMORY_PARTS if view == "Memory" else compute_words.COMPUTE_PARTS
 
 
 def test_the_states_are_all_parts_of_both_views() -> None:
@@ -100,7 +101,7 @@ def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str) -
         charts = screen.page.locator("[data-testid=stPlotlyChart]")
         names = charts.evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
         assert len(names) == 1 and names[0] == screen.headline
-        screen.text(words.TABLE)
+        screen.text(sizes_words.TABLE)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str) -
 )
 def test_axe_finds_nothing_serious_on_shapes(browser: Browser, address: str, query: str) -> None:
     with visiting(browser, address) as screen:
-        screen.page.goto(f"{address}/?view={shape_words.SHAPES}{query}")
+        screen.page.goto(f"{address}/?view={shapes_words.TITLE}{query}")
         shapes = screen.page.locator(".hl.shapes[data-painted]")
         shapes.wait_for()
         for scheme in ("light", "dark"):
@@ -164,13 +165,13 @@ def test_the_sentence_follows_a_slider_before_it_is_let_go(browser: Browser, add
             seen[thumb.inner_text()] = screen.headline
         assert len(sent) == before
         assert len(seen) >= 3
-        options = LESSON.options
+        workload = LESSON.workload
         for batch, said in seen.items():
-            options = {**LESSON.options, "batch": int(batch)}
-            assert tables.both(plan(LESSON.config, **options).total) in said
+            workload = replace(LESSON.workload, batch=int(batch))
+            assert numbers.both(plan(LESSON.config, workload).total) in said
         screen.page.mouse.up()
         screen.page.locator(
-            f".js-plotly-plot text:has-text('{tables.both(plan(LESSON.config, **options).total)}')"
+            f".js-plotly-plot text:has-text('{numbers.both(plan(LESSON.config, workload).total)}')"
         ).first.wait_for()
         assert len(sent) > before
 
@@ -182,7 +183,7 @@ def test_every_place_of_every_slider_is_what_the_planner_says() -> None:
     base = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0, training=True)
     assert {"batch", "source", "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"} == found.keys()
     for batch in (1, 64, 1024):
-        assert tables.both(plan(base.config, **{**base.options, "batch": batch}).total) in found["batch"][str(batch)]
+        assert numbers.both(plan(base.config, replace(base.workload, batch=batch)).total) in found["batch"][str(batch)]
     assert "n_ctx (1,024)" in found["source"]["2048"]
     assert "d_model (768) must be a multiple of n_heads (10)" in found["heads"]["10"]
 
@@ -190,10 +191,10 @@ def test_every_place_of_every_slider_is_what_the_planner_says() -> None:
 # from the last row
 
 
-@pytest.mark.parametrize("view", ["Memory", "Compute", shape_words.SHAPES])
+@pytest.mark.parametrize("view", ["Memory", "Compute", shapes_words.TITLE])
 def test_projector_mode(browser: Browser, address: str, view: str) -> None:
     """P and the button: large type, controls folded away, in the link; Escape brings everything back."""
-    controls = ".st-key-shapes_request" if view == shape_words.SHAPES else ".st-key-planning"
+    controls = ".st-key-shapes_request" if view == shapes_words.TITLE else ".st-key-planning"
     with visiting(browser, address, size=(1920, 1080)) as screen:
         screen.page.goto(f"{address}/?view={view}")
         hl = screen.page.locator(".hl[data-painted]")
@@ -215,22 +216,26 @@ def test_projector_mode(browser: Browser, address: str, view: str) -> None:
         assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1920
 
 
-@pytest.mark.parametrize(("projected", "link"), [(True, None), (False, "true")])
-def test_what_left_the_browser_before_the_new_link_was_there_does_not_undo_it(monkeypatch, projected, link) -> None:
-    told = {"told": 1, "projector": projected, "scale": 1.0}
-    session, query, clock = {"planner_memory": {"page": told}}, {"projector": link} if link else {}, [100.0]
-    monkeypatch.setattr(planner, "st", SimpleNamespace(session_state=session, query_params=query))
-    monkeypatch.setattr(planner, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    assert planner.page("memory").projector is projected
-    for view in ("memory", "compute"):  # a part and another view, chosen in the same moment
-        query.clear()
-        query.update({"projector": link} if link else {})
-        assert planner.page(view).projector is projected
-        assert query == ({"projector": "true"} if projected else {})
-    clock[0] += 10
-    query.clear()
-    query.update({"projector": link} if link else {})
-    assert planner.page("memory").projector is not projected  # Back
+@pytest.mark.parametrize(("key", "wanted"), [("PageDown", "[data-view=memory]"), ("5", "[data-view=compute]")])
+def test_a_part_or_room_chosen_right_after_p_does_not_take_the_projector_back(
+    browser: Browser, address: str, key: str, wanted: str
+) -> None:
+    """The projector is the page's: no script, and none that began before, knows of it. Back takes one step at a time."""
+    with visiting(browser, address) as screen:
+        screen.see("memory")
+        for name in ("p", key):
+            screen.page.keyboard.press(name)
+        screen.page.wait_for_url(lambda url: "projector=true" in url and ("Longer" in url or "view=compute" in url))
+        screen.root.and_(screen.page.locator(f"{wanted}[data-projector=true]")).wait_for()
+        screen.idle()
+        projected = "document.documentElement.dataset.projector ?? null"
+        assert screen.page.evaluate(projected) == "true" and "projector=true" in screen.page.url
+        screen.page.go_back()
+        screen.page.locator("[data-view=memory][data-projector=true]").wait_for()
+        screen.page.wait_for_url(lambda url: "projector=true" in url and "Longer" not in url)
+        screen.page.go_back()
+        screen.page.locator("[data-view=memory][data-projector=false]").wait_for()
+        assert screen.page.evaluate(projected) is None
 
 
 def test_a_clicker_goes_through_the_parts(browser: Browser, address: str) -> None:
@@ -252,13 +257,18 @@ def test_the_type_of_a_chart_grows_with_the_window(browser: Browser, address: st
     ):
         with visiting(browser, address, size=size) as screen:
             screen.see("Memory", **more)
-            root = screen.page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
-            tick = ".js-plotly-plot .ytick text"
-            wanted = round(root / 16, 1) * 16
+            if more:
+                screen.page.locator("html[data-projector]").wait_for(state="attached")
             screen.page.wait_for_function(
-                f"Math.abs(parseFloat(getComputedStyle(document.querySelector('{tick}')).fontSize) - {wanted}) < 0.6"
+                """() => {
+                    const size = (of) => parseFloat(getComputedStyle(of).fontSize);
+                    const tick = document.querySelector(".js-plotly-plot .ytick text");
+                    const wanted = (Math.round(size(document.documentElement) / 1.6) / 10) * 16;
+                    return tick !== null && Math.abs(size(tick) - wanted) < 0.6;
+                }"""
             )
-            sizes[name] = wanted
+            root = screen.page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
+            sizes[name] = round(root / 16, 1) * 16
             assert screen.page.locator(".js-plotly-plot").bounding_box()["width"] <= size[0]  # type: ignore[index]
     assert sizes["laptop"] < sizes["wall"] < sizes["projector"]
 
@@ -271,33 +281,6 @@ def run_code(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert not done.returncode, done.stderr
     return done.stdout.strip()
-
-
-def test_a_script_that_began_before_the_visitors_last_word_does_not_undo_it(browser: Browser, address: str) -> None:
-    """The component itself, given what a script that was under way would give it."""
-    with visiting(browser, address) as screen:
-        screen.see("Memory")
-        seen = screen.page.evaluate(
-            """async (address) => {
-                const { default: draw } = await import(address);
-                const box = document.body.appendChild(document.createElement("div"));
-                box.innerHTML = '<div class="hl"></div>';
-                const said = [], seen = [], data = { sentence: "One sentence.", view: "memory" };
-                const script = (projector, told) => {
-                    draw({ data: { ...data, projector, told }, parentElement: box, setStateValue: (_, page) => said.push(page) });
-                    seen.push("projector" in document.documentElement.dataset);
-                };
-                script(false, null);
-                [...box.querySelectorAll("button")].at(-1).click();
-                script(false, null);  // it knows nothing of the click
-                const entered = said.findLast(({ projector }) => projector);
-                script(true, said.at(-1).told);
-                script(false, said.at(-1).told);  // Back took it out of the link
-                return [seen, entered.projector];
-            }""",
-            f"{address}/headlight/planner/{planner.DIGEST}/planner.js",
-        )
-        assert seen == [[False, True, True, False], True]
 
 
 def test_training_as_files_and_projected(browser: Browser, address: str) -> None:
@@ -326,7 +309,7 @@ def test_training_as_files_and_projected(browser: Browser, address: str) -> None
 def test_memory_as_files(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.see("Memory")
-        total = plan(LESSON.config, **LESSON.options).total
+        total = plan(LESSON.config, LESSON.workload).total
         table, about = screen.table("CSV: parts")
         assert round(float(table.set_index("component").loc["total", "eager MiB"]) * (1 << 20)) == total
         assert about.startswith("A textbook encoder · Where it goes · 6 layers, d_model 512") and "Headlight" in about
@@ -335,7 +318,7 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
         drawing = ET.parse(screen.save("SVG").path()).getroot()
         said = [" ".join(text.itertext()) for text in drawing.iter(f"{SVG}text")]
         assert {"weights", "gradients", "optimizer", "activations", "eager", "flash"} <= set(said)
-        assert screen.headline in " ".join(said) and tables.both(total) in said
+        assert screen.headline in " ".join(said) and numbers.both(total) in said
         assert drawing.findtext(f"{SVG}title") == screen.headline
         assert not [node for node in drawing.iter() if node.tag.endswith(("foreignObject", "script"))]
         metadata = next(drawing.iter(f"{SVG}metadata"))
@@ -348,9 +331,9 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
 
 def test_shapes_as_files(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
-        screen.page.goto(f"{address}/?view={shape_words.SHAPES}&of=lesson-encoder&batch=32&length=50")
+        screen.page.goto(f"{address}/?view={shapes_words.TITLE}&of=lesson-encoder&batch=32&length=50")
         screen.page.locator(".hl.shapes[data-painted]").wait_for()
-        table, about = screen.table(f"CSV: {shape_words.COMPONENT['table']}")
+        table, about = screen.table(f"CSV: {shapes_words.COMPONENT['table']}")
         found = plan(LESSON.config, batch=32, source_len=50)
         assert sum(table["times"] * table["flops"]) == found.flops
         assert run_code(about[about.index("import core") :]) == f"{found.parameters.total} {found.flops}"
@@ -400,7 +383,7 @@ def png(data: bytes) -> tuple[int, int, dict[str, str]]:
     ("view", "params", "said"),
     [
         ("Memory", {"plan_attention": "slow"}, "Attention “slow”"),
-        ("Memory", {"plan_dtype": "<b>float8</b>"}, "Numbers “<b>float8</b>”"),
+        ("Memory", {"plan_dtype": "<b>float8</b>"}, "Data type “<b>float8</b>”"),
         ("Memory", {"memory_part": "Everything"}, "Part “Everything”"),
         ("Memory", {"memory_part": "Longer texts", "memory_devices": "Abacus"}, "Lines for “Abacus”"),
         ("Memory", {"plan_batch": "1e9"}, "Batch “1e9”"),
@@ -422,7 +405,7 @@ def test_what_a_link_says_in_vain_is_said(
 
 
 def test_a_slider_that_is_moved_fast_leaves_one_sentence_that_never_goes_back(browser: Browser, address: str) -> None:
-    sizes = [size for size in planning.SIZES["batch"] if size <= 256]
+    sizes = [size for size in sizes_controls.SIZES["batch"] if size <= 256]
     with visiting(browser, address) as screen:
         screen.see("Memory", plan_batch="1")
         screen.root.evaluate(
@@ -453,7 +436,7 @@ def test_the_first_place_of_a_slider_is_in_the_link_and_the_models_own_is_not(br
         screen.says(before)
         screen.page.reload()
         screen.says(before)
-        screen.move("batch", len([size for size in planning.SIZES["batch"] if size <= 32]) - 1)
+        screen.move("batch", len([size for size in sizes_controls.SIZES["batch"] if size <= 32]) - 1)
         screen.page.wait_for_url(lambda url: "plan_batch" not in url)
         screen.says(headline_of(32))
         screen.idle()
@@ -462,9 +445,9 @@ def test_the_first_place_of_a_slider_is_in_the_link_and_the_models_own_is_not(br
 
 def headline_of(batch: int) -> str:
     """What Memory says of the encoder that it opens with."""
-    from app.views.memory import _total
+    from app.rooms.memory.view import _total
 
-    return _total(replace(LESSON, title=planning.FIRST, batch=batch))
+    return _total(replace(LESSON, title=sizes_controls.FIRST, batch=batch))
 
 
 @pytest.mark.parametrize(
@@ -473,7 +456,7 @@ def headline_of(batch: int) -> str:
 def test_a_place_that_a_diagram_does_not_have_is_said(browser: Browser, address: str, query: str) -> None:
     name, value = query[1:].split("=")
     with visiting(browser, address) as screen:
-        screen.page.goto(f"{address}/?view={shape_words.SHAPES}{query}")
+        screen.page.goto(f"{address}/?view={shapes_words.TITLE}{query}")
         screen.text(f"This link asks for {name} “{value}”")
         screen.page.locator(".hl.shapes[data-painted]").wait_for()
         assert screen.page.locator("[data-testid=stException]").count() == 0
@@ -541,11 +524,12 @@ def test_a_part_and_then_a_view_end_at_the_view(browser: Browser, address: str, 
                 {PRESS};
                 k(".st-key-memory_part", 1);
                 setTimeout(() => k(".st-key-memory_part", 3), gap);
-                setTimeout(() => k(".st-key-view", 3), 2 * gap);
+                const bar = document.querySelector(".st-key-bar [data-testid=stBidiComponentIsolated]").shadowRoot;
+                setTimeout(() => bar.querySelector("[data-room=compute]").click(), 2 * gap);
             }}""",
             gap,
         )
         screen.root.and_(screen.page.locator("[data-view=compute]")).wait_for()
         screen.idle()
         assert screen.root.get_attribute("data-view") == "compute"
-        assert "view=Compute" in screen.page.evaluate("location.search")
+        assert "view=compute" in screen.page.evaluate("location.search")

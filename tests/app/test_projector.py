@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from app import words
+from app.attention import words
+from app.session import words as session_words
 from tests.app.browsing import Screen
 
 APP = "app/main.py"
@@ -81,7 +82,7 @@ def test_p_in_the_sentence_is_a_letter(screen: Screen):
     box.focus()
     box.press("End")
     screen.page.keyboard.press("p")
-    assert box.input_value() == words.EXAMPLE + "p"
+    assert box.input_value() == session_words.EXAMPLE + "p"
     assert screen.data()["projector"] == "false"
 
 
@@ -216,7 +217,7 @@ def test_without_permission_the_link_can_be_copied_by_hand(screen: Screen):
     field = screen.root.get_by_label(WORDS["copy_by_hand"])
     field.wait_for()
     link = field.input_value()
-    assert parse_qs(urlsplit(link).query)["text"] == [words.EXAMPLE]
+    assert parse_qs(urlsplit(link).query)["text"] == [session_words.EXAMPLE]
     assert field.evaluate("f => [f.selectionStart, f.selectionEnd, f.value.length]") == [0, len(link), len(link)]
     field.press("Escape")
     field.wait_for(state="hidden")

@@ -6,8 +6,12 @@ import gzip
 import re
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,17 +22,35 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app import offered, pack, routes, state
-from app.components.explore.explore import DIGEST, LOADER, MODULES
-from core.engine import Engine, Request
+from app.attention import picture
+from app.kit import headline
+from app.rooms.explore import component as explore
+from app.rooms.shapes import component as shapes
+from app.session import models, service
+from app.shell import routes
+from app.transport import compress, messages, modules
+from app.transport import routes as transport_routes
+from core.attention import AttentionRecord
+from core.engine import Engine
+from core.request import Request
+from core.service import LocalService
+from core.service.local import MOST_WAITING
 from core.trace import Trace
+from tests.app.served import ask as answered
+from tests.app.served import local, serve
 
-REQUEST = Request(state.DEFAULT_MODEL, ("The cat sat on the mat.",))
+ENTRIES = (explore.ENTRY, shapes.ENTRY, headline.ENTRY)
+REQUEST = Request(service.DEFAULT_MODEL, ("The cat sat on the mat.",))
+
+
+def served() -> list[str]:
+    """The modules of all components, by their names."""
+    return list(dict.fromkeys(name for entry in ENTRIES for name in modules.closure(entry)))
 
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return state.engine().run(REQUEST)
+    return local().engine.run(REQUEST)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +59,7 @@ def client() -> Iterator[TestClient]:
         return PlainTextResponse("from Streamlit")
 
     application = Starlette(
-        routes=[*routes.ROUTES, Route("/{rest:path}", rest)], middleware=[Middleware(routes.Gzipped)]
+        routes=[*routes.ROUTES, Route("/{rest:path}", rest)], middleware=[Middleware(compress.Gzipped)]
     )
     with TestClient(application) as client:
         yield client
@@ -49,38 +71,47 @@ def ask(client: TestClient, path: str, **params):
 
 def test_a_tile_is_what_core_says(client: TestClient, trace: Trace):
     answer = ask(client, "tile", record=4, head=7, q0=1, q1=6, k0=0, k1=9)
-    header, body = pack.unpack(answer.content)
+    header, body = messages.unpack(answer.content)
     sent = np.frombuffer(body, "<u2", 45).reshape(5, 9) / 65535
     assert header["exact"] and header["rows"] == 5
     assert np.abs(sent - trace.attention[4].pattern(7, slice(1, 6), slice(0, 9))[0].numpy()).max() < 1e-5
 
 
 def test_a_row_is_what_core_says(client: TestClient, trace: Trace):
-    header, body = pack.unpack(ask(client, "row", record=2, head=3, query=4).content)
+    header, body = messages.unpack(ask(client, "row", record=2, head=3, query=4).content)
     row = trace.attention[2].row(3, 4)
     assert np.abs(np.frombuffer(body, "<u2", len(row)) / 65535 - row.numpy()).max() < 1e-5
     assert header["entropy"] == pytest.approx(float(-(row * row.log2()).sum()), abs=1e-4)
 
 
+def receipt(record: AttentionRecord) -> dict[str, Any]:
+    found = record.receipt()
+    return {"sums": found.rows_sum_error, "masked": found.masked_max, "fused": found.fused_error, "rows": found.rows}
+
+
 def test_heads_and_norms_are_what_pack_says(client: TestClient, trace: Trace):
-    assert ask(client, "heads").content == pack.heads(trace)
-    assert ask(client, "norms", site="encoder").content == pack.norms(trace, pack.places(trace)[0])
+    shared, facts = serve(trace)
+    assert ask(client, "heads").content == picture.heads_message(facts, answered(shared.heads(facts.key)))
+    norms = answered(shared.norms(facts.key, "encoder"))
+    assert ask(client, "norms", site="encoder").content == picture.norms_message(norms)
     assert "site must be one of encoder" in ask(client, "norms", site="cross").text
 
 
 def test_everything_lies_below_the_path_that_the_page_is_served_at(trace: Trace):
-    application = Starlette(routes=routes.placed(routes.PAGE_ROUTES, "/tools/headlight"))
+    application = Starlette(routes=transport_routes.placed(routes.PAGE_ROUTES, "/tools/headlight"))
     with TestClient(application) as client:
         answer = client.get("/tools/headlight/headlight/proof", params={"run": REQUEST.key, "record": 1})
-        assert answer.json() == pack.receipt(trace.attention[1])
-        assert client.get(f"/tools/headlight/headlight/{DIGEST}/explore.js").text == MODULES["explore.js"]
-    addresses = [line for source in (LOADER, *MODULES.values()) for line in source.splitlines() if "headlight/" in line]
+        assert answer.json() == receipt(trace.attention[1])
+        answer = client.get(f"/tools/headlight/headlight/m/{modules.address(ENTRIES[0])}")
+        assert answer.status_code == 200 and "export default" in answer.text
+    sources = [*map(modules.loader, ENTRIES), *(modules.source(name) for name in served())]
+    addresses = [line for source in sources for line in source.splitlines() if "headlight/" in line]
     asked = [line for line in addresses if "new URL(" in line]
     assert asked and all("document.baseURI" in line and '"/' not in line and "`/" not in line for line in asked)
 
 
 def test_a_proof_is_the_record_s_receipt(client: TestClient, trace: Trace):
-    assert ask(client, "proof", record=1).json() == pack.receipt(trace.attention[1])
+    assert ask(client, "proof", record=1).json() == receipt(trace.attention[1])
 
 
 @pytest.mark.parametrize(
@@ -117,22 +148,71 @@ def test_a_proof_of_a_record_that_does_not_exist_is_refused(client: TestClient, 
     assert ask(client, "proof", record=6).status_code == 404
 
 
-def test_the_modules_are_those_that_the_component_asks_for(client: TestClient):
-    assert f"headlight/{DIGEST}/" in LOADER
-    for name, source in MODULES.items():
-        assert f'"{name}"' in LOADER
-        answer = client.get(f"/headlight/{DIGEST}/{name}")
-        assert answer.text == source
-        assert answer.headers["content-type"].startswith("text/javascript")
-        assert "immutable" in answer.headers["cache-control"]
-    assert client.get(f"/headlight/{DIGEST}/explore.py").status_code == 404
+def test_the_modules_are_those_that_the_components_ask_for(client: TestClient):
+    for entry in ENTRIES:
+        loader = modules.loader(entry)
+        for name in modules.closure(entry):
+            assert f'"headlight/m/{modules.address(name)}"' in loader
+            answer = client.get(f"/headlight/m/{modules.address(name)}")
+            assert answer.status_code == 200
+            assert answer.headers["content-type"].startswith("text/javascript")
+            assert "immutable" in answer.headers["cache-control"]
+            imported = re.findall(r'^import .* from "\.\./([^"]+)";', answer.text, re.MULTILINE)
+            assert imported == [modules.address(other) for other in modules.imports(name)]
 
 
-def test_modules_import_only_each_other_and_never_write_markup():
-    for name, source in MODULES.items():
-        for imported in re.findall(r'from "([^"]+)"', source) if name != "constants.js" else []:
-            assert imported.removeprefix("./") in MODULES, f"{name} imports {imported}"
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", source), name
+@pytest.mark.parametrize("wrong", ["0123456789abcdef/dom.js", "shapes/dom.js", "{digest}/map.js", "{digest}/dom.py"])
+def test_an_address_of_no_module_of_today_is_not_found_and_not_remembered(client: TestClient, wrong: str):
+    digest = modules.address("kit/browser/dom.js").split("/")[0]
+    answer = client.get(f"/headlight/m/{wrong.format(digest=digest)}")
+    assert answer.status_code == 404
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_changed_module_changes_the_addresses_of_those_that_need_it_and_of_no_other(
+    tmp_path: Path, client: TestClient
+):
+    def write(**sources: str) -> None:
+        for name, source in sources.items():
+            (tmp_path / f"{name}.js").write_text(source, encoding="utf-8")
+        modules.add("rooms/test/browser", tmp_path)
+
+    names = [f"rooms/test/browser/{name}.js" for name in ("above", "below", "beside")]
+    write(
+        above='import { x } from "./below.js";\nexport const y = x;\n',
+        below="export const x = 1;\n",
+        beside="export {};\n",
+    )
+    before = [modules.address(name) for name in names]
+    write(below="export const x = 2;\n")
+    above, below, beside = (modules.address(name) for name in names)
+    assert above != before[0] and below != before[1] and beside == before[2]
+    assert f'"../{below}"' in client.get(f"/headlight/m/{above}").text
+    stale = client.get(f"/headlight/m/{before[1]}")
+    assert (stale.status_code, stale.headers["cache-control"]) == (404, "no-store")
+
+
+def test_modules_of_one_name_do_not_stand_in_for_each_other(tmp_path: Path, client: TestClient):
+    tables = [f"{folder}/browser/table.js" for folder in ("attention", "rooms/shapes")]
+    first, second = (client.get(f"/headlight/m/{modules.address(name)}").text for name in tables)
+    assert first != second
+    (tmp_path / "dom.js").write_text("export {};", encoding="utf-8")
+    with pytest.raises(ValueError, match="two folders"):
+        modules.add("kit/browser", tmp_path)
+
+
+def test_modules_are_sent_compressed_to_whoever_reads_that(client: TestClient):
+    address = f"/headlight/m/{modules.address('kit/browser/dom.js')}"
+    packed = client.get(address, headers={"accept-encoding": "gzip"})
+    plain = client.get(address, headers={"accept-encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
+    assert packed.text == plain.text and packed.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
+
+
+def test_modules_never_write_markup():
+    for name in served():
+        if not name.endswith(("constants.js", "words.js")):
+            assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", modules.source(name)), name
 
 
 def test_health_and_counts_say_nothing_of_anybody_s_text(client: TestClient, trace: Trace):
@@ -143,7 +223,7 @@ def test_health_and_counts_say_nothing_of_anybody_s_text(client: TestClient, tra
 
 
 def test_streamlit_s_scripts_are_compressed_and_the_same(client: TestClient):
-    path = next(routes.STATIC.glob("js/index.*.js"))
+    path = next(compress.STATIC.glob("js/index.*.js"))
     answer = client.get(f"/static/js/{path.name}", headers={"accept-encoding": "gzip"})
     assert answer.headers["content-encoding"] == "gzip"
     assert answer.content == path.read_bytes()
@@ -168,7 +248,7 @@ def test_anything_else_is_left_to_streamlit(client: TestClient, path: str):
 
 
 def test_a_browser_that_takes_no_gzip_gets_none(client: TestClient):
-    path = next(routes.STATIC.glob("js/index.*.js"))
+    path = next(compress.STATIC.glob("js/index.*.js"))
     answer = client.get(f"/static/js/{path.name}", headers={"accept-encoding": "identity"})
     assert answer.text == "from Streamlit"
 
@@ -187,17 +267,16 @@ def test_routes_answer_side_by_side(client: TestClient, trace: Trace):
     assert len(sizes) == 12 and len(set(sizes)) == 1
 
 
-LONG = Request(state.DEFAULT_MODEL, ("The cat sat on the mat, and the dog lay beside it.",))
+LONG = Request(service.DEFAULT_MODEL, ("The cat sat on the mat, and the dog lay beside it.",))
 
 
 @pytest.fixture
 def long_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Trace, list[str]]]:
     """A run whose values come from another pass, and the points that were asked of one."""
     monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
-    own, asked = Engine(load_model=offered.load), []
-    monkeypatch.setattr(state, "engine", lambda: own)
-    routes._proof.cache_clear()
-    run = own.run(LONG)
+    own, asked = LocalService(Engine(load_model=models.load)), []
+    monkeypatch.setattr(service, "service", lambda: own)
+    run = own.engine.run(LONG)
     again = run.records[0].values.func  # pyright: ignore[reportFunctionMemberAccess]
 
     def counted(point: str) -> torch.Tensor:
@@ -207,7 +286,6 @@ def long_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Trace, list[str]
     for record in run.records:
         object.__setattr__(record, "values", partial(counted, f"{record.name}.hook_v"))
     yield run, asked
-    routes._proof.cache_clear()
 
 
 def test_what_values_write_is_worked_out_once_for_all_rows_of_a_long_run(client: TestClient, long_run):
@@ -216,7 +294,7 @@ def test_what_values_write_is_worked_out_once_for_all_rows_of_a_long_run(client:
     norms = run.attention[2].pattern(5)[0] * run.attention[2].value_norms()[5]
     asked.clear()
     for query in (3, 4, 5):
-        _, body = pack.unpack(ask(client, "row", **of, query=query).content)
+        _, body = messages.unpack(ask(client, "row", **of, query=query).content)
         assert np.frombuffer(body, "<f4", len(norms)) == pytest.approx(norms[query].numpy(), rel=1e-5)
     assert ask(client, "tile", **of, q0=0, q1=9, k0=0, k1=9).status_code == 200
     assert asked == ["encoder.blocks.2.attn.hook_v"]
@@ -242,3 +320,31 @@ def test_a_proof_that_runs_the_pass_once_more_keeps_no_tile_waiting(client: Test
     open_.set()
     thread.join(20)
     assert proofs[0].json()["fused"] < 1e-4
+
+
+def test_a_storm_of_slow_tiles_stalls_no_other_route(monkeypatch: pytest.MonkeyPatch, trace: Trace):
+    """More tiles than the server has threads wait; health, exports' words and module files are answered meanwhile."""
+    own = LocalService(Engine(load_model=models.load))
+    run = Request(service.DEFAULT_MODEL, ("The cat sat in a storm.",))
+    own.engine.run(run)
+    monkeypatch.setattr(service, "service", lambda: own)
+    gate = threading.Event()
+    held = [pool.submit(gate.wait, 30) for pool in (own._quick, own._slow) for _ in range(pool._max_workers)]
+    storm = 100  # anyio gives a server 40 threads
+
+    of = {"run": run.key, "record": 0, "head": 1, "q0": 0, "q1": 5, "k0": 0, "k1": 5}
+    with TestClient(Starlette(routes=routes.ROUTES)) as client, ThreadPoolExecutor(storm) as visitors:
+        tiles = [visitors.submit(client.get, "/headlight/tile", params=of) for _ in range(storm)]
+        while own._places._value > MOST_WAITING - storm:  # until all of them are in line
+            time.sleep(0.01)
+        others = [
+            client.get("/healthz"),
+            client.get("/metrics"),
+            client.get(f"/headlight/m/{modules.address(ENTRIES[0])}"),
+            client.get("/headlight/export", params={"format": "page"}),
+        ]
+        assert not any(tile.done() for tile in tiles)
+        gate.set()
+        answers = [*others, *(tile.result() for tile in tiles)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert all(future.result() for future in held)

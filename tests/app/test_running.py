@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator
 from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser
 
 import core
-from app import words
+from app.attention import words
+from app.rooms.explore import words as explore_words
+from app.session import words as session_words
+from app.shell import words as shell_words
 from tests.app.browsing import Screen
 
 APP = "tests/app/slow.py"
@@ -91,7 +97,7 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
     assert all(drawn(screen, layer) for layer in range(6))
     assert re.search(r"[\d,]+ ms", screen.root.locator("footer").inner_text())
     screen.page.wait_for_url(re.compile(f"layer={LAYER + 1}"))
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     screen.until("root.dataset.exact === 'true'")  # of the other head, which could not be fetched before
     assert screen.data()["layer"] == str(LAYER + 1)
     screen.page.keyboard.press("ArrowDown")
@@ -108,7 +114,7 @@ def test_what_is_chosen_before_a_run_is_on_the_screen_counts_in_it(screen: Scree
     screen.open("?layer=4&head=5")
     before = screen.data()["run"]
     screen.type(f"{own(screen, WHILE)} {keys}")
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for()
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
     if keys == "l":
         screen.root.get_by_role("button", name=WORDS["options"]).click()
         screen.root.get_by_role("button", name=WORDS["log"], exact=True).click()
@@ -117,7 +123,7 @@ def test_what_is_chosen_before_a_run_is_on_the_screen_counts_in_it(screen: Scree
         screen.page.keyboard.type(keys)
     assert screen.data()["run"] == before
     screen.until(f"root.dataset.run !== '{before}' && root.dataset.underway === ''")
-    screen.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     for name, value in shown.items():
         screen.page.wait_for_url(re.compile(f"{name}={value}"))
         assert screen.data()[name] == value
@@ -128,13 +134,13 @@ def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen)
     before, tokens, text = screen.data(), screen.tokens(), own(screen, SLOWLY)
     begin(screen, text)
     assert screen.tokens() != tokens
-    cancel = screen.page.get_by_role("button", name=words.CANCEL)
+    cancel = screen.page.get_by_role("button", name=shell_words.CANCEL)
     cancel.click()
     screen.until(f"root.dataset.run === '{before['run']}'")
     after = screen.data()
     assert screen.tokens() == tokens
     assert all(after[name] == before[name] for name in ("layer", "head", "locked", "exact")) and not after["underway"]
-    screen.page.locator(".st-key-sentences").get_by_text(words.STOPPED).wait_for()
+    screen.page.locator(".st-key-sentences").get_by_text(session_words.STOPPED).wait_for()
     assert screen.page.get_by_label("Sentence").input_value() == text
     screen.page.wait_for_function("!('underway' in document.documentElement.dataset)")
     screen.root.locator(".overview").focus()
@@ -151,7 +157,7 @@ def test_another_sentence_takes_the_place_of_one_that_is_on_the_screen_half_done
     begin(screen, own(screen, SLOWLY) + "?")
     begin(screen, own(screen, SLOWLY) + "?!")
     assert screen.tokens()[-3:-1] == ["?", "!"]
-    screen.page.get_by_role("button", name=words.CANCEL).click()
+    screen.page.get_by_role("button", name=shell_words.CANCEL).click()
     screen.until("root.dataset.tokens === '5'")
     assert screen.tokens()[1:3] == ["Never", "mind"]
 
@@ -166,7 +172,7 @@ def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
     screen.page.wait_for_timeout(800)  # for Streamlit to draw its page again, and to be told
     assert screen.data()["run"] == run and screen.data()["underway"] == "3 of 6"
     screen.page.keyboard.press("Escape")
-    screen.page.get_by_role("button", name=words.CANCEL).click()
+    screen.page.get_by_role("button", name=shell_words.CANCEL).click()
     screen.until(f"root.dataset.run !== '{run}'")
     assert screen.data()["theme"] == chosen
 
@@ -209,12 +215,12 @@ def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     newcomer.root.locator(".overview").focus()
     newcomer.page.keyboard.press("ArrowDown")
     newcomer.until("root.dataset.underway === ''")
-    newcomer.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     newcomer.page.wait_for_url(re.compile(f"layer={LAYER + 1}"))
     whole = newcomer.data()
     assert (whole["run"], whole["layer"], whole["locked"]) == (data["run"], str(LAYER + 1), str(QUERY))
     assert newcomer.page.get_by_label("Sentence").input_value() == text
-    assert newcomer.page.get_by_text(words.STEPS).is_visible()
+    assert newcomer.page.get_by_text(explore_words.STEPS).is_visible()
     assert top(newcomer) == place  # nothing has moved
 
 
@@ -223,22 +229,22 @@ def test_what_a_link_asks_in_vain_is_said_while_its_text_runs_and_after(newcomer
     said, place = newcomer.sentences(), top(newcomer)
     assert "a view called “Nowhere”" in said and "a model called “nothing”" in said
     newcomer.until("root.dataset.underway === ''")
-    newcomer.page.get_by_role("button", name=words.CANCEL).wait_for(state="detached")
-    newcomer.page.get_by_text(words.STEPS).wait_for()
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
+    newcomer.page.get_by_text(explore_words.STEPS).wait_for()
     assert (newcomer.sentences(), top(newcomer)) == (said, place)
 
 
 def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcomer: Screen):
     text = own(newcomer, SLOWLY) + " first"
     arrive(newcomer, text)
-    newcomer.page.get_by_role("button", name=words.CANCEL).click()
-    newcomer.page.get_by_text(words.NOTHING_YET).wait_for()
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()
+    newcomer.page.get_by_text(explore_words.NOTHING_YET).wait_for()
     newcomer.root.wait_for(state="detached")
     assert newcomer.page.get_by_label("Sentence").input_value() == text
-    assert words.STOPPED in newcomer.sentences()
-    newcomer.page.get_by_role("button", name=words.TAKE_EXAMPLE).click()
+    assert session_words.STOPPED in newcomer.sentences()
+    newcomer.page.get_by_role("button", name=explore_words.TAKE_EXAMPLE).click()
     newcomer.wait(underway="")
-    assert newcomer.page.get_by_label("Sentence").input_value() == words.EXAMPLE
+    assert newcomer.page.get_by_label("Sentence").input_value() == session_words.EXAMPLE
 
 
 def test_another_sentence_takes_the_place_of_a_first_one_that_is_half_done(newcomer: Screen):
@@ -248,3 +254,65 @@ def test_another_sentence_takes_the_place_of_a_first_one_that_is_half_done(newco
     newcomer.run_text("Never mind.")
     assert newcomer.tokens()[1:3] == ["Never", "mind"]
     assert newcomer.data()["layer"] == str(LAYER) and not newcomer.data()["underway"]
+
+
+# nobody waits any longer
+
+
+def runs_become(address: str, wanted: int) -> bool:
+    """Whether, after a while, so many runs are under way or wait for a turn, of all visitors."""
+    for _ in range(200):
+        with urlopen(f"{address}/metrics") as answer:
+            if json.load(answer)["running_or_waiting"] == wanted:
+                return True
+        time.sleep(0.1)
+    return False
+
+
+def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer: Screen, address: str):
+    assert runs_become(address, 0)
+    arrive(newcomer, own(newcomer, SLOWLY) + " left")
+    assert runs_become(address, 1)
+    newcomer.page.keyboard.press("4")
+    newcomer.page.locator(".planner[data-view=memory]").wait_for()
+    assert runs_become(address, 0)
+    newcomer.page.go_back()
+    newcomer.until("root.dataset.underway === '3 of 6'")
+    assert runs_become(address, 1)
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()
+    assert runs_become(address, 0)
+
+
+def test_a_tab_that_is_closed_cancels_its_run(browser: Browser, address: str):
+    assert runs_become(address, 0)
+    leaver = Screen(browser.new_context().new_page(), address)
+    arrive(leaver, own(leaver, SLOWLY) + " closed")
+    assert runs_become(address, 1)
+    leaver.page.context.close()
+    assert runs_become(address, 0)
+
+
+def see_shapes(newcomer: Screen, text: str) -> None:
+    newcomer.page.goto(f"{newcomer.address}/?{urlencode({'view': 'shapes', 'text': text})}")
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
+
+
+def test_shapes_waits_for_a_run_and_draws_it_when_it_has_ended(newcomer: Screen):
+    text = own(newcomer, WHILE) + " in Shapes"
+    see_shapes(newcomer, text)
+    n = len(core.trace(core.load("minilm"), text).source)
+    newcomer.page.locator(".hl.shapes h2", has_text=re.compile(rf"^{n} tokens")).wait_for()
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
+    assert newcomer.page.locator(".hl.shapes[data-tensor]").count() == 1
+
+
+def test_a_run_that_shapes_waits_for_can_be_cancelled_and_taken_up_again(newcomer: Screen, address: str):
+    assert runs_become(address, 0)
+    see_shapes(newcomer, own(newcomer, SLOWLY) + " in Shapes")
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()
+    newcomer.page.get_by_text(session_words.STOPPED).wait_for()
+    assert runs_become(address, 0)
+    newcomer.page.get_by_role("button", name=shell_words.RUN_AGAIN).click()
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
+    assert runs_become(address, 1)
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()

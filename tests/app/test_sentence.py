@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Locator
 
 import core
-from app import words
-from app.offered import TITLES
+from app.session.models import TITLES
+from app.shell import words
 from tests.app.browsing import Screen
 
 APP = "app/main.py"

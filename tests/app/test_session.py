@@ -11,7 +11,10 @@ import pytest
 from playwright.sync_api import Browser
 
 import core
-from app import words
+from app.attention import words
+from app.rooms.explore import words as explore_words
+from app.session import words as session_words
+from app.shell import words as shell_words
 from tests.app import models
 from tests.app.browsing import Screen
 
@@ -30,7 +33,7 @@ FOCUSED = """(primary) => {
     marked ||= getComputedStyle(box).borderTopColor === primary;
   }
   return {
-    name: at.getAttribute("aria-label") ?? at.textContent.trim(),
+    name: at.getAttribute("aria-label") ?? (at.innerText ?? at.textContent).trim(), // as it is seen
     what: at.getAttribute("role") ?? at.tagName.toLowerCase(),
     shown: at.getClientRects().length > 0,
     marked,
@@ -114,9 +117,9 @@ def test_tab_reaches_everything(screen: Screen, keyboard: Keyboard):
     stops = keyboard.tour()
     names = [name for _, name in stops]
     for name in (
-        words.EXPLORE,
-        words.TEXT,
-        words.MODEL,
+        shell_words.EXPLORE,
+        shell_words.TEXT,
+        shell_words.MODEL,
         "it",  # the strip, at the locked token
         WORDS["heads_label"],
         WORDS["map_label"],
@@ -130,7 +133,7 @@ def test_tab_reaches_everything(screen: Screen, keyboard: Keyboard):
         WORDS["project"],
     ):
         assert name in names, f"{name!r} is not among {names}"
-    assert any(words.STEPS in name for name in names)
+    assert any(explore_words.STEPS in name for name in names)
     assert sum(role == "option" for role, _ in stops) == 1  # one stop for the strip; arrows move inside it
 
 
@@ -182,7 +185,7 @@ def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     keyboard.go(WORDS["guide_away"])
     keyboard.press("Enter")
     # a sentence of one's own
-    keyboard.go(words.TEXT)
+    keyboard.go(shell_words.TEXT)
     before = screen.data()["run"]
     keyboard.press("Control+a")
     screen.page.keyboard.type("The cat sat on the mat because it was warm.")
@@ -190,7 +193,7 @@ def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     screen.until(f"root.dataset.run !== '{before}'")
     assert screen.tokens()[1:4] == ["The", "cat", "sat"]
     # another model
-    keyboard.go(words.MODEL)
+    keyboard.go(shell_words.MODEL)
     screen.page.keyboard.type("Grouped")
     screen.page.get_by_role("option", name="Grouped").wait_for()
     keyboard.press("Enter")
@@ -249,7 +252,7 @@ def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     screen.root.locator("table tbody tr").first.wait_for()
     keyboard.go(screen.root.locator("caption").inner_text())
     # the shapes of the run, and into them
-    keyboard.go(words.STEPS)
+    keyboard.go(explore_words.STEPS)
     keyboard.press("Enter")
     table = screen.page.locator("[data-testid=stDataFrame]")
     table.wait_for()
@@ -282,7 +285,7 @@ def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser:
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     other = Screen(context.new_page(), screen.address)
     other.open(screen.page.url.removeprefix(f"{screen.address}/"))
-    assert other.page.get_by_label(words.TEXT).input_value() == f"{MARKUP} it"
+    assert other.page.get_by_label(shell_words.TEXT).input_value() == f"{MARKUP} it"
     assert other.tokens() == tokens
     for visit in (screen, other):
         visit.page.mouse.move(*visit.cell(1, 2))
@@ -315,13 +318,13 @@ def test_a_visit_asks_nothing_of_another_host(screen: Screen):
         if button.is_visible() and button.text_content() != WORDS["project"]:
             button.click()
     screen.page.keyboard.press("Escape")
-    screen.page.get_by_label(words.MODEL).click()
+    screen.page.get_by_label(shell_words.MODEL).click()
     screen.page.get_by_role("option", name="Pair").click()
-    screen.page.get_by_label(words.TARGET).wait_for()
+    screen.page.get_by_label(shell_words.TARGET).wait_for()
     screen.type("   ")
-    screen.page.locator(".st-key-sentences").get_by_text(words.LAST_PICTURE).wait_for()
+    screen.page.locator(".st-key-sentences").get_by_text(session_words.LAST_PICTURE).wait_for()
     screen.type("And once more.")
-    screen.page.get_by_text(words.STEPS).click()
+    screen.page.get_by_text(explore_words.STEPS).click()
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
     screen.page.get_by_test_id("stMainMenuButton").click()
     screen.page.reload()

@@ -15,16 +15,17 @@ import torch.nn.functional as F
 from playwright.sync_api import Browser, expect
 
 import core
-from app import shape_words, words
-from app.components.shapes import debugger
-from app.components.shapes.diagram import Diagram, diagram
-from app.components.shapes.shapes import PALETTES
-from app.components.shapes.values import MOST, thumbnail
-from app.views.shapes import config_of
+from app.rooms.shapes import debugger, words
+from app.rooms.shapes.component import PALETTES
+from app.rooms.shapes.diagram import Diagram, diagram
+from app.rooms.shapes.values import MOST, described
+from app.rooms.shapes.view import config_of
+from app.session import words as session_words
 from core.config import ModelConfig
 from core.errors import Refused
 from core.planner import PRESETS, parameters, trace_shapes
 from tests.app.browsing import Screen
+from tests.app.served import ask, serve
 from tests.app.test_theme import contrast
 
 APP = "app/main.py"
@@ -235,14 +236,14 @@ def test_a_config_that_will_not_do_is_refused_in_words(text: str, says: str):
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
-@pytest.mark.parametrize("axis", shape_words.COUNTS)
+@pytest.mark.parametrize("axis", words.COUNTS)
 def test_every_axis_can_be_read(name: str, axis: str):
     assert contrast(str(PALETTES[name][axis]), str(PALETTES[name]["background"])) >= 4.5
 
 
 def test_each_axis_has_a_colour_of_its_own():
     for palette in PALETTES.values():
-        assert len({palette[axis] for axis in shape_words.AXES}) == len(shape_words.AXES)
+        assert len({palette[axis] for axis in words.AXES}) == len(words.AXES)
 
 
 # end to end
@@ -252,7 +253,7 @@ class Shapes(Screen):
     """One visitor's page on the Shapes view."""
 
     def see(self, query: str = "") -> Shapes:
-        self.page.goto(f"{self.address}/?view={shape_words.SHAPES}{query}")
+        self.page.goto(f"{self.address}/?view={words.TITLE}{query}")
         self.page.locator(".hl.shapes[data-painted]").wait_for()
         return self
 
@@ -276,7 +277,7 @@ def screen(browser: Browser, address: str) -> Iterator[Shapes]:
 
 @pytest.fixture(scope="module")
 def run() -> core.Trace:
-    return core.trace(core.load("minilm"), words.EXAMPLE)
+    return core.trace(core.load("minilm"), session_words.EXAMPLE)
 
 
 def test_the_run_on_the_screen_is_spelled_out(screen: Shapes, run: core.Trace):
@@ -315,6 +316,11 @@ def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
 
 
+def thumbnail(run: core.Trace, stack: str, layer: int, site: str, what: str, head: int) -> dict[str, Any]:
+    service, facts = serve(run)
+    return described(ask(service.values(facts.key, stack, layer, site, what, head, MOST)))
+
+
 def test_values_are_the_run_s(screen: Shapes, run: core.Trace):
     screen.see("&at=3&with_head=1")
     screen.wait(thumbnail="encoder.attn.weights,3,1")
@@ -337,9 +343,9 @@ def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
     assert thumbnail(run, "encoder", 2, "", "resid_mid", 0)["values"] == pytest.approx(
         run.resid["encoder.blocks.2.hook_resid_mid"].tolist(), abs=1e-4
     )
-    with pytest.raises(KeyError):
+    with pytest.raises(Refused):
         thumbnail(run, "decoder", 0, "attn", "weights", 0)
-    with pytest.raises(KeyError):
+    with pytest.raises(Refused):
         thumbnail(run, "encoder", 0, "attn", "weights", 12)
 
 
@@ -364,7 +370,7 @@ def test_the_keyboard_and_the_link(screen: Shapes, browser: Browser):
 def test_layers_fold_and_unfold(screen: Shapes):
     screen.see()
     per_layer = screen.root.locator('.row[data-layer="0"]').count()
-    screen.root.get_by_role("button", name=shape_words.COMPONENT["unfold"]).click()
+    screen.root.get_by_role("button", name=words.COMPONENT["unfold"]).click()
     screen.until("root.querySelectorAll('.row[data-id=\"encoder.attn.weights\"]').length === 6")
     assert screen.root.locator('.row[data-layer="5"]').count() == per_layer - screen.root.locator('.row[data-id="encoder.final"]').count()  # fmt: skip
     screen.root.get_by_role("button", name="Fold", exact=True).click()
@@ -402,7 +408,7 @@ def test_gpt3_is_drawn(screen: Shapes):
 
 def test_the_shape_debugger(screen: Shapes):
     screen.see("&tensor=encoder.attn.scores")
-    screen.root.get_by_role("button", name=shape_words.COMPONENT["break"]).click()
+    screen.root.get_by_role("button", name=words.COMPONENT["break"]).click()
     screen.wait(verdict="error")
     q, k = torch.zeros(1, 12, 16, 32), torch.zeros(1, 12, 16, 32)
     with pytest.raises(RuntimeError) as raised:
@@ -412,7 +418,7 @@ def test_the_shape_debugger(screen: Shapes):
     screen.wait(verdict="wrong")
     assert "torch.Size([1, 16, 12, 12])" in screen.detail()
     screen.page.wait_for_url(re.compile("break=3"))
-    screen.root.get_by_role("button", name=shape_words.COMPONENT["break_close"]).click()
+    screen.root.get_by_role("button", name=words.COMPONENT["break_close"]).click()
     screen.wait(**{"break": ""})
 
 
@@ -437,7 +443,7 @@ def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
 
 
 def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
-    screen.page.goto(f"{screen.address}/?view={shape_words.SHAPES}&of=typed&typed_heads=7")
+    screen.page.goto(f"{screen.address}/?view={words.TITLE}&of=typed&typed_heads=7")
     screen.page.get_by_text("d_model (512) must be a multiple of n_heads (7)").wait_for()
     screen.see("&of=typed&typed_heads=16&typed_kv=4&typed_encoder=0&typed_decoder=2&length=10")
     assert screen.data()["shape"] == "1,16,10,10"
@@ -479,7 +485,7 @@ def test_a_link_to_what_is_not_there_says_so(screen: Shapes):
 
 def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
     screen.see("&of=gpt2&length=1024")
-    box = screen.page.get_by_label(shape_words.LENGTH, exact=True)
+    box = screen.page.get_by_label(words.LENGTH, exact=True)
     box.fill("1025")
     box.press("Enter")
     screen.page.get_by_text("is more than n_ctx").wait_for()
@@ -498,13 +504,13 @@ def test_light_and_dark(browser: Browser, address: str, scheme):
 def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
     screen.see("&text=One+two+three.")
     before = screen.data()["shape"]
-    chooser = screen.page.get_by_label(shape_words.OF)
+    chooser = screen.page.get_by_label(words.OF)
     chooser.click()
     screen.page.get_by_role("option", name="BERT tiny").click()
     screen.until("root.dataset.title.startsWith('BERT tiny')")
     assert screen.data()["run"] == ""
     chooser.click()
-    screen.page.get_by_role("option", name=shape_words.OF_RUN).click()
+    screen.page.get_by_role("option", name=words.OF_RUN).click()
     screen.until("root.dataset.run !== ''")
     assert screen.data()["shape"] == before
     assert screen.page.get_by_label("Sentence").input_value() == "One two three."
@@ -512,11 +518,11 @@ def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
 
 def test_a_config_is_pasted(screen: Shapes):
     screen.see()
-    screen.page.get_by_label(shape_words.OF).click()
-    screen.page.get_by_role("option", name=shape_words.OF_PASTED).click()
+    screen.page.get_by_label(words.OF).click()
+    screen.page.get_by_role("option", name=words.OF_PASTED).click()
     screen.page.get_by_text("Paste the text").wait_for()
-    screen.page.get_by_role("button", name=shape_words.FIELDS).click()
-    box = screen.page.get_by_role("textbox", name=shape_words.PASTE)
+    screen.page.get_by_role("button", name=words.FIELDS).click()
+    box = screen.page.get_by_role("textbox", name=words.PASTE)
     box.fill(
         json.dumps(
             {"model_type": "gpt2", "n_embd": 96, "n_layer": 5, "n_head": 6, "vocab_size": 100, "n_positions": 256}
@@ -533,7 +539,7 @@ def test_a_config_is_pasted(screen: Shapes):
 
 def test_the_weights_are_shown_on_explore(screen: Shapes):
     screen.see("&at=2&with_head=5")
-    screen.root.get_by_role("link", name=shape_words.COMPONENT["explore"]).click()
+    screen.root.get_by_role("link", name=words.COMPONENT["explore"]).click()
     screen.wait(layer="2", head="5")
     assert screen.tokens()[2] == "animal"
 
@@ -543,4 +549,4 @@ def test_the_route_of_values_refuses_in_words(screen: Shapes, query: str):
     screen.see()
     answer = screen.page.request.get(f"{screen.address}/headlight/shapes/values?{query}")
     assert answer.status == 404
-    assert answer.text() == shape_words.COMPONENT["values_none"]
+    assert answer.text() == words.COMPONENT["values_none"]

@@ -8,10 +8,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import core
-from app import state, words
-from app.state import Place
-from core.engine import Request
+from app.attention import live
+from app.attention import params as attention_params
+from app.attention import place as attention_place
+from app.attention.place import Place
+from app.session import service, words
 from core.errors import TextError
+from core.request import Request
 
 HEADER = {
     "key": "k1",
@@ -27,25 +30,30 @@ OPENING = Place("encoder", 1, 1, 3)
 
 
 def test_a_picture_opens_at_the_chosen_head_as_far_as_it_exists_and_at_it():
-    assert state.opening_place(HEADER) == OPENING
+    assert attention_place.opening_place(HEADER) == OPENING
 
 
 def test_without_it_the_last_word_but_one_is_chosen():
     header = HEADER | {"tokens": {"source": ["a", "b", "c", "d", "e"], "target": None}}
-    assert state.opening_place(header).query == 3
+    assert attention_place.opening_place(header).query == 3
 
 
 def test_a_model_with_examples_opens_at_the_head_that_its_first_one_shows():
     header = HEADER | {"model_id": "translator"}
-    assert state.opening_place(header) == Place("cross", 1, 3, 1)  # its layer 1, head 5 of four; "the" is not there
+    assert attention_place.opening_place(header) == Place(
+        "cross", 1, 3, 1
+    )  # its layer 1, head 5 of four; "the" is not there
     header = header | {"tokens": HEADER["tokens"] | {"target": ["<s>", "a", "the"]}}
-    assert state.opening_place(header).query == 2
+    assert attention_place.opening_place(header).query == 2
 
 
 def test_a_link_is_followed():
     asked = {"site": "cross", "layer": "0", "head": "3", "query": "2"}
-    assert state.asked_place(HEADER, asked) == (Place("cross", 0, 3, 2), [])
-    assert state.asked_place(HEADER, Place("cross", 0, 3, None).params()) == (Place("cross", 0, 3, None), [])
+    assert attention_place.requested_place(HEADER, asked) == (Place("cross", 0, 3, 2), [])
+    assert attention_place.requested_place(HEADER, Place("cross", 0, 3, None).params()) == (
+        Place("cross", 0, 3, None),
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +78,7 @@ def test_a_link_is_followed():
     ],
 )
 def test_what_a_link_asks_in_vain_gets_a_sentence_and_the_rest_is_followed(asked, place, said):
-    found, notes = state.asked_place(HEADER, asked)
+    found, notes = attention_place.requested_place(HEADER, asked)
     assert found == place
     assert len(notes) == 1 and said in notes[0]
 
@@ -91,39 +99,41 @@ def test_what_a_link_asks_in_vain_gets_a_sentence_and_the_rest_is_followed(asked
     ],
 )
 def test_a_report_that_does_not_fit_the_picture_is_ignored(told):
-    assert state.told_place(HEADER, told) is None
+    assert attention_place.reported_place(HEADER, told) is None
 
 
 def test_a_report_that_fits_is_believed():
     told = {"key": "k1", "site": "cross", "layer": 1, "head": 2.0, "query": 0}
-    assert state.told_place(HEADER, told) == Place("cross", 1, 2, 0)
+    assert attention_place.reported_place(HEADER, told) == Place("cross", 1, 2, 0)
 
 
 def test_a_new_sentence_keeps_the_head_and_the_word():
     before = Place("encoder", 0, 2, 1)
-    assert state.label_of(HEADER, before) == "cat"
+    assert attention_place.label_of(HEADER, before) == "cat"
     header = HEADER | {"tokens": {"source": ["My", "old", "cat", "saw", "it"], "target": None}}
-    assert state.carried_place(header, before, "cat") == Place("encoder", 0, 2, 2)
-    assert state.carried_place(header, before, "dog") == Place("encoder", 0, 2, 4)
-    assert state.carried_place(header, Place("encoder", 0, 2, None), None).query is None
+    assert attention_place.carried_place(header, before, "cat") == Place("encoder", 0, 2, 2)
+    assert attention_place.carried_place(header, before, "dog") == Place("encoder", 0, 2, 4)
+    assert attention_place.carried_place(header, Place("encoder", 0, 2, None), None).query is None
 
 
 def test_a_smaller_model_shows_what_it_has():
     before = Place("decoder", 11, 9, 0)
-    assert state.carried_place(HEADER, before, "The") == Place("encoder", 1, 3, 0)
+    assert attention_place.carried_place(HEADER, before, "The") == Place("encoder", 1, 3, 0)
 
 
 def script() -> None:
     """The answer to a request, as the view sees it, in a script of its own."""
     import streamlit as st
 
-    from app import state
-    from core.engine import Request
+    from app.attention.live import picture_of
+    from app.session import answer as session_answer
+    from app.session.service import DEFAULT_MODEL
+    from core.request import Request
 
-    request = Request(state.DEFAULT_MODEL, (st.session_state.get("said", ""),))
-    answer = state.answer(request)
+    request = Request(DEFAULT_MODEL, (st.session_state.get("said", ""),))
+    answer = session_answer.answer(request, picture_of)
     while answer.ticket is not None:  # the model may take its time to load
-        answer = state.answer(request)
+        answer = session_answer.answer(request, picture_of)
     st.text(answer.sentence or "fine")
     st.text("none" if answer.request is None else answer.request.texts[0])
 
@@ -148,14 +158,14 @@ def test_a_refusal_is_a_sentence_and_the_last_good_picture_stays():
 def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, caplog):
     app = AppTest.from_function(script, default_timeout=30)
     run(app, "A cat.")
-    real = core.engine._run
+    real = core.engine.run_request
 
-    def broken(loaded: core.Loaded, request: Request, *more):
-        if request.texts == ("A dog.",):
+    def broken(loaded: core.Loaded, job, *more):
+        if job.request.texts == ("A dog.",):
             raise RuntimeError("secret detail")
-        return real(loaded, request, *more)
+        return real(loaded, job, *more)
 
-    monkeypatch.setattr("core.engine._run", broken)
+    monkeypatch.setattr("core.engine.run_request", broken)
     sentence, shown = run(app, "A dog.")
     assert shown == "A cat." and sentence.startswith(words.BROKEN) and "secret" not in sentence
     assert "secret detail" in caplog.text
@@ -165,13 +175,14 @@ def reading() -> None:
     """Two requests: what the first leaves, and what is said of the second, which the model has no tokens for."""
     import streamlit as st
 
-    from app import state
-    from core.engine import Request
+    from app.attention.live import picture_of
+    from app.session import answer as session_answer
+    from core.request import Request
 
     for text in ("abc=", "xyz"):
-        answer = state.answer(Request("copy", (text,)))
+        answer = session_answer.answer(Request("copy", (text,)), picture_of)
         while answer.ticket is not None:
-            answer = state.answer(Request("copy", (text,)))
+            answer = session_answer.answer(Request("copy", (text,)), picture_of)
     st.text(f"{answer.unreadable} {answer.request and answer.request.texts[0]} {answer.sentence}")
 
 
@@ -182,9 +193,9 @@ def test_a_text_that_the_model_has_no_tokens_for_is_told_from_other_refusals():
 
 
 def failing() -> None:
-    from app import state
+    from app.shell import errors
 
-    assert state.on_script_error(RuntimeError("secret detail"))
+    assert errors.on_script_error(RuntimeError("secret detail"))
 
 
 def test_a_script_that_fails_says_so_plainly_and_logs_why(caplog):
@@ -195,9 +206,9 @@ def test_a_script_that_fails_says_so_plainly_and_logs_why(caplog):
 
 
 def test_pictures_are_made_once_a_request():
-    assert state.picture(state.DEFAULT_REQUEST) is state.picture(state.DEFAULT_REQUEST)
+    assert live.picture_of(service.DEFAULT_REQUEST) is live.picture_of(service.DEFAULT_REQUEST)
     with pytest.raises(TextError):
-        state.picture(Request(state.DEFAULT_MODEL, ("",)))
+        live.picture_of(Request(service.DEFAULT_MODEL, ("",)))
 
 
 # the options beside the place
@@ -212,21 +223,21 @@ CHOSEN = {
     "keep": 50,
     "metric": "sink",
     "sort": True,
-    "projector": True,
     "spotlight": True,
     "frozen": True,
     "pin": 3,
-    "theme": "dark",
 }
 
 
 def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
-    assert state.option_params(state.default_options()) == {}
-    assert CHOSEN.keys() == state.OPTIONS.keys() and all(CHOSEN[name] != o.default for name, o in state.OPTIONS.items())
-    params = state.option_params(CHOSEN)
+    assert attention_params.option_params(attention_params.default_options()) == {}
+    assert CHOSEN.keys() == attention_params.OPTIONS.keys() and all(
+        CHOSEN[name] != o.default for name, o in attention_params.OPTIONS.items()
+    )
+    params = attention_params.option_params(CHOSEN)
     assert params["heads"] == "0.2,1.0" and params["hide"] == "0,4" and params["sort"] == "true"
-    assert state.asked_options(HEADER, "encoder", params) == (CHOSEN, [])
-    assert state.told_options(HEADER, "encoder", params) == CHOSEN
+    assert attention_params.requested_options(HEADER, "encoder", params) == (CHOSEN, [])
+    assert attention_params.reported_options(HEADER, "encoder", params) == CHOSEN
 
 
 @pytest.mark.parametrize(
@@ -251,28 +262,29 @@ def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
         ("keep", "101"),
         ("keep", "8e1"),
         ("words", "yes"),
-        ("projector", "1"),
-        ("theme", "x" * 5000),
+        ("words", "x" * 5000),
     ],
 )
 def test_an_option_that_cannot_be_followed_is_left_out_with_a_sentence(name, text):
-    options, notes = state.asked_options(HEADER, "encoder", {name: text, "metric": "sink"})
-    assert options == state.default_options() | {"metric": "sink"}
+    options, notes = attention_params.requested_options(HEADER, "encoder", {name: text, "metric": "sink"})
+    assert options == attention_params.default_options() | {"metric": "sink"}
     assert len(notes) == 1 and f"asks for {name} “{text[:10]}" in notes[0] and len(notes[0]) < 250
-    assert state.told_options(HEADER, "encoder", {name: text}) is None
+    assert attention_params.reported_options(HEADER, "encoder", {name: text}) is None
 
 
 @pytest.mark.parametrize("told", [None, [], {"keep": 50}, {1: "50"}])
 def test_options_that_are_not_texts_are_not_believed(told):
-    assert state.told_options(HEADER, "encoder", told) is None
+    assert attention_params.reported_options(HEADER, "encoder", told) is None
 
 
 def test_hidden_tokens_stay_hidden_where_a_new_sentence_has_them():
     header = HEADER | {"tokens": {"source": ["The", "dog", "."], "target": None}}
     header["sites"] = [HEADER["sites"][0] | {"n_query": 3, "n_key": 3, "heads": 2}]
-    before = state.default_options() | {"hide": [0, 1, 4], "members": [[0, 2], [1, 1]], "keep": 50}
-    after = state.carried_options(HEADER, before, OPENING, header, Place("encoder", 0, 0, None))
+    before = attention_params.default_options() | {"hide": [0, 1, 4], "members": [[0, 2], [1, 1]], "keep": 50}
+    after = attention_params.carried_options(HEADER, before, OPENING, header, Place("encoder", 0, 0, None))
     assert after["hide"] == [0, 2]  # "The" from the front, "." from the end; "cat" is gone
     assert after["members"] == [[1, 1]] and after["keep"] == 50
     other = header | {"model_id": "another"}
-    assert state.carried_options(HEADER, before, OPENING, other, Place("encoder", 0, 0, None))["members"] == []
+    assert (
+        attention_params.carried_options(HEADER, before, OPENING, other, Place("encoder", 0, 0, None))["members"] == []
+    )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import core
-from app import tables, theme, words
+from app.kit import numbers, theme
+from app.rooms.explore import tables, words
+from tests.app.served import serve
 
 
 @pytest.fixture(scope="module")
@@ -15,20 +18,20 @@ def run() -> core.Trace:
 
 
 def test_a_row_for_every_step_in_order(run):
-    table = tables.steps(run)
+    table = tables.steps(serve(run)[1])
     assert list(table["name"]) == [step.name for step in run.steps]
     assert list(table.columns) == list(words.STEPS_COLUMNS)
 
 
 def test_both_units_of_the_same_bytes(run):
-    table = tables.steps(run)
+    table = tables.steps(serve(run)[1])
     sizes = [step.bytes for step in run.steps]
     assert (table["mib"] * (1 << 20)).round().tolist() == sizes
     assert (table["mb"] * 1e6).round().tolist() == sizes
 
 
 def test_scores_are_shown_as_never_materialised(run):
-    table = tables.steps(run).set_index("name")
+    table = tables.steps(serve(run)[1]).set_index("name")
     row = table.loc["decoder.blocks.0.attn.hook_scores"]
     assert row["held"] == words.NEVER
     assert row["shape"] == "1 × 4 × 13 × 13"
@@ -36,7 +39,7 @@ def test_scores_are_shown_as_never_materialised(run):
 
 
 def test_what_never_existed_is_grey_and_only_that(run):
-    table = tables.steps(run)
+    table = tables.steps(serve(run)[1])
     styled = tables.muted(table, theme.LIGHT["mute"])
     never = list(table["held"]).count(words.NEVER)
     assert 0 < never < len(table)
@@ -56,4 +59,14 @@ def test_what_never_existed_is_grey_and_only_that(run):
     ],
 )
 def test_sizes_in_words(n, text):
-    assert tables.size(n) == text
+    assert numbers.size(n) == text
+
+
+def test_where_numbers_end_is_said_with_its_layer(run):
+    assert tables.non_finite(serve(run)[1]) == []
+    broken = core.build(run.config)
+    with torch.no_grad():
+        broken.model.get_parameter("decoder.blocks.1.mlp.down.weight")[0, 0] = float("nan")
+    (sentence,) = tables.non_finite(serve(core.trace(broken, ids=range(13)))[1])
+    assert sentence.startswith("From decoder layer 1 on, this run has numbers that are not numbers (NaN)")
+    assert "no result of the model" in sentence

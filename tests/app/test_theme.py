@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app import theme
+from app.kit import theme
 
 
 def luminance(colour: str) -> float:

@@ -11,63 +11,76 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import core
-from app import pack, routes, state, underway
-from core.engine import Engine, Request, Stopped
+from app.attention import picture
+from app.session import service as session_service
+from app.shell import routes
+from app.transport import messages as transport_messages
+from core.engine import Job
+from core.errors import RunCancelled
+from core.request import Request
+from core.service import THUMBNAIL, LocalService
+from core.service.facts import facts_of
+from core.service.live import MOST_RUNS, Live, LiveRun
 from core.trace import Trace
+from tests.app.served import ask, drawn
 from tests.app.test_pack import SMALL
 
 
-def engine() -> Engine:
+def local() -> LocalService:
     loaded = core.load("minilm")
-    return Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded, watch=lambda *of: underway.watch(*of))
+    return LocalService(core.Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded))
 
 
 def test_a_picture_is_the_same_with_thumbnails_made_beside_the_pass():
-    request = Request("minilm", ("word " * 120,))
-    run = engine().run(request)
-    made = underway.take(request)
-    assert len(made) == len(run.attention) == 6
-    beside, after = pack.picture(run, request.key, made), pack.picture(run, request.key)
-    assert (beside.header, beside.body) == (after.header, after.body)
+    request, shared = Request("minilm", ("word " * 120,)), local()
+    run = shared.engine.run(request)
+    assert len(shared._live._made[request.key]) == len(run.attention) == 6
+    beside, after = ask(shared.thumbnails(request.key)), drawn(run)
+    made = picture.small_pictures(ask(shared.facts(request.key)), beside)
+    assert made.body == after.body
+    assert made.header | {"key": ""} == after.header | {"key": ""}
     assert not after.header["whole"] and len(after.body) > 0
-    assert underway.take(request) == []  # they were taken
+    assert shared._live.take(request.key) == []  # they were taken
 
 
 def test_the_layers_of_both_stacks_stay_in_the_order_of_the_pass():
     config = core.ModelConfig(**SMALL, n_encoder_layers=2, n_decoder_layers=2)
     request = Request("pair", ("",))
+    live, job = Live(), Job(request)
     run = core.trace(
         core.build(config, seed=1),
         ids=[i % 31 for i in range(150)],
         target_ids=[i % 31 for i in range(120)],
-        watch=underway.watch(request, Future()),
+        watch=live.watch(job),
     )
-    made = underway.take(request)
+    made = [future.result() for future in live.take(request.key)]
     assert [record.site for record in run.attention] == ["attn", "attn", "attn", "cross_attn", "attn", "cross_attn"]
     for thumbnail, record in zip(made, run.attention, strict=True):
-        assert torch.equal(thumbnail.values, record.thumbnail(pack.THUMBNAIL).values)
+        assert np.array_equal(thumbnail.values, record.thumbnail(THUMBNAIL).values.numpy())
 
 
 def test_a_small_run_has_none_since_every_weight_is_sent():
     request = Request("minilm", ("A cat.",))
-    run = engine().run(request)
-    assert underway.take(request) == []
-    assert pack.picture(run, request.key).header["whole"]
+    shared = local()
+    run = shared.engine.run(request)
+    assert shared._live.take(request.key) == []
+    assert drawn(run).header["whole"]
 
 
 def test_runs_that_nobody_looked_at_are_forgotten():
-    first, *others = [Request("minilm", (f"{i} " * 150,)) for i in range(underway.MOST_RUNS + 1)]
-    shared = engine()
+    first, *others = [Request("minilm", (f"{i} " * 150,)) for i in range(MOST_RUNS + 1)]
+    shared = local()
     for request in (first, *others):
-        shared.run(request)
-    assert underway.take(first) == []
-    assert all(len(underway.take(request)) == 6 for request in others)
+        shared.engine.run(request)
+    assert shared._live.take(first.key) == []
+    assert all(len(shared._live.take(request.key)) == 6 for request in others)
 
 
 def test_what_is_known_before_the_pass_is_the_header_of_the_picture_after_it():
@@ -82,7 +95,8 @@ def test_what_is_known_before_the_pass_is_the_header_of_the_picture_after_it():
         loaded = core.build(core.ModelConfig(**SMALL | config), seed=1)
         target = [i % 31 for i in range(140)] if loaded.config.kind == "encoder-decoder" else None
         run = core.trace(loaded, ids=ids, target_ids=target, watch=shown.append)
-        header, body = pack.outline(shown[0], "key"), pack.picture(run, "key")
+        body = drawn(run)
+        header = picture.outline(facts_of(shown[0], body.header["key"]))
         assert header.pop("size") == len(body.body)
         after = {name: value for name, value in body.header.items() if name != "ms"}
         for site in (*header["sites"], *after["sites"]):
@@ -97,28 +111,28 @@ def messages(stream: bytes) -> list[tuple[dict[str, Any], bytes]]:
     found = []
     while stream:
         (length,) = struct.unpack_from("<I", stream)
-        found.append(pack.unpack(stream[4 : 4 + length]))
+        found.append(transport_messages.unpack(stream[4 : 4 + length]))
         stream = stream[4 + length :]
     return found
 
 
 @pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> Engine:
-    shared = engine()
-    monkeypatch.setattr(state, "engine", lambda: shared)
+def shared(monkeypatch: pytest.MonkeyPatch) -> LocalService:
+    shared = local()
+    monkeypatch.setattr(session_service, "service", lambda: shared)
     return shared
 
 
 @pytest.fixture
-def browser(shared: Engine) -> Iterator[TestClient]:
+def browser(shared: LocalService) -> Iterator[TestClient]:
     with TestClient(Starlette(routes=routes.PAGE_ROUTES)) as client:
         yield client
 
 
-def going(key: str) -> underway.Underway:
-    """The run of this key, once its header is made, which the pass does not wait for."""
+def going(live: Live, key: str) -> LiveRun:
+    """The run of this key, once its facts are there, which the pass does not wait for."""
     for _ in range(1000):
-        if (run := underway.begun(key)) is not None:
+        if (run := live.run(key)) is not None:
             return run
         time.sleep(0.01)
     raise AssertionError("the run is not known")
@@ -127,16 +141,16 @@ def going(key: str) -> underway.Underway:
 class Gate:
     """Lets a pass go as far as one layer, and on when it is opened."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, layer: int) -> None:
+    def __init__(self, shared: LocalService, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
-        real = underway.watch
-        monkeypatch.setattr(underway, "watch", lambda request, end: self.watched(request.key, real(request, end)))
+        self.live, real = shared._live, shared.engine.watch
+        shared.engine.watch = lambda job: self.watched(job.request.key, real(job))
 
-    def watched(self, key: str, tell: Callable[[Trace], None]) -> Callable[[Trace], None]:
+    def watched(self, key: str, tell: Callable[[Trace], object]) -> Callable[[Trace], None]:
         def wait(so_far: Trace) -> None:
             tell(so_far)
             if len(so_far.records) == self.layer + 1 and len(so_far.source) > 50:
-                going(key)
+                going(self.live, key)
                 self.reached.set()
                 assert self.open.wait(20)
 
@@ -144,11 +158,11 @@ class Gate:
 
 
 def test_a_run_that_goes_on_is_sent_layer_by_layer_with_the_head_that_is_opened(
-    shared: Engine, browser: TestClient, monkeypatch: pytest.MonkeyPatch
+    shared: LocalService, browser: TestClient
 ):
-    gate = Gate(monkeypatch, layer=2)
+    gate = Gate(shared, layer=2)
     request = Request("minilm", ("Some words to look at. " * 20,))
-    ticket = shared.submit(request)
+    ticket = shared.engine.submit(request)
     assert gate.reached.wait(20)
     threading.Timer(0.3, gate.open.set).start()
     asked = {"run": request.key, "record": 1, "head": 3, "query": 7}
@@ -156,7 +170,7 @@ def test_a_run_that_goes_on_is_sent_layer_by_layer_with_the_head_that_is_opened(
     run = ticket.result()
     kinds = [next(name for name in ("layer", "path", "ms") if name in header) for header, _ in sent]
     assert kinds == ["layer", "layer", "path", "path", "layer", "layer", "layer", "layer", "ms"]
-    whole = pack.picture(run, request.key)
+    whole = drawn(run)
     body = bytearray(len(whole.body))
     for header, part in sent:
         if "layer" in header:
@@ -168,12 +182,10 @@ def test_a_run_that_goes_on_is_sent_layer_by_layer_with_the_head_that_is_opened(
     assert sent[-1][0]["ms"] == pytest.approx(run.seconds * 1000)
 
 
-def test_what_is_sent_of_a_run_that_is_stopped_ends_without_an_end(
-    shared: Engine, browser: TestClient, monkeypatch: pytest.MonkeyPatch
-):
-    gate = Gate(monkeypatch, layer=2)
+def test_what_is_sent_of_a_run_that_is_stopped_ends_without_an_end(shared: LocalService, browser: TestClient):
+    gate = Gate(shared, layer=2)
     request = Request("minilm", ("Some words to look at again. " * 20,))
-    ticket = shared.submit(request)
+    ticket = shared.engine.submit(request)
     assert gate.reached.wait(20)
 
     def stop() -> None:
@@ -184,21 +196,21 @@ def test_what_is_sent_of_a_run_that_is_stopped_ends_without_an_end(
     asked = {"run": request.key, "record": 1, "head": 0}
     sent = messages(browser.get("/headlight/layers", params=asked).content)
     assert [header.get("layer") for header, _ in sent] == [0, 1, None, 2]
-    with pytest.raises(Stopped):
+    with pytest.raises(RunCancelled):
         ticket.result()
 
 
 def test_a_run_with_nothing_to_come_sends_nothing_and_a_place_it_has_not_is_refused_in_words(
-    shared: Engine, browser: TestClient, monkeypatch: pytest.MonkeyPatch
+    shared: LocalService, browser: TestClient
 ):
-    gate = Gate(monkeypatch, layer=0)
+    gate = Gate(shared, layer=0)
     small = Request("minilm", ("A cat.",))
-    shared.run(small)
+    shared.engine.run(small)
     for key in (small.key, "unknown"):
         answer = browser.get("/headlight/layers", params={"run": key, "record": 0, "head": 0})
         assert (answer.status_code, answer.content) == (204, b"")
     large = Request("minilm", ("Other words to look at. " * 20,))
-    ticket = shared.submit(large)
+    ticket = shared.engine.submit(large)
     assert gate.reached.wait(20)
     for asked, said in (
         ({"record": 6, "head": 0}, "record"),
@@ -214,11 +226,11 @@ def test_a_run_with_nothing_to_come_sends_nothing_and_a_place_it_has_not_is_refu
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool):
-    request = Request("minilm", ("word " * 130,))
+    request, live = Request("minilm", ("word " * 130,)), Live()
 
     def shown() -> list[weakref.ref[Trace]]:
         end: Future[Trace] = Future()
-        tell, found = underway.watch(request, end), []
+        tell, found = live.watch(Job(request, end)), []
 
         def watch(so_far: Trace) -> None:
             found.append(weakref.ref(so_far))
@@ -226,12 +238,12 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool
 
         run = core.trace(core.load("minilm"), request.texts[0], watch=watch)
         found.append(weakref.ref(run))
-        assert all(future.result() for future in going(request.key).made)
-        end.set_exception(Stopped("")) if stopped else end.set_result(run)
-        assert underway.begun(request.key) is None
+        assert all(future.result() for future in going(live, request.key).made)
+        end.set_exception(RunCancelled("")) if stopped else end.set_result(run)
+        assert live.run(request.key) is None
         return found
 
     traces = shown()
     gc.collect()
     assert [trace() for trace in traces] == [None] * 8  # also where nobody has taken the thumbnails
-    assert len(underway.take(request)) == (0 if stopped else 6)
+    assert len(live.take(request.key)) == (0 if stopped else 6)

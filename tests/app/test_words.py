@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
+import json
 import re
 import string
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from app import words
-from app.components.explore.explore import CONSTANTS, MODULES
+from app.kit import words as kit_words
+from app.rooms.explore.component import OFFLINE
+from app.transport import modules
 
-APP = Path(words.__file__).parent
-SCRIPTS = "\n".join(source for name, source in MODULES.items() if name != "constants.js")
+APP = Path(__file__).resolve().parents[2] / "app"
 PYTHON = "\n".join(path.read_text(encoding="utf-8") for path in APP.rglob("*.py") if path.name != "words.py")
+MODULES_OF_WORDS = {
+    module: import_module(module)
+    for module in sorted(".".join(path.relative_to(APP.parent).with_suffix("").parts) for path in APP.rglob("words.py"))
+}
 
 
-def test_the_components_use_every_word_they_are_given_and_no_other():
-    used = set(re.findall(r"\bwords\.(?!py\b)(\w+)", SCRIPTS)) | {"source", "target"}  # these two by their side's name
-    assert used == set(CONSTANTS["WORDS"])
+@pytest.mark.parametrize(
+    ("entries", "constants"),
+    [
+        (("kit/browser/headline.js", "kit/browser/share.js"), "kit/browser/words.js"),
+        ((OFFLINE,), "attention/browser/constants.js"),
+    ],
+)
+def test_the_browser_uses_every_word_that_it_is_given_and_no_other(entries: tuple[str, ...], constants: str):
+    given = set(json.loads(re.findall(r"^export const WORDS = (.*);$", modules.source(constants), re.MULTILINE)[0]))
+    names = {name for entry in entries for name in modules.closure(entry)}
+    readers = [name for name in names if constants in modules.imports(name)]
+    used = {word for name in readers for word in re.findall(r"\bwords\.(?!py\b|js\b)(\w+)", modules.source(name))}
+    if constants.startswith("attention"):
+        used |= {"source", "target"}  # these two by their side's name
+        given -= set(kit_words.COMPONENT) - used  # which come with it
+    assert used == given
 
 
-@pytest.mark.parametrize("name", [name for name in vars(words) if name.isupper() and name != "COMPONENT"])
-def test_the_pages_use_every_word(name: str):
-    assert re.search(rf"\bwords\.{name}\b", PYTHON)
+@pytest.mark.parametrize("module", MODULES_OF_WORDS)
+def test_the_pages_use_every_word(module: str):
+    names = [name for name in vars(MODULES_OF_WORDS[module]) if name.isupper()]
+    assert names
+    own = Path(str(MODULES_OF_WORDS[module].__file__)).read_text(
+        encoding="utf-8"
+    )  # where a word may be part of another
+    assert not [n for n in names if not re.search(rf"words\.{n}\b", PYTHON) and len(re.findall(rf"\b{n}\b", own)) < 2]
 
 
-def test_words_are_sentences_without_decoration():
-    texts = [text for text in vars(words).values() if isinstance(text, str)]
-    texts += [text for text in words.COMPONENT.values() if isinstance(text, str)]
+@pytest.mark.parametrize("module", MODULES_OF_WORDS)
+def test_words_are_sentences_without_decoration(module: str):
+    words = vars(MODULES_OF_WORDS[module])
+    texts = [text for text in words.values() if isinstance(text, str)]
+    texts += [text for text in words.get("COMPONENT", {}).values() if isinstance(text, str)]
     for text in texts:
         assert not re.search(r"[\U0001f300-\U0001faff]", text), text
         assert list(string.Formatter().parse(text)), text  # braces are balanced

@@ -1,0 +1,1 @@
+"""One run as a picture, for every room that shows one."""

@@ -1,0 +1,411 @@
+// Figures for taking away: what is on the screen as a scene that stands on its own, with title, fact, scale and caption.
+
+import { WORDS as words } from "./constants.js";
+import { clamp, fill, short } from "../../kit/browser/dom.js";
+import { everyLine, linesOf } from "./edges.js";
+import { HIDDEN } from "./lens.js";
+import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
+
+/** @typedef {import("./types.js").View} View */
+/** @typedef {import("./types.js").Site} Site */
+/** @typedef {import("../../kit/browser/types.js").Shape} Shape */
+/** @typedef {import("../../kit/browser/types.js").TextPart} TextPart */
+/** @typedef {import("../../kit/browser/types.js").Scene} Scene */
+/** @typedef {[text: string, name: string][]} Fact */
+/** @typedef {View & {fact: Fact, of: string, paper: boolean}} Still */
+/** @typedef {{title: string, caption: string, fact: Fact}} About */
+/** @typedef {{palette: import("./types.js").Palette, colour: import("./types.js").Colours, ahead: import("./types.js").Colours, font: string}} Style */
+const MARGIN = 28;
+const RECTS = 10000; // cells; above, they are one image among the shapes
+const MOST_LINES = 3000;
+const SIDE = 720; // of a large map
+const LEAN = -60; // degrees by which the labels of keys are turned
+const TITLE = 20;
+const FACT = 16;
+const SMALL = 12;
+
+// {width, height, background, hatch, font, shapes} of the map, with the part of it that is on the screen
+/** @param {View} view @param {Style} style @param {About} about */
+export function mapFigure(view, style, about) {
+  const lens = view.lens();
+  const tile = view.map.tile();
+  if (!tile) return null;
+  const [q0, q1, k0, k1] = tile.area;
+  const [rows, columns] = [q1 - q0, k1 - k0];
+  const most = Math.max(rows, columns);
+  const cell = most > 40 ? SIDE / most : clamp(560 / most, 14, 34);
+  const size = clamp(cell * 0.6, 9, 15);
+  const { palette, font } = style;
+  /** @type {Shape[]} */
+  const shapes = [];
+  /** @param {string[]} list @param {number} from @param {number} to */
+  const labels = (list, from, to) => list.slice(from, to).map(short);
+  const [queries, keys] = [labels(lens.queries, q0, q1), labels(lens.keys, k0, k1)];
+  /** @param {string[]} list */
+  const longest = (list) => list.reduce((most, label) => Math.max(most, widthOf(label, size, font, 700)), 0);
+  const left = MARGIN + Math.max(longest(queries) + 10, 76);
+  const rise = longest(keys) * 0.87 + size * 0.8 + 8;
+  const lean = longest(keys) * 0.5 + size;
+  const width = Math.max(left + cell * columns + Math.max(MARGIN, lean), 560);
+  const y = heading(shapes, width, style, about);
+  const top = y + rise;
+  shapes.push(text(MARGIN, top - 12, [[words.axis_query, palette.query, 600]], SMALL));
+  shapes.push(text(MARGIN, top - 12 - SMALL * 1.35, [[words.axis_key, palette.key, 600]], SMALL));
+
+  cells(shapes, view, tile, style, left, top, cell);
+  const { query } = view.place;
+  const chosen = query === null ? null : lens.queryOf(query);
+  const row = chosen === null ? null : lens.row(chosen);
+  const key = row && strongest(row);
+  const every = Math.max(1, Math.ceil((size * 1.1) / cell));
+  /** @param {number} i @param {number | null} of @param {number} from */
+  const shown = (i, of, from) => i + from === of || (i % every === 0 && (of === null || Math.abs(i + from - of) >= every));
+  queries.forEach((label, i) => {
+    const is = q0 + i === chosen;
+    if (!shown(i, chosen, q0)) return;
+    shapes.push(text(left - 8, top + (i + 0.5) * cell, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], size, { anchor: "end" }));
+  });
+  keys.forEach((label, i) => {
+    const is = k0 + i === key;
+    if (!shown(i, key, k0)) return;
+    shapes.push(text(left + (i + 0.5) * cell, top - 8, [[label, is ? palette.key : palette.ink, is ? 700 : 0]], size, { angle: LEAN }));
+  });
+  if (chosen !== null && chosen >= q0 && chosen < q1) {
+    const line = cell < 6 ? 1.5 : 2.5;
+    shapes.push({ shape: "frame", x: left - line / 2, y: top + (chosen - q0) * cell - line / 2, w: cell * columns + line - 1, h: cell + line - 1, stroke: palette.query, width: line });
+  }
+  const bottom = legend(shapes, top + cell * rows + 24, width, view, lens, tile, style);
+  const notes = tile.exact ? [] : [fill(words.sampled, { how: tile.how })];
+  return finish(shapes, width, bottom, style, [...notes, about.caption]);
+}
+
+/** @param {import("./types.js").Row} row */
+const strongest = ({ weights, masked }) => {
+  /** @type {number | null} */
+  let best = null;
+  for (let k = 0; k < weights.length; k++) if (!masked?.[k] && (best === null || weights[k] > weights[best])) best = k;
+  return best;
+};
+
+/**
+ * @param {Shape[]} shapes
+ * @param {View} view
+ * @param {import("./types.js").DrawnTile} tile
+ * @param {Style} style
+ * @param {number} left
+ * @param {number} top
+ * @param {number} cell
+ */
+function cells(shapes, view, tile, { colour }, left, top, cell) {
+  const levels = view.map.levels(tile);
+  const [q0, q1, k0, k1] = tile.area;
+  const across = (cell * (k1 - k0)) / tile.columns;
+  const down = (cell * (q1 - q0)) / tile.rows;
+  const gap = across > 12 ? 1 : across > 5 ? 0.5 : 0;
+  /** @param {number} c */
+  const x = (c) => left + c * across;
+  /** @param {number} r */
+  const y = (r) => top + r * down;
+  if (tile.rows * tile.columns > RECTS) {
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width: tile.columns, height: tile.rows });
+    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const image = context.createImageData(tile.columns, tile.rows);
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let i = 0; i < levels.length; i++) pixels[i] = tile.masked?.[i] ? 0 : colour.packed[levels[i]];
+    context.putImageData(image, 0, 0);
+    shapes.push({ shape: "image", canvas, x: left, y: top, w: across * tile.columns, h: down * tile.rows });
+  }
+  for (let r = 0; r < tile.rows; r++) {
+    for (let c = 0; c < tile.columns; c++) {
+      const from = c;
+      while (c < tile.columns && tile.masked?.[r * tile.columns + c]) c++;
+      if (c > from) shapes.push({ shape: "hatch", x: x(from), y: y(r), w: (c - from) * across, h: down });
+      if (c === tile.columns || tile.rows * tile.columns > RECTS) continue;
+      shapes.push({ shape: "rect", x: x(c), y: y(r), w: across - gap, h: down - gap, fill: colour.css[levels[r * tile.columns + c]] });
+    }
+  }
+}
+
+// Title and fact on top; returns where they end.
+/** @param {Shape[]} shapes @param {number} width @param {Style} style @param {About} about */
+function heading(shapes, width, style, about) {
+  const { palette, font } = style;
+  let y = MARGIN + TITLE / 2;
+  for (const line of wrapped(about.title, width - 2 * MARGIN, TITLE, font)) {
+    shapes.push(text(MARGIN, y, [[line, palette.ink, 650]], TITLE));
+    y += TITLE * 1.3;
+  }
+  y += (FACT - TITLE) / 2 + 4;
+  for (const parts of coloured(about.fact, width - 2 * MARGIN, style)) {
+    shapes.push(text(MARGIN, y, parts, FACT));
+    y += FACT * 1.4;
+  }
+  return y + 4;
+}
+
+// The fact [[text, class]], query and key in their colours, in lines of at most `width`
+/** @param {Fact} fact @param {number} width @param {Style} style */
+function coloured(fact, width, { palette, font }) {
+  /** @type {TextPart[][]} */
+  const lines = [[]];
+  let used = 0;
+  for (const [string, name] of fact) {
+    const strong = name === "q" || name === "k" || name === "b";
+    const tone = name === "q" ? palette.query : name === "k" ? palette.key : palette.ink;
+    for (const piece of string.split(/(?<= )/)) {
+      const room = widthOf(piece.trimEnd(), FACT, font, strong ? 650 : 400);
+      if (used && used + room > width) {
+        lines.push([]);
+        used = 0;
+      }
+      used += widthOf(piece, FACT, font, strong ? 650 : 400);
+      const line = /** @type {TextPart[]} */ (lines.at(-1));
+      const last = line.at(-1);
+      if (last && last[1] === tone && last[2] === (strong ? 650 : 0)) last[0] += piece;
+      else line.push([piece, tone, strong ? 650 : 0]);
+    }
+  }
+  return lines;
+}
+
+// The scale of the colours, and what hatching means; returns where it ends.
+/**
+ * @param {Shape[]} shapes
+ * @param {number} y
+ * @param {number} width
+ * @param {View} view
+ * @param {import("./types.js").Lens} lens
+ * @param {import("./types.js").DrawnTile} tile
+ * @param {Style} style
+ */
+function legend(shapes, y, width, view, lens, tile, { palette, font }) {
+  const scale = view.map.scaleShown;
+  const low = scale === "log" ? "0.0001" : "0";
+  const high = scale === "row" ? words.per_row_top : String(Number((tile.top ?? lens.top).toPrecision(3)));
+  let x = MARGIN;
+  /** @param {string} string @param {string} tone */
+  const put = (string, tone) => {
+    shapes.push(text(x, y, [[string, tone, 0]], SMALL));
+    x += widthOf(string, SMALL, font) + 8;
+  };
+  put(`${words.export_units[lens.unit]} (${words[{ linear: "linear", log: "log", row: "per_row" }[scale]]})`, palette.ink);
+  put(low, palette.mute);
+  shapes.push({ shape: "ramp", x, y: y - 6, w: 140, h: 12, stops: palette.ramp });
+  shapes.push({ shape: "frame", x, y: y - 6, w: 140, h: 12, stroke: palette.line, width: 1 });
+  x += 148;
+  put(high, palette.mute);
+  const codes = [...new Set(tile.masked ?? [])].filter(Boolean);
+  if (!codes.length) return y;
+  const why = codes.filter((code) => code !== HIDDEN).map((code) => view.reason(code)).join(", ");
+  const string = [why && fill(words.tip_masked, { reason: why }), codes.includes(HIDDEN) && words.export_hidden].filter(Boolean).join("; ");
+  x += 16;
+  if (x + 26 + widthOf(string, SMALL, font) > width - MARGIN) {
+    x = MARGIN;
+    y += SMALL * 1.8;
+  }
+  shapes.push({ shape: "hatch", x, y: y - 7, w: 20, h: 14 });
+  shapes.push({ shape: "frame", x, y: y - 7, w: 20, h: 14, stroke: palette.line, width: 1 });
+  x += 26;
+  put(string, palette.ink);
+  return y;
+}
+
+// Scale, caption and the height that all of it takes
+/**
+ * @param {Shape[]} shapes
+ * @param {number} width
+ * @param {number} bottom
+ * @param {Style} style
+ * @param {string[]} notes
+ * @returns {Scene}
+ */
+function finish(shapes, width, bottom, { palette, font }, notes) {
+  let y = bottom + 24;
+  for (const note of notes) {
+    for (const line of wrapped(note, width - 2 * MARGIN, SMALL, font)) {
+      shapes.push(text(MARGIN, y, [[line, palette.mute, 0]], SMALL));
+      y += SMALL * 1.4;
+    }
+  }
+  return { width: Math.ceil(width), height: Math.ceil(y + MARGIN - SMALL), background: palette.background, hatch: palette.hatch, font, shapes };
+}
+
+// All heads of the kind of attention on the screen, a small picture each; rows are layers, columns are heads
+/** @param {View} view @param {Style} style @param {About} about */
+export function headsFigure(view, style, about) {
+  const { site, place } = view;
+  const { palette } = style;
+  /** @type {Shape[]} */
+  const shapes = [];
+  const pitch = clamp(840 / Math.max(site.heads, site.layers * 1.4), 18, 84);
+  const left = MARGIN + 26;
+  const width = Math.max(left + pitch * site.heads + MARGIN, 560);
+  const top = heading(shapes, width, style, about) + 22;
+  const every = Math.ceil(20 / pitch);
+  for (let h = 0; h < site.heads; h += every) {
+    shapes.push(text(left + (h + 0.47) * pitch, top - 12, [[String(h), palette.mute, 0]], SMALL, { anchor: "middle" }));
+  }
+  for (let l = 0; l < site.layers; l += every) {
+    shapes.push(text(left - 8, top + (l + 0.47) * pitch, [[String(l), palette.mute, 0]], SMALL, { anchor: "end" }));
+  }
+  const found = view.overview.metric === "maps" ? null : view.overview.numbers.get(site);
+  if (view.overview.metric !== "maps" && !found) return null;
+  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, left, top, pitch);
+  if (site.kv_heads < site.heads) {
+    const group = site.heads / site.kv_heads;
+    for (let first = 0; first < site.heads; first += group) {
+      shapes.push({ shape: "rect", x: left + first * pitch, y: top - 5, w: (group - 1) * pitch + wide, h: 2.5, fill: palette.key });
+    }
+  }
+  shapes.push({ shape: "frame", x: left + place.head * pitch - 1.25, y: top + place.layer * pitch - 1.25, w: wide + 2.5, h: tall + 2.5, stroke: palette.query, width: 2.5 });
+  const bottom = top + pitch * site.layers + 12;
+  const notes = [];
+  if (found?.rows !== undefined && found.of !== undefined && found.rows < found.of) notes.push(fill(words.metric_sampled, { rows: found.rows }));
+  if (site.kv_heads < site.heads) notes.push(fill(words.shared_all, { n: site.heads / site.kv_heads }));
+  return finish(shapes, width, bottom - 12, style, [...notes, about.caption]);
+}
+
+// One image of all small maps, with gaps of whole pixels: a thousand images would be a slow file. Returns the size of one.
+/**
+ * @param {Shape[]} shapes
+ * @param {Site} site
+ * @param {Style} style
+ * @param {number} left
+ * @param {number} top
+ * @param {number} pitch
+ */
+function mapsGrid(shapes, site, { colour }, left, top, pitch) {
+  const { rows, columns } = site.thumbnail(0, 0);
+  const [gapRows, gapColumns] = [rows, columns].map((n) => Math.max(1, Math.round(n * 0.07)));
+  const canvas = document.createElement("canvas");
+  Object.assign(canvas, { width: (columns + gapColumns) * site.heads, height: (rows + gapRows) * site.layers });
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  for (let l = 0; l < site.layers; l++) {
+    for (let h = 0; h < site.heads; h++) {
+      const { values } = site.thumbnail(l, h);
+      const image = context.createImageData(columns, rows);
+      const pixels = new Uint32Array(image.data.buffer);
+      for (let i = 0; i < pixels.length; i++) pixels[i] = colour.packed[values[i]];
+      context.putImageData(image, h * (columns + gapColumns), l * (rows + gapRows));
+    }
+  }
+  shapes.push({ shape: "image", canvas, x: left, y: top, w: pitch * site.heads, h: pitch * site.layers });
+  return [(pitch * columns) / (columns + gapColumns), (pitch * rows) / (rows + gapRows)];
+}
+
+// One number a head, written on its colour where there is room. Returns the size of a cell.
+/**
+ * @param {Shape[]} shapes
+ * @param {Site} site
+ * @param {{values: number[], high: number}} found
+ * @param {Style} style
+ * @param {number} left
+ * @param {number} top
+ * @param {number} pitch
+ */
+function numbersGrid(shapes, site, { values, high }, { palette, colour, ahead }, left, top, pitch) {
+  const side = pitch * 0.94;
+  const size = Math.min(13, side / 3.4);
+  values.forEach((value, i) => {
+    const x = left + (i % site.heads) * pitch;
+    const y = top + Math.floor(i / site.heads) * pitch;
+    if (Number.isNaN(value)) return void shapes.push({ shape: "frame", x, y, w: side, h: side, stroke: palette.line, width: 1 });
+    const level = clamp(Math.round((255 * Math.abs(value)) / (high || 1)), 0, 255);
+    const table = value < 0 ? ahead : colour;
+    shapes.push({ shape: "rect", x, y, w: side, h: side, fill: table.css[level] });
+    if (size >= 8) shapes.push(text(x + side / 2, y + side / 2, [[value.toFixed(2).replace(/^-0\.00$/, "0.00"), table.ink[level], 0]], size, { anchor: "middle" }));
+  });
+  return [side, side];
+}
+
+// Queries on the left, keys on the right, and the lines that are on the screen between them
+/** @param {View} view @param {Style} style @param {About} about */
+export function linesFigure(view, style, about) {
+  const { lenses } = view.lines.large.now;
+  /** @param {string} hue */
+  const hues = (hue) => style.palette.heads[view.palette.heads.indexOf(hue)] ?? hue; // the same head, in these colours
+  const codes = view.lines.large.now.codes?.map((code) => ({ ...code, hue: hues(code.hue) }));
+  const lens = view.lens();
+  const { palette, font } = style;
+  const keep = view.options.keep;
+  const chosen = view.place.query === null ? null : lens.queryOf(view.place.query);
+  const isWhole = lenses.every((of) => of.whole);
+  if (!isWhole && chosen === null) return null;
+  const all = isWhole ? everyLine(lenses, keep, MOST_LINES).lines : [];
+  const alone = chosen === null ? null : linesOf({ query: chosen, key: null }, lenses, keep, MOST_LINES);
+  if (chosen !== null && !alone) return null;
+  /** @type {Shape[]} */
+  const shapes = [];
+  const size = 15;
+  const pitch = Math.max(lens.n_query, lens.n_key) > 64 ? 20 : 26;
+  /** @param {string[]} list */
+  const longest = (list) => list.reduce((most, label) => Math.max(most, widthOf(short(label), size, font, 700)), 0);
+  const [wide, wider] = [longest(lens.queries), longest(lens.keys)];
+  const width = Math.max(2 * MARGIN + wide + wider + 70 + 300, 600);
+  let top = heading(shapes, width, style, about) + 10;
+  if (codes) top = headKeys(shapes, top, width, codes, style);
+  const [x0, x1] = [MARGIN + wide + 14, width - MARGIN - wider - 70];
+  shapes.push(text(x0, top, [[words.lines_query, palette.query, 650]], SMALL + 1, { anchor: "end" }));
+  shapes.push(text(x1, top, [[words.lines_key, palette.key, 650]], SMALL + 1));
+  top += 12;
+  /** @param {number} i */
+  const y = (i) => top + (i + 0.5) * pitch;
+  /** @param {number} w */
+  const level = (w) => Math.min(1, w / lens.top);
+  const fewer = Math.max(0.45, 1 / Math.sqrt(lenses.length));
+  /** @param {import("./edges.js").Line} line @param {number} faint @param {boolean} strong */
+  const curve = ({ q, k, w, of }, faint, strong) => {
+    const p = level(w);
+    const middle = (x0 + x1) / 2;
+    const stroke = codes ? codes[of].hue : strong ? palette.query : palette.mute;
+    const opacity = strong ? 0.32 + 0.68 * p : (codes ? (0.15 + 0.75 * p) * fewer : 0.12 + 0.7 * p) * faint;
+    /** @type {import("../../kit/browser/types.js").Point[]} */
+    const points = [[x0 + 8, y(q)], [middle, y(q)], [middle, y(k)], [x1 - 8, y(k)]];
+    shapes.push({ shape: "curve", points, stroke, opacity, width: strong ? 1.4 + 5.2 * p : 0.8 + 3.8 * p, dash: codes?.[of].dash ?? [] });
+  };
+  for (const line of all) if (line.q !== chosen) curve(line, alone ? 0.18 : 1, false);
+  for (const line of alone?.lines ?? []) curve(line, 1, true);
+  const most = alone?.lines.at(-1)?.k ?? null;
+  const share = new Map((alone?.lines ?? []).map(({ k, w }) => [k, w]));
+  lens.queries.forEach((label, q) => {
+    const is = q === chosen;
+    shapes.push({ shape: "rect", x: x0, y: y(q) - size * 0.36, w: 2.5, h: size * 0.72, fill: palette.query });
+    const tone = is ? palette.query : alone ? palette.mute : palette.ink;
+    shapes.push(text(x0 - 7, y(q), [[short(label), tone, is ? 700 : 0]], size, { anchor: "end" }));
+  });
+  lens.keys.forEach((label, k) => {
+    const is = k === most;
+    shapes.push({ shape: "rect", x: x1, y: y(k) - size * 0.36, w: 2.5, h: size * 0.72, fill: palette.key });
+    /** @type {TextPart[]} */
+    const parts = [[short(label), is ? palette.key : alone && !share.has(k) ? palette.mute : palette.ink, is ? 700 : 0]];
+    if (share.has(k) && !codes) parts.push([`  ${view.lines.large.amount(/** @type {number} */ (share.get(k)))}`, palette.mute, 0]);
+    shapes.push(text(x1 + 10, y(k), parts, size));
+  });
+  return finish(shapes, width, top + Math.max(lens.n_query, lens.n_key) * pitch, style, [about.caption]);
+}
+
+// Which head has which hue and dash; returns where it ends.
+/**
+ * @param {Shape[]} shapes
+ * @param {number} y
+ * @param {number} width
+ * @param {import("./tokenlines.js").Code[]} codes
+ * @param {Style} style
+ */
+function headKeys(shapes, y, width, codes, { palette, font }) {
+  let x = MARGIN;
+  for (const { hue, dash, name } of codes) {
+    const wide = 34 + widthOf(name, SMALL, font) + 16;
+    if (x > MARGIN && x + wide > width - MARGIN) {
+      x = MARGIN;
+      y += SMALL * 1.7;
+    }
+    /** @type {import("../../kit/browser/types.js").Point[]} */
+    const points = [[x, y], [x + 9, y], [x + 18, y], [x + 27, y]];
+    shapes.push({ shape: "curve", points, stroke: hue, opacity: 1, width: 3, dash });
+    shapes.push(text(x + 33, y, [[name, palette.ink, 0]], SMALL));
+    x += wide;
+  }
+  return y + SMALL * 2.2;
+}

@@ -1,0 +1,88 @@
+// The line below: what has been proved about this layer, how the run went, and the scale of the colours.
+
+import { WORDS as words } from "./constants.js";
+import { add, choice, el, fill, number, scientific } from "../../kit/browser/dom.js";
+
+export class Footer {
+  // Made anew at every layout
+  /** @type {HTMLElement} */
+  low;
+  /** @type {HTMLElement} */
+  middle;
+  /** @type {HTMLElement} */
+  high;
+
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
+  constructor(view, parent) {
+    this.view = view;
+    this.box = add(parent, "footer");
+    this.proofs = add(this.box, "span", "proofs");
+    this.run = add(this.box, "span", "ran");
+    this.legend = add(this.box, "span", "legend");
+    this.buttons = add(this.box, "span", "actions"); // what can be done with the picture: each part may add some
+  }
+
+  build() {
+    this.tellRun();
+    this.low = el("span", "");
+    this.high = el("span", "");
+    this.middle = el("span", "");
+    this.legend.replaceChildren(this.low, el("i", "ramp half"), this.middle, el("i", "ramp half second"), this.high);
+    this.buttons.replaceChildren(...this.view.parts.flatMap((part) => part.actions?.() ?? []));
+    this.drawLegend();
+  }
+
+  // How long the text is, and how long the pass took
+  tellRun() {
+    const { picture } = this.view;
+    const { source, target } = picture.tokens;
+    const time = picture.ms === undefined ? words.run_goes_on : fill(words.run_took, { ms: Math.round(Number(picture.ms)) });
+    const parts = { n: number(source.length), time, device: picture.device, dtype: picture.dtype };
+    const text = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
+    if (this.run.textContent !== text) this.run.title = this.run.textContent = text;
+  }
+
+  // What it adds to the options of the picture
+  settings() {
+    /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
+    const scales = [["auto", words.scale_auto], ["linear", words.linear], ["log", words.log], ["row", words.per_row]];
+    const node = choice(words.colour, scales, this.view.options.scale, (scale, e) => this.view.setOption("scale", scale, e));
+    return [{ label: words.colour, node, help: words.colour_help }];
+  }
+
+  drawLegend() {
+    const { low, middle, high } = this.view.map.ticks();
+    this.low.textContent = low;
+    this.middle.textContent = middle;
+    this.high.textContent = high;
+    this.legend.title = words.units[this.view.lens().unit];
+  }
+
+  draw() {
+    this.drawLegend();
+    const { site, place, picture, query, remote } = this.view;
+    // Worked out when somebody looks: for every layer of every sentence it would cost more than the sentence itself.
+    const params = { record: site.records[place.layer] };
+    const receipt = remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+    if (!receipt && this.proofs.dataset.run === picture.key) return; // those of the layer before, for a moment
+    this.proofs.dataset.run = picture.key;
+    this.proofs.replaceChildren();
+    if (!receipt) return;
+    /** @param {boolean} holds @param {string} text @param {string} [help] */
+    const proof = (holds, text, help) => {
+      const item = el("span", holds ? "holds" : "fails", `${holds ? "✓" : "✗"} ${text}`);
+      if (help) item.title = help;
+      this.proofs.append(item);
+    };
+    const sums = receipt.sums < 1e-4;
+    const off = { error: scientific(receipt.sums) };
+    proof(sums, sums ? (this.view.lens().kind === "head" ? words.sums : words.sums_each) : fill(words.sums_off, off), fill(words.sums_help, off));
+    const hides = picture.whole ? site.masked(place.layer, place.head) : query !== null && this.view.row(query)?.masked;
+    if (hides) proof(receipt.masked === 0, words.masked_zero);
+    if (receipt.fused === null) this.proofs.append(el("span", "mute", words.fused_none));
+    else {
+      const error = scientific(receipt.fused);
+      proof(receipt.fused < 1e-3, fill(words.fused, { error }), fill(words.fused_help, { error }));
+    }
+  }
+}

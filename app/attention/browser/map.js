@@ -1,0 +1,721 @@
+// One head, large: query down, key across, masked cells hatched, exact values on hover; or the same numbers as a table.
+
+import { fit } from "../../kit/browser/colours.js";
+import { WORDS as words } from "./constants.js";
+import { add, arrow, choice, clamp, el, fill, hint, scientific, short } from "../../kit/browser/dom.js";
+import { HIDDEN } from "./lens.js";
+import { unpack } from "../../kit/browser/messages.js";
+import { Table } from "./table.js";
+
+const LONG = 128; // keys; above, the map opens on a logarithmic scale
+const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
+const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
+const MOST_CHIPS = 12;
+const LONGEST = 150; // labels that are measured to find the widest
+/** @typedef {import("./types.js").At} At */
+/** @typedef {import("./types.js").Area} Area */
+/** @typedef {import("./types.js").DrawnTile} DrawnTile */
+/** @typedef {import("../../kit/browser/types.js").Choice<any>} Choice */
+const ZOOM_FROM = 24; // tokens; below, every cell is large enough as it is
+
+export class HeadMap {
+  /** @type {Area | null} The part of the map on the screen */
+  area = null;
+  /** @type {string | undefined} How many rows and columns that is of */
+  sizes;
+  /** @type {{left: number, top: number, cell: number, font: number, width: number}} Where the last draw() put things */
+  geometry;
+  /** @type {DrawnTile | undefined} */
+  lastTile;
+  /** @type {{ratio: number, pattern: CanvasPattern} | null} */
+  hatch = null;
+  /** @type {{x: number, y: number, area: Area, cell: number, moved: boolean} | null} */
+  dragging = null;
+  /** @type {[x?: number, y?: number]} What showTip() was last called with */
+  tipAt = [];
+  /** @type {string | undefined} The lens whose last key was not hidden */
+  declined;
+  /** @type {{query: number | null, pin: number | null}} What was locked before a double click */
+  before;
+  /** @type {HTMLButtonElement} Made anew at every layout */
+  sinkButton;
+
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
+  constructor(view, parent) {
+    this.view = view;
+    /** @type {WeakMap<string[], Record<string, number>>} */
+    this.widths = new WeakMap(); // of the longest of some labels, by these
+    this.head = add(parent, "div", "head");
+    this.title = add(this.head, "h2");
+    this.row = add(this.head, "div", "tools");
+    this.box = add(parent, "div", "matrix");
+    this.box.tabIndex = 0;
+    this.box.setAttribute("role", "application");
+    this.box.setAttribute("aria-label", words.map_label);
+    this.base = add(this.box, "canvas");
+    this.over = add(this.box, "canvas", "over");
+    this.refusal = add(this.box, "p", "refusal");
+    this.refusal.hidden = true;
+    this.table = new Table(view, parent);
+    this.note = add(parent, "p", "note");
+    this.box.addEventListener("pointermove", (e) => this.move(e));
+    this.box.addEventListener("pointerleave", () => !this.dragging && view.point(null));
+    this.box.addEventListener("pointerdown", (e) => this.down(e));
+    this.box.addEventListener("pointerup", (e) => this.up(e));
+    this.box.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
+    this.box.addEventListener("keydown", (e) => this.key(e));
+    this.box.addEventListener("click", (e) => this.click(e));
+    this.box.addEventListener("dblclick", (e) => {
+      const at = this.labelAt(e);
+      if (at) view.relock(this.before);
+      this.hideAt(at, e);
+    });
+    this.box.addEventListener("blur", () => view.point(null));
+  }
+
+  // Colours or type have changed.
+  forget() {
+    this.hatch = null;
+    this.widths = new WeakMap();
+  }
+
+  // Ask for the numbers before the page is laid out for them: the server works while the browser does.
+  ask() {
+    this.keepArea();
+    if (!this.view.lens().whole) this.view.lens().tile(/** @type {Area} */ (this.area));
+  }
+
+  // The same part of the map as long as that has as many rows and columns
+  keepArea() {
+    const { n_query, n_key } = this.view.lens();
+    const [, q1, , k1] = this.area ?? [0, Infinity, 0, Infinity];
+    if (this.sizes !== `${n_query},${n_key}` || !(q1 <= n_query && k1 <= n_key)) this.area = null; // tokens became words
+    this.sizes = `${n_query},${n_key}`;
+    this.area ??= [0, n_query, 0, n_key];
+  }
+
+  build() {
+    this.keepArea();
+    this.drawTitle(); // a long one takes two lines, which the layout must know
+  }
+
+  // What the picture is of, at full length where one points at it
+  drawTitle() {
+    const lens = this.view.lens();
+    const titles = words.sites[this.view.site.id];
+    this.title.replaceChildren(el("b", "", lens.title), lens.kind === "head" ? " " : "\u00a0");
+    if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
+    else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[2] ?? this.view.site.id)); // else its tab says so
+    this.title.title = `${lens.kind === "head" ? "" : `${lens.fullTitle}. `}${titles?.[1] ?? ""} ${words.axes_help}`;
+  }
+
+  // What it adds to the row of tools above it
+  tools() {
+    const { site, sites } = this.view;
+    const tools = [];
+    if (sites.length > 1) {
+      /** @type {Choice[]} */
+      const options = sites.map(({ id }) => [id, words.tabs[id] ?? id, words.sites[id]?.[1]]);
+      tools.push(choice(words.kind, options, site.id, (id) => this.view.choose({ site: id })));
+    }
+    if (this.zooms()) tools.push(this.zoomButtons());
+    return tools;
+  }
+
+  zooms() {
+    const { options, site } = this.view;
+    return options.show === "map" && Math.max(site.n_query, site.n_key) > ZOOM_FROM;
+  }
+
+  // What it adds to the options of the picture
+  settings() {
+    const { options, picture, site } = this.view;
+    /** @type {[name: string, says: [text: string, help: string]][]} */
+    const kinds = Object.entries(words.kinds).filter(([name]) => name !== "rollout" || site.id !== "cross");
+    const kind = choice(
+      words.shows,
+      kinds.map(([name, [text, help]]) => /** @type {Choice} */ ([name, text, help])),
+      options.kind,
+      (name, e) => this.view.setOption("kind", name, e),
+    );
+    /** @type {Choice[]} */
+    const merge = [[false, words.words_off], [true, words.words_on]];
+    const joined = choice(words.words_setting, merge, options.words, (on, e) => this.view.setOption("words", on, e));
+    if (!picture.words[site.query].length && !picture.words[site.key].length) joined.append(el("span", "aside", words.words_whole));
+    return [
+      { label: words.shows, node: kind, help: words.shows_help },
+      { label: words.hidden_label, node: this.hiddenTokens(), help: words.hidden_help },
+      { label: words.words_setting, node: joined, help: words.words_help },
+    ];
+  }
+
+  // The tokens that are hidden, each a button that shows it again
+  hiddenTokens() {
+    const { options, site, picture } = this.view;
+    const box = el("span", "chips");
+    for (const k of options.hide.slice(0, MOST_CHIPS)) {
+      const label = picture.tokens[site.key]?.[k] ?? "";
+      const button = Object.assign(el("button", "quiet", `${short(label)} ×`), { type: "button", title: fill(words.unhide, { token: label }) });
+      button.setAttribute("aria-label", button.title);
+      button.addEventListener("click", (e) => this.hide([k], e));
+      box.append(button);
+    }
+    if (options.hide.length > 1) {
+      const all = Object.assign(el("button", "quiet", words.unhide_all), { type: "button" });
+      all.addEventListener("click", (e) => this.view.setOption("hide", [], e));
+      box.append(all);
+    }
+    if (!options.hide.length) box.append(el("span", "mute", words.hidden_none), " ");
+    return box;
+  }
+
+  // What it adds to the buttons below: the sink goes with one click, and comes back with another
+  actions() {
+    this.sinkButton = Object.assign(el("button", "quiet"), { type: "button" });
+    this.sinkButton.addEventListener("click", (e) => {
+      const sink = this.view.lens().sink();
+      const { hide } = this.view.options;
+      if (hide.length) this.view.setOption("hide", [], e);
+      else if (sink !== null) this.hide([sink], e);
+    });
+    this.markSink();
+    return [this.sinkButton];
+  }
+
+  markSink() {
+    const { options, picture, site } = this.view;
+    const sink = this.view.lens().sink();
+    const isOn = options.hide.length > 0;
+    const token = sink === null ? "" : (picture.tokens[site.key]?.[sink] ?? "");
+    this.sinkButton.hidden = (sink === null && !isOn) || site.n_key < 2;
+    this.sinkButton.textContent = isOn ? words.unhide_all_short : fill(words.hide_sink, { token: short(token) });
+    this.sinkButton.title = isOn ? words.hidden_help : fill(words.hide_sink_help, { token });
+    this.sinkButton.setAttribute("aria-pressed", String(isOn));
+  }
+
+  // Take tokens out of the keys, or put them back; one must stay.
+  /** @param {number[]} tokens @param {Event} e */
+  hide(tokens, e) {
+    const { options, site } = this.view;
+    const isHidden = tokens.every((k) => options.hide.includes(k));
+    const others = options.hide.filter((k) => !tokens.includes(k));
+    const next = isHidden ? others : [...others, ...tokens].sort((a, b) => a - b);
+    if (next.length < site.n_key) return void this.view.setOption("hide", next, e);
+    this.declined = this.view.lens().key; // said for as long as the same numbers are on the screen
+    this.note.textContent = words.hide_last;
+  }
+
+  // The tokens under the pointer, as a key
+  /** @param {At | null} at @param {Event} e */
+  hideAt(at, e) {
+    const lens = this.view.lens();
+    if (at?.key != null) this.hide([lens.keyTokens[lens.keyOf(at.key)]].flat(), e);
+  }
+
+  zoomButtons() {
+    const box = el("span", "seg");
+    const buttons = [["−", words.zoom_out, 2], ["+", words.zoom_in, 0.5], ["⤢", words.zoom_fit, Infinity]];
+    for (const [text, title, factor] of buttons) {
+      const button = box.appendChild(Object.assign(el("button", "", text), { type: "button", title }));
+      button.setAttribute("aria-label", title);
+      button.addEventListener("click", () => this.zoom(factor));
+    }
+    return box;
+  }
+
+  /** @param {number} width @param {number} height @param {number} em */
+  measure(width, height, em) {
+    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
+    const rows = q1 - q0;
+    const columns = k1 - k0;
+    const guess = Math.min(width / (columns + 3), height / (rows + 3));
+    const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.68), 0.66 * em, em);
+    context.font = `600 ${font}px ${this.view.font()}`;
+    /** @param {string[]} labels @param {number} from @param {number} to */
+    const longest = (labels, from, to) => {
+      const known = this.widths.get(labels) ?? {};
+      const name = [from, to, context.font].join();
+      if (known[name] === undefined) {
+        const tried = new Set(labels.slice(from, to).map(short));
+        const some = [...tried].sort((a, b) => b.length - a.length).slice(0, LONGEST); // a few letters more are not always wider
+        known[name] = some.reduce((most, label) => Math.max(most, context.measureText(label).width), 0);
+        this.widths.set(labels, known);
+      }
+      return known[name];
+    };
+    const { queries, keys } = this.view.lens();
+    const left = Math.max(4.4 * em, longest(queries, q0, q1) + 0.9 * em);
+    const tall = longest(keys, k0, k1);
+    const top = tall * 0.87 + font * 0.6 + 0.6 * em;
+    const lean = tall * 0.5; // room for the last label, which leans to the right
+    const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
+    const cell = Math.min(across, (height - top - 2) / rows, 4 * em);
+    return { left, top, cell, font, width: left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em) };
+  }
+
+  // What to draw for the part on the screen, or null while it is fetched
+  /** @returns {DrawnTile | null} */
+  tile() {
+    const lens = this.view.lens();
+    const tile = lens.tile(/** @type {Area} */ (this.area));
+    return tile && { ...tile, of: lens.key, top: lens.top };
+  }
+
+  // Until the tile is there: the one before, if it shows a part of this picture, or else the small picture of the head
+  /** @returns {DrawnTile} */
+  standIn() {
+    const { site, place, picture } = this.view;
+    const lens = this.view.lens();
+    const last = this.lastTile;
+    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const [a0, a1, b0, b1] = last?.area ?? [0, 0, 0, 0];
+    if (last?.of === lens.key && a0 < q1 && a1 > q0 && b0 < k1 && b1 > k0) return { ...last, exact: false, how: words.loading };
+    /** @type {Area} */
+    const area = [0, lens.n_query, 0, lens.n_key];
+    const blank = { rows: 1, columns: 1, values: new Float32Array(1), masked: null, exact: false, how: words.loading, area, of: lens.key, top: 1 };
+    if (!lens.plain || picture.whole) return blank; // the picture of one head would stand for several
+    const small = site.thumbnail(place.layer, place.head);
+    return { ...blank, ...small, values: Float32Array.from(small.values, (v) => (v / 255) ** 2) };
+  }
+
+  // Row, column under the pointer, and key to name, of what the pointer is on or what is locked; each may be null
+  at() {
+    const { query, hover } = this.view;
+    const lens = this.view.lens();
+    const column = hover?.key == null ? null : lens.keyOf(hover.key);
+    const key = column ?? (query === null ? null : (this.view.ranking(query)?.order[0] ?? null));
+    return { query: query === null ? null : lens.queryOf(query), column, key };
+  }
+
+  // The weights of a long row are all small: unless somebody chose otherwise, it is drawn on the scale that shows them.
+  get scaleShown() {
+    const { scale } = this.view.options;
+    return scale === "auto" ? (this.view.lens().n_key > LONG ? "log" : "linear") : scale;
+  }
+
+  // What the colours at the ends and in the middle of the scale stand for
+  ticks() {
+    const lens = this.view.lens();
+    /** @param {number} x */
+    const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(2))) : scientific(x));
+    const { top } = lens;
+    if (this.scaleShown === "log") return { low: text(top / 10 ** DECADES), middle: text(top / 10 ** (DECADES / 2)), high: text(top) };
+    if (this.scaleShown === "linear") return { low: "0", middle: text(top / 2), high: text(top) };
+    const { query } = this.at();
+    const row = query === null ? null : lens.row(query);
+    const most = row ? row.weights.reduce((a, b) => Math.max(a, b), 0) : 0;
+    return { low: "0", middle: "", high: row ? fill(words.per_row_most, { most: text(most) }) : words.per_row_top };
+  }
+
+  // values 0..top -> 0..255, by the scale
+  /** @param {DrawnTile} tile */
+  levels(tile) {
+    const { rows, columns, values, top } = tile;
+    const out = new Uint8Array(rows * columns);
+    const scale = this.scaleShown;
+    if (scale === "linear") {
+      for (let i = 0; i < out.length; i++) out[i] = clamp(Math.round((values[i] * 255) / top), 0, 255);
+      return out;
+    }
+    if (scale === "log") {
+      for (let i = 0; i < out.length; i++) {
+        if (values[i]) out[i] = clamp(Math.round(255 * (1 + Math.log10(values[i] / top) / DECADES)), 0, 255);
+      }
+      return out;
+    }
+    for (let r = 0; r < rows; r++) {
+      let most = 0;
+      for (let c = 0; c < columns; c++) most = Math.max(most, values[r * columns + c]);
+      if (most) for (let c = 0; c < columns; c++) out[r * columns + c] = Math.round((values[r * columns + c] * 255) / most);
+    }
+    return out;
+  }
+
+  draw() {
+    this.drawTitle();
+    const { show } = this.view.options;
+    this.box.hidden = show !== "map";
+    this.table.box.hidden = show !== "table";
+    this.note.hidden = show === "lines"; // they have their own
+    if (show !== "map") this.drawNote("");
+    if (show !== "map") return;
+    if (this.isRefused()) return; // the last picture stays
+    const g = (this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em));
+    const context = fit(this.base, this.view.room.mapWidth, this.view.room.mapHeight);
+    const own = this.tile();
+    const tile = own ?? this.standIn();
+    this.lastTile = tile;
+    const how = tile.exact ? "" : tile.how === words.loading ? words.loading : fill(words.sampled, { how: tile.how });
+    this.drawNote(how);
+    Object.assign(this.view.root.dataset, { exact: tile.exact, fetching: !own, size: g.cell, left: g.left, top: g.top });
+    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const [a0, a1, b0, b1] = tile.area;
+    const across = (g.cell * (b1 - b0)) / tile.columns; // on the screen, one cell of the tile
+    const down = (g.cell * (a1 - a0)) / tile.rows;
+    const x0 = g.left + (b0 - k0) * g.cell;
+    const y0 = g.top + (a0 - q0) * g.cell;
+    const levels = this.levels(tile);
+    context.save();
+    context.beginPath();
+    context.rect(g.left, g.top, g.cell * (k1 - k0), g.cell * (q1 - q0));
+    context.clip();
+    if (tile.rows * tile.columns > MANY_CELLS || across < 5) {
+      const canvas = document.createElement("canvas");
+      canvas.width = tile.columns;
+      canvas.height = tile.rows;
+      const inner = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+      const image = inner.createImageData(tile.columns, tile.rows);
+      const pixels = new Uint32Array(image.data.buffer);
+      for (let i = 0; i < levels.length; i++) pixels[i] = tile.masked?.[i] ? 0 : this.view.colour.packed[levels[i]];
+      inner.putImageData(image, 0, 0);
+      context.imageSmoothingEnabled = false;
+      context.drawImage(canvas, x0, y0, across * tile.columns, down * tile.rows);
+    } else {
+      const gap = across > 12 ? 1 : 0.5;
+      for (let r = 0; r < tile.rows; r++) {
+        for (let c = 0; c < tile.columns; c++) {
+          if (tile.masked?.[r * tile.columns + c]) continue;
+          context.fillStyle = this.view.colour.css[levels[r * tile.columns + c]];
+          context.fillRect(x0 + c * across, y0 + r * down, across - gap, down - gap);
+        }
+      }
+    }
+    if (tile.masked) {
+      context.fillStyle = this.hatching(context);
+      for (let r = 0; r < tile.rows; r++) {
+        for (let c = 0; c < tile.columns; c++) {
+          const from = c;
+          while (c < tile.columns && tile.masked[r * tile.columns + c] % HIDDEN) c++; // hidden keys stay blank
+          if (c > from) context.fillRect(x0 + from * across, y0 + r * down, (c - from) * across, down);
+        }
+      }
+    }
+    context.restore();
+  }
+
+  /** @param {string} how */
+  drawNote(how) {
+    this.markSink();
+    const lens = this.view.lens();
+    const declined = this.declined === lens.key ? words.hide_last : "";
+    this.note.textContent = this.view.remote.failed ? words.offline : [declined, how, lens.note].filter(Boolean).join(" ");
+  }
+
+  // A picture that cannot be made: its sentence stands over the last one.
+  isRefused() {
+    const lens = this.view.lens();
+    lens.tile(/** @type {Area} */ (this.area)); // the server may be the one to say so
+    this.refusal.hidden = !lens.refused;
+    this.refusal.textContent = lens.refused ?? "";
+    this.box.classList.toggle("refused", Boolean(lens.refused));
+    if (lens.refused) this.note.textContent = "";
+    return Boolean(lens.refused);
+  }
+
+  /** @param {CanvasRenderingContext2D} context */
+  hatching(context) {
+    const ratio = devicePixelRatio || 1;
+    if (this.hatch?.ratio === ratio) return this.hatch.pattern;
+    const size = Math.round(6 * ratio);
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = size;
+    const inner = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    inner.strokeStyle = this.view.palette.hatch;
+    inner.lineWidth = ratio;
+    inner.beginPath();
+    for (const shift of [-size, 0, size]) {
+      inner.moveTo(shift - 1, size + 1);
+      inner.lineTo(shift + size + 1, -1);
+    }
+    inner.stroke();
+    const pattern = /** @type {CanvasPattern} */ (context.createPattern(canvas, "repeat"));
+    pattern.setTransform(new DOMMatrix().scale(1 / ratio));
+    this.hatch = { ratio, pattern };
+    return pattern;
+  }
+
+  drawOver() {
+    if (this.view.options.show !== "map" || this.box.classList.contains("refused")) return;
+    const g = this.geometry;
+    const { em } = this.view.room;
+    const context = fit(this.over, this.view.room.mapWidth, this.view.room.mapHeight);
+    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const { query, column, key } = this.at();
+    const family = this.view.font();
+    context.textBaseline = "middle";
+    context.fillStyle = this.view.palette.mute;
+    context.font = `${0.75 * em}px ${family}`;
+    context.textAlign = "left";
+    context.fillText(words.axes, 0, 0.5 * em);
+    const lit = this.view.options.spotlight && query !== null && query >= q0 && query < q1;
+    if (lit) {
+      context.globalAlpha = 0.85;
+      context.fillStyle = this.view.palette.background;
+      context.fillRect(g.left, g.top, g.cell * (k1 - k0), g.cell * (query - q0));
+      context.fillRect(g.left, g.top + g.cell * (query - q0 + 1), g.cell * (k1 - k0), g.cell * (q1 - query - 1));
+      context.globalAlpha = 1;
+    }
+    const every = Math.max(1, Math.ceil((g.font * 1.05) / g.cell));
+    /** @param {number} i @param {number | null} chosen */
+    const near = (i, chosen) => chosen !== null && i !== chosen && Math.abs(i - chosen) < every; // leave room for the chosen one
+    const lens = this.view.lens();
+    const rows = lens.queries;
+    context.textAlign = "right";
+    for (let q = q0; q < q1; q++) {
+      if (q !== query && ((q - q0) % every || near(q, query))) continue;
+      context.font = `${q === query ? "700 " : ""}${g.font}px ${family}`;
+      context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
+      context.globalAlpha = lit && q !== query ? 0.3 : 1;
+      context.fillText(short(rows[q]), g.left - 0.5 * em, g.top + (q - q0 + 0.5) * g.cell);
+    }
+    const columns = lens.keys;
+    context.globalAlpha = 1;
+    context.textAlign = "left";
+    for (let k = k0; k < k1; k++) {
+      if (k !== key && ((k - k0) % every || near(k, key))) continue;
+      context.save();
+      context.translate(g.left + (k - k0 + 0.5) * g.cell, g.top - 0.45 * em);
+      context.rotate(-Math.PI / 3);
+      context.font = `${k === key ? "700 " : ""}${g.font}px ${family}`;
+      context.fillStyle = k === key ? this.view.palette.key : this.view.palette.ink;
+      const isOut = lens.hide.length && [lens.keyTokens[k]].flat().every((token) => lens.isHidden(token));
+      context.globalAlpha = isOut ? 0.5 : 1;
+      context.fillText(short(columns[k]), 0, 0);
+      if (isOut) context.fillRect(-1, -0.5, context.measureText(short(columns[k])).width + 2, 1);
+      context.restore();
+    }
+    // A band of the page's colour on either side, where there is room: some cells are as dark as the outline.
+    /** @param {string} colour @param {[x: number, y: number, w: number, h: number]} box */
+    const outline = (colour, ...box) => {
+      const width = g.cell < 6 ? 1 : 2;
+      /** @type {[style: string, thickness: number][]} */
+      const bands = g.cell < 10 ? [] : [[this.view.palette.background, width + 2]];
+      bands.push([colour, width]);
+      for (const [style, thickness] of bands) {
+        context.strokeStyle = style;
+        context.lineWidth = thickness;
+        context.strokeRect(...box);
+      }
+    };
+    const [width, height] = [(k1 - k0) * g.cell + 2, (q1 - q0) * g.cell + 2];
+    if (query !== null && query >= q0 && query < q1) {
+      outline(this.view.palette.query, g.left - 1.5, g.top + (query - q0) * g.cell - 1.5, width, g.cell + 2);
+    }
+    if (column !== null && column >= k0 && column < k1) {
+      outline(this.view.palette.key, g.left + (column - k0) * g.cell - 1.5, g.top - 1.5, g.cell + 2, height);
+    }
+  }
+
+  /** @param {MouseEvent} e */
+  cellAt(e) {
+    const g = this.geometry;
+    if (!g) return null;
+    const box = this.base.getBoundingClientRect();
+    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const q = q0 + Math.floor((e.clientY - box.top - g.top) / g.cell);
+    const k = k0 + Math.floor((e.clientX - box.left - g.left) / g.cell);
+    if (q < q0 || q >= q1 || k >= k1) return null;
+    const lens = this.view.lens();
+    return { query: lens.firstQuery(q), key: k < k0 ? null : lens.firstKey(k) }; // left of the map is the query's label
+  }
+
+  // The key whose label, above the map, is under the pointer
+  /** @param {MouseEvent} e */
+  labelAt(e) {
+    const g = this.geometry;
+    if (!g) return null;
+    const box = this.base.getBoundingClientRect();
+    const [, , k0, k1] = /** @type {Area} */ (this.area);
+    const above = g.top - (e.clientY - box.top);
+    if (above <= 0) return null;
+    const k = k0 + Math.floor((e.clientX - box.left - g.left - above / Math.tan(Math.PI / 3)) / g.cell); // labels lean
+    return k >= k0 && k < k1 ? { query: null, key: this.view.lens().firstKey(k) } : null;
+  }
+
+  /** @param {{query: number, key: number}} at @param {number} [x] @param {number} [y] */
+  showTip({ query, key }, x, y) {
+    this.tipAt = [x, y];
+    const lens = this.view.lens();
+    const [row, column] = [lens.queryOf(query), lens.keyOf(key)];
+    const ranking = this.view.ranking(query);
+    /** @param {number | number[]} tokens */
+    const where = (tokens) => {
+      const all = [tokens].flat();
+      return all.length > 1 ? fill(words.positions, { i: all[0], j: all.at(-1) }) : fill(words.position, { i: all[0] });
+    };
+    const first = el("div", "");
+    first.append(el("em", "q", lens.queries[row]), el("small", "", ` ${where(lens.queryTokens[row])}`), " → ");
+    first.append(el("em", "k", lens.keys[column]), el("small", "", ` ${where(lens.keyTokens[column])}`));
+    const lines = [first, el("div", "", this.valueLine(ranking, column))];
+    const scores = this.scoreLine(query, key);
+    if (scores) lines.push(el("div", "mute", scores));
+    this.view.tip.replaceChildren(...lines);
+    if (x === undefined || y === undefined) {
+      const area = /** @type {Area} */ (this.area);
+      const g = this.geometry;
+      const box = this.base.getBoundingClientRect();
+      x = box.left + g.left + (column - area[2] + 0.5) * g.cell;
+      y = box.top + g.top + (row - area[0] + 0.5) * g.cell;
+    }
+    this.view.putTip(x, y);
+  }
+
+  /** @param {import("./types.js").Ranking | null} ranking @param {number} column */
+  valueLine(ranking, column) {
+    const lens = this.view.lens();
+    if (!ranking) return lens.refused ?? words.loading;
+    const code = ranking.masked?.[column];
+    if (code === HIDDEN) return words.tip_hidden;
+    if (code) return fill(words.tip_masked, { reason: this.view.reason(code) });
+    const value = ranking.weights[column];
+    const parts = { value: value.toFixed(4), share: `${(value * 100).toFixed(2)} %`, rank: ranking.rank.get(column), n: ranking.order.length };
+    return fill(lens.unit === "norm" ? words.tip_norm : lens.kind === "max" ? words.tip_max : words.tip_value, parts);
+  }
+
+  // q·k and what the softmax saw, of one head's one cell: fetched without making anybody wait
+  /** @param {number} query @param {number} key */
+  scoreLine(query, key) {
+    const { site, place, remote } = this.view;
+    const lens = this.view.lens();
+    if (lens.merged || !["head", "value"].includes(lens.kind)) return "";
+    const scores = remote.get("scores", { record: site.records[place.layer], head: place.head, query }, (bytes) => {
+      const [header, body] = unpack(bytes);
+      const n = header.columns;
+      return { ...header, raw: new Float32Array(body, 0, n), scaled: new Float32Array(body, n * 4, n) };
+    });
+    if (!scores) return remote.offline ? "" : words.scores_loading;
+    return fill(scores.biased ? words.scores_biased : words.scores, { raw: scores.raw[key].toFixed(3), scaled: scores.scaled[key].toFixed(3) });
+  }
+
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const { site } = this.view;
+    const step = arrow(e);
+    if (step) {
+      e.preventDefault();
+      const lens = this.view.lens();
+      const { hover, place } = this.view;
+      const query = lens.queryOf(hover?.query ?? place.query ?? 0);
+      const first = hover?.key == null;
+      const key = hover?.key == null ? (this.view.ranking(lens.firstQuery(query))?.order[0] ?? 0) : lens.keyOf(hover.key);
+      const row = clamp(query + (first ? 0 : step[0]), 0, lens.n_query - 1);
+      const column = clamp(key + (first ? 0 : step[1]), 0, lens.n_key - 1);
+      this.reveal({ query: row, key: column });
+      const at = { query: lens.firstQuery(row), key: lens.firstKey(column) };
+      this.view.point(at, e);
+      this.showTip(at);
+      this.view.say();
+    } else if (e.key === "Enter" || e.key === " ") {
+      e.preventDefault();
+      if (this.view.query !== null) this.view.lock(this.view.query);
+    } else if (e.key === "h" || e.key === "H") {
+      const { key } = this.at();
+      const at = this.view.hover ?? { query: null, key: key === null ? null : this.view.lens().firstKey(key) };
+      this.hideAt(at, e);
+    } else if (e.key === "k" || e.key === "K") {
+      const { key } = this.view.hover ?? {};
+      if (key != null) this.view.pinKey(key);
+    } else if (e.key === "Escape") {
+      this.view.release();
+    } else if (e.key === "+" || e.key === "=") {
+      this.zoom(0.5);
+    } else if (e.key === "-") {
+      this.zoom(2);
+    } else if (e.key === "0") {
+      this.zoom(Infinity);
+    }
+  }
+
+  /** @param {PointerEvent} e */
+  move(e) {
+    if (this.dragging) {
+      const { x, y, area, cell } = this.dragging;
+      const q = Math.round((y - e.clientY) / cell);
+      const k = Math.round((x - e.clientX) / cell);
+      if (q || k) this.dragging.moved = true;
+      this.show([area[0] + q, area[1] + q, area[2] + k, area[3] + k]);
+      return;
+    }
+    const at = this.cellAt(e) ?? this.labelAt(e);
+    this.view.point(at, e);
+    if (at?.query != null && at.key !== null) this.showTip({ query: at.query, key: at.key }, e.clientX, e.clientY);
+  }
+
+  /** @param {PointerEvent} e */
+  down(e) {
+    if (e.button === 0 && this.zoomed() && this.cellAt(e)) {
+      this.dragging = { x: e.clientX, y: e.clientY, area: /** @type {Area} */ (this.area), cell: this.geometry.cell, moved: false };
+      this.box.setPointerCapture(e.pointerId);
+    }
+  }
+
+  /** @param {PointerEvent} e */
+  up(e) {
+    const dragged = this.dragging?.moved;
+    this.dragging = null;
+    const at = dragged ? null : this.cellAt(e);
+    if (at) this.view.lock(at.query);
+  }
+
+  // On the name of a key: lock it, to see who looks at it
+  /** @param {MouseEvent} e */
+  click(e) {
+    const at = this.cellAt(e) ? null : this.labelAt(e);
+    if (!at) return;
+    if (e.detail === 1) this.before = this.view.locked;
+    this.view.pinKey(at.key);
+  }
+
+  /** @param {WheelEvent} e */
+  wheel(e) {
+    if (!e.ctrlKey && !e.metaKey) return; // the plain wheel scrolls the page
+    e.preventDefault();
+    this.zoom(e.deltaY > 0 ? 1.25 : 0.8, this.cellAt(e));
+  }
+
+  zoomed() {
+    const { n_query, n_key } = this.view.lens();
+    const { area } = this;
+    return area && (area[1] - area[0] < n_query || area[3] - area[2] < n_key);
+  }
+
+  // Keep the size, stay inside the map.
+  /** @param {Area} area */
+  show([q0, q1, k0, k1]) {
+    const lens = this.view.lens();
+    const rows = clamp(q1 - q0, 1, lens.n_query);
+    const columns = clamp(k1 - k0, 1, lens.n_key);
+    const top = clamp(q0, 0, lens.n_query - rows);
+    const left = clamp(k0, 0, lens.n_key - columns);
+    this.area = [top, top + rows, left, left + columns];
+    this.view.redraw("map", "over");
+  }
+
+  /** @param {number} factor @param {At | null} [at] */
+  zoom(factor, at) {
+    const lens = this.view.lens();
+    const area = /** @type {Area} */ (this.area);
+    const middle = { query: (area[0] + area[1]) / 2, key: (area[2] + area[3]) / 2 };
+    const { query, key } = at ? { query: at.query === null ? null : lens.queryOf(at.query), key: at.key === null ? null : lens.keyOf(at.key) } : this.at();
+    const inside = query === null ? middle : { query, key: key ?? middle.key };
+    const centre = { query: clamp(inside.query, area[0], area[1]), key: clamp(inside.key ?? middle.key, area[2], area[3]) };
+    /** @param {number} from @param {number} to @param {number} most */
+    const size = (from, to, most) => clamp(Math.round((to - from) * factor), Math.min(8, most), most);
+    const rows = size(area[0], area[1], lens.n_query);
+    const columns = size(area[2], area[3], lens.n_key);
+    const q0 = Math.round(centre.query - (rows * (centre.query - area[0])) / (area[1] - area[0]));
+    const k0 = Math.round(centre.key - (columns * (centre.key - area[2])) / (area[3] - area[2]));
+    this.show([q0, q0 + rows, k0, k0 + columns]);
+  }
+
+  // Move the part on the screen so that a cell reached by keyboard is in it.
+  /** @param {{query: number, key: number}} cell */
+  reveal({ query, key }) {
+    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const q = query < q0 ? query - q0 : query >= q1 ? query - q1 + 1 : 0;
+    const k = key < k0 ? key - k0 : key >= k1 ? key - k1 + 1 : 0;
+    if (q || k) this.show([q0 + q, q1 + q, k0 + k, k1 + k]);
+  }
+}

@@ -1,0 +1,246 @@
+// The sentence itself, each token shaded by how much the chosen query looks at it, or by how much it looks at the chosen key.
+//
+// It reads as the text was typed: pieces of a word touch, punctuation stays at its word, spaces are spaces.
+
+import { WORDS as words } from "./constants.js";
+import { add, clamp, el } from "../../kit/browser/dom.js";
+import { HIDDEN } from "./lens.js";
+
+const MOST = 600; // tokens up to which the strip holds all of them
+/** @type {Record<string, number | undefined>} */
+const STEPS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }; // tokens to go, by key
+const WINDOW = 300; // of a longer text, so many around the one that matters
+
+/** @typedef {import("./types.js").Axis} Axis */
+/** @typedef {{node: HTMLElement, axis: Axis, i: number, shade?: number, colour?: import("./types.js").Colours}} Item */
+export class Strip {
+  isUnderPointer = false;
+  /** @type {Axis[]} */
+  axes = [];
+  /** @type {{query: number | null, pin: number | null}} What was locked before a double click */
+  before;
+
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
+  constructor(view, parent) {
+    this.view = view;
+    /** @type {Item[]} */
+    this.items = []; // {node, axis, i}: the token or word that each node shows, by the lens
+    /** @type {Record<Axis, number>} */
+    this.middles = { query: 0, key: 0 }; // by axis: what the window of a long text is around
+    this.box = add(parent, "div", "strips");
+    this.box.addEventListener("pointerover", (e) => this.point(e));
+    this.box.addEventListener("pointerenter", () => (this.isUnderPointer = true));
+    this.box.addEventListener("pointerleave", () => {
+      this.isUnderPointer = false;
+      view.point(null);
+    });
+    this.box.addEventListener("click", (e) => this.click(e));
+    this.box.addEventListener("dblclick", (e) => {
+      view.relock(this.before);
+      this.hide(e);
+    });
+    this.box.addEventListener("keydown", (e) => this.key(e));
+    this.box.addEventListener("focusin", (e) => this.point(e));
+    this.box.addEventListener("focusout", () => view.point(null));
+  }
+
+  build() {
+    const { site, place } = this.view;
+    const tree = /** @type {Document | ShadowRoot} */ (this.view.root.getRootNode());
+    const { i: focused, axis } = /** @type {HTMLElement | null} */ (tree.activeElement)?.dataset ?? {};
+    const lens = this.view.lens();
+    this.items = [];
+    this.middles = { query: lens.queryOf(place.query ?? 0), key: lens.keyOf(this.view.pin ?? 0) };
+    this.axes = site.query === site.key ? ["query"] : ["query", "key"];
+    this.box.replaceChildren(...this.axes.map((axis) => this.strip(axis)));
+    const again = focused === undefined ? null : this.box.querySelector(`[data-axis="${axis}"][data-i="${focused}"]`);
+    /** @type {HTMLElement | null} */ (again)?.focus();
+  }
+
+  /** @param {Axis} axis */
+  labels(axis) {
+    const { queries, keys } = this.view.lens();
+    return axis === "query" ? queries : keys;
+  }
+
+  /** @param {Axis} axis */
+  strip(axis) {
+    const { site, picture } = this.view;
+    const lens = this.view.lens();
+    const isQuery = axis === "query";
+    const labels = this.labels(axis);
+    const middle = this.middles[axis];
+    const held = labels.length > MOST ? WINDOW : labels.length;
+    const from = clamp(Math.round(middle - held / 2), 0, labels.length - held);
+    const to = from + held;
+    /** @param {number} at */
+    const more = (at) => {
+      const dots = Object.assign(el("small", "more", "…"), { title: words.strip_more });
+      Object.assign(dots.dataset, { of: axis, at });
+      return dots;
+    };
+    const joined = new Set(picture.joins[site[axis]]);
+    const strip = el("div", `strip ${axis}`);
+    strip.classList.toggle("long", labels.length > 48);
+    strip.setAttribute("role", "listbox");
+    strip.setAttribute("aria-label", isQuery ? words.strip_label : words.strip_keys_label);
+    if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
+    if (from) strip.append(more(from - 1));
+    for (let i = from; i < to; i++) {
+      const first = isQuery ? lens.firstQuery(i) : lens.firstKey(i);
+      const node = el("span", "", labels[i]);
+      node.dataset.i = String(first);
+      node.dataset.axis = axis;
+      node.setAttribute("role", "option");
+      node.tabIndex = i === middle ? 0 : -1;
+      if (i > from && joined.has(first)) {
+        node.classList.add("joined");
+        this.items.at(-1)?.node.classList.add("continued");
+      } else if (i > from) strip.append(" ");
+      strip.append(node);
+      this.items.push({ node, axis, i });
+    }
+    if (to < labels.length) strip.append(more(to));
+    return strip;
+  }
+
+  /** @param {Axis} axis @param {number} i */
+  item(axis, i) {
+    return this.items.find((item) => item.axis === axis && item.i === i);
+  }
+
+  // Of a long text, the part around another token or word
+  /** @param {Axis} axis @param {number} i */
+  show(axis, i) {
+    this.middles[axis] = i;
+    this.items = this.items.filter((item) => item.axis !== axis);
+    this.box.querySelector(`.strip.${axis}`)?.replaceWith(this.strip(axis));
+  }
+
+  shade() {
+    const { site, query, hover, place } = this.view;
+    const lens = this.view.lens();
+    const self = site.query === site.key;
+    const key = hover?.key == null ? null : lens.keyOf(hover.key);
+    const row = query === null ? null : this.view.row(query);
+    const wait = query !== null && !row; // what is there stays until the row is here
+    if (!wait && !this.isUnderPointer) for (const axis of this.axes) this.hold(axis);
+    const column = query === null && key !== null ? this.view.column(key) : null; // a key stands alone: who looks at it
+    const looked = column?.weights ? column : null;
+    const mean = query === null && !looked ? this.view.averages() : null;
+    const shaded = self || looked ? "query" : "key";
+    const [row_, chosen] = [query === null ? null : lens.queryOf(query), place.query === null ? null : lens.queryOf(place.query)];
+    const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
+    for (const item of this.items) {
+      const { node, axis, i } = item;
+      const is = i === (axis === "query" && !(self && pinned !== null) ? chosen : pinned);
+      if (node.ariaSelected !== String(is)) node.ariaSelected = String(is); // writing what is there already has a price too
+      if (axis === "query") node.classList.toggle("q", i === row_);
+      if (axis === "key" || self) node.classList.toggle("k", i === key && i !== row_);
+      if (wait) continue;
+      const [weight, code] = looked ? [looked.weights[i], looked.masked?.[i]] : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
+      const isShaded = axis === shaded && !code && !lens.refused;
+      const level = Math.round(255 * Math.sqrt(clamp(weight / lens.top, 0, 1)));
+      const shade = isShaded ? level : -1;
+      if (item.shade !== shade || item.colour !== this.view.colour) {
+        Object.assign(item, { shade, colour: this.view.colour });
+        node.style.backgroundColor = isShaded ? this.view.colour.css[level] : "";
+        node.style.color = isShaded ? this.view.colour.ink[level] : "";
+      }
+      node.classList.toggle("masked", axis === shaded && Boolean(code) && code !== HIDDEN);
+      node.classList.toggle("gone", axis === shaded && code === HIDDEN);
+    }
+  }
+
+  // What matters now on one axis: the query, or the key
+  /** @param {Axis} axis */
+  at(axis) {
+    const { query, hover, site } = this.view;
+    const lens = this.view.lens();
+    if (axis === "query" && query !== null) return lens.queryOf(query);
+    return hover?.key != null && (axis === "key" || site.query === site.key) ? lens.keyOf(hover.key) : null;
+  }
+
+  // Of a long text, have what matters now among what is there.
+  /** @param {Axis} axis */
+  hold(axis) {
+    const at = this.at(axis);
+    if (at !== null && !this.item(axis, at)) this.show(axis, at);
+  }
+
+  // A long sentence scrolls inside its strip, never the page.
+  bringIntoView() {
+    if (this.isUnderPointer) return;
+    for (const axis of this.axes) {
+      const at = this.at(axis);
+      const strip = /** @type {HTMLElement} */ (this.box.querySelector(`.strip.${axis}`));
+      const item = at === null ? null : this.item(axis, at);
+      if (!item || strip.scrollHeight <= strip.clientHeight) continue;
+      const { node } = item;
+      const [top, bottom] = [node.offsetTop, node.offsetTop + node.offsetHeight];
+      if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
+        strip.scrollTop = (top + bottom - strip.clientHeight) / 2;
+      }
+    }
+  }
+
+  /** @param {Event} e */
+  point(e) {
+    const { axis, i } = dataOf(e);
+    if (axis === "query") this.view.point({ query: Number(i), key: null }, e);
+    else if (axis === "key") this.view.point({ query: null, key: Number(i) }, e);
+  }
+
+  /** @param {MouseEvent | KeyboardEvent} e */
+  click(e) {
+    const { axis, i, of, at } = dataOf(e);
+    if (of) {
+      this.show(of, Number(at));
+      this.view.redraw("strip");
+    }
+    if (e.detail === 1) this.before = this.view.locked;
+    if (axis === "query") this.view.lock(Number(i));
+    else if (axis === "key") this.view.pinKey(Number(i));
+  }
+
+  // Take a token out of the keys; in a pair of texts, the keys are those of the second strip.
+  /** @param {Event} e */
+  hide(e) {
+    const { axis, i } = dataOf(e);
+    if (axis === "key" || (axis === "query" && this.view.site.query === this.view.site.key)) this.view.map.hideAt({ query: null, key: Number(i) }, e);
+  }
+
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const token = /** @type {HTMLElement} */ (e.composedPath()[0]);
+    const { axis, i } = dataOf(e);
+    if (!axis) return;
+    const isKey = axis === "key" || this.view.site.query === this.view.site.key;
+    const step = STEPS[e.key];
+    if (step) {
+      e.preventDefault();
+      const here = this.items.find((item) => item.node === token)?.i ?? 0;
+      const there = clamp(here + step, 0, this.labels(axis).length - 1);
+      if (!this.item(axis, there)) this.show(axis, there);
+      const next = /** @type {Item} */ (this.item(axis, there)).node;
+      token.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+      this.view.say();
+    } else if (e.key === "Enter" || e.key === " ") {
+      e.preventDefault();
+      this.click(e);
+    } else if (isKey && e.key.toLowerCase() === "h") {
+      this.hide(e);
+    } else if (isKey && e.key.toLowerCase() === "k") {
+      this.view.pinKey(Number(i));
+    } else if (e.key === "Escape") {
+      this.view.release();
+    }
+  }
+}
+
+// What the node says of itself that the event is of
+/** @param {Event} e @returns {{axis?: Axis, i?: string, of?: Axis, at?: string}} */
+const dataOf = (e) => /** @type {HTMLElement} */ (e.composedPath()[0]).dataset ?? {};

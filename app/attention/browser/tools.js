@@ -1,0 +1,78 @@
+// The row above the picture: which picture it is, and behind one button every option of it.
+//
+// Any part of the view may add to it: tools() gives nodes for the row itself, settings() gives {label, node, help} for the
+// options, and actions() gives buttons for the line below the picture. They are asked for again at every layout.
+
+import { WORDS as words } from "./constants.js";
+import { add, choice, el } from "../../kit/browser/dom.js";
+
+export class Tools {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
+  constructor(view, parent) {
+    this.view = view;
+    this.box = parent;
+    this.row = add(parent, "span", "row");
+    this.shown = add(parent, "span", "row");
+    this.open = add(parent, "button", "quiet");
+    Object.assign(this.open, { type: "button", textContent: words.options });
+    this.open.setAttribute("aria-haspopup", "dialog");
+    this.open.setAttribute("aria-expanded", "false");
+    this.panel = add(parent, "div", "options");
+    this.panel.setAttribute("role", "dialog");
+    this.panel.setAttribute("aria-label", words.options_label);
+    this.panel.hidden = true;
+    this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
+    this.panel.addEventListener("keydown", (e) => this.key(e));
+    this.open.addEventListener("keydown", (e) => this.key(e));
+    this.away = (/** @type {PointerEvent} */ e) => {
+      if (!e.composedPath().includes(this.box)) this.toggle(false);
+    };
+  }
+
+  destroy() {
+    document.removeEventListener("pointerdown", this.away);
+  }
+
+  build() {
+    const { parts, options } = this.view;
+    /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
+    const tabs = [["map", words.map], ["lines", words.lines_tab], ["table", words.table]];
+    this.row.replaceChildren(...parts.flatMap((part) => part.tools?.() ?? []));
+    this.shown.replaceChildren(choice(words.shown_as, tabs, options.show, (show, e) => this.view.setOption("show", show, e)));
+    const lines = parts.flatMap((part) => part.settings?.() ?? []).map(({ label, node, help }) => {
+      const line = el("div", "line");
+      line.append(el("span", "mute", label), node);
+      if (help) line.title = help;
+      return line;
+    });
+    this.panel.replaceChildren(...lines);
+    this.mark();
+  }
+
+  // Whether some option is not as it opens: one should see that without looking inside.
+  mark() {
+    const changed = Object.keys(this.view.optionTexts()).filter((name) => ["scale", "kind", "heads", "hide", "words", "keep"].includes(name));
+    this.open.textContent = changed.length ? `${words.options} · ${changed.length}` : words.options;
+  }
+
+  /** @param {boolean} open */
+  toggle(open) {
+    if (this.panel.hidden === !open) return;
+    this.panel.hidden = !open;
+    this.open.setAttribute("aria-expanded", String(open));
+    if (open) {
+      document.addEventListener("pointerdown", this.away);
+      /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus();
+    } else {
+      document.removeEventListener("pointerdown", this.away);
+    }
+  }
+
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    if (e.key !== "Escape" || this.panel.hidden) return;
+    e.stopPropagation();
+    this.toggle(false);
+    this.open.focus();
+  }
+}

@@ -1,0 +1,249 @@
+// Records that the browser files of attention share, and what its parts read of the view and tell it.
+
+import type { colours } from "../../kit/browser/colours.js";
+import type { Remote } from "../../kit/browser/remote.js";
+import type { Setting, Tell } from "../../kit/browser/types.js";
+import type { Facts } from "./facts.js";
+import type { Lens } from "./lens.js";
+import type { Lines } from "./lines.js";
+import type { HeadMap } from "./map.js";
+import type { Metric } from "./metrics.js";
+import type { Overview } from "./overview.js";
+import type { Site } from "./site.js";
+import type { Tools } from "./tools.js";
+
+export type { Lens, Site, Metric };
+export type Colours = ReturnType<typeof colours>;
+export type Side = "source" | "target";
+export type Axis = "query" | "key";
+export type Member = [layer: number, head: number];
+export type Kind = "head" | "mean" | "max" | "rollout" | "value";
+/** Queries q0 to q1 and keys k0 to k1, ends excluded. */
+export type Area = [q0: number, q1: number, k0: number, k1: number];
+
+/** One kind of attention as the server tells of it (app/attention/picture.py); offsets are bytes of the message's body. */
+export interface SiteHeader {
+  id: string;
+  records: number[];
+  heads: number;
+  kv_heads: number;
+  query: Side;
+  key: Side;
+  n_query: number;
+  n_key: number;
+  how?: string;
+  rows?: number;
+  columns?: number;
+  thumbnails_at?: number;
+  weights_at?: number;
+  entropy_at?: number;
+  masks_at?: number[];
+  mask_of?: number[][];
+  norms_at?: number;
+}
+
+/** The header of a picture: a run without its numbers. */
+export interface Picture {
+  key: string;
+  kind: string;
+  tokens: { source: string[]; target: string[] | null };
+  words: Record<Side, [start: number, stop: number, label: string][]>;
+  joins: Record<Side, number[]>;
+  ids: Record<string, number[]>;
+  reasons: string[];
+  device: string;
+  dtype: string;
+  whole: boolean;
+  follows: boolean;
+  sites: SiteHeader[];
+  ms?: number | null;
+  size: number;
+  link: Record<string, string>;
+  opened: Place;
+  options: Options;
+  stamp: number;
+  told: number;
+  first?: [path: string, params: Record<string, string | number>, at: number, size: number][];
+  going?: boolean;
+  offline?: boolean;
+  receipts?: Record<string, unknown>;
+  axes?: Record<string, AxisOf>;
+  metrics?: Record<string, import("./metrics.js").Answer>;
+}
+
+/** Which head is on the screen, and which query is locked. */
+export type Place = { site: string; layer: number; head: number; query: number | null };
+
+/** How a picture is shown (app/attention/params.py), and of the page: its theme and its projector. */
+export interface Options {
+  show: "map" | "lines" | "table";
+  scale: "auto" | "linear" | "log" | "row";
+  kind: Kind;
+  members: Member[];
+  hide: number[];
+  pin: number | null;
+  words: boolean;
+  keep: number;
+  metric: "maps" | Metric;
+  sort: boolean;
+  spotlight: boolean;
+  frozen: boolean;
+  theme: string;
+  projector: boolean;
+}
+
+/** Tokens of one side, or the words that they are put together to; of[token] is its word. */
+export interface AxisOf {
+  labels: string[];
+  tokens: number[] | number[][];
+  of: Int32Array | null;
+}
+
+/** A row, a column or a tile as it arrives. */
+export interface Numbers {
+  header: {
+    rows: number;
+    columns: number;
+    exact: boolean;
+    how: string;
+    entropy: number | null;
+    left: any;
+    top?: number;
+    most?: number;
+  };
+  weights: Float32Array;
+  masked: Uint8Array | null;
+}
+
+/** Numbers of a whole map, [query, key]. */
+export interface Whole {
+  values: Float32Array;
+  masked: Uint8Array | null;
+  left: Float32Array | null;
+}
+
+/** What one query looks at; left: the share of the row that is not hidden. */
+export interface Row {
+  weights: Float32Array;
+  masked: Uint8Array | null;
+  bits: number | null;
+  left: number | null;
+}
+
+/** The same with its keys, most weight first, and the rank of each. */
+export interface Ranking extends Row {
+  order: number[];
+  rank: Map<number, number>;
+}
+
+export interface Column {
+  weights: Float32Array;
+  masked: Uint8Array | null;
+  refused?: string;
+}
+
+export interface Summary {
+  ranking: Ranking | null;
+  order: number[];
+  weight(k: number): number;
+}
+
+/** A part of a map, [row, column]; `how` says how it was pooled where it is not exact. */
+export interface Tile {
+  rows: number;
+  columns: number;
+  values: Float32Array;
+  masked: Uint8Array | null;
+  exact: boolean;
+  how: string;
+  area: Area;
+}
+export interface DrawnTile extends Tile {
+  of: string;
+  top: number;
+}
+
+/** Tokens that something is about; null where there is none on that side. */
+export interface At {
+  query: number | null;
+  key: number | null;
+}
+
+export interface Palette extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch", string> {
+  ramp: string[];
+  ahead: string[];
+  heads: string[];
+}
+
+/** Sizes of the layout, in CSS pixels. */
+export interface Room {
+  em: number;
+  headsWidth: number;
+  mapWidth: number;
+  mapHeight: number;
+  height: number;
+  seen: string;
+}
+
+/** What a part of the view may add to the others. */
+export interface ViewPart {
+  tools?(): Node[];
+  settings?(): Setting[];
+  actions?(): HTMLElement[];
+}
+
+/** What numbers are worked out from. */
+export interface Shown {
+  picture: Picture;
+  site: Site;
+  place: Place;
+  options: Options;
+  remote: Remote;
+}
+
+/** A view of a run, as its parts know it. */
+export interface View extends Shown {
+  sites: Site[];
+  data: Uint8Array;
+  root: HTMLElement;
+  tip: HTMLElement;
+  room: Room;
+  narrow: boolean;
+  themeName: "light" | "dark";
+  palette: Palette;
+  colour: Colours;
+  ahead: Colours;
+  pointed: At | null;
+  hover: At | null;
+  pin: number | null;
+  readonly query: number | null;
+  readonly locked: { query: number | null; pin: number | null };
+  parts: ViewPart[];
+  map: HeadMap;
+  overview: Overview;
+  facts: Facts;
+  lines: Lines;
+  tools: Tools;
+  trigger: Tell;
+  lens(): Lens;
+  row(query: number): Row | null;
+  ranking(query: number): Ranking | null;
+  column(key: number): Column | null;
+  isWorthAColumn(key: number): boolean;
+  averages(): Float64Array | null;
+  summary(): Summary;
+  reason(code: number): string;
+  choose(at: Partial<Place>, event?: Event): void;
+  lock(query: number): void;
+  pinKey(key: number): void;
+  relock(locked: { query: number | null; pin: number | null }): void;
+  release(): void;
+  point(at: At | null, event?: Event): void;
+  setOption(name: string, value: unknown, event?: Event): void;
+  optionTexts(): Record<string, string>;
+  redraw(...what: string[]): void;
+  announce(text: string): void;
+  say(): void;
+  font(): string;
+  putTip(x: number, y: number): void;
+}

@@ -1,0 +1,81 @@
+// A run that still goes on: its picture fills layer by layer, as the server's messages come.
+
+import { numbersOf } from "./lens.js";
+import { Site } from "./site.js";
+import { unpack } from "../../kit/browser/messages.js";
+
+export class Underway {
+  // header: of the picture, with what is opened of it. changed(run, site, layer): called at everything that comes
+  /**
+   * @param {import("./types.js").Picture} header
+   * @param {(run: Underway, site: Site | undefined, layer: number) => void} changed
+   */
+  constructor(header, changed) {
+    this.header = header;
+    this.changed = changed;
+    this.key = header.key;
+    this.body = new ArrayBuffer(header.size);
+    this.sites = header.sites.map((site) => Object.assign(new Site(site, this.body), { left: /** @type {Set<number>} */ (new Set()) }));
+    /** @type {[path: string, params: import("../../kit/browser/types.js").Params, numbers: import("./types.js").Numbers][]} */
+    this.answers = []; // [path, params, numbers]: the head that is opened
+    this.isShown = false; // in the place of the picture before
+    /** @type {number | null} */
+    this.ms = null; // that the pass took, once it has ended and everything is here
+    this.stopped = new AbortController();
+    this.listen().catch(() => {}); // without it the picture comes all the same, when it is whole
+  }
+
+  async listen() {
+    const { key, opened, sites } = this.header;
+    const site = /** @type {import("./types.js").SiteHeader} */ (sites.find(({ id }) => id === opened.site));
+    /** @type {Record<string, string | number>} */
+    const params = { run: key, record: site.records[opened.layer], head: opened.head };
+    if (opened.query !== null) params.query = opened.query;
+    const address = new URL(`headlight/layers?${new URLSearchParams(/** @type {Record<string, string>} */ (params))}`, document.baseURI);
+    const response = await fetch(address, { signal: this.stopped.signal });
+    if (response.status !== 200 || !response.body) return;
+    for await (const message of messages(response.body)) this.take(...unpack(message));
+  }
+
+  /** @param {any} header @param {ArrayBuffer} body */
+  take({ site: id, layer, at, how, path, params, ms }, body) {
+    const site = this.sites.find((site) => site.id === id);
+    if (site) {
+      new Uint8Array(this.body, at, body.byteLength).set(new Uint8Array(body));
+      site.left.add(layer);
+      site.how = how;
+    } else if (path) this.answers.push([path, params, numbersOf(new Uint8Array(body))]);
+    else this.ms = ms;
+    this.changed(this, site, layer);
+  }
+
+  // Whether the head that is opened is here, and the row of its locked query
+  get canBeShown() {
+    return this.answers.length === (this.header.opened.query === null ? 1 : 2);
+  }
+
+  stop() {
+    this.stopped.abort();
+  }
+}
+
+// What stands in a stream: messages of bytes, each behind its length as a u32.
+/** @param {ReadableStream<Uint8Array>} stream */
+async function* messages(stream) {
+  const reader = stream.getReader();
+  let rest = new Uint8Array(0);
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const all = new Uint8Array(rest.length + value.length);
+    all.set(rest);
+    all.set(value, rest.length);
+    rest = all;
+    while (rest.length >= 4) {
+      const end = 4 + new DataView(rest.buffer, rest.byteOffset, 4).getUint32(0, true);
+      if (rest.length < end) break;
+      yield rest.slice(4, end);
+      rest = rest.subarray(end);
+    }
+  }
+}

@@ -1,0 +1,227 @@
+"""Registers the component that shows a run and mounts it: bytes go in, the place on the screen comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit.components import v2
+from streamlit.delta_generator import DeltaGenerator
+
+from app.attention import params as attention_params
+from app.attention import picture as attention_picture
+from app.attention import place as attention_place
+from app.attention import transform, words
+from app.kit import scripts, theme
+from app.session import examples, service
+from app.session.models import TITLES
+from app.transport import messages, modules
+from core.service import Facts
+
+BROWSER = Path(__file__).parent / "browser"
+NAMES = (
+    "site",
+    "layer",
+    "head",
+    "query",
+    *(option.url for option in attention_params.OPTIONS.values()),
+)  # ours in the URL
+MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when somebody goes back
+
+# What the modules of the browser know from here: words, colours, options and style
+scripts.add()
+modules.add("attention/browser", BROWSER)
+modules.add_constants(
+    "attention/browser/constants.js",
+    WORDS=words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
+    PALETTES=theme.PALETTES,
+    OPTIONS={name: {"url": option.url, "value": option.default} for name, option in attention_params.OPTIONS.items()},
+    STYLE=(BROWSER / "attention.css").read_text(encoding="utf-8"),
+)
+
+
+@dataclass(frozen=True)
+class Mounts:
+    """The two components of a room that shows a run."""
+
+    picture: Callable[..., Any]
+    underway: Callable[..., Any]  # tells the picture before of a run that still goes on, and draws on its place
+
+
+def register(entry: str) -> Mounts:
+    """The components of a room whose module `entry` exports them as default and as `underway`."""
+    return Mounts(
+        v2.component("explore", html='<div class="hl"></div>', js=modules.loader(entry)),
+        v2.component("underway", html="<i></i>", js=modules.loader(entry, "underway")),
+    )
+
+
+def explore(mounts: Mounts, run: Facts, picture: attention_picture.Picture, link: Mapping[str, str]) -> list[str]:
+    """Draw the picture of a run and follow the visitor through it: the place and the options are written to the URL.
+
+    `link` is what a link to the picture says beside them: model, text and target.
+
+    Returns a sentence for each part of the URL that the picture cannot show.
+    """
+    header, memory = picture.header, st.session_state.setdefault("explore_place", {})
+    asked, told = _requested(), _reported()
+    is_news = _received(memory)
+    notes: list[str] = []
+    wished = _wished(header) is not None
+    if wished or memory.get("header", {}).get("key") != header["key"]:
+        # What was chosen in it while it was under way, or else where it opens
+        known = _read(header, told) if told != memory.get("told") and not wished else None
+        place, options, notes = (*known, []) if known else _arriving(header, memory)
+        memory |= {"opened": (place, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
+        memory |= {"place": place, "options": options}
+        if wished:
+            del st.session_state["explore_wish"]
+    elif is_news:
+        memory |= {"told": told}
+    elif asked != memory["asked"]:
+        place, options, notes = _opened(header, asked)
+        memory |= {"opened": (place, options), "stamp": memory["stamp"] + 1, "place": place, "options": options}
+    _write(memory["place"], attention_place.opening_place(header), memory["options"])
+    memory |= {"header": header, "asked": _requested(), "label": attention_place.label_of(header, memory["place"])}
+    left = memory.setdefault("left", {})
+    left.pop(header["key"], None)
+    left[header["key"]] = memory["asked"]
+    while len(left) > MOST_LEFT:
+        left.pop(next(iter(left)))
+    place, options = memory["opened"]
+    opened = {"opened": asdict(place), "options": options, "stamp": memory["stamp"], "link": link}
+    body = picture.body
+    if not header["whole"] and memory.get("seen") != header["key"]:
+        records = next(site["records"] for site in header["sites"] if site["id"] == place.site)
+        head = transform.first(service.service(), run, records[place.layer], place.head, place.query)
+        index, first = service.calls().result(head)
+        opened["first"] = [[path, params, len(body) + at, size] for path, params, at, size in index]
+        body += first
+    _mount(mounts, header | opened, body)
+    return notes
+
+
+def _mount(mounts: Mounts, header: dict[str, Any], body: bytes) -> None:
+    mounts.picture(
+        key="explore",
+        data=messages.pack(header, body),
+        default={"place": None},
+        on_place_change=lambda: None,
+        on_inspect_change=lambda: None,
+    )
+
+
+def underway(mounts: Mounts, header: dict[str, Any], link: Mapping[str, str], so_far: DeltaGenerator) -> bool:
+    """Let the browser draw a run that still goes on where the picture before is, as soon as the head that is opened is there.
+
+    `header` is that of the picture to come. Not where what is shown is more than one head as it is: that is worked out from
+    the whole run. Into `so_far` goes what tells the picture before of it; the first one of a visit is drawn where it will be.
+
+    Returns whether it was drawn there, so that explore() has its place only in another run of the script.
+    """
+    memory = st.session_state.setdefault("explore_place", {})
+    _received(memory)
+    place, options, _ = _arriving(header, memory)
+    if options["show"] != "map" or options["kind"] != "head" or options["hide"] or options["words"]:
+        return False
+    opened = header | {"opened": asdict(place), "options": options, "link": link, "told": _reported_count()}
+    memory["seen"] = header["key"]  # the browser has the head that is opened
+    if is_first := "header" not in memory:
+        _mount(mounts, opened | {"going": True}, b"")
+    else:
+        with so_far:
+            mounts.underway(key="underway", data=messages.pack(opened, b""))
+    return is_first
+
+
+def _arriving(
+    header: Mapping[str, Any], memory: Mapping[str, Any]
+) -> tuple[attention_place.Place, dict[str, Any], list[str]]:
+    """Where a picture opens that was not on the screen before, how, and a sentence for what of a link it cannot show.
+
+    The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new sentence
+    stays at the head, and if it can at the word, that is on the screen; another model has other heads.
+    """
+    if (wish := _wished(header)) is not None:
+        plain = {"kind": "head", "members": [], "pin": None, "hide": [], "words": False}
+        return wish, memory.get("options", attention_params.default_options()) | plain, []
+    # A picture that was on the screen with these very words of the link is one gone back to, whatever is on it now.
+    asked = _requested()
+    if "header" not in memory or asked != memory["asked"] or memory.get("left", {}).get(header["key"]) == asked:
+        return _opened(header, asked)
+    if header["model_id"] == memory["header"]["model_id"]:
+        place = attention_place.carried_place(header, memory["place"], memory["label"])
+    else:
+        place = attention_place.opening_place(header)
+    return (
+        place,
+        attention_params.carried_options(memory["header"], memory["options"], memory["place"], header, place),
+        [],
+    )
+
+
+def _opened(
+    header: Mapping[str, Any], asked: Mapping[str, str]
+) -> tuple[attention_place.Place, dict[str, Any], list[str]]:
+    place, notes = attention_place.requested_place(header, asked)
+    options, more = attention_params.requested_options(header, place.site, asked)
+    if options["pin"] is not None:
+        place = replace(place, query=None)  # one token is locked, of the two that a link may name the key
+    return place, options, notes + more
+
+
+def _wished(header: Mapping[str, Any]) -> attention_place.Place | None:
+    """The place of the example that the visitor took, once its picture is there."""
+    wish: examples.Example | None = st.session_state.get("explore_wish")
+    if wish is None or st.session_state.get("text") != wish.text or header["model"] != TITLES[examples.owner_of(wish)]:
+        return None
+    place = attention_place.example_place(header, wish)
+    return None if place.query is None else place
+
+
+def _reported() -> Any:
+    """What the browser said last, numbered by it: what it said before is old news."""
+    return (st.session_state.get("explore") or {}).get("place")
+
+
+def _reported_count() -> int:
+    """How much the browser had said when this script began: a run that it shows early must know all of it."""
+    told = _reported()
+    count = told.get("told") if isinstance(told, Mapping) else None
+    return count if isinstance(count, int) else 0
+
+
+def _received(memory: dict[str, Any]) -> bool:
+    """Whether the browser has news of the picture before; they are in `memory` then."""
+    told = _reported()
+    news = _read(memory.get("header"), told) if told != memory.get("told") else None
+    if news is not None:
+        place, options = news
+        memory |= {"place": place, "options": options, "label": attention_place.label_of(memory["header"], place)}
+    return news is not None
+
+
+def _read(header: Mapping[str, Any] | None, told: Any) -> tuple[attention_place.Place, dict[str, Any]] | None:
+    """The place and the options that the browser reports of this picture; None where they are not of it."""
+    place = None if header is None else attention_place.reported_place(header, told)
+    if header is None or place is None:
+        return None
+    options = attention_params.reported_options(header, place.site, told.get("options"))
+    return None if options is None else (place, options)
+
+
+def _requested() -> dict[str, str]:
+    return {name: value for name in NAMES if (value := st.query_params.get(name))}
+
+
+def _write(place: attention_place.Place, opening: attention_place.Place, options: Mapping[str, Any]) -> None:
+    """Put place and options into the URL, leaving out what is as it opens."""
+    at_opening = opening.params()
+    said = {name: value for name, value in place.params().items() if value != at_opening[name]}
+    said |= attention_params.option_params(options)
+    gone: dict[str, str | list[str]] = {name: [] for name in _requested().keys() - said.keys()}
+    if changed := gone | {name: value for name, value in said.items() if st.query_params.get(name) != value}:
+        st.query_params.update(changed)  # all at once: each change is a step that Back takes

@@ -1,0 +1,202 @@
+"""Attention as bytes for the browser: the picture of a run, all its heads, one tile of a large one, or one row.
+
+A message is [u32 length of the header, little-endian][header: JSON, padded to 4 bytes][raw numbers]. Weights travel as
+uint16, so a value on the screen is exact to 1/65535; pictures of heads that nobody has opened yet travel as uint8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.transport import messages
+from core.rules import REASONS
+from core.service import (
+    AT_ONCE,
+    THUMBNAIL,
+    Column,
+    Facts,
+    Heads,
+    MapTransform,
+    Row,
+    Scores,
+    Site,
+    SiteId,
+    Thumbnails,
+    Tile,
+    word_groups,
+)
+from core.text import Tokens, visible
+
+WHOLE = 750_000  # weights up to which all follow the picture, so that switching heads needs no server; above, tiles are fetched
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What the browser needs to draw a run, without anything that differs between visitors."""
+
+    header: dict[str, Any]
+    body: bytes
+
+
+def whole_picture(run: Facts, heads: Mapping[SiteId, Heads]) -> Picture:
+    """Every head of a small run."""
+    parts = messages.Body()
+    sites = [_site(site) | _heads(heads[site.id], parts) for site in run.sites]
+    ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
+    return Picture(_about(run) | ran, parts.bytes())
+
+
+def small_pictures(run: Facts, thumbnails: Sequence[Thumbnails]) -> Picture:
+    """The thumbnails of a larger run, of every record, the rest being fetched under its key."""
+    header = outline(run)
+    body = bytearray(header.pop("size"))
+    for site in header["sites"]:
+        for layer, i in enumerate(site["records"]):
+            at, data = drawn(site, layer, thumbnails[i])
+            body[at : at + len(data)] = data
+            site["how"] = thumbnails[i].how
+    return Picture(header | {"ms": run.seconds * 1000}, bytes(body))
+
+
+def is_whole(run: Facts) -> bool:
+    """Whether every weight is part of the picture."""
+    return run.weights <= AT_ONCE
+
+
+def outline(run: Facts) -> dict[str, Any]:
+    """The header of a larger run's picture, known before the pass begins; `size` is that of the body.
+
+    `follows` says that the other weights come behind it, as heads_message() has them.
+    """
+    sites, size = [_site(site) for site in run.sites], 0
+    for site in sites:
+        rows, columns = min(THUMBNAIL, site["n_query"]), min(THUMBNAIL, site["n_key"])
+        site |= {"rows": rows, "columns": columns, "how": "", "thumbnails_at": size}
+        size += len(site["records"]) * site["heads"] * rows * columns
+        size += -size % 4
+    return _about(run) | {
+        "whole": False,
+        "follows": run.weights <= WHOLE,
+        "ids": None,
+        "sites": sites,
+        "size": size,
+    }
+
+
+def drawn(site: Mapping[str, Any], layer: int, thumbnails: Thumbnails) -> tuple[int, bytes]:
+    """The thumbnails of one layer as they stand in a picture's body, and where."""
+    data = messages.quantised(np.sqrt(thumbnails.values), 255).tobytes()
+    return site["thumbnails_at"] + layer * len(data), data
+
+
+def _about(run: Facts) -> dict[str, Any]:
+    return {
+        "key": run.key,
+        "model": run.spec.title,
+        "model_id": run.spec.id.partition("@")[0],  # the same at every point of its training
+        "kind": run.config.kind,
+        "tokens": {
+            "source": list(run.source.labels),
+            "target": None if run.target is None else list(run.target.labels),
+        },
+        "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
+        "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
+        "reasons": REASONS,
+        "device": run.device,
+        "dtype": run.dtype,
+    }
+
+
+def heads_message(run: Facts, heads: Mapping[SiteId, Heads]) -> bytes:
+    """Every weight of every head: what the picture left out of a run that is neither small nor large."""
+    body = messages.Body()
+    sites = [{"id": site.id} | _heads(heads[site.id], body) for site in run.sites]
+    return messages.pack({"ids": _ids(run), "sites": sites}, body.bytes())
+
+
+def norms_message(norms: np.ndarray) -> bytes:
+    """‖value · W_O‖ of each key as each head of a site would write it: float32 [layer, head, key]."""
+    return messages.pack({}, messages.joined(messages.float32(norms)))
+
+
+def joins(tokens: Tokens) -> list[int]:
+    """The tokens with no space between them and the one before: pieces of a word, and punctuation after it."""
+    found = []
+    for i in range(1, len(tokens)):
+        (_, before), (start, stop) = tokens.offsets[i - 1], tokens.offsets[i]
+        named = tokens.special[i - 1] or tokens.special[i] or tokens.padding[i]
+        if named or start == stop or start > before or before == 0:
+            continue
+        if not tokens.text[start : start + 1].isspace() and not tokens.text[before - 1 : before].isspace():
+            found.append(i)
+    return found
+
+
+def _words(tokens: Tokens) -> list[tuple[int, int, str]]:
+    """First token, the one after the last, and text of each word that has more than one token."""
+    merged = [group for group in word_groups(tokens) if len(group) > 1]
+    return [(g.start, g.stop, visible(tokens.text[tokens.offsets[g[0]][0] : tokens.offsets[g[-1]][1]])) for g in merged]
+
+
+def _ids(run: Facts) -> dict[str, list[int]]:
+    return {"source": list(run.source.ids), "target": [] if run.target is None else list(run.target.ids)}
+
+
+def _site(site: Site) -> dict[str, Any]:
+    return {
+        "id": site.id,
+        "records": site.records,
+        "heads": site.n_heads,
+        "kv_heads": site.n_kv_heads,
+        "query": site.query,
+        "key": site.key,
+        "n_query": site.n_query,
+        "n_key": site.n_key,
+    }
+
+
+def _heads(heads: Heads, body: messages.Body) -> dict[str, Any]:
+    weights = body.add(messages.quantised(heads.weights))
+    bits = body.add(messages.float32(heads.entropy))
+    masks = [body.add(mask) for mask in heads.masks]
+    return {"weights_at": weights, "entropy_at": bits, "masks_at": masks, "mask_of": [list(of) for of in heads.mask_of]}
+
+
+def tile_message(of: MapTransform, tile: Tile) -> bytes:
+    """A region of a map: values, then uint8 reasons, both [row, column].
+
+    Weights of one head as they are travel as uint16, everything else as float32, with the largest value (top) and what is
+    left of each row where keys are hidden (left). `most` is the token that gets the most, of a whole map.
+    """
+    rows, columns = tile.values.shape
+    header: dict[str, Any] = {"rows": rows, "columns": columns, "exact": tile.exact, "how": tile.how}
+    header |= {} if tile.sink is None else {"most": tile.sink}
+    if of.is_plain:
+        return messages.pack(header, messages.joined(messages.quantised(tile.values), tile.reasons))
+    header |= {"numbers": "float32", "top": float(tile.values.max())}
+    header |= {"left": None if tile.left is None else tile.left.tolist()} if tile.exact else {}
+    return messages.pack(header, messages.joined(messages.float32(tile.values), tile.reasons))
+
+
+def row_message(of: MapTransform, row: Row) -> bytes:
+    """One row of a map: values as in a tile, then reasons; its entropy and what is left of it in the header."""
+    header: dict[str, Any] = {"rows": 1, "columns": len(row.values), "entropy": row.entropy, "left": row.left}
+    if of.is_plain:
+        return messages.pack(header, messages.joined(messages.quantised(row.values), row.reasons))
+    return messages.pack(header | {"numbers": "float32"}, messages.joined(messages.float32(row.values), row.reasons))
+
+
+def column_message(column: Column) -> bytes:
+    """Who looks at one column of a map: float32 values, then reasons, both [row]."""
+    header = {"rows": len(column.values), "columns": 1, "numbers": "float32"}
+    return messages.pack(header, messages.joined(messages.float32(column.values), column.reasons))
+
+
+def scores_message(scores: Scores) -> bytes:
+    """What the softmax of one row is made of: float32 q·k, then float32 (q·k · scale + bias) / temperature."""
+    header = {"columns": len(scores.raw), "biased": scores.biased}
+    return messages.pack(header, messages.joined(messages.float32(scores.raw), messages.float32(scores.scaled)))

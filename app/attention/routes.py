@@ -1,0 +1,183 @@
+"""Routes of a run's attention: tiles, rows and columns as bytes, measures, receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from app.attention import live, picture, transform, words
+from app.session import service
+from app.transport import routes
+from app.transport.routes import answering, number
+from core.service import MAP_KINDS, Facts, Kept, MapTransform, SiteId
+
+MESSAGE_BYTES = 32 << 20  # of the answers that are kept: every weight, and every norm, of a run
+MESSAGES = Kept(MESSAGE_BYTES, len)
+
+
+@answering
+async def tile(request: Request) -> Response:
+    """One region of a map: run, record, head, q0, q1, k0, k1 (ends excluded), as picture.tile_message makes it.
+
+    kind, members (record.head,record.head), hide (key,key) and words (true) say what it is a map of.
+    """
+    run, of = await _map(request)
+    n_query, n_key = transform.size(run, of)
+    q0 = number(request, "q0", 0, n_query - 1)
+    q1 = number(request, "q1", q0 + 1, n_query)
+    k0 = number(request, "k0", 0, n_key - 1)
+    k1 = number(request, "k1", k0 + 1, n_key)
+    return routes.message(picture.tile_message(of, await service.service().tile(run.key, of, (q0, q1), (k0, k1))))
+
+
+@answering
+async def row(request: Request) -> Response:
+    """One row of a map: run, record, head, query, and the rest as for a tile."""
+    run, of = await _map(request)
+    query = number(request, "query", 0, transform.size(run, of)[0] - 1)
+    return routes.message(picture.row_message(of, await service.service().row(run.key, of, query)))
+
+
+@answering
+async def column(request: Request) -> Response:
+    """Who looks at one column of a map: run, record, head, key, and the rest as for a tile."""
+    run, of = await _map(request)
+    key = number(request, "key", 0, transform.size(run, of)[1] - 1)
+    return routes.message(picture.column_message(await service.service().column(run.key, of, key)))
+
+
+@answering
+async def scores(request: Request) -> Response:
+    """q·k of one row, before and after scaling: run, record, head, query."""
+    run, of = await _map(request)
+    query = number(request, "query", 0, run.site_of(of.record).n_query - 1)
+    return routes.message(picture.scores_message(await service.service().scores(run.key, of.record, of.head, query)))
+
+
+@answering
+async def heads(request: Request) -> Response:
+    """Every weight of a run that is not large: run."""
+    run = await _run(request)
+    _check_whole(run)
+
+    async def make() -> bytes:
+        return picture.heads_message(run, await service.service().heads(run.key))
+
+    return await _kept(("heads", run.key), make)
+
+
+@answering
+async def norms(request: Request) -> Response:
+    """What each key writes by each head of a site: run, site. Of a run that is not large."""
+    run = await _run(request)
+    site = _site(request, run)
+    _check_whole(run)
+
+    async def make() -> bytes:
+        return picture.norms_message(await service.service().norms(run.key, site))
+
+    return await _kept(("norms", run.key, site), make)
+
+
+@answering
+async def measures(request: Request) -> Response:
+    """One number of each kind for every head of a site: run, site."""
+    run = await _run(request)
+    found = await service.service().measures(run.key, _site(request, run))
+    return JSONResponse({"rows": found.rows, "of": found.of, **found.values}, headers=routes.KEPT)
+
+
+@answering
+async def proof(request: Request) -> Response:
+    """The receipt of one record: run, record."""
+    run, record = await _run(request), number(request, "record", 0, 1 << 20)
+    run.site_of(record)
+    found = await service.service().proof(run.key, record)
+    said = {"sums": found.rows_sum_error, "masked": found.masked_max, "fused": found.fused_error, "rows": found.rows}
+    return JSONResponse(said)
+
+
+@answering
+async def layers(request: Request) -> Response:
+    """A run that still goes on, layer by layer: run, the record and head that are opened, and a query where one is locked.
+
+    As live.parts makes it. A run that is small, has ended, or is not known has nothing to come.
+    """
+    run = await service.service().facts_so_far(request.query_params.get("run", ""))
+    if run is None:
+        return Response(status_code=204)
+    record = number(request, "record", 0, len(run.records) - 1)
+    site = run.site_of(record)
+    head = number(request, "head", 0, site.n_heads - 1)
+    query = number(request, "query", 0, site.n_query - 1) if "query" in request.query_params else None
+    # Held by nobody on the way: a proxy that collects the answer would keep the layers back until the last.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    coming = live.parts(run, record, head, query)
+    return StreamingResponse(coming, media_type="application/octet-stream", headers=headers)
+
+
+async def _run(request: Request) -> Facts:
+    return await service.service().facts(request.query_params.get("run", ""))
+
+
+async def _kept(key: tuple[str, ...], make: Callable[[], Awaitable[bytes]]) -> Response:
+    return routes.message(await MESSAGES.get(key, make))
+
+
+def _check_whole(run: Facts) -> None:
+    if run.weights > picture.WHOLE:
+        raise routes.BadParameter(words.ROUTE_LARGE)
+
+
+def _site(request: Request, run: Facts) -> SiteId:
+    asked = request.query_params.get("site", "")
+    known: dict[str, SiteId] = {site.id: site.id for site in run.sites}
+    if asked not in known:
+        raise routes.BadParameter(words.ROUTE_CHOICE.format(name="site", allowed=", ".join(known), value=asked[:20]))
+    return known[asked]
+
+
+async def _map(request: Request) -> tuple[Facts, MapTransform]:
+    """The run, and what the parameters ask for a map of."""
+    run, asked = await _run(request), request.query_params
+    at = number(request, "record", 0, len(run.records) - 1)
+    record = run.records[at]
+    head = number(request, "head", 0, record.n_heads - 1)
+    kind = asked.get("kind", "head")
+    if kind not in MAP_KINDS:
+        raise routes.BadParameter(words.ROUTE_CHOICE.format(name="kind", allowed=", ".join(MAP_KINDS), value=kind[:20]))
+    if asked.get("words", "false") not in ("true", "false"):
+        raise routes.BadParameter(
+            words.ROUTE_CHOICE.format(name="words", allowed="true, false", value=asked["words"][:20])
+        )
+    hidden = {routes.whole("hide", part, 0, record.n_key - 1) for part in routes.parts(asked.get("hide"))}
+    if len(hidden) == record.n_key:
+        raise routes.BadParameter(words.ROUTE_HIDES_ALL)
+    members = []
+    for pair in routes.parts(asked.get("members")):
+        of, _, which = pair.partition(".")
+        place = routes.whole("members", of, 0, len(run.records) - 1)
+        other = run.records[place]
+        if (other.stack, other.site) != (record.stack, record.site):
+            raise routes.BadParameter(words.ROUTE_MEMBERS.format(place=place, record=at))
+        members.append((place, routes.whole("members", which, 0, other.n_heads - 1)))
+    if kind == "rollout" and record.site != "attn":
+        raise routes.BadParameter(words.COMPONENT["rollout_cross"])
+    chosen = tuple(dict.fromkeys(members))
+    return run, MapTransform(at, head, kind, chosen, tuple(sorted(hidden)), asked.get("words") == "true")
+
+
+ROUTES = [
+    Route("/headlight/tile", tile),
+    Route("/headlight/row", row),
+    Route("/headlight/column", column),
+    Route("/headlight/heads", heads),
+    Route("/headlight/layers", layers),
+    Route("/headlight/norms", norms),
+    Route("/headlight/scores", scores),
+    Route("/headlight/metrics", measures),
+    Route("/headlight/proof", proof),
+]

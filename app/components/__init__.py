@@ -1,1 +1,0 @@
-"""Components that run in the browser: a folder each, with their Python, JavaScript and style."""

@@ -1,1 +1,0 @@
-"""Everything on the Explore view that lives in the browser."""

@@ -1,1 +1,0 @@
-"""The Shapes view's browser component, and what is drawn in it."""

@@ -1,0 +1,1 @@
+"""What leaves the page: captions, code, files, and the page that works offline."""

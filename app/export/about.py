@@ -1,0 +1,81 @@
+"""What every export says about itself: version, caption, and the lines of code that load and trace."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from app.export import files, words
+from core.checkpoints import find
+from core.errors import CheckpointError
+from core.service import Facts
+
+
+@cache
+def version() -> str:
+    """Headlight's own, from pyproject.toml: it runs from its folder and is never installed."""
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["project"]["version"]
+
+
+def load_line(run: Facts) -> str:
+    """core.load of this very model."""
+    spec = run.spec
+    if spec.source == "built":
+        return f"loaded = ...  # {spec.title}: core.build(config), {spec.note or 'random weights'}"
+    if spec.source == "folder":  # where it lies on the server is nobody's business
+        arguments = [literal(f"path/to/{Path(spec.location).name}")]
+    else:
+        arguments = [literal(spec.id)]
+        if spec.revision and _is_hub_name(spec.id):
+            arguments.append(f"revision={literal(spec.revision)}")
+    if run.device != "cpu":
+        arguments.append(f"device={literal(run.device)}")
+    if run.dtype != "float32":
+        arguments.append(f"dtype=torch.{run.dtype}")
+    return f"loaded = core.load({', '.join(arguments)})"
+
+
+def _is_hub_name(name: str) -> bool:
+    try:
+        return find(name).source == "hub"
+    except CheckpointError:
+        return False
+
+
+def trace_line(run: Facts) -> str:
+    arguments = ["loaded", literal(run.source.text)]
+    if run.target is not None and run.target.text:
+        arguments.append(f"target={literal(run.target.text)}")
+    if run.interventions:
+        arguments.append(f"interventions=[{', '.join(f'core.{edit}' for edit in run.interventions)}]")
+    return f"run = core.trace({', '.join(arguments)})"
+
+
+def literal(text: str) -> str:
+    """The text as Python writes it, with nothing in it that a spreadsheet could take for a formula once a line is cut."""
+    return re.sub(r"([,;])([=+\-@])", lambda m: f"{m[1]}\\x{ord(m[2]):02x}", repr(text))
+
+
+def line(parts: list[str]) -> str:
+    return " · ".join(" ".join(part.split()) for part in parts)
+
+
+def about(
+    name: str, sentence: str, note: str, caption: str, code: str, tables: Sequence[tuple[str, str, pd.DataFrame]]
+) -> dict[str, Any]:
+    """What the browser puts into the files of a chart; `tables` are (label, file name, DataFrame)."""
+    return {
+        "title": sentence,
+        "alt": words.ALT.format(sentence=sentence, note=note).strip(),
+        "caption": caption,
+        "snippet": code,
+        "name": name,
+        "tables": [(label, file, files.table_csv(table, caption, code)) for label, file, table in tables],
+    }

@@ -1,0 +1,80 @@
+"""Numbers as files: CSV and NPZ, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from app.export import words
+from core.rules import REASONS
+from core.service import HIDDEN
+
+CSV_CELLS = 512 * 512  # a line for each cell: some 15 MB
+NPZ_CELLS = 2048 * 2048  # 16 MiB of float32
+RISKY = re.compile(r"^[=+\-@\t\r]")  # what a spreadsheet may take for the beginning of a formula
+RISKY_INSIDE = re.compile(r"([,;\t])(?=[=+\-@])")  # the same where a line is cut into cells
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The cells of a selection: values and codes are [query, key], and each axis has labels and first positions."""
+
+    values: np.ndarray  # float32
+    codes: np.ndarray  # uint8: why a cell has no number, as in core.rules.REASONS, or HIDDEN; 0 where it has one
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    query_positions: tuple[int, ...]
+    key_positions: tuple[int, ...]
+
+
+def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
+    """A table with a line for each cell (RFC 4180), below lines of comment that start with #; a row of the map at a time."""
+    for text in about:
+        for line in text.splitlines():
+            yield "# " + RISKY_INSIDE.sub(r"\1 ", line) + "\r\n" if line.strip() else "#\r\n"
+    yield f"query_position,query,key_position,key,{unit},masked\r\n"
+    keys = [f"{at},{cell(name)}" for at, name in zip(found.key_positions, found.keys, strict=True)]
+    for q, name in enumerate(found.queries):
+        query = f"{found.query_positions[q]},{cell(name)}"
+        row = zip(keys, found.values[q].tolist(), found.codes[q].tolist(), strict=True)
+        # Nine digits: every float32 comes back as it was.
+        yield "".join(f"{query},{key},{value:.9g},{_reason(code)}\r\n" for key, value, code in row)
+
+
+def _reason(code: int) -> str:
+    return words.EXPORT_HIDDEN_CELL if code == HIDDEN else REASONS[code]
+
+
+def cell(text: str) -> str:
+    """A label as a quoted field. One that looks like a formula gets an apostrophe in front: a spreadsheet must not run it."""
+    text = text.replace('"', '""')
+    return f'"\'{text}"' if RISKY.match(text) else f'"{text}"'
+
+
+def npz(found: Numbers, caption: str, alt: str, snippet: str, unit: str) -> bytes:
+    """The same as arrays for numpy: the values under the name of their unit, [query, key] float32."""
+    out = io.BytesIO()
+    arrays: dict[str, np.ndarray] = {
+        unit: found.values,
+        "masked": (found.codes > 0) & (found.codes != HIDDEN),
+        "queries": np.array(found.queries),
+        "keys": np.array(found.keys),
+        "query_positions": np.array(found.query_positions),
+        "key_positions": np.array(found.key_positions),
+        "caption": np.array(caption),
+        "alt": np.array(alt),
+        "snippet": np.array(snippet),
+    }
+    np.savez_compressed(out, allow_pickle=False, **arrays)
+    return out.getvalue()
+
+
+def table_csv(table: pd.DataFrame, caption: str, snippet: str) -> str:
+    """The table below lines of comment that start with #: what it is, and the code that gives it (RFC 4180)."""
+    about = "".join(f"# {line}\r\n" if line.strip() else "#\r\n" for line in [caption, *snippet.splitlines()])
+    return about + table.to_csv(index=False, lineterminator="\r\n")

@@ -1,0 +1,60 @@
+"""The page that works offline: ES modules as one script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+from app.transport import modules
+
+HERE = Path(__file__).parent
+IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", re.MULTILINE)
+NAMED_EXPORT = re.compile(r"^export ((?:async function|function|class|const|let)\s+(\w+))", re.MULTILINE)
+DEFAULT_EXPORT = re.compile(r"^export default (?=function \()", re.MULTILINE)
+LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\()", re.MULTILINE)
+
+
+def page(entry: str, page_style: str) -> str:
+    """The page that works offline: everything but its data, which the browser puts in. `entry` is the module that draws it.
+
+    Its policy allows this one script, by its hash, and no request whatever.
+    """
+    script = bundle(entry)
+    if "</script" in script.lower() or "<!--" in script:
+        raise ValueError("the script would end the element that holds it")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    text = (HERE / "page.html").read_text(encoding="utf-8").replace("{{SCRIPT-HASH}}", f"sha256-{digest}")
+    return text.replace("{{PAGE-STYLE}}", page_style.strip()).replace("{{SCRIPT}}", script)
+
+
+def bundle(entry: str) -> str:
+    """A module of the registry and all that it imports, as one script without imports.
+
+    Every module becomes a function that returns what it exports, in an order in which each finds what it imports. Raises
+    ValueError for an import or export that this does not understand, and for modules that import each other in a ring.
+    """
+    script = ['"use strict";', "const modules = {};"]
+    for name in modules.closure(entry):
+        source = modules.source(name)
+
+        def constants(found: re.Match[str], name: str = name) -> str:
+            return _as_constants(found, modules.resolved(name, found[2]))
+
+        names = [found[2] for found in NAMED_EXPORT.finditer(source)]
+        if DEFAULT_EXPORT.search(source):
+            names.append("default: byDefault")
+        body = DEFAULT_EXPORT.sub("const byDefault = ", NAMED_EXPORT.sub(r"\1", IMPORT.sub(constants, source)))
+        if left := LEFT_OVER.search(body):
+            raise ValueError(f"{name}: bundle does not know {body[left.start() :].strip().splitlines()[0]!r}")
+        script.append(f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(names)} }};\n}})();')
+    return "\n".join(script)
+
+
+def _as_constants(found: re.Match[str], module: str) -> str:
+    """import { a, b as c } from "../x.js" -> const { a, b: c } = modules["kit/browser/x.js"]"""
+    names = (
+        re.sub(r"(\w+)\s+as\s+(\w+)", r"\1: \2", found[1]) if found[1].startswith("{") else f"{{ default: {found[1]} }}"
+    )
+    return f'const {names} = modules["{module}"];\n'

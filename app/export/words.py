@@ -1,0 +1,4 @@
+"""Words that every export may carry."""
+
+EXPORT_HIDDEN_CELL = "hidden"
+ALT = "{sentence} {note}"

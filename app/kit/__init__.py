@@ -1,0 +1,1 @@
+"""What every room may draw with: theme, numbers in words, charts, the sentence above a chart."""

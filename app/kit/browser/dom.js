@@ -1,0 +1,127 @@
+// Small helpers for elements and words. What a visitor typed goes in as text, never as markup.
+
+/** @param {number} x @param {number} low @param {number} high */
+export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
+
+/** @template {keyof HTMLElementTagNameMap} Tag @param {Tag} tag @param {string} [className] @param {string} [text] */
+export function el(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+// "{query} gives {share}" and {query: ["it", "q"], share: "68 %"} as nodes; a pair is set off, and names its class.
+/** @param {string} template @param {Record<string, unknown>} parts */
+export function phrase(template, parts) {
+  return template.split(/(\{\w+\})/).filter(Boolean).map((piece) => {
+    if (piece[0] !== "{") return document.createTextNode(piece);
+    const part = parts[piece.slice(1, -1)];
+    return Array.isArray(part) ? el("em", part[1], part[0]) : document.createTextNode(String(part));
+  });
+}
+
+/** @param {string} template @param {Record<string, unknown>} parts */
+export const fill = (template, parts) => phrase(template, parts).map((node) => node.textContent).join("");
+
+/** @param {number} p */
+export function share(p) {
+  const percent = p * 100;
+  if (percent === 0) return "0 %";
+  if (percent < 0.1) return "under 0.1 %";
+  return `${percent < 1 ? percent.toFixed(1) : Math.round(percent)} %`;
+}
+
+/** @type {Record<string, string>} */
+const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+/** @param {number} x */
+export function scientific(x) {
+  if (!x) return "0";
+  const [digits, exponent] = x.toExponential(0).split("e");
+  return `${digits}·10${[...String(Number(exponent))].map((c) => SUPERSCRIPT[c]).join("")}`;
+}
+
+// "0–3, 5" from sorted numbers
+/** @param {number[]} numbers */
+export function ranges(numbers) {
+  /** @type {[from: number, to: number][]} */
+  const runs = [];
+  for (const i of numbers) {
+    const last = runs.at(-1);
+    if (last && last[1] === i - 1) last[1] = i;
+    else runs.push([i, i]);
+  }
+  return runs.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
+}
+
+/** @param {number} n */
+export const number = (n) => Math.round(n).toLocaleString("en");
+/** @param {string[]} forms @param {number} n */
+export const counted = (forms, n) => fill(forms[n === 1 ? 0 : 1], { n });
+
+// In a sentence, a token that is only signs would be taken for the sentence's own.
+/** @param {string} label */
+export const quoted = (label) => (/^[\p{P}\p{S}\s]+$/u.test(label) ? `“${label}”` : label);
+
+// At most 13 letters, for an axis.
+/** @param {string} label */
+export function short(label) {
+  if (label.length <= 13) return label; // in any way of counting letters
+  const letters = Array.from(label);
+  return letters.length > 13 ? letters.slice(0, 12).join("") + "…" : label;
+}
+
+// A row of buttons of which one is pressed. options: [value, text, title]; act(value) when one is chosen.
+/**
+ * @template Value
+ * @param {string} label
+ * @param {import("./types.js").Choice<Value>[]} options
+ * @param {Value} chosen
+ * @param {(value: Value, event: MouseEvent) => void} act
+ */
+export function choice(label, options, chosen, act) {
+  const box = el("span", "seg");
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", label);
+  for (const [value, text, title] of options) {
+    const button = el("button", "", text);
+    button.type = "button";
+    if (title) button.title = title;
+    button.setAttribute("aria-pressed", String(value === chosen));
+    button.addEventListener("click", (event) => {
+      for (const other of box.children) other.setAttribute("aria-pressed", String(other === button));
+      act(value, event);
+    });
+    box.append(button);
+  }
+  return box;
+}
+
+// Arrow keys as [down, right]; undefined for any other key, and for the browser's own shortcuts.
+/** @param {KeyboardEvent} event */
+export function arrow(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  /** @type {Record<string, [down: number, right: number] | undefined>} */
+  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+  return steps[event.key];
+}
+
+// Work that may replace the element that has the focus: whatever then stands in its place gets it.
+/** @param {HTMLElement} root @param {() => void} work */
+export function keepingFocus(root, work) {
+  const tree = /** @type {Document | ShadowRoot} */ (root.getRootNode());
+  const path = [];
+  for (let at = tree.activeElement; at && at !== root; at = at.parentElement) {
+    path.unshift(Array.prototype.indexOf.call(at.parentElement?.children ?? [], at));
+  }
+  const had = tree.activeElement;
+  work();
+  if (had && !tree.activeElement) /** @type {HTMLElement | undefined} */ (path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root))?.focus({ preventScroll: true });
+}
+
+/** @template {keyof HTMLElementTagNameMap} Tag @param {Node} parent @param {Tag} tag */
+export const add = (parent, tag, className = "") => parent.appendChild(el(tag, className));
+
+// A small question mark that explains in one hover, or in one focus for those without a pointer
+/** @param {string} text */
+export const hint = (text) => Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });

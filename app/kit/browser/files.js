@@ -1,0 +1,131 @@
+// A button that opens a menu: the picture as PNG or SVG, its numbers as CSV, and the code that gives them again.
+
+import { pixels, svg } from "./drawing.js";
+import { el, fill } from "./dom.js";
+import { WORDS as words } from "./words.js";
+
+const UNITS = ["bytes", "kB", "MB"];
+
+export class Files {
+  /** @type {HTMLElement} Made anew whenever the menu opens */
+  status;
+
+  // drawn() -> {group, width, height} or null where there is no picture; about() -> {title, alt, caption, snippet, name, tables}
+  /**
+   * @param {() => import("./types.js").Drawing} drawn
+   * @param {() => import("./types.js").AboutFiles} about
+   * @param {() => Record<"background" | "ink" | "mute", string>} colours
+   */
+  constructor(drawn, about, colours) {
+    this.drawn = drawn;
+    this.about = about;
+    this.colours = colours;
+    this.box = el("span", "files");
+    this.open = el("button", "quiet", words.export);
+    Object.assign(this.open, { type: "button", title: words.export_help });
+    this.open.setAttribute("aria-haspopup", "dialog");
+    this.menu = el("div", "menu");
+    this.menu.setAttribute("role", "dialog");
+    this.menu.setAttribute("aria-label", words.export);
+    this.box.append(this.open, this.menu);
+    this.open.addEventListener("click", () => this.toggle(this.menu.hidden === true));
+    this.box.addEventListener("keydown", (e) => {
+      if (e.key !== "Escape" || this.menu.hidden) return;
+      e.stopPropagation();
+      this.toggle(false);
+      this.open.focus();
+    });
+    this.away = (/** @type {PointerEvent} */ e) => e.composedPath().includes(this.box) || this.toggle(false);
+    this.toggle(false);
+  }
+
+  destroy() {
+    document.removeEventListener("pointerdown", this.away);
+  }
+
+  /** @param {boolean} open */
+  toggle(open) {
+    this.menu.hidden = !open;
+    this.open.setAttribute("aria-expanded", String(open));
+    document.removeEventListener("pointerdown", this.away);
+    if (!open) return;
+    document.addEventListener("pointerdown", this.away);
+    this.build();
+    this.menu.querySelector("button")?.focus();
+  }
+
+  build() {
+    const about = this.about();
+    /** @param {string} label @param {string} help @param {() => string | Promise<string>} act */
+    const button = (label, help, act) => {
+      const made = el("button", "quiet", label);
+      Object.assign(made, { type: "button", title: help });
+      made.addEventListener("click", () => this.act(act));
+      return made;
+    };
+    /** @param {string} label @param {HTMLElement[]} nodes */
+    const kind = (label, ...nodes) => {
+      const line = el("div", "kind");
+      const box = el("span");
+      box.append(...nodes);
+      line.append(el("span", "", label), box);
+      return line;
+    };
+    this.status = el("p", "", words.files_note);
+    this.status.setAttribute("role", "status");
+    const images = [...[1, 2].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.png(scale))), button("SVG", words.export_svg_help, () => this.svg())];
+    const tables = about.tables.map(([label, name, text]) => button(`CSV: ${label}`, words.files_csv_help, () => this.save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }))));
+    this.menu.replaceChildren(
+      ...(about.picture === false ? [] : [kind(words.export_image, ...images)]),
+      kind(words.export_numbers, ...tables),
+      kind(words.export_copy, button(words.export_snippet, words.export_snippet_help, () => this.copy(about.snippet))),
+      this.status,
+    );
+  }
+
+  /** @param {() => string | Promise<string>} what */
+  async act(what) {
+    this.status.textContent = words.export_busy;
+    try {
+      this.status.textContent = await what();
+    } catch {
+      this.status.textContent = words.export_failed;
+    }
+  }
+
+  svg() {
+    const about = this.about();
+    return this.save(`${about.name}.svg`, new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }));
+  }
+
+  /** @param {number} scale */
+  async png(scale) {
+    const about = this.about();
+    return this.save(`${about.name}.png`, await pixels(svg(this.drawn(), about, this.colours()), about, scale));
+  }
+
+  /** @param {string} name @param {Blob} blob */
+  save(name, blob) {
+    const link = el("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    let [size, unit] = [blob.size, 0];
+    while (size >= 1000 && unit < UNITS.length - 1) [size, unit] = [size / 1000, unit + 1];
+    return fill(words.export_saved, { name, size: `${size.toFixed(unit ? 1 : 0)} ${UNITS[unit]}` });
+  }
+
+  /** @param {string} text */
+  async copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return words.export_copied;
+    } catch {
+      const field = Object.assign(el("textarea"), { value: text, readOnly: true, ariaLabel: words.export_snippet });
+      this.menu.append(field);
+      field.select();
+      return words.files_by_hand;
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// The sentence above a chart of Memory, Compute or Training. While a slider moves, it says what the server has worked out for that
+// place, before the slider is let go; beside it are projector mode and the files of the chart.
+
+import { chartOf, sliders, turn, watchSliders } from "../../shell/streamlit_edge/browser/page.js";
+import { add } from "./dom.js";
+import { chart } from "./drawing.js";
+import { Files } from "./files.js";
+import { mounted } from "./mount.js";
+import { Projector } from "./projector.js";
+import { COLOURS, STYLE } from "./words.js";
+
+/** @typedef {import("./types.js").AboutFiles} AboutFiles */
+/** @typedef {{view: string, sentence: string, at: Record<string, string>, ahead?: Record<string, Record<string, string>>, chart?: string, about?: AboutFiles, scale: number}} Data */
+const SETTLED = 200; // ms without a change of the window's size
+
+/** @param {import("./types.js").Given<Data>} given */
+export default function ({ data, parentElement, setStateValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new Headline(root));
+  view.update(data, setStateValue);
+  return leave;
+}
+
+class Headline {
+  /** @type {Data} */
+  data;
+  /** @type {import("./types.js").Tell} */
+  set;
+  /** @type {Record<string, string>} */
+  palette;
+  /** @type {Element | null} What holds the sliders that are watched */
+  sliders = null;
+  /** @type {number | undefined} A timer, while the window changes its size */
+  waiting;
+  /** @type {number | undefined} The size of the type that Python was told */
+  said;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    const line = add(root, "div", "line");
+    this.heading = add(line, "h2");
+    this.heading.setAttribute("aria-live", "polite");
+    const acts = add(line, "span", "acts");
+    this.projector = new Projector(() => this.projected(), (by) => turn(`${this.data.view}_part`, by));
+    this.files = new Files(() => chart(this.host()), () => /** @type {AboutFiles} */ (this.data.about), () => this.palette);
+    acts.append(this.files.box, this.projector.button);
+    this.watch = new MutationObserver(() => this.say());
+    this.resized = () => {
+      clearTimeout(this.waiting);
+      this.waiting = setTimeout(() => this.measure(), SETTLED);
+    };
+    window.addEventListener("resize", this.resized);
+  }
+
+  destroy() {
+    window.removeEventListener("resize", this.resized);
+    clearTimeout(this.waiting);
+    this.watch.disconnect();
+    this.projector.destroy();
+    this.files.destroy();
+  }
+
+  /** @param {Data} data @param {import("./types.js").Tell} setStateValue */
+  update(data, setStateValue) {
+    this.data = data;
+    this.set = setStateValue;
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
+    this.palette = page === COLOURS.dark.background ? COLOURS.dark : COLOURS.light;
+    for (const [name, colour] of Object.entries(this.palette)) this.root.style.setProperty(`--${name}`, colour);
+    this.say();
+    this.files.box.hidden = !data.about;
+    Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", scale: this.scale() });
+    this.projected();
+    this.sliders = watchSliders(this.watch, this.sliders, "planning");
+  }
+
+  // The type of a projected page is larger.
+  projected() {
+    this.root.dataset.projector = String(this.projector.on);
+    this.root.dataset.scale = String(this.scale());
+    this.measure();
+  }
+
+  host() {
+    return chartOf(String(this.data.chart));
+  }
+
+  // The sentence for where the sliders stand. One of them may be elsewhere than the script knows: it is still held, or was moved
+  // on after the script began.
+  say() {
+    const { ahead, at, sentence } = this.data;
+    const elsewhere = [];
+    for (const [name, value] of ahead ? sliders("planning", "plan_") : []) {
+      if (at[name] !== undefined && at[name] !== value) elsewhere.push(ahead?.[name][value]);
+    }
+    const now = (elsewhere.length === 1 && elsewhere[0]) || sentence;
+    if (now !== this.heading.textContent) this.heading.textContent = now;
+  }
+
+  // The size of the page's type, which charts follow
+  scale() {
+    return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) / 16) * 10) / 10;
+  }
+
+  measure() {
+    if (this.scale() !== this.data.scale && this.scale() !== this.said) this.tell();
+  }
+
+  tell() {
+    this.said = this.scale();
+    this.set("page", { scale: this.said });
+  }
+}

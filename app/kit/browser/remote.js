@@ -1,0 +1,72 @@
+// What is fetched later: answers of the routes, asked for once and kept for a while.
+
+/** @typedef {import("./types.js").Params} Params */
+
+// Bytes of a large run, fetched once and kept for a while.
+export class Remote {
+  // receipts {record: receipt}: those of a page that works offline, which asks for nothing else
+  /** @param {string} key @param {(path: string) => void} arrived @param {Record<string, unknown> | null} [receipts] */
+  constructor(key, arrived, receipts = null) {
+    this.key = key;
+    this.arrived = arrived;
+    /** @type {Map<string, any>} */
+    this.kept = new Map();
+    /** @type {Set<string>} */
+    this.underway = new Set(); // one request a path: a pointer that crosses a hundred rows asks for the last of them
+    this.failed = false;
+    this.again = 0; // no request before this, by performance.now()
+    this.offline = receipts !== null;
+    this.held = false; // while the run goes on, whose end every answer would wait for
+    for (const [record, receipt] of Object.entries(receipts ?? {})) this.keep("proof", { record }, receipt);
+  }
+
+  /** @param {string} path @param {Params} params */
+  idOf(path, params) {
+    return `${path}?${new URLSearchParams(/** @type {Record<string, string>} */ ({ run: this.key, ...params }))}`;
+  }
+
+  // An answer that came unasked
+  /** @param {string} path @param {Params} params @param {unknown} value */
+  keep(path, params, value) {
+    this.kept.set(this.idOf(path, params), value);
+  }
+
+  // What the address gives, or null while it is on its way; arrived(path) is called when it is there.
+  /**
+   * @template Answer
+   * @param {string} path
+   * @param {Params} params
+   * @param {(bytes: Uint8Array) => Answer} read
+   * @returns {(Answer & {refused?: string}) | null}
+   */
+  get(path, params, read) {
+    const id = this.idOf(path, params);
+    if (this.kept.has(id)) {
+      const value = this.kept.get(id);
+      this.kept.delete(id);
+      this.kept.set(id, value); // newest last
+      return value;
+    }
+    if (this.offline || this.held) return null;
+    if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down
+    if (this.underway.has(path)) return null; // arrived() makes the caller ask again, for what it wants by then
+    this.underway.add(path);
+    if (this.kept.size > 64) this.kept.delete(String(this.kept.keys().next().value));
+    fetch(new URL(`headlight/${id}`, document.baseURI))
+      .then(async (response) => {
+        if (response.status === 400) return void this.kept.set(id, { refused: await response.text() }); // it will not do better
+        if (!response.ok) throw new Error(await response.text());
+        this.kept.set(id, read(new Uint8Array(await response.arrayBuffer())));
+        this.failed = false;
+      })
+      .catch(() => {
+        this.failed = true;
+        this.again = performance.now() + 3000;
+      })
+      .finally(() => {
+        this.underway.delete(path);
+        this.arrived(path);
+      });
+    return null;
+  }
+}

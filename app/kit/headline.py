@@ -1,0 +1,41 @@
+"""Registers the component above a chart and mounts it: the sentence of a chart, what it would be elsewhere on a slider, its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+from streamlit.components import v2
+
+from app.kit import scripts
+from app.transport import modules
+
+ENTRY = "kit/browser/headline.js"
+scripts.add()
+SCALES = (0.8, 3.5)  # what a browser may say of its type, in units of 16 pixels
+
+_component = v2.component("planner", html='<div class="hl planner"></div>', js=modules.loader(ENTRY))
+
+
+def scale(view: str) -> float:
+    """How large the visitor's type is, in units of 16 pixels, as the browser told it last."""
+    told = (st.session_state.get(f"planner_{view}") or {}).get("page")
+    now = told.get("scale") if isinstance(told, Mapping) else None
+    if isinstance(now, int | float) and SCALES[0] <= now <= SCALES[1]:
+        st.session_state["type_scale"] = float(now)
+    return st.session_state.get("type_scale", 1.0)
+
+
+def headline(view: str, data: Mapping[str, Any]) -> None:
+    """Draw the sentence.
+
+    `data` has it, where the sliders stand for it (at: slider -> value), what it would be elsewhere (ahead: slider -> value ->
+    sentence), chart and about (plan_export).
+    """
+    _component(
+        key=f"planner_{view}",
+        data={**data, "view": view},
+        default={"page": None},
+        on_page_change=lambda: None,
+    )

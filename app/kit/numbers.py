@@ -1,0 +1,55 @@
+"""Numbers in words: sizes, shares, counts and times, one formatter each."""
+
+from __future__ import annotations
+
+MIB, MB = 1 << 20, 10**6
+
+
+def quoted(said: str) -> str:
+    """What a link or a visitor said, for a sentence about it: at most forty characters that can be seen."""
+    short = said if len(said) <= 40 else said[:39] + "…"
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in short)
+
+
+def share(of: float, digits: int = 0) -> str:
+    """A share of one, in per cent: 0.99 -> "99 %"."""
+    return f"{100 * of:.{digits}f} %"
+
+
+def size(n_bytes: int) -> str:
+    """Bytes in words: "613 bytes", "4.2 MiB"."""
+    amount, unit = float(n_bytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:,.0f} bytes" if unit == "bytes" else f"{amount:,.1f} {unit}"
+
+
+def both(n_bytes: int) -> str:
+    """Bytes in both units: "30.6 MiB (32.1 MB)"."""
+    amount, unit = float(n_bytes), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return size(n_bytes) if unit == "bytes" else f"{size(n_bytes)} ({amount:,.1f} {unit})"
+
+
+def count(number: float) -> str:
+    """A large number in words: "124.4 M", "2.9 T", ready for a unit."""
+    for limit, unit in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:,.1f} {unit}"
+    return f"{number:,.0f} "
+
+
+def seconds(time: float) -> str:
+    """A time in words: "0.29 ms", "45 ms", "1.2 s"."""
+    if time >= 1:
+        return f"{time:,.1f} s"
+    return f"{time * 1e3:,.1f} ms" if time >= 1e-3 else f"{time * 1e6:,.1f} µs"
+
+
+def in_both(n_bytes: int) -> dict[str, float]:
+    return {"mib": n_bytes / MIB, "mb": n_bytes / MB}

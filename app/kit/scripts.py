@@ -1,0 +1,28 @@
+"""The browser files that every room may use, and what they know from here: words, colours and style."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.kit import theme, words
+from app.shell.streamlit_edge import page
+from app.transport import modules
+
+BROWSER = Path(__file__).parent / "browser"
+COLOURS = {
+    name: {tone: palette[tone] for tone in ("background", "panel", "ink", "mute", "line")}
+    for name, palette in theme.PALETTES.items()
+}
+MENU = (BROWSER / "menu.css").read_text(encoding="utf-8")
+
+
+def add() -> None:
+    """Put them into the registry; whoever registers a component that needs them does so."""
+    modules.add("shell/streamlit_edge/browser", page.HERE.with_name("browser"))
+    modules.add("kit/browser", BROWSER)
+    modules.add_constants(
+        "kit/browser/words.js",
+        WORDS=words.COMPONENT,
+        COLOURS=COLOURS,
+        STYLE=(BROWSER / "headline.css").read_text(encoding="utf-8") + MENU,
+    )

@@ -1,0 +1,38 @@
+"""Words of what every room may use: projector mode, the files menu, links."""
+
+PART = "Part"
+UNREADABLE = "This link asks for {name} “{asked}”, which is not one of its values: {shown} is shown."
+UNREADABLE_CHOICE = "This link asks for {name} “{asked}”, which does not exist. Possible values: {known}."
+
+# what the browser's part of every room writes; it fills in the braces itself
+COMPONENT = {
+    "project_keys": "Large type, controls folded away. P does it too, Page keys go through the parts, Escape leaves.",
+    "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
+    "files_csv_help": "The exact numbers, below lines that say what they are.",
+    "files_by_hand": "This browser does not let the page copy. The text is selected: copy it.",
+    "close": "Close",
+    "copied": "Link copied",
+    "copy_by_hand": "Copy this link with Ctrl+C or ⌘C:",
+    "copy_link": "Copy link",
+    "copy_link_help": "A link to exactly this screen, sentence included.",
+    "theme": "Theme",
+    "theme_auto": "same as browser",
+    "theme_dark": "dark",
+    "theme_help": "Light or dark, for the whole page. It is in the link.",
+    "theme_light": "light",
+    "export": "Export",
+    "export_help": "Take what is on the screen away: picture, numbers, page or code.",
+    "export_image": "Image",
+    "export_png_help": "A picture with its caption, its description and the code that reproduces it inside the file.",
+    "export_svg_help": "A drawing with real text, for papers and slides: it stays sharp and its words can be edited.",
+    "export_numbers": "Numbers",
+    "export_copy": "Copy",
+    "export_snippet": "code",
+    "export_snippet_help": "Python that gives these numbers.",
+    "export_busy": "working …",
+    "export_saved": "{name} saved, {size}.",
+    "export_copied": "Copied.",
+    "export_failed": "That did not work in this browser. Try another format, or a smaller size.",
+    "project": "Project",
+    "leave": "Leave",
+}

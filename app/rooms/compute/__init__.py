@@ -1,0 +1,15 @@
+"""Compute: what a model works out and moves."""
+
+from app.rooms.compute import view, words
+from app.shell.registry import Room
+from app.sizes import controls
+
+ROOM = Room(
+    id="compute",
+    title=words.TITLE,
+    group="count",
+    line=words.LINE,
+    show=view.show,
+    old=("Compute",),
+    titles={"plan_model": controls.IDS},
+)

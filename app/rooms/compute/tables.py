@@ -1,0 +1,307 @@
+"""Numbers of the compute room, pure: a setup or a plan in, a DataFrame or a list of numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from app.kit import numbers
+from app.kit.numbers import MIB
+from app.rooms.compute import words
+from app.sizes import words as sizes_words
+from app.sizes.setup import Setup, layers
+from core.config import ModelConfig
+from core.planner import PRESETS, Device, Operation, decode, parameters, prefill, roofline, with_layers
+from core.planner.operations import ideal_bytes
+
+# compute
+
+_GROUP: dict[str, str] = {
+    "q": "qkv",
+    "k": "qkv",
+    "v": "qkv",
+    "scores": "scores",
+    "scale": "softmax",
+    "bias": "softmax",
+    "mask": "softmax",
+    "softmax": "softmax",
+    "weights × v": "mix",
+    "fused": "fused",
+    "o": "o",
+}
+
+
+def group_of(operation: Operation) -> str:
+    """The row of the textbook table that an operation belongs to."""
+    name = operation.name
+    for start in ("cross attn ", "attn "):
+        if name.startswith(start) and name.removeprefix(start) in _GROUP:
+            return _GROUP[name.removeprefix(start)]
+    if name in ("mlp up", "mlp gate", "mlp activation", "mlp product", "mlp down"):
+        return "mlp"
+    if name in ("unembed", "head dense"):
+        return "head"
+    return "embed" if name == "embedding" else "rest"
+
+
+def formulas(config: ModelConfig) -> dict[str, tuple[str, str, str]]:
+    """For each group: FLOPs of one layer, the textbook's O(), numbers moved by one layer; biases and cross-attention not counted."""
+    ungrouped = config.n_kv_heads == config.n_heads and config.n_heads * config.d_head == config.d_model
+    wide = config.d_ff == 4 * config.d_model and not config.gated
+    qkv = ("6Td²", "6Td + 3d²") if ungrouped else ("2Td(q + 2k)", "3Td + T(q + 2k) + d(q + 2k)")
+    o = ("2Td²", "2Td + d²") if ungrouped else ("2Tqd", "T(q + d) + qd")
+    mlp = ("16Td²", "18Td + 8d²") if wide else ("4TdF", "2Td + 4TF + 2dF")
+    mlp = ("6TdF", "3Td + 8TF + 3dF") if config.gated else mlp
+    maps = "2bnmd" if ungrouped else "2bnmq"
+    return {
+        "qkv": (qkv[0], "O(b·n·d²)", qkv[1]),
+        "scores": (maps, "O(b·n²·d)", "Tq + bmk + bhnm"),
+        "softmax": ("about 5bhnm", "in b·h·n²", "4bhnm, with a mask 6bhnm"),
+        "mix": (maps, "O(b·n²·d)", "bhnm + bmk + Tq"),
+        "fused": ("4bnmd" if ungrouped else "4bnmq", "O(b·n²·d)", "2Tq + 2bmk"),
+        "o": (o[0], "O(b·n·d²)", o[1]),
+        "mlp": (mlp[0], "O(b·n·d²)", mlp[1]),
+        "rest": ("–", "–", "10Td"),
+        "embed": ("–", "–", "2Td"),
+        "head": ("2TdV", "–", "Td + TV + dV"),
+    }
+
+
+def operations_of(setup: Setup, step: str) -> tuple[Operation, ...]:
+    """The operations of the whole text, or of one more token."""
+    config, memory_len = setup.config, setup.source_len if setup.config.kind == "encoder-decoder" else 0
+    formats = {"dtype": setup.dtype, "weight_dtype": setup.weight_dtype, "attention": setup.attention}
+    if step == "decode":
+        cached = setup.target_len or setup.source_len
+        return decode(
+            config, batch=setup.batch, cached=cached, memory_len=memory_len, kv_dtype=setup.kv_dtype, **formats
+        )
+    return prefill(config, setup.workload)
+
+
+def operation_groups(operations: Sequence[Operation]) -> dict[str, tuple[int, int, int]]:
+    """FLOPs, FLOPs of use and bytes of each row of the textbook table, all layers together."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for op in operations:
+        flops, useful, n_bytes = found.get(group_of(op), (0, 0, 0))
+        found[group_of(op)] = (
+            flops + op.times * op.flops,
+            useful + op.times * op.useful_flops,
+            n_bytes + op.times * op.bytes,
+        )
+    return {name: found[name] for name in words.GROUPS if name in found}
+
+
+def operations_table(setup: Setup, step: str) -> pd.DataFrame:
+    """Exact numbers with their formulas, and the textbook's O() beside them."""
+    told = formulas(setup.config)
+    rows = []
+    for name, (flops, useful, n_bytes) in operation_groups(operations_of(setup, step)).items():
+        formula, order, moved = told[name]
+        rows.append(
+            {
+                "operation": words.GROUPS[name],
+                "flops": flops,
+                "useful": useful,
+                "formula": formula,
+                "order": order,
+                **numbers.in_both(n_bytes),
+                "moved": moved,
+                "intensity": flops / n_bytes if n_bytes else 0.0,
+            }
+        )
+    flops, useful, moved = (sum(row[name] for row in rows) for name in ("flops", "useful", "mib"))
+    n_bytes = moved * MIB
+    total = {
+        "operation": "total",
+        "flops": flops,
+        "useful": useful,
+        "formula": "",
+        "order": "O(b·n·d² + b·n²·d)",
+        **numbers.in_both(round(n_bytes)),
+        "moved": "",
+        "intensity": flops / n_bytes,
+    }
+    return pd.DataFrame([*rows, total])
+
+
+def ideal(setup: Setup, step: str) -> tuple[int, int]:
+    """FLOPs and the least traffic of a step: attention fused, every weight once."""
+    fused = replace(setup, attention="flash")
+    operations = operations_of(fused, step)
+    flops = sum(op.times * op.flops for op in operations)
+    return flops, ideal_bytes(setup.config, operations, weight_dtype=setup.weight_dtype or setup.dtype)
+
+
+def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
+    """Each operation with a product, of the whole text and of one token, on one device: its limit and its least time."""
+    rows = []
+    for step, label in sizes_words.STEPS.items():
+        for bound in roofline([op for op in operations_of(setup, step) if op.flops], device):
+            op = bound.operation
+            rows.append(
+                {
+                    "step": label,
+                    "operation": f"{op.stack} {op.name}".strip(),
+                    "times": op.times,
+                    "flops": op.times * op.flops,
+                    **numbers.in_both(op.times * op.bytes),
+                    "intensity": op.intensity,
+                    "limit": words.LIMITS[bound.limit],
+                    "microseconds": bound.seconds * 1e6,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def devices_table(cards: Sequence[Device]) -> pd.DataFrame:
+    """The cards with their figures and where each is from."""
+    return pd.DataFrame([device.to_dict() for device in cards], columns=list(words.CARDS_COLUMNS)).astype(
+        {"gigabytes_per_second": float, "teraflops": float}
+    )
+
+
+def rnn_line(d: int, n: int) -> dict[str, int]:
+    """FLOPs of one layer of width d on n tokens: a plain RNN (Elman 1990: two d × d products a token), and attention with 1 head."""
+    config = ModelConfig(
+        vocab_size=1, d_model=d, n_heads=1, d_ff=1, n_decoder_layers=1, position="none", head="none", n_ctx=1
+    )
+    groups = operation_groups(prefill(config, source_len=n))
+    maps = groups["scores"][0] + groups["mix"][0]
+    return {
+        "n": n,
+        "rnn": 4 * n * d * d,
+        "attention": maps,
+        "whole": maps + groups["qkv"][0] + groups["o"][0],
+        "rnn_steps": n,
+        "attention_steps": 1,
+    }
+
+
+def rnn_lines(d: int, lengths: Sequence[int]) -> pd.DataFrame:
+    """The same against the tokens."""
+    return pd.DataFrame([rnn_line(d, n) for n in lengths])
+
+
+def cross_terms(setup: Setup) -> dict[str, dict[str, int]]:
+    """FLOPs of an encoder–decoder by the term that they grow with, for the target at once and word by word.
+
+    Word by word, token i attends to i tokens and the encoder runs once: each term is linear in i, so first and last give
+    the sum.
+    """
+    n, m = setup.source_len, setup.target_len
+    at_once = _by_term(operations_of(setup, "prefill"))
+    options: dict[str, Any] = {
+        "batch": setup.batch,
+        "memory_len": n,
+        "dtype": setup.dtype,
+        "attention": setup.attention,
+    }
+    first = _by_term(decode(setup.config, cached=1, **options))
+    last = _by_term(decode(setup.config, cached=m, **options))
+    by_word = {name: m * (first[name] + last[name]) // 2 for name in first}
+    for name in ("encoder", "encoder_maps", "memory"):
+        by_word[name] = at_once[name]  # once, before the first word
+    return {"at_once": at_once, "by_word": by_word}
+
+
+def _by_term(operations: Sequence[Operation]) -> dict[str, int]:
+    terms = dict.fromkeys(words.CROSS_TERMS, 0)
+    for op in operations:
+        maps = group_of(op) in ("scores", "mix", "fused")
+        if not op.stack:
+            name = "words"
+        elif op.name.startswith("cross attn"):
+            name = "cross_maps" if maps else "memory" if op.name.endswith((" k", " v")) else "decoder"
+        else:
+            name = f"{op.stack}_maps" if maps else op.stack
+        terms[name] += op.times * op.flops
+    return terms
+
+
+def cross_table(setup: Setup) -> pd.DataFrame:
+    """The terms of cross_terms(), with their share of all."""
+    found = cross_terms(setup)
+    rows = []
+    for name, label in words.CROSS_TERMS.items():
+        row: dict[str, Any] = {"operation": label}
+        for way, title in words.CROSS_WAYS.items():
+            row[f"{title}, FLOPs"] = found[way][name]
+            row[f"{title}, %"] = 100 * found[way][name] / sum(found[way].values())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def depth_lines(config: ModelConfig) -> pd.DataFrame:
+    """Parameters by component for 2 to 12 layers of each stack, and for as many as the model has."""
+    rows = []
+    for n in sorted({*range(2, 13), layers(config)}):
+        found = parameters(with_layers(config, n))
+        rows.append(
+            {
+                "layers": n,
+                "embedding": found.embedding,
+                "encoder": found.encoder.total,
+                "decoder": found.decoder.total,
+                "unembed": found.unembed + found.head,
+                "parameters": found.total,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def translator() -> dict[str, int]:
+    """A textbook translator: its true total, and the totals that tied tables would have."""
+    base = PRESETS["transformer-base"].config
+    lesson = replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
+    paper = parameters(base)
+    layer = paper.encoder.layer.total
+    d, f = base.d_model, base.d_ff
+    return {
+        "three": parameters(lesson, two_vocabularies=True).total,
+        "one": parameters(replace(base, vocab_size=32_000)).total,
+        "paper": paper.total,
+        "layer": layer,
+        "lesson": 4 * d * d + 2 * d * f + 4 * d,
+    }
+
+
+def known_models(setup: Setup | None = None) -> pd.DataFrame:
+    """Every preset with its exact count and its authors'; `setup` adds a row of its own."""
+    rows = [
+        {
+            "model": preset.title,
+            "parameters": parameters(preset.config).total + preset.more,
+            "layers": layers(preset.config),
+            "published": preset.published,
+            "source": preset.source,
+        }
+        for preset in PRESETS.values()
+    ]
+    if setup is not None:
+        own = parameters(setup.config).total
+        rows.append(
+            {
+                "model": words.YOURS,
+                "parameters": own,
+                "layers": layers(setup.config),
+                "published": "–",
+                "source": "",
+            }
+        )
+    return pd.DataFrame(rows).sort_values("parameters").reset_index(drop=True)
+
+
+def furthest(table: pd.DataFrame) -> tuple[str, int, str]:
+    """The model whose authors' figure is furthest from its exact count: its name, the count, the figure."""
+    found: list[tuple[float, str, int, str]] = []
+    columns = (table[name] for name in ("model", "parameters", "published"))
+    for model, exact, said in zip(*columns, strict=True):
+        parts = said.split()
+        if len(parts) == 2:
+            published = float(parts[0]) * {"M": 1e6, "B": 1e9}[parts[1]]
+            found.append((abs(exact / published - 1), model, exact, said))
+    return max(found)[1:]

@@ -1,0 +1,308 @@
+"""Compute: what a model works out and moves, operation by operation, and which of the two is the limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from app.kit import charts, numbers
+from app.kit.numbers import both, count
+from app.rooms.compute import devices, tables, words
+from app.sizes import controls
+from app.sizes import words as sizes_words
+from app.sizes.controls import Look
+from app.sizes.setup import Setup, layers
+from core.planner import DEVICES, PRESETS, Device, parameters, total_bytes, total_flops
+
+CARD = "A100 80 GB"
+VIEW = "compute"
+FIGURES = "app.rooms.compute.figures"
+CHOICES: charts.Choices = {
+    "compute_card": (sizes_words.LABELS["device"][0], tuple(device.name for device in DEVICES)),
+    "compute_step": (sizes_words.STEP, tuple(sizes_words.STEPS.values())),
+}
+
+
+def show() -> None:
+    """Draw the view."""
+    controls.show(VIEW, words.COMPUTE_PARTS, PARTS, CHOICES, training=False)
+
+
+def _work(setup: Setup, step: str) -> str:
+    """FLOPs and traffic of the whole text, or of one token."""
+    operations = tables.operations_of(setup, step)
+    n = setup.target_len or setup.source_len
+    one = words.OPERATIONS_ONE if setup.batch == 1 else words.OPERATIONS_EACH
+    what = (one if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=f"{n:,}")
+    return words.OPERATIONS.format(
+        title=setup.title,
+        flops=count(total_flops(operations)),
+        traffic=both(total_bytes(operations)),
+        what=what,
+    )
+
+
+def _operations(setup: Setup, look: Look) -> None:
+    place = st.container(key="compute_headline", gap=None)
+    step = _step(setup)
+    groups = tables.operation_groups(tables.operations_of(setup, step))
+    flops, useful, moved = (sum(values[i] for values in groups.values()) for i in range(3))
+    most = max(groups, key=lambda name: groups[name][0])
+    mover = max(groups, key=lambda name: groups[name][2])
+    more = words.OPERATIONS_MOST.format(
+        largest=words.GROUPS[most],
+        share=round(100 * groups[most][0] / flops),
+        moves=words.GROUPS[mover],
+        moved=round(100 * groups[mover][2] / moved),
+    )
+    if useful != flops:
+        more += " " + words.OPERATIONS_CAUSAL.format(useful=count(useful))
+    table = tables.operations_table(setup, step)
+    with place:
+        sentence = controls.headline(
+            look,
+            setup,
+            lambda setup: _work(setup, step),
+            chart="operations",
+            note=more,
+            tables=[(words.FILE_OPERATIONS, f"headlight-compute-{step}", table)],
+            wanted="plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
+        )
+    st.text(more)
+    figure = charts.figures(FIGURES).operations(groups, causal=useful != flops, theme=look.theme, scale=look.scale)
+    controls.draw(look, "operations", figure, sentence)
+    shown = table.assign(
+        flops=[count(n) for n in table["flops"]],
+        useful=[count(n) for n in table["useful"]],
+        intensity=table["intensity"].round(1),
+        mib=table["mib"].round(3),
+        mb=table["mb"].round(3),
+    )
+    names = [
+        "operation",
+        "flops",
+        *(["useful"] if useful != flops else []),
+        "formula",
+        "order",
+        "mib",
+        "mb",
+        "moved",
+        "intensity",
+    ]
+    columns: dict[str, str | None] = {name: sizes_words.COLUMNS[name] for name in names}
+    st.dataframe(shown[names], hide_index=True, column_config=columns, key="compute_rows", height="content")
+    st.caption(words.OPERATIONS_NOTE + sizes_words.CUDA)
+    controls.show_table(table, "operations")
+
+
+def _roofline(setup: Setup, look: Look) -> None:
+    if setup.dtype == "float32":
+        setup = replace(setup, dtype="bfloat16")  # the roofs are for 16 bits
+    place = st.container(key="compute_headline", gap=None)
+    found = _cards()
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with row.container(width=260):
+        name = controls.one_of("device", [card.name for card in found], "compute_card", CARD)
+    device = next(card for card in found if card.name == name)
+    steps = {step: tables.operations_of(setup, step) for step in sizes_words.STEPS}
+    whole = {step: tables.ideal(setup, step) for step in sizes_words.STEPS if steps[step]}
+    said = {step: _limit(device, *least) for step, least in whole.items()}
+    intensity, limit, time = said["prefill"]
+    n = setup.source_len + setup.target_len
+    more = words.ROOF_PREFILL.format(
+        n=f"{setup.batch} × {n:,}",
+        prefill=intensity,
+        prefill_limit=words.LIMITS[limit],
+        prefill_time=numbers.seconds(time),
+    )
+    if "decode" in said:
+        intensity, limit, time = said["decode"]
+        more += " " + words.ROOF_DECODE.format(
+            decode=intensity,
+            decode_limit=words.LIMITS[limit],
+            decode_time=numbers.seconds(time),
+            rate=f"{setup.batch / time:,.0f}",
+            batch=setup.batch,
+        )
+    table = tables.bounds_table(setup, device)
+    with place:
+        sentence = controls.headline(
+            look,
+            setup,
+            lambda _: words.ROOF.format(device=device.name, ridge=device.ridge),
+            chart="roofline",
+            note=more,
+            tables=[(words.FILE_ROOF, "headlight-compute-roofline", table)],
+            wanted="plan.flops / plan.ideal_bytes",
+            live=False,
+        )
+    st.text(more)
+    figure = charts.figures(FIGURES).roofline(device, steps, whole, look.theme, look.scale)
+    controls.draw(look, "roofline", figure, sentence)
+    st.caption(words.ROOF_NOTE + sizes_words.CUDA)
+    controls.show_table(table, "roofline")
+    _edit_cards()
+
+
+def _cards() -> list[Device]:
+    """The cards with the figures that this visitor, or a link, has typed over them; the link follows."""
+    if "compute_cards" not in st.session_state:  # the table has not been on the screen since the link was read
+        st.session_state["compute_cards_from"], wrong = devices.read(st.query_params.get("cards", ""))
+        for sentence in wrong:
+            st.text(sentence)
+    found = list(st.session_state["compute_cards_from"])
+    for i, figures in (st.session_state.get("compute_cards") or {}).get("edited_rows", {}).items():
+        try:
+            found[i] = devices.changed(found[i], figures)
+        except ValueError as wrong:
+            st.text(str(wrong))
+    if said := devices.written(found):
+        st.query_params["cards"] = said
+    else:
+        st.query_params.pop("cards", None)
+    return found
+
+
+def _edit_cards() -> None:
+    with st.expander(words.CARDS, key="compute_cards_box"):
+        columns = dict(words.CARDS_COLUMNS)
+        st.data_editor(
+            tables.devices_table(st.session_state["compute_cards_from"]),
+            hide_index=True,
+            column_config=columns,
+            disabled=["name", "gigabytes", "ridge", "source"],
+            key="compute_cards",
+        )
+        st.caption(words.CARDS_NOTE)
+
+
+def _limit(device: Device, flops: int, n_bytes: int) -> tuple[float, str, float]:
+    """FLOPs per byte, which of the two is the limit, and the least seconds."""
+    compute, memory = flops / (device.teraflops * 1e12), n_bytes / (device.gigabytes_per_second * 1e9)
+    return flops / n_bytes, "compute" if compute > memory else "memory", max(compute, memory)
+
+
+def _recurrent(setup: Setup) -> str:
+    """What a recurrent layer of this width takes for a text of this length."""
+    d, n = setup.config.d_model, setup.source_len
+    return words.RNN.format(n=f"{n:,}", d=f"{d:,}", rnn=count(4 * n * d * d))
+
+
+def _rnn(setup: Setup, look: Look) -> None:
+    d, n = setup.config.d_model, setup.source_len
+    table = tables.rnn_lines(d, sorted({*(2**i for i in range(2, 18)), n, d}))
+    here = tables.rnn_line(d, n)
+    more = words.RNN_ATTENTION.format(d=f"{d:,}", attention=count(here["attention"]), whole=count(here["whole"]))
+    files = [(words.FILE_RNN, "headlight-compute-rnn-attention", table)]
+    sentence = controls.headline(
+        look, setup, _recurrent, chart="rnn", note=more, tables=files, wanted="4 * plan.source_len * config.d_model**2"
+    )
+    st.text(more)
+    controls.draw(look, "rnn", charts.figures(FIGURES).rnn(table, n, look.theme, look.scale), sentence)
+    st.caption(words.RNN_NOTE)
+    controls.show_table(table, "rnn-attention")
+
+
+def _reads(setup: Setup) -> str:
+    """How much it reads and writes."""
+    return words.CROSS.format(
+        title=setup.title,
+        n=f"{setup.batch} × {setup.source_len:,}",
+        m=f"{setup.batch} × {setup.target_len:,}",
+    )
+
+
+def _cross(setup: Setup, look: Look) -> None:
+    if setup.config.kind != "encoder-decoder":
+        none = words.CROSS_NONE.format(title=setup.title, kind=setup.config.kind)
+        controls.headline(look, setup, lambda _: none, live=False)
+        title = PRESETS["transformer-base"].title
+        st.button(words.TAKE_TRANSFORMER, on_click=controls.take, args=(title,), key="compute_take")
+        return
+    terms = tables.cross_terms(setup)
+    found = terms["at_once"]
+    maps = sum(found[name] for name in ("encoder_maps", "decoder_maps", "cross_maps"))
+    more = words.CROSS_SIZES.format(
+        own=count(found["encoder_maps"]),
+        other=count(found["decoder_maps"]),
+        cross=count(found["cross_maps"]),
+        linear=round(100 * (1 - maps / sum(found.values()))),
+    )
+    table = tables.cross_table(setup)
+    files = [(words.FILE_CROSS, "headlight-compute-encoder-decoder", table)]
+    sentence = controls.headline(look, setup, _reads, chart="cross", note=more, tables=files, wanted="plan.flops")
+    st.text(more)
+    controls.draw(look, "cross", charts.figures(FIGURES).cross(terms, look.theme, look.scale), sentence)
+    st.caption(words.CROSS_NOTE)
+    controls.show_table(table, "encoder-decoder")
+
+
+def _counted(setup: Setup) -> str:
+    """How many parameters it has."""
+    return words.PARAMETERS.format(title=setup.title, total=f"{parameters(setup.config).total:,}")
+
+
+def _parameters(setup: Setup, look: Look) -> None:
+    found = parameters(setup.config)
+    layer = found.encoder.layer.total + found.decoder.layer.total
+    more = words.PARAMETERS_LAYER.format(layer=f"{layer:,}", share=f"{100 * found.mlp_share:.1f}")
+    table = tables.depth_lines(setup.config)
+    files = [(words.FILE_PARAMETERS, "headlight-compute-parameters", table)]
+    sentence = controls.headline(
+        look, setup, _counted, chart="depth", note=more, tables=files, wanted="plan.parameters.total"
+    )
+    st.text(more)
+    figure = charts.figures(FIGURES).depth(table, layers(setup.config), look.theme, look.scale)
+    controls.draw(look, "depth", figure, sentence)
+    st.markdown(f"**{words.TRANSLATOR}**")
+    st.text(words.TRANSLATOR_WHY.format(**tables.translator()))
+    controls.show_table(table, "parameters")
+
+
+def _known(setup: Setup, look: Look) -> None:
+    table = tables.known_models(setup)
+    worst = tables.furthest(table)
+    more = words.KNOWN_WORST.format(worst=worst[0], exact=f"{worst[1]:,}", published=worst[2])
+    sentence = controls.headline(
+        look,
+        setup,
+        lambda _: words.KNOWN.format(n=len(PRESETS)),
+        chart="known",
+        note=more,
+        tables=[(words.FILE_KNOWN, "headlight-compute-known-models", table)],
+        wanted="plan.parameters.total",
+        live=False,
+    )
+    st.text(more)
+    controls.draw(look, "known", charts.figures(FIGURES).known(table, look.theme, look.scale), sentence)
+    st.caption(words.KNOWN_NOTE)
+    controls.show_table(table, "known-models")
+
+
+PARTS: controls.Parts = {
+    "operations": _operations,
+    "roofline": _roofline,
+    "rnn": _rnn,
+    "cross": _cross,
+    "parameters": _parameters,
+    "known": _known,
+}
+
+
+def _step(setup: Setup) -> str:
+    if not setup.config.n_decoder_layers:
+        st.caption(words.NO_DECODE)
+        return "prefill"
+    return st.segmented_control(
+        sizes_words.STEP,
+        list(sizes_words.STEPS),
+        format_func=sizes_words.STEPS.__getitem__,
+        default="prefill",
+        required=True,
+        key="compute_step",
+        bind="query-params",
+        persist_state="session",
+        help=words.STEP_HELP,
+        label_visibility="collapsed",
+    )

@@ -1,0 +1,128 @@
+"""Captions and help texts of the compute room. Names in braces are filled in where the words are used."""
+
+TITLE = "Compute"
+LINE = "operations, traffic and time"
+FILE_OPERATIONS = "operations"
+FILE_ROOF = "operations and limits"
+FILE_RNN = "lines"
+FILE_CROSS = "terms"
+FILE_PARAMETERS = "parameters"
+FILE_KNOWN = "models"
+
+# compute: parts of the view
+COMPUTE_PARTS = {
+    "operations": "Operations",
+    "roofline": "Roofline",
+    "rnn": "RNN",
+    "cross": "Encoder–decoder",
+    "parameters": "Parameters",
+    "known": "Known models",
+}
+GROUPS = {
+    "qkv": "q, k, v",
+    "scores": "scores q kᵀ",
+    "softmax": "scale, mask, softmax",
+    "mix": "weights · v",
+    "fused": "fused attention",
+    "o": "output projection",
+    "mlp": "MLP",
+    "rest": "norms, residuals",
+    "embed": "embedding",
+    "head": "output head (logits)",
+}
+STEP_HELP = (
+    "Whole text: all tokens at once, as in training and in reading a prompt. One token: the next one, with a cache."
+)
+NO_DECODE = "An encoder has no next token: this is the whole text."
+FLOPS_AXIS = "share of all, %"
+FLOPS_ROW = "FLOPs"
+USEFUL_ROW = "FLOPs, causal"
+TRAFFIC_ROW = "traffic"
+OPERATIONS = "{title}, {what}: {flops}FLOP and {traffic} of memory traffic."
+OPERATIONS_MOST = "Most FLOPs: {largest}, {share} %. Most traffic: {moves}, {moved} %."
+OPERATIONS_CAUSAL = "The causal mask hides part of the scores: {useful}FLOP are of use."
+OPERATIONS_ALL = "{batch} × {n} tokens"
+OPERATIONS_ONE = "one token after {n}"
+OPERATIONS_EACH = "one token of each of {batch} texts after {n} tokens"
+OPERATIONS_NOTE = (
+    "FLOPs of matrix products, two for each multiply-add, T = batch · tokens, d = d_model, q = heads · d_head, "
+    "k = KV heads · d_head, b = batch, n = tokens, m = keys, h = heads, F = d_ff, V = vocabulary; biases are not in the formulas. "
+)
+ROOF_X = "FLOPs for each byte"
+ROOF_Y = "TFLOP/s within reach"
+ROOF = "The {device} is compute-bound above {ridge:.0f} FLOPs per byte."
+ROOF_PREFILL = "Reading {n} tokens gives {prefill:.1f}: {prefill_limit} is the limit, {prefill_time} at the least."
+ROOF_DECODE = "The next token gives {decode:.1f}: {decode_limit} is the limit, {decode_time}, {rate} tokens a second at a batch of {batch}."
+ROOF_NOTE = "Numbers of 16 bits, as the makers' figures are for. All of it: the least traffic, every weight once, attention fused. "
+LIMITS = {"compute": "arithmetic", "memory": "memory"}
+CARDS = "Cards and their figures"
+CARDS_NOTE = (
+    "Change GB/s or TFLOP/s to try your own: dense 16-bit arithmetic with float32 sums. The link keeps what you change."
+)
+CARDS_CHANGED = "changed here; was {source}"
+CARDS_UNREADABLE = "This link gives “{asked}” as a card and its figures, which cannot be read. Write name:GB/s:TFLOP/s, for example rtx-4090:1008:165.2."
+CARDS_COLUMNS = {
+    "name": "Card",
+    "gigabytes": "GB",
+    "gigabytes_per_second": "GB/s",
+    "teraflops": "TFLOP/s",
+    "ridge": "FLOPs per byte",
+    "source": "Source",
+}
+CARDS_WRONG = "{card} needs GB/s and TFLOP/s above 0 and at most {most:,}: its maker’s figures are used instead."
+RNN_LINES = {
+    "rnn": "RNN, 4nd²",
+    "attention": "attention, scores and sum, 4n²d",
+    "whole": "attention with its projections",
+}
+RNN = "At {n} tokens of width {d} a plain RNN layer takes {rnn}FLOP in {n} steps, one after the other."
+RNN_ATTENTION = (
+    "Attention takes {attention}FLOP for scores and sum, {whole}FLOP with its projections, in 1 step. "
+    "Below {d} tokens attention's n²·d is the smaller term, above it the RNN's n·d²."
+)
+RNN_NOTE = "One layer, one text. RNN: O(n·d²), n sequential steps, n steps from the first token to the last. Self-attention: O(n²·d), 1 and 1 (Vaswani et al. 2017, table 1)."
+RNN_AXIS = "tokens"
+RNN_FLOPS = "FLOPs of one layer"
+CROSS_TERMS = {
+    "encoder": "encoder, token by token: O(n·d²)",
+    "encoder_maps": "encoder self-attention: O(n²·d)",
+    "decoder": "decoder, token by token: O(m·d²)",
+    "decoder_maps": "decoder self-attention: O(m²·d)",
+    "memory": "keys and values of the source: O(n·d²)",
+    "cross_maps": "cross-attention: O(n·m·d)",
+    "words": "output head (logits): O(m·d·V)",
+}
+CROSS = "{title} reads {n} tokens and writes {m}."
+CROSS_SIZES = (
+    "O(n²): {own}FLOP. O(m²): {other}FLOP. O(nm): {cross}FLOP. "
+    "The projections and MLPs beside them take {linear} % of everything."
+)
+CROSS_WAYS = {"at_once": "target at once", "by_word": "word by word"}
+CROSS_NOTE = "At once: the whole target, as in training, full maps. Word by word: with a cache of keys and values, the encoder run once. Counted like every FLOP here, and equal to the trace of the same model."
+CROSS_NONE = "{title} is {kind}-only: it has one of these terms. Choose an encoder–decoder to see all three."
+CROSS_AXIS = "FLOPs"
+TAKE_TRANSFORMER = "Take Transformer base"
+PARAMETER_PARTS = {
+    "embedding": "embedding",
+    "encoder": "encoder",
+    "decoder": "decoder",
+    "unembed": "output",
+}
+PARAMETERS_AXIS = "parameters"
+LAYERS_AXIS = "layers of each stack"
+PARAMETERS = "{title} has {total} parameters."
+PARAMETERS_LAYER = "Every layer of each stack adds {layer}: a straight line. {share} % of a layer is its MLP."
+TRANSLATOR = "A textbook translator: Vaswani base with two vocabularies of 32,000"
+TRANSLATOR_WHY = (
+    "It has {three:,} parameters, not about 65 M: a table for the source, one for the target, and an output of its own. "
+    "One table for all three, as in the paper, gives {one:,}; with the paper's 37,000 words {paper:,}. "
+    "A layer of its encoder has {layer:,}; 4d² + 2dF + 4d gives {lesson:,}, because it leaves the biases of the six products out."
+)
+KNOWN = "{n} known models, counted from their shapes."
+KNOWN_WORST = "{worst} is furthest from what its authors say: {exact} against {published}."
+KNOWN_NOTE = (
+    "Published figures are rounded by their authors. The counts of BERT and MiniLM include a pooler, "
+    "a layer that reads the first token alone; the MiniLM of Explore and Shapes runs without it."
+)
+KNOWN_AXIS = "parameters"
+YOURS = "this one"

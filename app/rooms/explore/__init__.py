@@ -1,0 +1,15 @@
+"""Explore: one sentence, every head of every layer, one of them large."""
+
+from app.rooms.explore import routes, view
+from app.shell import words as shell_words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="explore",
+    title=shell_words.EXPLORE,
+    group="look",
+    line=shell_words.EXPLORE_LINE,
+    show=view.show,
+    old=("Explore",),
+    routes=routes.ROUTES,
+)

@@ -1,0 +1,867 @@
+// The Explore component: sentence strip, overview of all heads, the chosen head large, facts about the chosen query.
+//
+// Everything a visitor does here is drawn here; Python is told once, debounced. Text of visitors goes in through textContent and
+// fillText only.
+//
+// The parts (strip, overview, map, facts, lines, footer) read what is chosen from the View and tell it what a visitor
+// does; the View draws what became stale, at most once a frame. constants.js is made of words.py, theme.py and attention.css.
+
+import { colours, luminance, rgb } from "../../../kit/browser/colours.js";
+import { OPTIONS, PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
+import { add, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { Export } from "../../../attention/browser/export.js";
+import { Facts } from "../../../attention/browser/facts.js";
+import { Footer } from "../../../attention/browser/footer.js";
+import { keyOf, Lens, numbersOf } from "../../../attention/browser/lens.js";
+import { Lines } from "../../../attention/browser/lines.js";
+import { Guide } from "../../../attention/browser/guide.js";
+import { HeadMap } from "../../../attention/browser/map.js";
+import { mounted } from "../../../kit/browser/mount.js";
+import { mainBlock, scrolled } from "../../../shell/streamlit_edge/browser/page.js";
+import { Overview } from "../../../attention/browser/overview.js";
+import { Projector } from "../../../attention/browser/projector.js";
+import { Remote } from "../../../kit/browser/remote.js";
+import { Site } from "../../../attention/browser/site.js";
+import { unpack } from "../../../kit/browser/messages.js";
+import { Share } from "../../../kit/browser/share.js";
+import { Strip } from "../../../attention/browser/strip.js";
+import { Tools } from "../../../attention/browser/tools.js";
+import { Underway } from "../../../attention/browser/underway.js";
+
+/** @type {Set<View>} */
+const SHOWN = new Set(); // the views on the page: one
+const TELL_AFTER = 250; // ms without a change before Python is told
+const SETTLED = 60; // ms after the last change of head
+const SAY_AFTER = 200; // ms before a screen reader is told
+const LEAVES_AFTER = 300; // ms without a picture of a run that went on before the one before it comes back
+const KEPT_ROWS = 256; // rankings of rows that are kept
+/** @typedef {import("../../../attention/browser/types.js").View} Shown */
+/** @typedef {import("../../../attention/browser/types.js").Picture} Picture */
+/** @typedef {import("../../../attention/browser/types.js").Options} Options */
+/** @typedef {import("../../../attention/browser/types.js").Place} Place */
+/** @typedef {import("../../../attention/browser/types.js").At} At */
+/** @typedef {import("../../../attention/browser/types.js").Area} Area */
+const KEPT_LENSES = 24; // pictures whose numbers are kept
+/** @type {Record<string, string[]>} */
+const REDRAWS = {
+  // what an option changes, where that is less than the whole layout
+  scale: ["map", "lines", "footer"],
+  keep: ["lines"],
+  metric: ["overview", "alike"],
+  sort: ["overview"],
+  spotlight: ["over", "strip", "lines"],
+  frozen: ["over"],
+};
+// What an answer about a large run changes, beside the line below. Others may change all of the picture.
+/** @type {Record<string, string[]>} */
+const CHANGES = {
+  row: ["over", "facts", "strip", "lines"],
+  column: ["over", "facts", "strip", "lines"],
+  scores: [],
+  proof: [],
+};
+/** @param {Uint8Array} a @param {Uint8Array | undefined} b */
+const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every((byte, i) => byte === b[i]));
+const settings = () => window.headlight.settings; // of the page: light or dark, and the projector
+const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
+
+/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
+  view.trigger = setTriggerValue;
+  view.update(data, setStateValue);
+  return leave;
+}
+
+// A component of its own, which has nothing on the screen: it tells the view above of a run that still goes on.
+/** @param {{data: Uint8Array, parentElement: HTMLElement}} given */
+export function underway({ data, parentElement }) {
+  const [header] = unpack(data);
+  for (const view of SHOWN) view.follows(header);
+  return () => {
+    if (!parentElement.isConnected) for (const view of SHOWN) view.leaves(header.key);
+  };
+}
+
+/** @implements {Shown} */
+class View {
+  // What a view has from its first picture on
+  /** @type {Picture} Its header */
+  picture;
+  /** @type {Site[]} */
+  sites;
+  /** @type {Remote} */
+  remote;
+  /** @type {Uint8Array} The message that the picture is from */
+  data;
+  /** @type {number | null | undefined} */
+  stamp;
+  /** @type {Place} What is chosen; query null when none is locked */
+  place;
+  /** @type {Shown["room"]} What the last layout found */
+  room;
+  /** @type {"light" | "dark"} */
+  themeName;
+  /** @type {Shown["palette"]} */
+  palette;
+  /** @type {Shown["colour"]} */
+  colour;
+  /** @type {Shown["colour"]} */
+  ahead;
+  /** @type {string} */
+  family;
+  /** @type {boolean} */
+  narrow;
+  /** @type {import("../../../kit/browser/types.js").Tell} */
+  set;
+  /** @type {import("../../../kit/browser/types.js").Tell} */
+  trigger;
+  /** @type {number | undefined} When what is drawn next was asked for, in ms */
+  since;
+  // Timers
+  /** @type {number | undefined} */
+  saying;
+  /** @type {number | undefined} */
+  settling;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    SHOWN.add(this);
+    this.root = root;
+    /** @type {At | null} */
+    this.pointed = null; // {query, key}: what the pointer or the keyboard is on; one of them may be null
+    this.options = this.onPage(/** @type {any} */ (Object.fromEntries(Object.entries(OPTIONS).map(([name, { value }]) => [name, value])))); // how it is shown
+    /** @type {Set<string>} */
+    this.stale = new Set();
+    this.frame = 0;
+    this.painted = 0;
+    this.told = 0;
+    /** @type {number | null} */
+    this.telling = null; // a timer, while Python is still to be told
+    /** @type {Map<string, import("../../../attention/browser/types.js").Ranking>} */
+    this.ranks = new Map();
+    /** @type {Map<string, Lens>} */
+    this.lenses = new Map();
+    /** @type {Underway | null} */
+    this.underway = null; // a run that still goes on
+    /** @type {(Pick<Shown, "picture" | "sites" | "remote" | "place" | "options"> & {area: Area | null}) | null} */
+    this.before = null; // what was on the screen before it
+    this.isOffline = false;
+
+    root.hidden = true; // until there is something to see
+    root.replaceChildren();
+    this.strip = new Strip(this, root);
+    this.main = add(root, "div", "main");
+    const [heads, map, facts] = ["heads", "map", "facts"].map((name) => add(this.main, "section", name));
+    this.overview = new Overview(this, heads);
+    this.map = new HeadMap(this, map);
+    this.facts = new Facts(this, facts);
+    this.lines = new Lines(this, facts);
+    this.guide = new Guide(this, root);
+    this.footer = new Footer(this, root);
+    this.share = new Share(this, root);
+    this.export = new Export(this, root);
+    this.projector = new Projector(this, root);
+    this.sections = { heads, map, facts };
+    this.fold = add(this.main, "details", "fold");
+    this.fold.append(el("summary"));
+    this.fold.addEventListener("toggle", () => this.redraw("layout"));
+    const parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.guide, this.share, this.export, this.projector];
+    this.parts = /** @type {import("../../../attention/browser/types.js").ViewPart[]} */ (/** @type {object[]} */ (parts));
+    this.tools = new Tools(this, this.map.row);
+    this.tip = add(root, "div", "tip");
+    this.tip.hidden = true;
+    this.live = add(root, "div", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+
+    this.resized = () => this.redraw("layout");
+    this.unwatch = settings().watch(() => {
+      this.options = this.onPage(this.options);
+      this.theme();
+      this.redraw("layout");
+    });
+    // Before Streamlit hears of what somebody does elsewhere on the page
+    this.elsewhere = (/** @type {Event} */ e) => {
+      if (this.telling !== null && !e.composedPath().includes(root)) this.tellNow();
+    };
+    for (const name of ["pointerdown", "keydown"]) addEventListener(name, this.elsewhere, true);
+    this.watch = new ResizeObserver(() => {
+      const seen = `${root.clientWidth},${this.top()}`; // our own growth is no reason to draw again
+      if (seen !== this.room?.seen) this.resized();
+    });
+    this.watch.observe(root);
+    const page = mainBlock();
+    if (page) this.watch.observe(page); // a sentence above moves the picture down, which then has less room
+    addEventListener("resize", this.resized);
+    document.fonts.ready.then(() => {
+      this.forget(); // a canvas drawn before its font came has the wrong letters for good
+      this.resized();
+    });
+  }
+
+  destroy() {
+    SHOWN.delete(this);
+    this.watch.disconnect();
+    this.unwatch();
+    this.tools.destroy();
+    this.projector.destroy();
+    this.export.destroy();
+    removeEventListener("resize", this.resized);
+    for (const name of ["pointerdown", "keydown"]) removeEventListener(name, this.elsewhere, true);
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.telling ?? undefined);
+    clearTimeout(this.saying);
+    clearTimeout(this.settling);
+    this.underway?.stop();
+    delete document.documentElement.dataset.underway;
+  }
+
+  // ------------------------------------------------------------------ data in, place out
+
+  /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
+  update(data, setStateValue) {
+    this.set = setStateValue;
+    const before = this.themeName;
+    const isNew = this.receive(data);
+    this.theme();
+    if (!isNew && this.themeName === before) return;
+    this.stale.add("layout");
+    this.drawNow(); // somebody waits for it: not in the frame after next, behind what else has arrived
+  }
+
+  // Whether there is another picture to draw: a script that ran for something else sends the same bytes again, and the
+  // picture of a run that was seen going on is on the screen already.
+  /** @param {Uint8Array} data */
+  receive(data) {
+    const run = this.underway;
+    const isOther = data !== this.data && run?.isShown; // there is something else on the screen than the bytes before
+    if (!isOther && areSame(data, this.data)) return false;
+    const [header, body] = unpack(data);
+    this.data = data;
+    if (header.going) {
+      this.follows(header);
+      return false;
+    }
+    this.underway = null;
+    run?.stop();
+    if (run && isOther && run.key === header.key) {
+      this.stamp = header.stamp; // what is chosen by now counts, and not where it opened
+      if (run.ms !== null) {
+        this.keep(header, body);
+        return false;
+      }
+    } else if (isOther && this.before?.picture.key === header.key) this.goBack();
+    else if (isOther) this.stamp = null; // of yet another one: it opens where it says
+    this.unmark();
+    this.open(header, header.sites.map((/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body)));
+    this.keep(header, body);
+    for (const answer of run && run.key === header.key ? run.answers : []) this.remote.keep(...answer);
+    if (header.stamp !== this.stamp) {
+      this.stamp = header.stamp;
+      this.place = { ...header.opened };
+      this.options = this.onPage({ ...header.options, ...(this.telling !== null && this.manner) });
+      if (this.telling !== null) this.tell();
+      this.map.area = null;
+    }
+    if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
+    if (this.options.show === "map") this.map.ask();
+    return true;
+  }
+
+  // Another picture, or the same with other numbers: nothing of the one before counts any more.
+  /** @param {Picture} header @param {Site[]} sites */
+  open(header, sites) {
+    const same = this.picture?.key === header.key;
+    this.root.hidden = false;
+    this.picture = header;
+    this.sites = sites;
+    if (!same) this.remote = new Remote(header.key, (path) => this.arrived(path), header.receipts);
+    this.remote.held = false;
+    if (same) this.follow();
+    this.ranks.clear();
+    this.lenses.clear();
+    this.forget();
+    this.hover = null;
+    this.tip.hidden = true;
+  }
+
+  // Answers that came with the picture
+  /** @param {Picture} header @param {ArrayBuffer} body */
+  keep(header, body) {
+    for (const [path, params, at, size] of header.first ?? []) this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size)));
+  }
+
+  // ------------------------------------------------------------------ a run that still goes on
+
+  // Its picture takes the place of the one before, if there is one, as soon as the head that is opened is there.
+  /** @param {Picture} header */
+  follows(header) {
+    if (this.picture?.key === header.key) return;
+    this.told = Math.max(this.told, header.told); // a view that was drawn anew counts on
+    const known = this.underway;
+    if (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(header.opened)) {
+      known.header = header; // what was chosen meanwhile is in it
+      this.came();
+      return;
+    }
+    this.giveUp();
+    this.underway = new Underway(header, (run, ...layer) => run === this.underway && this.came(...layer));
+  }
+
+  /** @param {Site} [site] @param {number} [layer] */
+  came(site, layer) {
+    const run = this.underway;
+    if (!run) return;
+    if (run.isShown && site && layer !== undefined) this.overview.fill(site, layer);
+    if (run.isShown && run.ms !== null) this.ended();
+    this.root.dataset.underway = this.layersLeft;
+    if (run.isShown) return;
+    if (!run.canBeShown || this.told > run.header.told) return; // with what was chosen since, which it does not know yet
+    const { picture, sites, remote, place, options, map: { area } } = this;
+    this.before = picture && { picture, sites, remote, place, options, area };
+    run.isShown = true;
+    document.documentElement.dataset.underway = ""; // the page dims what is of the run before
+    const { opened, options: opening } = run.header;
+    this.open(run.header, run.sites);
+    this.remote.held = true;
+    for (const answer of run.answers) this.remote.keep(...answer);
+    this.place = { ...opened };
+    this.options = this.onPage(opening);
+    this.map.area = null;
+    if (this.pin !== null) this.place.query = null;
+    this.theme();
+    this.stale.add("layout");
+    this.drawNow();
+  }
+
+  // Of a run on the screen that still goes on: how many layers the pass has left, and of how many
+  get layersLeft() {
+    if (!this.underway?.isShown || this.underway.ms !== null) return "";
+    /** @param {(site: Site) => number} count */
+    const sum = (count) => this.sites.reduce((all, site) => all + count(site), 0);
+    return `${sum((site) => site.left?.size ?? 0)} of ${sum((site) => site.layers)}`;
+  }
+
+  // Everything of it is there. The script's own picture, of the same numbers, is still to come.
+  ended() {
+    this.picture.ms = this.underway?.ms;
+    for (const site of this.sites) site.left = null;
+    this.remote.held = false;
+    this.unmark();
+    this.stale.add("run");
+    this.drawNow(); // somebody waits for it, and not for what follows:
+    requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that nobody could give before
+  }
+
+  // There is no picture before.
+  empty() {
+    this.picture = /** @type {any} */ (null);
+    this.root.hidden = true;
+    this.unmark();
+  }
+
+  // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
+  goBack() {
+    const { area, options, ...before } = /** @type {NonNullable<View["before"]>} */ (this.before);
+    Object.assign(this, before, { options: { ...options, ...this.manner } });
+    this.map.area = area;
+    this.unmark();
+  }
+
+  unmark() {
+    this.before = null;
+    delete document.documentElement.dataset.underway;
+  }
+
+  // The script has nothing more to say of it. Its picture may come in the same breath.
+  /** @param {string} key */
+  leaves(key) {
+    setTimeout(() => this.underway?.key === key && this.underway.ms === null && this.giveUp(), LEAVES_AFTER);
+  }
+
+  // Nobody waits any longer for the run that goes on. What is there of it goes, unless that is all.
+  giveUp() {
+    const run = this.underway;
+    this.underway = null;
+    run?.stop();
+    if (!run?.isShown) return;
+    if (run.ms !== null) return this.unmark();
+    if (!this.before) return this.empty();
+    const { picture, sites } = this.before;
+    this.goBack();
+    this.open(picture, sites);
+    this.redraw("layout");
+  }
+
+  theme() {
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
+    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    if (name === this.themeName) return;
+    this.forget();
+    this.themeName = name;
+    this.palette = PALETTES[name];
+    this.colour = colours(this.palette.ramp);
+    this.ahead = colours(this.palette.ahead);
+    for (const [key, value] of Object.entries(this.palette)) {
+      if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
+    }
+    this.root.style.setProperty("--ramp", `linear-gradient(90deg, ${this.palette.ramp.join(", ")})`);
+    this.root.style.setProperty("--ahead", `linear-gradient(270deg, ${this.palette.ahead.join(", ")})`);
+    this.root.style.setProperty("--bar-ahead", this.palette.ahead[3]);
+    this.root.style.setProperty("--bar", this.palette.ramp[3]);
+    this.root.dataset.theme = name;
+  }
+
+  // Drawings that are kept between frames
+  forget() {
+    for (const part of [this.overview, this.map, this.lines]) part.forget();
+  }
+
+  // The weights of all heads, where they come after the picture that they would have kept waiting
+  follow() {
+    const { picture, remote } = this;
+    if (picture.whole || !picture.follows) return;
+    const heads = remote.get("heads", {}, unpack);
+    if (!heads || heads.refused) return;
+    const [header, body] = heads;
+    picture.whole = true;
+    picture.ids = header.ids;
+    for (const site of header.sites) this.sites.find(({ id }) => id === site.id)?.fill(site, body);
+    this.ranks.clear();
+    this.lenses.clear();
+    this.lines.forget();
+    this.redraw("map", "strip", "facts", "lines", "footer", "alike");
+  }
+
+  // An answer is there, or cannot be had. The large picture is drawn again only where it may be another one: rows and
+  // scores come while somebody moves over it.
+  /** @param {string} [path] */
+  arrived(path) {
+    if (this.picture.whole && this.options.hide.length) this.ranks.clear(); // exact numbers may have come for faint rows
+    const fetched = !this.picture.whole || this.options.hide.length || this.options.kind === "value";
+    const isTurn = this.remote.failed !== this.isOffline; // which is said under the picture
+    this.isOffline = this.remote.failed;
+    const parts = fetched ? ((isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"]) : [];
+    this.redraw("footer", ...parts, ...(this.overview.isWaiting() ? ["overview"] : []));
+    const { query, key } = this.hover ?? { query: null, key: null };
+    if (!this.tip.hidden && key != null && query !== null && this.options.show === "map") this.map.showTip({ query, key }, ...this.map.tipAt);
+  }
+
+  tell() {
+    clearTimeout(this.telling ?? undefined);
+    this.told += 1; // so that a place told before, and left by the browser's own Back, is news again
+    this.telling = setTimeout(() => this.tellNow(), TELL_AFTER);
+  }
+
+  tellNow() {
+    clearTimeout(this.telling ?? undefined);
+    this.telling = null;
+    this.set("place", { key: this.picture.key, told: this.told, ...this.place, options: this.optionTexts() });
+  }
+
+  // Options of a picture, with those that are of the whole page as they are there
+  /** @param {Options} options @returns {Options} */
+  onPage(options) {
+    return { ...options, theme: settings().get("theme") ?? "auto", projector: settings().get("projector") === "true" };
+  }
+
+  // Of the options, those that say how a picture is shown, and not of what
+  get manner() {
+    const { show, scale } = this.options;
+    return { show, scale };
+  }
+
+  // The options that are not as they open, as the URL has them: what Python is told, and what a copied link says
+  optionTexts() {
+    /** @type {Record<string, string>} */
+    const texts = {};
+    for (const [name, { url, value }] of Object.entries(OPTIONS)) {
+      const now = /** @type {any} */ (this.options)[name];
+      if (String(now) === String(value)) continue;
+      texts[url] = name === "members" ? now.map((/** @type {[layer: number, head: number]} */ pair) => pair.join(".")).join() : String(now);
+    }
+    return texts;
+  }
+
+  // ------------------------------------------------------------------ what is chosen, and its numbers
+
+  get site() {
+    return this.sites.find((site) => site.id === this.place.site) ?? this.sites[0];
+  }
+
+  /** @param {"query" | "key"} axis */
+  labels(axis) {
+    return this.picture.tokens[this.site[axis]];
+  }
+
+  // A key that is locked instead of a query
+  get pin() {
+    return this.options.pin;
+  }
+
+  set pin(key) {
+    this.options = { ...this.options, pin: key };
+  }
+
+  /** @returns {At | null} */
+  get hover() {
+    return this.pointed ?? (this.pin === null ? null : { query: null, key: this.pin });
+  }
+
+  set hover(at) {
+    this.pointed = at;
+  }
+
+  get query() {
+    return this.hover ? this.hover.query : this.place.query;
+  }
+
+  get headName() {
+    return [this.picture.key, this.site.id, this.place.layer, this.place.head].join();
+  }
+
+  // The numbers of the picture: what they are of, and what was done to them. Places are tokens throughout; the lens says
+  // which of its rows and columns a token is in.
+  lens() {
+    const key = keyOf(this);
+    let lens = this.lenses.get(key);
+    if (!lens) {
+      if (this.lenses.size >= KEPT_LENSES) this.lenses.delete(String(this.lenses.keys().next().value));
+      this.lenses.set(key, (lens = new Lens(this)));
+    }
+    return lens;
+  }
+
+  // {weights, masked, bits, left} of one query token, by the keys of the lens; null while it is being fetched
+  /** @param {number} query */
+  row(query) {
+    const lens = this.lens();
+    return lens.row(lens.queryOf(query));
+  }
+
+  // The keys a query may look at, most weight first, and each one's rank; cached for the head on the screen.
+  /** @param {number} query */
+  ranking(query) {
+    const id = `${this.lens().key},${this.lens().queryOf(query)}`;
+    const known = this.ranks.get(id);
+    if (known) return known;
+    const row = this.row(query);
+    if (!row) return null;
+    /** @type {number[]} */
+    const order = [];
+    for (let k = 0; k < row.weights.length; k++) if (!row.masked?.[k]) order.push(k);
+    order.sort((a, b) => row.weights[b] - row.weights[a] || a - b);
+    /** @type {Map<number, number>} */
+    const rank = new Map();
+    order.forEach((k, i) => {
+      const above = order[i - 1];
+      rank.set(k, above !== undefined && row.weights[above] === row.weights[k] ? /** @type {number} */ (rank.get(above)) : i + 1);
+    });
+    if (this.ranks.size > KEPT_ROWS) this.ranks.clear();
+    const ranking = { ...row, order, rank };
+    this.ranks.set(id, ranking);
+    return ranking;
+  }
+
+  // Who looks at a key of the lens; null while that is fetched. Of a large run it is a lot of work, which nobody gets for
+  // having moved the pointer across a token.
+  /** @param {number} key */
+  column(key) {
+    return this.isWorthAColumn(key) ? this.lens().column(key) : null;
+  }
+
+  /** @param {number} key */
+  isWorthAColumn(key) {
+    return this.picture.whole || (this.pin !== null && this.lens().keyOf(this.pin) === key);
+  }
+
+  // What each key of the lens gets on average over queries; null for a large run
+  averages() {
+    return this.lens().averages();
+  }
+
+  // What the facts and the table tell: keys by weight for the query, or on average where none is chosen.
+  // ranking is null while it is fetched, and where there is no query.
+  /** @returns {import("../../../attention/browser/types.js").Summary} */
+  summary() {
+    const { query } = this;
+    const ranking = query === null ? null : this.ranking(query);
+    if (ranking) return { ranking, order: ranking.order, weight: (k) => ranking.weights[k] };
+    const mean = query === null ? this.averages() : null;
+    const order = mean ? [...mean.keys()].sort((a, b) => mean[b] - mean[a] || a - b) : [];
+    return { ranking: null, order, weight: (k) => mean?.[k] ?? 0 };
+  }
+
+  /** @param {number} code */
+  reason(code) {
+    const name = this.picture.reasons[code];
+    return words.reasons[name] ?? name;
+  }
+
+  // ------------------------------------------------------------------ what a visitor does
+
+  /** @param {Partial<Place>} at @param {Event} [event] */
+  choose(at, event) {
+    const before = this.site;
+    const to = this.sites.find((site) => site.id === at.site) ?? before;
+    if (!to.has(Math.min(at.layer ?? this.place.layer, to.layers - 1))) return this.announce(words.to_come);
+    if (at.layer !== undefined) this.lines.follow(at.layer);
+    this.place = { ...this.place, ...at };
+    if ("query" in at) this.pin = null;
+    if (this.site !== before) {
+      const { site } = this;
+      this.place.layer = Math.min(this.place.layer, site.layers - 1);
+      this.place.head = Math.min(this.place.head, site.heads - 1);
+      if (this.place.query !== null) this.place.query = Math.min(this.place.query, site.n_query - 1);
+      this.map.area = null;
+      this.hover = this.pin = null;
+      this.options = { ...this.options, members: [], hide: [] }; // they are of the kind of attention before
+      this.ranks.clear();
+      this.redraw("layout");
+    }
+    this.since = event?.timeStamp;
+    this.tell();
+    this.redraw("chosen", "map", "strip", "facts", "footer");
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.redraw("lines", "alike"), SETTLED); // what a held arrow key need not wait for
+    this.say();
+  }
+
+  /** @param {number} query */
+  lock(query) {
+    this.pin = null;
+    this.place = { ...this.place, query: query === this.place.query ? null : query };
+    this.tell();
+    this.redraw("over", "strip", "facts");
+    this.say();
+  }
+
+  // Lock a key, to see who looks at it; a second time releases it.
+  /** @param {number} key */
+  pinKey(key) {
+    this.pin = key === this.pin ? null : key;
+    this.hover = null; // what is locked is shown, and not the token that has the focus
+    this.place = { ...this.place, query: null };
+    this.tell();
+    this.redraw("over", "strip", "facts");
+    this.say();
+  }
+
+  // What is locked, to come back to: a double click, which hides, has locked and released on its way.
+  get locked() {
+    return { query: this.place.query, pin: this.pin };
+  }
+
+  /** @param {{query: number | null, pin: number | null}} locked */
+  relock({ query, pin }) {
+    this.pin = pin;
+    this.place = { ...this.place, query };
+  }
+
+  release() {
+    this.pin = null;
+    this.place = { ...this.place, query: null };
+    this.hover = null;
+    this.tip.hidden = true;
+    this.tell();
+    this.redraw("over", "strip", "facts");
+    this.say();
+  }
+
+  /** @param {At | null} at @param {Event} [event] */
+  point(at, event) {
+    if (this.options.frozen) at = null;
+    const same = at?.query === this.pointed?.query && at?.key === this.pointed?.key;
+    if (!same) {
+      this.hover = at;
+      this.since = event?.timeStamp;
+      this.redraw("over", "strip", "facts");
+    }
+    if (!at || at.key === null) this.tip.hidden = true;
+  }
+
+  // The one way to change how the picture is shown: the screen at once, Python and the URL soon after.
+  /** @param {string} name @param {any} value @param {Event} [event] */
+  setOption(name, value, event) {
+    if (JSON.stringify(value) === JSON.stringify(/** @type {any} */ (this.options)[name])) return;
+    this.since = event?.timeStamp;
+    if (name === "theme") return settings().set("theme", value === "auto" ? null : value);
+    if (name === "projector") return settings().set("projector", value ? "true" : null);
+    this.options = { ...this.options, [name]: value };
+    if (NUMBERS.includes(name)) {
+      this.ranks.clear();
+      this.forget();
+    }
+    if (name === "frozen") this.point(null);
+    this.tell();
+    this.redraw(...(REDRAWS[name] ?? ["layout"]));
+    this.tools.mark();
+    if (NUMBERS.includes(name)) this.say();
+  }
+
+  // ------------------------------------------------------------------ drawing, at most once a frame
+
+  /** @param {string[]} what */
+  redraw(...what) {
+    for (const part of what) this.stale.add(part);
+    if (!this.frame && this.picture) this.frame = requestAnimationFrame(() => this.drawNow());
+  }
+
+  drawNow() {
+    cancelAnimationFrame(this.frame);
+    keepingFocus(this.root, () => this.paint());
+  }
+
+  paint() {
+    this.frame = 0;
+    const stale = new Set(this.stale);
+    this.stale.clear();
+    if (!this.root.isConnected) return;
+    this.projector.apply();
+    if (stale.has("layout")) {
+      if (!this.layout()) return;
+      for (const part of ["overview", "map", "strip", "facts", "lines", "footer", "alike"]) stale.add(part);
+    }
+    if (stale.has("overview")) this.overview.draw();
+    if (stale.has("overview") || stale.has("chosen")) this.overview.drawChosen();
+    if (stale.has("map")) this.map.draw();
+    if (stale.has("map") || stale.has("over")) this.map.drawOver();
+    if (stale.has("strip")) this.strip.shade();
+    if (stale.has("facts")) {
+      this.facts.draw();
+      if (this.options.show === "table") this.map.table.draw(this.summary());
+    }
+    if (stale.has("facts") || stale.has("lines")) this.lines.draw(stale.has("lines"));
+    if (stale.has("alike")) this.overview.drawAlike();
+    if (stale.has("run")) this.footer.tellRun();
+    if (stale.has("footer")) this.footer.draw();
+    if (stale.has("strip")) this.strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
+    this.publish();
+    this.follow();
+  }
+
+  // What is on the screen, as data attributes: for tests, and for anybody who wants to read it
+  publish() {
+    const { dataset } = this.root;
+    dataset.run = this.picture.key;
+    dataset.underway = this.layersLeft;
+    dataset.site = this.site.id;
+    dataset.layer = String(this.place.layer);
+    dataset.head = String(this.place.head);
+    dataset.query = String(this.query ?? "");
+    dataset.locked = String(this.place.query ?? "");
+    dataset.tokens = String(this.site.n_query);
+    const { theme, ...options } = this.options; // the theme that is on the screen is there already
+    for (const [name, value] of Object.entries(options)) dataset[name] = typeof value === "object" ? JSON.stringify(value) : String(value);
+    const { query, key } = this.hover ?? { query: null, key: null };
+    const cell = key != null && query !== null ? { query, key } : null;
+    dataset.key = String(key ?? "");
+    dataset.pin = String(this.pin ?? "");
+    dataset.cell = cell ? `${cell.query},${cell.key}` : "";
+    const row = cell && this.row(cell.query);
+    dataset.value = cell && row ? row.weights[this.lens().keyOf(cell.key)].toFixed(6) : "";
+    dataset.painted = String(++this.painted);
+    const since = this.since;
+    this.since = undefined;
+    if (since !== undefined) requestAnimationFrame(() => (dataset.ms = (performance.now() - since).toFixed(1)));
+  }
+
+  // A wide window has the sentence on top and three columns. A small one has the map first, the sentence under it, then
+  // what it says, and all heads folded away: what is read first stands first, for the keyboard too.
+  /** @param {boolean} narrow */
+  arrange(narrow) {
+    if (this.narrow === narrow) return;
+    this.narrow = narrow;
+    this.root.classList.toggle("narrow", narrow);
+    this.fold.hidden = !narrow;
+    const { heads, map, facts } = this.sections;
+    if (narrow) {
+      map.after(this.strip.box);
+      facts.after(this.guide.box);
+      this.fold.append(heads);
+      /** @type {HTMLElement} */ (this.fold.firstChild).append(this.overview.title);
+    } else {
+      this.main.before(this.strip.box);
+      this.main.after(this.guide.box);
+      this.main.prepend(heads);
+      heads.prepend(this.overview.title);
+    }
+  }
+
+  // Where the component begins on the page, however far that is scrolled.
+  top() {
+    return Math.round(this.root.getBoundingClientRect().top + scrolled());
+  }
+
+  // Sizes from the window: the picture fills the screen without scrolling. False while there is no room yet.
+  layout() {
+    const width = this.root.clientWidth;
+    if (!width) return false;
+    const projected = this.options.projector;
+    for (const part of [this.strip, this.map, this.footer, this.tools, this.guide]) part.build();
+    const style = getComputedStyle(this.root);
+    const em = parseFloat(style.fontSize);
+    this.family = style.fontFamily;
+    const wide = width > (projected ? 44 : 56) * em; // three columns (projected: two), or one
+    this.arrange(!wide);
+    const top = this.top();
+    const below = projected ? 0.6 * em : 3.4 * em; // the closed box of shapes under the component, which Streamlit draws in its own size
+    const foot = [this.guide, this.footer, this.share, this.projector].reduce((sum, { box }) => sum + box.offsetHeight, 0);
+    const around = this.strip.box.offsetHeight + foot + 1.6 * em;
+    const height = clamp(innerHeight - top - below - around, (projected ? 12 : 20) * em, 64 * em);
+    const headsWidth = wide ? 20.5 * em : width;
+    const columns = projected ? 0 : headsWidth + 1.7 * em;
+    const free = wide ? width - columns - 19 * em - 1.7 * em : width; // 19 em for the facts, and gaps
+    const note = (this.picture.whole || this.picture.follows) && !this.lens().note ? 0.3 * em : 2.9 * em; // room to say what was done to the numbers
+    const first = projected ? "" : `${headsWidth}px `;
+    let [mapWidth, mapHeight] = [free, Math.max(20 * em, width)];
+    if (!wide) {
+      this.main.style.gridTemplateColumns = "minmax(0, 1fr)";
+      const { top: labels, cell } = this.map.measure(free, mapHeight, em);
+      const [q0, q1] = /** @type {Area} */ (this.map.area);
+      if (this.options.show === "map") mapHeight = Math.min(mapHeight, labels + cell * (q1 - q0) + 4);
+    }
+    const least = this.options.show === "lines" || this.map.zooms() ? 31 : 24; // for the tools above, on one line
+    for (let again = 0, head = -1; wide && again < 2 && head !== this.map.head.offsetHeight; again++) {
+      head = this.map.head.offsetHeight; // its row of tools may take two lines once its column is as narrow as it will be
+      mapHeight = height - head - note;
+      mapWidth = clamp(this.map.measure(free, mapHeight, em).width, least * em, free);
+      this.main.style.gridTemplateColumns = `${first}${mapWidth}px minmax(0, 1fr)`;
+    }
+    this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };
+    this.main.style.minHeight = wide ? `${height}px` : "";
+    for (const box of [this.map.box, this.map.table.box]) box.style.height = `${mapHeight}px`;
+    return true;
+  }
+
+  // The page's typeface, as the last layout found it: asking the browser again would have it work out every style first
+  font() {
+    return this.family;
+  }
+
+  /** @param {number} x @param {number} y */
+  putTip(x, y) {
+    const box = this.root.getBoundingClientRect();
+    this.tip.hidden = this.options.frozen;
+    const left = Math.min(x - box.left + 14, box.width - this.tip.offsetWidth - 4);
+    const above = y + 18 + this.tip.offsetHeight > innerHeight;
+    const top = above ? y - box.top - this.tip.offsetHeight - 12 : y - box.top + 16;
+    this.tip.style.transform = `translate(${Math.max(0, left)}px, ${top}px)`;
+  }
+
+  // For a screen reader, now
+  /** @param {string} text */
+  announce(text) {
+    clearTimeout(this.saying);
+    this.live.textContent = text;
+  }
+
+  // For a screen reader, once the visitor has paused
+  say() {
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => {
+      const { title } = this.lens();
+      this.live.textContent = `${title}. ${this.facts.big.textContent}`;
+    }, SAY_AFTER);
+  }
+}

@@ -1,0 +1,73 @@
+"""The route behind the Export menu: the numbers of what is on the screen, and what a picture of it says about itself."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from functools import cache, partial
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from app.attention import export
+from app.attention import selection as attention_selection
+from app.export import files, offline
+from app.rooms.explore.component import OFFLINE
+from app.session import service
+from app.shell import style
+from app.transport.routes import answering
+from core.service import Facts
+
+FORMATS = ("about", "csv", "npz", "page")
+LONGEST_ALT = 2000  # characters; the browser says what the picture shows
+_packer = ThreadPoolExecutor(1, thread_name_prefix="export")  # compresses one archive at a time
+
+
+@answering
+async def exported(request: Request) -> Response:
+    """What is on the screen as a file.
+
+    format: about (JSON: title, caption, snippet, file name), csv, npz, or page (the page that works offline, without its
+    data). The rest says what is on the screen: run, site, layer, head, kind, heads, hide, words, scale and q0, q1, k0, k1 in
+    the words of the URL, and alt, what the picture shows in words.
+    """
+    params = request.query_params
+    kind = attention_selection.one_of(params, "format", FORMATS)
+    if kind == "page":
+        return PlainTextResponse(page(), headers={"Cache-Control": "no-cache"})
+    run = await service.service().facts(params.get("run", ""))
+    selection = attention_selection.selected(run, params)
+    about = described(run, selection, date.today())
+    alt = " ".join(params.get("alt", "")[:LONGEST_ALT].split())
+    if kind == "about":
+        return JSONResponse(about)
+    attachment = {"Content-Disposition": f'attachment; filename="{about["name"]}.{kind}"'}
+    most = files.CSV_CELLS if kind == "csv" else files.NPZ_CELLS
+    found = await attention_selection.numbers(service.service(), run, selection, most)
+    if kind == "csv":
+        lines = files.csv_lines(found, (about["caption"], alt, about["snippet"]), selection.unit)
+        return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=attachment)
+    make = partial(files.npz, found, about["caption"], alt, about["snippet"], selection.unit)
+    body = await asyncio.get_running_loop().run_in_executor(_packer, make)
+    return Response(body, media_type="application/octet-stream", headers=attachment)
+
+
+def described(run: Facts, selection: attention_selection.Selection, today: date) -> dict[str, str]:
+    """What every export says about itself, and a name for its file."""
+    return {
+        "title": export.title(run, selection),
+        "caption": export.caption(run, selection, today),
+        "snippet": export.snippet(run, selection),
+        "name": export.file_name(run, selection),
+    }
+
+
+@cache
+def page() -> str:
+    """The page that works offline, without its data."""
+    return offline.page(OFFLINE, style.PAGE_STYLE)
+
+
+ROUTES = [Route("/headlight/export", exported)]

@@ -1,0 +1,182 @@
+"""Explore: one sentence, every head of every layer, one of them large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, NoReturn
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app.attention import component, export, inspect, live, picture
+from app.attention import selection as attention_selection
+from app.kit import numbers, theme
+from app.rooms.explore import tables, words
+from app.rooms.explore.component import EXPLORE
+from app.session import answer as session_answer
+from app.session import examples, notices, screen, service
+from app.session import models as session_models
+from app.shell import request as shell_request
+from app.shell import waiting
+from core.errors import Refused
+from core.request import Request
+from core.service import Facts, Following
+
+MOST_LISTED = 4  # models in memory
+
+
+def show() -> None:
+    """Draw the view."""
+    request, notes = shell_request.request()
+    model = screen.model_of(request)
+    unknown = service.calls().result(service.service().model(model)) is None
+    answer = session_answer.answer(request, live.picture_of, waiting.SOON)
+    # What comes below keeps its place among the elements of the page, whatever there is above it.
+    beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
+    so_far = st.container(key="so_far", gap=None)
+    if (ticket := answer.ticket) is not None:
+
+        def above() -> None:
+            _above(beneath, request, answer)
+            _say(place, notices.waiting() + notes)
+
+        if _wait(ticket, working, so_far, above):
+            _again(notes)
+        answer = session_answer.answer(request, live.picture_of)
+    if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
+        _again(notes)  # it turns out to read a target as well: with a second box
+    if request.write and answer.ticket is None and not answer.stopped:
+        shell_request.was_written(request, answer.facts if answer.request == request else None)
+    notes = notices.take() + ([answer.sentence] if answer.sentence else []) + notes
+    if answer.request is not None and answer.picture is not None and answer.facts is not None:
+        notes += tables.non_finite(answer.facts)
+        notes += component.explore(EXPLORE, answer.facts, answer.picture, screen.link(answer.request))
+        if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
+            st.session_state["inspected"] = asked
+        if (asked := st.session_state.get("inspected")) and asked.get("run") == answer.request.key:
+            _inspect(answer.facts, asked)  # in every run of the script: one without it would close it
+        _shapes(answer.facts)
+    else:
+        _nothing_yet(model)
+    # All the rest comes after the picture, which is what somebody waits for.
+    if ticket is not None:
+        working.empty()
+    _above(beneath, request, answer)
+    sentences = _say(place, notes)
+    if answer.unreadable and answer.request is not None:
+        _offer_example(model, sentences)
+    if answer.stopped:
+        waiting.run_again(sentences)
+
+
+def _again(notes: list[str]) -> NoReturn:
+    """Rerun the script, and keep the notices for it: the second run no longer knows what the link asked."""
+    notices.add(*notes)
+    st.rerun()
+
+
+def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:
+    """What there is to say, above the picture. Returns its box."""
+    sentences = place.container(key="sentences", gap=None)
+    for note in notes:
+        sentences.text(note)  # never markdown: it may quote what the visitor typed
+    return sentences
+
+
+def _closed() -> None:
+    st.session_state.pop("inspected", None)
+
+
+@st.dialog(words.INSPECT, width="large", on_dismiss=_closed)
+def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
+    try:
+        params = {name: str(value) for name, value in asked.items()}
+        selection = attention_selection.selected(run, params)
+        inspect.check_size(run, selection)
+        found = service.calls().result(attention_selection.numbers(service.service(), run, selection, inspect.MOST))
+        figure = inspect.heatmap(found, selection, "dark" if params.get("theme") == "dark" else "light")
+    except Refused as refusal:
+        st.text(str(refusal))
+        return
+    st.text(export.caption(run, selection, date.today()))
+    st.plotly_chart(
+        figure, width="content", theme=None, key="plotly", config={"displaylogo": False, "scrollZoom": True}
+    )
+
+
+def _nothing_yet(model: str) -> None:
+    st.text(words.NOTHING_YET)
+    st.button(words.TAKE_EXAMPLE, on_click=shell_request.take_text, args=(model,))
+
+
+def _offer_example(model: str, place: DeltaGenerator) -> None:
+    """A text that this model reads, one click away."""
+    row = place.container(horizontal=True, gap="small", key="fitting", vertical_alignment="center")
+    row.text(words.TRY.format(example=examples.first_text(session_models.MODELS[model])), width="content")
+    row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=shell_request.take_text, args=(model,))
+
+
+def _above(place: DeltaGenerator, request: Request, answer: session_answer.Answer) -> None:
+    with place:
+        shell_request.beneath(request, answer)
+
+
+def _wait(ticket: Following, place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], None]) -> bool:
+    """Wait until a run has ended, and show what there is of it.
+
+    The picture before stays where it is until there is something to see.
+
+    Returns whether what there is of the visit's first picture has taken its place, below what `above` draws: the script
+    must then begin anew, to draw the picture there.
+    """
+    run: Facts | None = None
+    is_first = False
+
+    def look() -> None:
+        nonlocal run, is_first
+        if run is None and (run := _so_far(ticket)) is not None:
+            is_first = component.underway(EXPLORE, picture.outline(run), screen.link(ticket.request), so_far)
+            if is_first:
+                above()  # now, since nothing may move when the picture is whole
+
+    waiting.wait(ticket, place, look)
+    return is_first
+
+
+def _so_far(ticket: Following) -> Facts | None:
+    """What is known of a run that goes on and is shown in parts."""
+    if not ticket.progress.is_shown:
+        return None
+    return service.calls().result(service.service().facts_so_far(ticket.key))
+
+
+def _shapes(run: Facts) -> None:
+    with st.expander(words.STEPS, key="shapes", on_change="rerun") as box:
+        if not box.open:  # the table is larger than the picture: it is made and sent when somebody wants it
+            return
+        st.caption(
+            words.DEVICE.format(
+                device=run.device,
+                dtype=run.dtype,
+                ms=f"{run.seconds * 1000:.0f}",
+                held=numbers.size(run.held_bytes),
+                models=_listed(service.calls().result(service.service().status())["models"]),
+            )
+        )
+        palette = theme.PALETTES[st.context.theme.type or "light"]  # no one grey can be read on both pages
+        st.dataframe(tables.muted(tables.steps(run), palette["mute"]), hide_index=True, column_config=_columns())
+        st.caption(words.STEPS_CAPTION)
+
+
+def _listed(models: list[str]) -> str:
+    """The models in memory, the last ones by name: of small ones there can be many."""
+    more = len(models) - MOST_LISTED
+    return ", ".join(models[-MOST_LISTED:]) + (words.MORE.format(n=more) if more > 0 else "")
+
+
+def _columns() -> dict[str, Any]:
+    def number(name: str) -> Any:
+        return st.column_config.NumberColumn(words.STEPS_COLUMNS[name], format="%.3f")
+
+    return {**words.STEPS_COLUMNS, "mib": number("mib"), "mb": number("mb")}

@@ -1,0 +1,15 @@
+"""Memory: what a model holds and where it no longer fits."""
+
+from app.rooms.memory import view, words
+from app.shell.registry import Room
+from app.sizes import controls
+
+ROOM = Room(
+    id="memory",
+    title=words.TITLE,
+    group="count",
+    line=words.LINE,
+    show=view.show,
+    old=("Memory",),
+    titles={"plan_model": controls.IDS},
+)

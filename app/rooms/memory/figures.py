@@ -1,0 +1,211 @@
+"""Pictures of what a model holds, pure: a plan's numbers in, a Plotly figure out, template and colours given outright."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from math import log10
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from app.kit import figure as kit_figure
+from app.kit.figure import FigureDraft
+from app.kit.numbers import both
+from app.kit.theme import PALETTES
+from app.rooms.memory import words
+from app.rooms.memory.measure import Measured
+from core.planner.workload import Attention
+
+COMPONENT_COLOURS = {
+    "weights": "teal",
+    "masters": "brown",
+    "gradients": "violet",
+    "optimizer": "pink",
+    "activations": "olive",
+    "kv_cache": "slate",
+    "transient": "grey",
+}
+PATTERNS = {"masters": "/", "kv_cache": "x", "transient": "\\"}
+WAY_LINES = {"eager": ("pink", "solid"), "efficient": ("violet", "dash"), "flash": ("teal", "dot")}
+HATCHES = ("/", "x", "\\", "+", ".", "-", "|")
+VISIBLE = 0.005  # of the longer bar: what is smaller needs no name in the legend
+WIDTH, LETTER = 480, 8  # pixels: of the longer bar at the least, and of a letter on it
+
+
+def bars(
+    parts: dict[Attention, dict[str, int]], chosen: str, theme: kit_figure.Theme = "light", scale: float = 1.0
+) -> go.Figure:
+    """A bar for each way of attention, stacked by component; x is bytes."""
+    colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
+    ways = list(parts)
+    totals = {way: sum(parts[way].values()) for way in ways}
+    largest = max(totals.values())
+    figure = FigureDraft()
+    for name in next(iter(parts.values())):
+        values = [parts[way][name] for way in ways]
+        label = words.COMPONENTS[name][0]
+        figure.add_bar(
+            x=values,
+            y=ways,
+            orientation="h",
+            name=label,
+            marker={
+                "color": colours[COMPONENT_COLOURS[name]],
+                "pattern": {"shape": PATTERNS.get(name, ""), "size": 7, "solidity": 0.25},
+                "line": {"color": palette["background"], "width": 1},
+            },
+            customdata=[both(value) for value in values],
+            hovertemplate=f"{label}: %{{customdata}}<extra>%{{y}}</extra>",
+        )
+    for way in ways:
+        strong = f"<b>{both(totals[way])}</b>" if way == chosen else both(totals[way])
+        figure.add_annotation(x=totals[way], y=way, text=strong, showarrow=False, xanchor="left", xshift=8)
+    kit_figure.layout(figure, theme, 300)
+    figure.update_layout(barmode="stack", bargap=0.35)
+    figure.update_xaxes(range=[0, largest * 1.38], title={"text": words.BYTES_AXIS}, **kit_figure.byte_ticks(largest))
+    names = [f"<b>{way}</b>" if way == chosen else way for way in ways]
+    figure.update_yaxes(autorange="reversed", tickvals=ways, ticktext=names, showgrid=False)
+    return figure.figure(scale)
+
+
+def curves(
+    table: pd.DataFrame,
+    budgets: Sequence[tuple[str, int]],
+    at: int,
+    chosen: str,
+    *,
+    ceiling: int | None = None,
+    measured: Measured | None = None,
+    theme: kit_figure.Theme = "light",
+    scale: float = 1.0,
+) -> go.Figure:
+    """Bytes in all against source tokens, both logarithmic; lines across are budgets, crosses what was measured here.
+
+    `table` has the columns n, eager, efficient and flash; `at` is the length that the sliders say, `ceiling` the last
+    position of a learned table.
+    """
+    colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
+    lengths = table["n"].tolist()
+    figure = FigureDraft()
+    for way, (colour, dash) in WAY_LINES.items():
+        values = table[way].tolist()
+        figure.add_scatter(
+            x=lengths,
+            y=values,
+            name=way,
+            mode="lines",
+            line={"color": colours[colour], "dash": dash, "width": 4 if way == chosen else 2},
+            customdata=[both(value) for value in values],
+            hovertemplate="%{x:,} tokens: %{customdata}<extra>" + way + "</extra>",
+        )
+    if measured is not None:
+        figure.add_scatter(
+            x=[point.n for point in measured.points],
+            y=[point.measured for point in measured.points],
+            name="measured here",
+            mode="markers",
+            marker={"symbol": "x", "size": 12, "color": palette["ink"], "line": {"width": 1}},
+            customdata=[both(point.measured) for point in measured.points],
+            hovertemplate="%{x:,} tokens: %{customdata}<extra>measured</extra>",
+        )
+    seen = [value for way in WAY_LINES for value in table[way]] + [budget for _, budget in budgets]
+    seen += [point.measured for point in measured.points] if measured is not None else []
+    low, high = min(seen), max(seen)
+    for i, (name, budget) in enumerate(budgets):
+        figure.add_hline(y=budget, line={"color": palette["mute"], "width": 1, "dash": "longdash"})
+        figure.add_annotation(
+            x=0.01 + 0.2 * i, xref="paper", y=log10(budget), text=name, showarrow=False, xanchor="left", yanchor="bottom",
+            font={"size": 14, "color": palette["mute"]},
+        )  # fmt: skip
+    figure.add_vline(x=at, line={"color": palette["ink"], "width": 1, "dash": "dot"})
+    if ceiling is not None:
+        figure.add_vline(x=ceiling, line={"color": palette["mute"], "width": 2})
+        figure.add_annotation(
+            x=log10(ceiling), y=0, yref="paper", text=words.TABLE_ENDS.format(n=f"{ceiling:,}"), showarrow=False,
+            xanchor="left", yanchor="bottom", xshift=4, font={"size": 14, "color": palette["mute"]},
+        )  # fmt: skip
+    kit_figure.layout(figure, theme, 360)
+    start = min(lengths[0], measured.points[0].n) if measured is not None else lengths[0]
+    figure.update_xaxes(title={"text": words.LENGTH_AXIS}, **kit_figure.length_ticks(start, lengths[-1]))
+    figure.update_yaxes(title={"text": words.TOTAL_AXIS}, **kit_figure.log_byte_ticks(low, high))
+    return figure.figure(scale)
+
+
+def kept(
+    groups: Sequence[tuple[str, str | None, int]],
+    terms: dict[str, int],
+    theme: kit_figure.Theme = "light",
+    scale: float = 1.0,
+) -> go.Figure:
+    """Two bars of one layer: the textbook's five terms, and what autograd keeps, with what the terms leave out hatched.
+
+    A part is named inside of it; where there is no room for that, in the legend, unless it is hardly to be seen.
+    """
+    colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
+    tone = dict(zip(words.TERMS, ("olive", "teal", "pink", "violet", "brown"), strict=True))
+    rows = [words.LESSON_ROW, words.KEPT_ROW]
+    figure = FigureDraft()
+    counted = {term: n for _, term, n in groups if term}
+    largest = max(terms["total"], sum(n for _, _, n in groups))
+
+    def add(label: str, values: list[int], colour: str, pattern: str) -> None:
+        texts = [label if value / largest * WIDTH > LETTER * len(label) else "" for value in values]
+        seen = max(values) / largest > VISIBLE
+        figure.add_bar(
+            x=values,
+            y=rows,
+            orientation="h",
+            name=label,
+            showlegend=seen and not any(texts),
+            marker={
+                "color": colour,
+                "pattern": {"shape": pattern, "size": 7, "solidity": 0.3},
+                "line": {"color": palette["background"], "width": 2},
+            },
+            text=texts,
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            textfont={"color": palette["background"] if pattern == "" else palette["ink"], "size": 14},
+            constraintext="none",
+            customdata=[both(value) for value in values],
+            hovertemplate=f"{label}: %{{customdata}}<extra>%{{y}}</extra>",
+        )
+
+    for term, label in words.TERMS.items():
+        add(label, [terms[term], counted.get(term, 0)], colours[tone[term]], "")
+    left_out = [(label, n) for label, term, n in groups if term is None]
+    for (label, n), pattern in zip(left_out, itertools.cycle(HATCHES), strict=False):
+        add(label, [0, n], palette["hatch"], pattern)
+    for row, total in zip(rows, (terms["total"], sum(n for _, _, n in groups)), strict=True):
+        figure.add_annotation(x=total, y=row, text=both(total), showarrow=False, xanchor="left", xshift=8)
+    kit_figure.layout(figure, theme, 280)
+    figure.update_layout(barmode="stack", bargap=0.4)
+    figure.update_xaxes(range=[0, largest * 1.3], title={"text": words.BYTES_AXIS}, **kit_figure.byte_ticks(largest))
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    return figure.figure(scale)
+
+
+def cache(table: pd.DataFrame, theme: kit_figure.Theme = "light", scale: float = 1.0) -> go.Figure:
+    """Bytes of the cache against the tokens so far: every head its own, this model's, one for all."""
+    colours = kit_figure.COLOURS[theme]
+    figure = FigureDraft()
+    lengths = table["n"].tolist()
+    lines = {"mha": ("pink", "dash", 2), "own": ("teal", "solid", 4), "mqa": ("violet", "dot", 2)}
+    for name, (colour, dash, width) in lines.items():
+        values = table[name].tolist()
+        figure.add_scatter(
+            x=lengths,
+            y=values,
+            name=words.CACHE_LINES[name],
+            mode="lines",
+            line={"color": colours[colour], "dash": dash, "width": width},
+            customdata=[both(value) for value in values],
+            hovertemplate="%{x:,} tokens: %{customdata}<extra></extra>",
+        )
+    kit_figure.layout(figure, theme, 340)
+    largest = float(table[list(lines)].to_numpy().max())
+    figure.update_xaxes(title={"text": words.CACHE_AXIS}, rangemode="tozero")
+    figure.update_yaxes(title={"text": words.CACHE_BYTES}, range=[0, largest * 1.06], **kit_figure.byte_ticks(largest))
+    return figure.figure(scale)

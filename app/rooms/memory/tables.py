@@ -1,0 +1,190 @@
+"""Numbers of the memory room, pure: a setup or a plan in, a DataFrame or a list of numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import pandas as pd
+
+from app.kit import numbers
+from app.kit.numbers import MB, MIB
+from app.rooms.memory import words
+from app.rooms.memory.measure import Measured
+from app.sizes.setup import Setup
+from core.planner import Fit, Plan, kv_cache, longest_fit, memory_plan
+from core.planner.saved import lesson_terms
+from core.planner.training import kept_activations
+from core.planner.workload import Attention
+
+WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
+POINTS = 15  # of the three lines of the cache
+
+
+# memory
+
+
+def components(setup: Setup) -> dict[Attention, dict[str, int]]:
+    """Bytes of each component for each way of attention; the parts that are 0 in all of them left out."""
+    found: dict[Attention, dict[str, int]] = {}
+    for way in WAYS:
+        memory = memory_plan(setup.config, replace(setup.workload, attention=way)).to_dict()
+        found[way] = {name: memory[name] for name in words.COMPONENTS}
+    present = [name for name in words.COMPONENTS if any(parts[name] for parts in found.values())]
+    return {way: {name: parts[name] for name in present} for way, parts in found.items()}
+
+
+def components_table(setup: Setup) -> pd.DataFrame:
+    """A row for each component: bytes in both units for every way of attention."""
+    found = components(setup)
+    names = list(found["eager"])
+    rows = [
+        {"component": words.COMPONENTS[name][0]}
+        | {f"{way} {unit}": found[way][name] / by for way in WAYS for unit, by in (("MiB", MIB), ("MB", MB))}
+        for name in names
+    ]
+    total = {"component": "total"} | {
+        f"{way} {unit}": sum(found[way].values()) / by for way in WAYS for unit, by in (("MiB", MIB), ("MB", MB))
+    }
+    return pd.DataFrame([*rows, total])
+
+
+def curve_lengths() -> list[int]:
+    """Source lengths of a curve, two for each doubling."""
+    return sorted({round(16 * 2 ** (i / 2)) for i in range(29)})
+
+
+@lru_cache(maxsize=32)
+def curves(setup: Setup) -> pd.DataFrame:
+    """Bytes in all against the source length: columns n, eager, efficient, flash."""
+    rows = []
+    for n in curve_lengths():
+        longer = replace(setup.workload, source_len=n)
+        rows.append({"n": n} | {way: memory_plan(setup.config, replace(longer, attention=way)).total for way in WAYS})
+    return pd.DataFrame(rows)
+
+
+def curves_table(setup: Setup, measured: Measured | None) -> pd.DataFrame:
+    """The curves in MiB and MB, and what was measured here at its own lengths."""
+    table = curves(setup)
+    shown = pd.DataFrame({"n": table["n"]})
+    for way in WAYS:
+        shown[f"{way} MiB"], shown[f"{way} MB"] = table[way] / MIB, table[way] / MB
+    if measured is None:
+        return shown
+    points = [
+        {"n": point.n, "measured": point.measured / MIB, "predicted": point.predicted / MIB}
+        for point in measured.points
+    ]
+    return pd.concat([shown, pd.DataFrame(points)]).sort_values("n").reset_index(drop=True)
+
+
+def fits(setup: Setup, budgets: Sequence[tuple[str, int]], vary: str) -> list[tuple[str, Fit]]:
+    """The largest value of `vary` for every named budget."""
+    return [(name, longest_fit(setup.config, budget, setup.workload, vary=vary)) for name, budget in budgets]  # type: ignore[arg-type]
+
+
+def fits_table(found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:
+    """A row for each device: the largest that fits with its bytes, and the next with its."""
+    return pd.DataFrame(
+        [
+            {
+                "device": name,
+                "budget MiB": fit.budget / MIB,
+                "budget MB": fit.budget / MB,
+                "fits": fit.n,
+                "takes MiB": fit.bytes / MIB,
+                "does not fit": fit.n + 1,
+                "would take MiB": fit.next_bytes / MIB,
+            }
+            for name, fit in found
+        ]
+    )
+
+
+def term_of(name: str, names: Iterable[str]) -> str | None:
+    """Which of the textbook's five terms a kept tensor is counted in; None: in none."""
+    first = "attn_norm input" if "attn_norm input" in names else "attn input"
+    return {
+        first: "input",
+        "attn q": "qkv",
+        "attn k and v": "qkv",
+        "attn weights": "scores",
+        "attn z": "attn_out",
+        "mlp hidden": "ffn_hidden",
+    }.get(name)
+
+
+def kept_sizes(setup: Setup) -> tuple[str, int, int]:
+    """The first layer's stack, the textbook's five terms of it and what autograd keeps of it, in bytes."""
+    terms = lesson_terms(setup.config, setup.workload)
+    kept = kept_activations(setup.config, setup.workload)
+    return kept.layers[0].stack, terms["total"], kept.layers[0].per_layer
+
+
+def kept_groups(planned: Plan) -> list[tuple[str, str | None, int]]:
+    """What autograd keeps of one layer as (label, term or None, bytes): terms first, then what no term counts."""
+    items = planned.saved_items
+    names = [item.name for item in items]
+    terms = dict.fromkeys(words.TERMS, 0)
+    missed: list[tuple[str, str | None, int]] = []
+    for item in items:
+        term = term_of(item.name, names)
+        if term is None:
+            missed.append((item.name, None, item.bytes))
+        else:
+            terms[term] += item.bytes
+    counted = [(words.TERMS[term], term, n) for term, n in terms.items() if n]
+    return [*counted, *missed]
+
+
+def kept_table(planned: Plan) -> pd.DataFrame:
+    """Every tensor that autograd keeps of the first layer, and the textbook's terms under it."""
+    names = [item.name for item in planned.saved_items]
+    rows = []
+    for item in planned.saved_items:
+        term = term_of(item.name, names)
+        rows.append(
+            {
+                "item": item.name,
+                **numbers.in_both(item.bytes),
+                "term": words.TERMS[term] if term else "–",
+                "why": item.why,
+            }
+        )
+    rows.append({"item": "total", **numbers.in_both(planned.saved_per_layer), "term": "", "why": ""})
+    for term, n_bytes in planned.lesson_terms.items():
+        label = words.TERMS.get(term, term)
+        rows.append({"item": f"{words.LESSON_ROW}: {label}", **numbers.in_both(n_bytes), "term": label, "why": ""})
+    return pd.DataFrame(rows)
+
+
+def cache_lines(setup: Setup) -> pd.DataFrame:
+    """Bytes of the cache against the tokens so far: columns n, mha, own, mqa (self-attention), cross."""
+    longest = max(setup.target_len or setup.source_len, 64)
+    memory_len = setup.source_len if setup.config.kind == "encoder-decoder" else 0
+    rows = []
+    for n in sorted({round(longest * i / (POINTS - 1)) for i in range(POINTS)}):
+        found = kv_cache(
+            setup.config, batch=setup.batch, n=n, memory_len=memory_len, dtype=setup.kv_dtype or setup.dtype
+        )
+        rows.append(
+            {
+                "n": n,
+                "mha": found.as_mha,
+                "own": found.self_attention,
+                "mqa": found.as_mqa,
+                "cross": found.cross_attention,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def cache_table(setup: Setup) -> pd.DataFrame:
+    """The lines of the cache in both units."""
+    lines = cache_lines(setup)
+    shown = pd.DataFrame({"n": lines["n"]})
+    for name, label in (("own", "this model"), ("mha", "MHA"), ("mqa", "MQA"), ("cross", "cross")):
+        shown[f"{label} MiB"], shown[f"{label} MB"] = lines[name] / MIB, lines[name] / MB
+    return shown

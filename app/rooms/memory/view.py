@@ -1,0 +1,261 @@
+"""Memory: what a model holds, item by item, how it grows, and where it no longer fits."""
+
+from __future__ import annotations
+
+import logging
+
+import streamlit as st
+
+from app.kit import charts
+from app.kit.numbers import both, size
+from app.rooms.memory import tables, words
+from app.rooms.memory.measure import WORKER, Measured, free
+from app.sizes import controls
+from app.sizes import setup as sizes_setup
+from app.sizes import words as sizes_words
+from app.sizes.controls import Look
+from app.sizes.setup import Setup, layers
+from core.errors import Refused
+from core.memory import MiB
+from core.planner import DEVICES, kv_cache, memory_plan
+
+log = logging.getLogger("headlight")
+
+LINES = ("RTX 4090", "A100 80 GB")
+VIEW = "memory"
+FIGURES = "app.rooms.memory.figures"
+CARDS = tuple(device.name for device in DEVICES)
+CHOICES: charts.Choices = {
+    "memory_vary": (sizes_words.LABELS["vary"][0], tuple(sizes_words.VARY.values())),
+    "memory_devices": (sizes_words.LABELS["devices"][0], CARDS),
+}
+
+
+def show() -> None:
+    """Draw the view."""
+    controls.show(VIEW, words.MEMORY_PARTS, PARTS, CHOICES, training=True)
+
+
+def _total(setup: Setup) -> str:
+    """What it takes in all, and the largest part of it."""
+    memory = memory_plan(setup.config, setup.workload)
+    total, parts = memory.total, vars(memory)
+    largest = max(words.COMPONENTS, key=parts.__getitem__)
+    return words.GOES.format(
+        title=setup.title,
+        total=both(total),
+        phase=words.PHASE_WORDS["training" if setup.training else "inference"],
+        largest=words.COMPONENTS[largest][0],
+        share=round(100 * parts[largest] / total),
+    )
+
+
+def _goes(setup: Setup, look: Look) -> None:
+    found = tables.components(setup)
+    total, eager = sum(found[setup.attention].values()), sum(found["eager"].values())
+    table = tables.components_table(setup)
+    files = [(words.FILE_PARTS, "headlight-memory-components", table)]
+    sentence = controls.headline(look, setup, _total, chart="bars", note=words.GOES_NOTE, tables=files)
+    if eager > total:
+        st.text(words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)))
+    figure = charts.figures(FIGURES).bars(found, setup.attention, look.theme, look.scale)
+    controls.draw(look, "bars", figure, sentence)
+    st.caption(words.GOES_NOTE + sizes_words.CUDA)
+    controls.show_table(table, "components")
+
+
+def _length(setup: Setup, look: Look) -> None:
+    place = st.container(key="memory_headline", gap=None)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="memory_controls")
+    label, more = sizes_words.LABELS["devices"]
+    names = row.multiselect(
+        label,
+        CARDS,
+        default=list(LINES),
+        key="memory_devices",
+        bind="query-params",
+        persist_state="session",
+        help=more,
+        max_selections=4,
+    )
+    label, more = sizes_words.LABELS["vary"]
+    options = [name for name in sizes_words.VARY if name != "target_len" or setup.config.kind == "encoder-decoder"]
+    vary = row.selectbox(
+        label,
+        options,
+        format_func=sizes_words.VARY.__getitem__,
+        key="memory_vary",
+        bind="query-params",
+        persist_state="session",
+        help=more,
+        width=190,
+    )
+    pressed = row.button(words.MEASURE, key="memory_measure", help=words.MEASURE_HELP)
+    budgets = [(words.THIS_MACHINE, free())]
+    budgets += [(device.name, device.gigabytes * 10**9) for device in DEVICES if device.name in names]
+    found = tables.fits(setup, budgets, vary)
+    measured = _measured(setup, pressed)
+    with st.container(key="memory_fits", gap=None):
+        for name, fit in found:
+            said = words.BREAKS.format(device=name, size=size(fit.budget))
+            if fit.n:
+                said += words.BREAKS_FITS.format(
+                    n=f"{fit.n:,}",
+                    what=sizes_words.VARY[vary],
+                    bytes=_exact(fit.bytes),
+                    more=f"{fit.n + 1:,}",
+                    next=_exact(fit.next_bytes),
+                )
+            else:
+                said += words.BREAKS_NONE.format(next=both(fit.next_bytes), what=sizes_words.VARY[vary])
+            st.text(said)
+    ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
+    figure = charts.figures(FIGURES).curves(
+        tables.curves(setup),
+        budgets,
+        setup.source_len,
+        setup.attention,
+        ceiling=ceiling,
+        measured=measured,
+        theme=look.theme,
+        scale=look.scale,
+    )
+    shown, broken = tables.curves_table(setup, measured), tables.fits_table(found)
+    files = [
+        (words.FILE_CURVES, "headlight-memory-lengths", shown),
+        (words.FILE_FITS, "headlight-memory-longest-fit", broken),
+    ]
+    with place:
+        sentence = controls.headline(look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files)
+    controls.draw(look, "curves", figure, sentence)
+    if ceiling is not None:
+        st.text(words.BREAKS_TABLE.format(ceiling=f"{ceiling:,}"))
+    st.caption(words.LENGTH_NOTE + sizes_words.CUDA)
+    controls.show_table(shown, "curves")
+    controls.show_table(broken, "longest-fit", words.FITS_TABLE)
+
+
+def _measured(setup: Setup, pressed: bool) -> Measured | None:
+    """What was measured of this setup here; the button's run is waited for, and its sentence said."""
+    if pressed:
+        st.session_state["memory_measuring"] = setup
+    if st.session_state.get("memory_measuring") == setup:
+        try:
+            with st.spinner(words.MEASURING.format(title=setup.title)):
+                WORKER.submit(setup).result()
+        except Refused as refusal:
+            st.text(str(refusal))
+        except Exception:
+            log.exception("A measuring run failed")
+            st.text(words.MEASURE_BROKEN)
+        st.session_state.pop("memory_measuring", None)
+    measured = WORKER.found(setup)
+    if measured is None:
+        return None
+    last = measured.points[-1]
+    same = last.weights == last.predicted_weights
+    said = (words.MEASURED if same else words.MEASURED_WEIGHTS_OFF).format(
+        ran=words.RAN[measured.ran],
+        n=f"{last.n:,}",
+        measured=both(last.measured),
+        predicted=both(last.predicted),
+        more=f"{100 * (last.predicted / last.measured - 1):.1f}",
+        weights=f"{last.weights:,}",
+        told=f"{last.predicted_weights:,}",
+    )
+    if last.kept or last.predicted_kept:
+        said += words.MEASURED_KEPT.format(
+            what=words.KEPT_WORDS[setup.training], kept=f"{last.kept:,}", told=f"{last.predicted_kept:,}"
+        )
+    st.text(said)
+    return measured
+
+
+def _five(setup: Setup) -> str:
+    """The textbook's five terms beside what autograd keeps, of one layer."""
+    stack, lesson, kept = tables.kept_sizes(setup)
+    return words.KEPT.format(stack=stack, lesson=both(lesson), kept=both(kept))
+
+
+def _kept(setup: Setup, look: Look) -> None:
+    planned = sizes_setup.planned(setup)
+    first = planned.layers[0]
+    lesson, n_layers = planned.lesson_terms["total"], layers(setup.config)
+    everything = words.KEPT_ALL.format(
+        layers=n_layers,
+        lesson_all=both(lesson * n_layers),
+        kept_all=both(sum(found.total for found in planned.layers if found.stack == first.stack)),
+    )
+    table = tables.kept_table(planned)
+    sentence = controls.headline(
+        look,
+        setup,
+        _five,
+        chart="kept",
+        note=words.KEPT_NOTE,
+        tables=[(words.FILE_KEPT, "headlight-memory-kept", table)],
+        wanted='plan.lesson_terms["total"], plan.saved_per_layer',
+    )
+    groups = tables.kept_groups(planned)
+    missed = [f"{name} {both(n)}" for name, term, n in groups if term is None]
+    figure = charts.figures(FIGURES).kept(groups, planned.lesson_terms, look.theme, look.scale)
+    controls.draw(look, "kept", figure, sentence)
+    why = words.KEPT_WHY.format(missed=", ".join(missed) or words.NOTHING)
+    st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
+    st.caption(words.KEPT_NOTE)
+    controls.show_table(table, "kept")
+
+
+def _grows(setup: Setup) -> str:
+    """What each new token adds to the cache."""
+    found = kv_cache(setup.config, batch=setup.batch, n=1, dtype=setup.kv_dtype or setup.dtype)
+    return words.CACHE.format(title=setup.title, per_token=both(found.per_token))
+
+
+def _cache(setup: Setup, look: Look) -> None:
+    if not setup.config.n_decoder_layers:
+        controls.headline(look, setup, lambda setup: words.CACHE_NONE.format(title=setup.title), live=False)
+        st.button(words.TAKE_DECODER, on_click=controls.take, args=("GPT-2 small",), key="memory_take")
+        return
+    config, planned = setup.config, sizes_setup.planned(setup)
+    found = planned.kv_cache
+    n = setup.target_len or setup.source_len
+    by = found.per_token // (2 * config.n_decoder_layers * config.n_kv_heads * config.d_head)
+    more = words.CACHE_TOTAL.format(
+        formula=words.CACHE_FORMULA.format(
+            layers=config.n_decoder_layers,
+            kv=config.n_kv_heads,
+            d_head=config.d_head,
+            by="1 byte" if by == 1 else f"{by} bytes",
+        ),
+        n=f"{n:,}",
+        batch=setup.batch,
+        total=both(found.total),
+    )
+    more += words.CACHE_MHA.format(heads=config.n_heads, mha=both(found.as_mha), mqa=both(found.as_mqa))
+    if found.cross_attention:
+        more += words.CACHE_CROSS.format(cross=both(found.cross_attention), source=f"{setup.source_len:,}")
+    if config.window is not None:
+        more += words.CACHE_WINDOW.format(window=f"{config.window:,}")
+    table = tables.cache_table(setup)
+    sentence = controls.headline(
+        look,
+        setup,
+        _grows,
+        chart="cache",
+        note=more,
+        tables=[(words.FILE_CACHE, "headlight-memory-kv-cache", table)],
+        wanted="plan.kv_cache.per_token, plan.kv_cache.total",
+    )
+    figure = charts.figures(FIGURES).cache(tables.cache_lines(setup), look.theme, look.scale)
+    controls.draw(look, "cache", figure, sentence)
+    st.text(more.strip())
+    controls.show_table(table, "kv-cache")
+
+
+PARTS: controls.Parts = {"goes": _goes, "length": _length, "kept": _kept, "cache": _cache}
+
+
+def _exact(n_bytes: int) -> str:
+    """Bytes that differ by little must not read the same."""
+    return f"{n_bytes / MiB:,.3f} MiB"

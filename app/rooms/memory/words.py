@@ -1,0 +1,98 @@
+"""Captions and help texts of the memory room. Names in braces are filled in where the words are used."""
+
+TITLE = "Memory"
+LINE = "what fits, and what does not"
+FITS_TABLE = "Where it breaks, as a table"
+FILE_PARTS = "parts"
+FILE_CURVES = "lengths"
+FILE_FITS = "where it breaks"
+FILE_KEPT = "kept tensors"
+FILE_CACHE = "cache"
+
+# memory: parts of the view
+MEMORY_PARTS = {
+    "goes": "Where it goes",
+    "length": "Longer texts",
+    "kept": "What is kept",
+    "cache": "KV cache",
+}
+COMPONENTS = {
+    "weights": ("weights", "The parameters, and a table of sinusoids where there is one."),
+    "masters": ("float32 copies", "The copy of 16-bit weights that is updated."),
+    "gradients": ("gradients", "One for each parameter."),
+    "optimizer": ("optimizer", "What it remembers of earlier gradients, in float32."),
+    "activations": ("activations", "What autograd keeps for the backward pass."),
+    "kv_cache": ("KV cache", "Keys and values of earlier tokens."),
+    "transient": ("temporary buffers (peak)", "The widest moment of the pass, an upper bound."),
+}
+BYTES_AXIS = "bytes"
+GOES = "{title} takes {total} to {phase}. Largest part: {largest}, {share} %."
+GOES_EAGER = "With scores and weights as tensors it would be {eager}; the fused kernel saves {saved}."
+GOES_NOTE = (
+    "Weights, gradients, optimizer, activations and KV cache are exact; temporary buffers are an upper bound. "
+    "Not counted: the CUDA context (about 300 MB), workspaces, rounding to 512 bytes, fragmentation. "
+)
+PHASE_WORDS = {"inference": "run", "training": "train"}
+
+BREAKS = "{device}, {size}: "
+BREAKS_FITS = "{n} {what} fit ({bytes}), {more} do not ({next})."
+BREAKS_NONE = "not even 1 of the {what} fits (it takes {next})."
+BREAKS_TABLE = "Its table of positions ends at {ceiling}, whatever the memory: beyond it the lines say what a longer table would take."
+TABLE_ENDS = " table ends at {n}"
+THIS_MACHINE = "This machine"
+LENGTH_AXIS = "source tokens"
+TOTAL_AXIS = "bytes in all"
+LENGTH_NOTE = "Lines across are what a device has: a card's figure is 10⁹ bytes to the GB, this machine's is free now. "
+MEASURE = "Measure here"
+MEASURE_HELP = (
+    "Runs this model with fresh weights on this machine's processor at the longest safe size, and at shorter ones."
+)
+MEASURING = "Running {title} on this machine's processor"
+MEASURED_WHAT = "A run of this model on a single token"
+MEASURED = (
+    "Measured here, {ran}: at {n} tokens {measured} were alive at most, and {predicted} were predicted ({more} % more). "
+    "Weights: {weights} bytes, predicted to the byte."
+)
+MEASURED_WEIGHTS_OFF = "Measured here, {ran}: at {n} tokens {measured} were alive at most, and {predicted} were predicted. Weights: {weights} bytes, {told} predicted."
+MEASURED_KEPT = " {what}: {kept} bytes, {told} predicted."
+KEPT_WORDS = {True: "Kept by autograd", False: "Held at the end, cache and nothing else"}
+RAN = {
+    "eager": "eager attention",
+    "spelled_out": "attention spelled out with its bias or window",
+    "flash": "the processor's fused kernel",
+}
+MEASURE_FLOAT32 = "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and “same data type” for weights and cache."
+MEASURE_PLAIN = "A run here keeps everything and drops nothing: choose recompute “none” and switch dropout off."
+TOO_MUCH_WORK = "A run on a single source token would take {needed:,.0f} GFLOP, and at most {allowed:,.0f} are run here. Try a smaller batch, fewer layers, or a shorter target."
+WORKER_BUSY = "Others are measuring just now. Press the button again in a few seconds."
+MEASURE_BROKEN = (
+    "The run did not finish, and it is not your fault. The sliders are as you left them: try a smaller model."
+)
+
+LESSON_ROW = "five terms"
+KEPT_ROW = "autograd keeps"
+TERMS = {
+    "input": "input",
+    "qkv": "q, k, v",
+    "scores": "weights",
+    "attn_out": "z",
+    "ffn_hidden": "MLP hidden",
+}
+KEPT = "One {stack} layer: five terms come to {lesson}, autograd keeps {kept}."
+KEPT_ALL = "In all {layers} layers: {lesson_all} and {kept_all}. "
+KEPT_WHY = "The five terms leave out: {missed}."
+KEPT_FUSED = " The fused kernel keeps no weights: the log-sum-exp of each row is enough to work them out again."
+KEPT_NOTE = "Exact to the byte on the same layer run under autograd; masks of dropout are as a GPU keeps them."
+NOTHING = "nothing"
+
+CACHE = "{title} adds {per_token} for each new token of each text."
+CACHE_TOTAL = "{formula}. At {n} tokens and a batch of {batch} that is {total}. "
+CACHE_FORMULA = "2 · {layers} layers · {kv} KV heads · {d_head} · {by}"
+CACHE_MHA = "With keys and values for each of the {heads} heads it would be {mha}, with one for all {mqa}."
+CACHE_CROSS = " Cross-attention adds {cross} once, for {source} source tokens."
+CACHE_WINDOW = " Its window holds {window} tokens: layers that have it stop growing there."
+CACHE_NONE = "{title} is an encoder: it reads the whole text at once and keeps nothing for later, so there is no cache. Choose a decoder to see one grow."
+CACHE_LINES = {"mha": "MHA: a pair for every head", "own": "this model", "mqa": "MQA: one pair for all"}
+CACHE_AXIS = "tokens so far"
+CACHE_BYTES = "bytes of cache"
+TAKE_DECODER = "Take GPT-2 small"

@@ -1,0 +1,15 @@
+"""Shapes: every tensor of the pass."""
+
+from app.rooms.shapes import values, view, words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="shapes",
+    title=words.TITLE,
+    group="count",
+    line=words.LINE,
+    show=view.show,
+    old=("Shapes",),
+    titles={"of": view.CHOICES},
+    routes=values.ROUTES,
+)

@@ -1,0 +1,197 @@
+// The chosen tensor: its shape spelled out, what made it, who reads it, its values where a run has them; and what
+// PyTorch says when one thing in the line that makes it is changed.
+
+import { colours, fit } from "../../../kit/browser/colours.js";
+import { WORDS as words } from "./constants.js";
+import { add, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { axis, binary, decimal, flops, meaning, plain } from "./format.js";
+
+const LONG = 4096; // tokens, for the sentence on growth
+/** @typedef {import("./types.js").Row} Row */
+/** @typedef {import("./types.js").Part} Part */
+/** @typedef {import("./types.js").Values} Values */
+const VERDICTS = { right: "break_right", error: "break_error", wrong: "break_silent" };
+
+export class Detail {
+  /** @param {import("./types.js").View} view @param {HTMLElement} box */
+  constructor(view, box) {
+    this.view = view;
+    this.box = box;
+    /** @type {Map<string, Values>} */
+    this.kept = new Map(); // thumbnails by address
+  }
+
+  draw() {
+    const { view, box } = this;
+    const { row, part } = view.chosen;
+    box.replaceChildren();
+    box.style.setProperty("--edge", `var(--${axis(row.axes.at(-1) ?? "").slice(3) || "mute"})`);
+    const text = add(box, "div", "words");
+    if (view.place.break && row.tries) return this.drawTries(text, row);
+    const line = add(text, "p", "big");
+    line.append(el("b", "", row.title), " ", ...meaning(row, view.sizes(row)));
+    this.origin(add(text, "p", "note"), row, part);
+    this.costs(add(text, "p", "note"), row);
+    this.thumbnail(row, part);
+  }
+
+  /** @param {string} text @param {() => void} act */
+  link(text, act) {
+    const button = el("button", "link", text);
+    button.type = "button";
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  /** @param {string} id */
+  goto(id) {
+    const { row } = /** @type {{row: Row}} */ (this.view.byId.get(id));
+    return this.link(row.title, () => this.view.choose({ tensor: id }, true));
+  }
+
+  /** @param {HTMLElement} line @param {Row} row @param {Part} part */
+  origin(line, row, part) {
+    const { view } = this;
+    /** @param {HTMLElement[]} nodes @returns {(string | HTMLElement)[]} */
+    const separate = (nodes) => nodes.flatMap((node, i) => (i ? [", ", node] : [node]));
+    line.append(`${words.made_by} `);
+    if (row.reads.length) {
+      line.append(el("code", "", row.code), " ← ", ...separate(row.reads.filter((id) => view.byId.has(id)).map((id) => this.goto(id))));
+    } else line.append(row.kind === "tokens" ? words.given : "", row.kind === "tokens" ? "" : el("code", "", row.code));
+    const readers = [...view.byId.values()].filter((other) => other.row.reads.includes(row.id)).map((other) => other.row.id);
+    line.append("  ·  ", `${words.read_by} `);
+    const found = readers.map((id) => this.goto(id));
+    if (row.kind === "resid_post" && part.times > 1) found.unshift(this.link(words.next_layer, () => view.choose({ tensor: `${part.stack}.resid_pre`, at: clamp(view.place.at + 1, 0, part.times - 1) }, true)));
+    line.append(...(found.length ? separate(found) : [words.read_by_none]));
+  }
+
+  /** @param {HTMLElement} line @param {Row} row */
+  costs(line, row) {
+    const { view } = this;
+    /** @type {string[]} */
+    const parts = [];
+    const copies = row.count > 1 ? ` (${fill(words.copies, { n: row.count })})` : "";
+    parts.push(row.view ? `${words.view}: ${words.view_help}` : `${binary(row.bytes)} = ${decimal(row.bytes)}${copies}`);
+    if (row.flops) parts.push(flops(row.flops));
+    if (row.fused) parts.push(words.fused_long);
+    const query = row.axes.indexOf("query");
+    const key = row.axes.indexOf("key");
+    if (query >= 0 && key >= 0 && !row.view) {
+      const grown = (row.bytes / row.shape[query] / row.shape[key]) * LONG * LONG;
+      parts.push(fill(words.grows, { size: binary(grown) }));
+    }
+    line.append(parts.join("  ·  "));
+    if (row.tries) line.append("  ·  ", this.link(words.break, () => view.choose({ break: "1" })));
+    if (view.data.run && row.kind === "weights") line.append("  ·  ", this.explore(row));
+  }
+
+  /** @param {Row} row */
+  explore(row) {
+    const anchor = el("a", "link", words.explore);
+    const site = row.id.includes(".cross.") ? "cross" : row.id.split(".")[0];
+    const { place, data } = this.view;
+    anchor.href = `?${new URLSearchParams({ ...data.link, site, layer: String(place.at), head: String(place.with_head) })}`;
+    anchor.target = "_self";
+    return anchor;
+  }
+
+  // ------------------------------------------------------------------ the shape debugger
+
+  /** @param {HTMLElement} text @param {Row} row */
+  drawTries(text, row) {
+    const { view } = this;
+    const tries = row.tries ?? [];
+    const at = clamp(Number(view.place.break) || 0, 0, tries.length - 1);
+    const one = tries[at];
+    const head = add(text, "p", "note");
+    head.append(el("b", "", words.break_title), "  ", this.link(words.break_close, () => view.choose({ break: "" })));
+    const grid = add(text, "div", "tries");
+    const list = add(grid, "div", "lines");
+    list.setAttribute("role", "group");
+    list.setAttribute("aria-label", words.break_title);
+    tries.forEach((tried, i) => {
+      const button = add(list, "button", tried.verdict);
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(i === at));
+      button.append(el("i", "", { right: "✓", error: "✗", wrong: "!" }[tried.verdict]), el("code", "", tried.code));
+      button.title = words[VERDICTS[tried.verdict]];
+      button.addEventListener("click", () => view.choose({ break: String(i) }));
+    });
+    const result = add(grid, "div", `result ${one.verdict}`);
+    result.setAttribute("role", "status");
+    add(result, "p", "verdict").textContent = words[VERDICTS[one.verdict]];
+    const said = add(result, "p", "said");
+    said.textContent = one.error || `torch.Size([${one.shape.join(", ")}])`;
+    if (one.why) add(result, "p", "why").textContent = one.why;
+    view.root.dataset.verdict = one.verdict;
+  }
+
+  // ------------------------------------------------------------------ values
+
+  /** @param {Row} row @param {Part} part */
+  async thumbnail(row, part) {
+    const { view, box } = this;
+    const { run } = view.data;
+    if (!run || !row.source) return;
+    const layer = part.section === "layer" ? view.layerOf(row) : 0;
+    const stream = !["q", "k", "scores", "mask", "weights", "z", "position"].includes(row.source);
+    const headed = !stream && row.source !== "position";
+    const head = headed ? view.place.with_head : 0;
+    const asked = new URLSearchParams({ run, stack: part.stack, layer: String(layer), site: row.id.includes(".cross.") ? "cross" : "attn", what: row.source, head: String(head) });
+    const address = new URL(`headlight/shapes/values?${asked}`, document.baseURI).href;
+    const figure = add(box, "figure");
+    const caption = add(figure, "figcaption");
+    const canvas = add(figure, "canvas");
+    let found = this.kept.get(address);
+    if (!found) {
+      try {
+        const answer = await fetch(address);
+        if (!answer.ok) throw new Error(await answer.text());
+        found = /** @type {Values} */ (await answer.json());
+      } catch {
+        caption.textContent = words.values_none;
+        return;
+      }
+      if (this.kept.size > 200) this.kept.clear();
+      this.kept.set(address, found);
+    }
+    if (!figure.isConnected) return; // another tensor was chosen meanwhile
+    this.paint(canvas, found, stream);
+    const names = add(caption, "span");
+    names.textContent = stream && part.section !== "layer" ? words.values_stream.split(",")[0] : fill(stream ? words.values_stream : headed ? words.values : "", { head, layer, what: row.source === "z" ? row.title : row.source });
+    if (headed) {
+      /** @param {number} by @param {string} text @param {string} label */
+      const step = (by, text, label) => {
+        const button = this.link(text, () => view.choose({ with_head: (head + by + view.data.heads) % view.data.heads }));
+        button.title = button.ariaLabel = label;
+        return button;
+      };
+      caption.append(" ", step(-1, "‹", words.values_head_before), " ", step(1, "›", words.values_head_next));
+    }
+    /** @param {number} x */
+    const digits = (x) => Number(x.toPrecision(3)).toString().replace("-", "−");
+    add(caption, "small").textContent = fill(words.values_range, { low: digits(found.low), high: digits(found.high) });
+    if (found.rows < found.all_rows || found.columns < found.all_columns) {
+      add(caption, "small").textContent = fill(words.values_part, { rows: found.rows, columns: plain(found.columns), all_rows: plain(found.all_rows), all_columns: plain(found.all_columns) });
+    }
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", caption.textContent ?? "");
+    Object.assign(view.root.dataset, { thumbnail: `${row.id},${layer},${head}`, low: found.low, high: found.high });
+  }
+
+  /** @param {HTMLCanvasElement} canvas @param {Values} found @param {boolean} stream */
+  paint(canvas, { rows, columns, low, high, values }, stream) {
+    const em = parseFloat(getComputedStyle(this.box).fontSize);
+    const size = Math.min((stream ? 12 : 5.6) * em / columns, (stream ? 1.6 : 5.6) * em / rows);
+    const [w, h] = [Math.max(1, size * columns), Math.max(stream ? 1.6 * em : 1, size * rows)];
+    const c = fit(canvas, w, h);
+    const table = colours(this.view.palette.ramp).css;
+    const from = low >= 0 ? 0 : low; // what is never negative is shown from 0, as on Explore
+    values.forEach((x, i) => {
+      const [r, k] = [Math.floor(i / columns), i % columns];
+      c.fillStyle = x === null ? this.view.palette.hatch : table[Math.round((255 * (x - from)) / (high - from || 1))];
+      c.fillRect((k * w) / columns, (r * h) / rows, w / columns + 0.3, h / rows + 0.3);
+    });
+  }
+}
+

@@ -1,0 +1,424 @@
+// The Shapes component: the pass as rows on a rail, the chosen tensor spelled out below, or all of it as a table.
+//
+// Everything a visitor does here is drawn here, and Python is told once, debounced.
+
+import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { Detail } from "./detail.js";
+import { add, arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { rows } from "../../../kit/browser/drawing.js";
+import { Files } from "../../../kit/browser/files.js";
+import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
+import { mounted } from "../../../kit/browser/mount.js";
+import { Projector } from "../../../kit/browser/projector.js";
+import { cross, glyph, rail } from "./rails.js";
+import { Table } from "./table.js";
+
+/** @typedef {import("./types.js").Row} Row */
+/** @typedef {import("./types.js").Part} Part */
+/** @typedef {import("./types.js").Item} Item */
+/** @typedef {import("./types.js").View} Shown */
+const TELL_AFTER = 250; // ms without a change before Python is told
+
+/** @param {import("../../../kit/browser/types.js").Given<import("./types.js").Diagram>} given */
+export default function ({ data, parentElement, setStateValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
+  view.update(data, setStateValue);
+  return leave;
+}
+
+/** @implements {Shown} */
+class View {
+  /** @type {import("./types.js").Diagram} */
+  data;
+  /** @type {import("../../../kit/browser/types.js").Tell} */
+  set;
+  /** @type {import("./types.js").Place} */
+  place;
+  /** @type {Record<string, string>} What is chosen and not as it opens, in the words of the URL */
+  asked = {};
+  /** @type {Map<string, {part: Part, row: Row}>} */
+  byId = new Map();
+  opening = ""; // the tensor that a diagram opens at
+  /** @type {import("./types.js").Palette} */
+  palette;
+  /** @type {{column: HTMLElement, picture: SVGSVGElement, items: Item[]}[] | undefined} */
+  columns;
+  /** @type {SVGSVGElement} Lines from one stack to another, above both */
+  over;
+  /** @type {number | undefined} */
+  stamp;
+  /** @type {number | undefined} A timer, while Python is still to be told */
+  telling;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    this.told = 0;
+    root.replaceChildren();
+    this.files = new Files(() => rows([this.top, this.body, this.detail.box]), () => this.about(), () => this.palette);
+    this.projector = new Projector(() => {
+      keepingFocus(this.root, () => this.draw());
+      if (this.projector.on) this.focus();
+    });
+    this.top = add(root, "div", "top");
+    this.body = add(root, "div", "body");
+    this.detail = new Detail(this, add(root, "section", "detail"));
+    this.table = new Table(this, add(root, "section", "tablebox"));
+    this.live = add(root, "div", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    this.watch = new ResizeObserver(() => this.rails());
+    this.watch.observe(this.body);
+    this.body.addEventListener("keydown", (event) => this.key(event));
+    document.fonts.ready.then(() => this.rails());
+  }
+
+  destroy() {
+    this.watch.disconnect();
+    this.files.destroy();
+    this.projector.destroy();
+    clearTimeout(this.telling);
+  }
+
+  // ------------------------------------------------------------------ data in, place out
+
+  /** @param {import("./types.js").Diagram} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
+  update(data, setStateValue) {
+    this.set = setStateValue;
+    const fresh = data.stamp !== this.stamp;
+    if (data !== this.data) {
+      this.data = data;
+      if (fresh) {
+        this.stamp = data.stamp;
+        this.asked = { ...data.opened };
+      }
+      this.read();
+    }
+    this.theme();
+    this.draw();
+    if (fresh && (this.projector.on || this.place.tensor !== this.opening)) requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
+  }
+
+  // What the link, or the visitor before this diagram, asked for, as far as this diagram has it
+  read() {
+    const { data, asked } = this;
+    this.byId = new Map();
+    for (const part of data.parts) for (const row of part.rows) this.byId.set(row.id, { part, row });
+    const opening = `${data.stacks.at(-1)}.attn.weights`;
+    const deepest = Math.max(...Object.values(data.layers)) - 1;
+    /** @param {string | undefined} text */
+    const whole = (text) => (/^\d{1,4}$/.test(text ?? "") ? Number(text) : 0);
+    this.place = {
+      tensor: this.byId.has(asked.tensor) ? asked.tensor : opening,
+      at: clamp(whole(asked.at), 0, deepest),
+      unfold: (asked.unfold ?? "").split(",").filter(Boolean),
+      as: asked.as === "table" ? "table" : "diagram",
+      break: asked.break ?? "",
+      with_head: clamp(whole(asked.with_head), 0, data.heads - 1),
+    };
+    this.opening = opening;
+  }
+
+  /** @param {Partial<import("./types.js").Place>} change @param {boolean} [focus] */
+  choose(change, focus) {
+    if (change.tensor && change.tensor !== this.place.tensor && change.break === undefined) change.break = "";
+    Object.assign(this.place, change);
+    const place = this.place;
+    const now = {
+      tensor: place.tensor === this.opening ? "" : place.tensor,
+      at: place.at ? String(place.at) : "",
+      unfold: place.unfold.join(","),
+      as: place.as === "diagram" ? "" : place.as,
+      break: place.break,
+      with_head: place.with_head ? String(place.with_head) : "",
+    };
+    this.asked = Object.fromEntries(Object.entries(now).filter(([, value]) => value));
+    this.told += 1;
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.set("place", { told: this.told, said: this.asked }), TELL_AFTER);
+    keepingFocus(this.root, () => this.draw());
+    if (focus) this.focus();
+    const { row } = this.chosen;
+    if (change.tensor) this.live.textContent = `${row.title}: ${shapeText(row)}. ${meaningText(row, this.sizes(row))}`;
+  }
+
+  get chosen() {
+    return /** @type {{part: Part, row: Row}} */ (this.byId.get(this.place.tensor));
+  }
+
+  // What an axis counts where a tensor does not have it itself
+  /** @param {Row} row */
+  sizes(row) {
+    const { data } = this;
+    /** @type {Record<string, number>} */
+    const found = { batch: data.batch, vocab: data.vocab };
+    for (const { row: other } of this.byId.values()) {
+      other.axes.forEach((name, i) => (found[name] ??= other.shape[i]));
+    }
+    const at = row.axes.findIndex((name) => name === "pos" || name === "query" || name === "key");
+    if (at >= 0) found.pos = row.shape[at];
+    const made = row.axes.includes("head × d_head") || row.axes.includes("kv_head × d_head");
+    if (made) found.head = data.heads;
+    return found;
+  }
+
+  theme() {
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
+    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    this.palette = PALETTES[name];
+    for (const [key, value] of Object.entries(this.palette)) {
+      if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
+    }
+    this.root.dataset.theme = name;
+  }
+
+  // ------------------------------------------------------------------ drawing
+
+  draw() {
+    const table = this.place.as === "table";
+    this.root.classList.toggle("projector", this.projector.on);
+    this.drawTop();
+    this.body.hidden = this.detail.box.hidden = table;
+    this.table.box.hidden = !table;
+    if (table) this.table.draw();
+    else {
+      this.drawBody();
+      this.detail.draw();
+      this.rails();
+    }
+    const { row } = this.chosen;
+    Object.assign(this.root.dataset, {
+      painted: "1", projector: String(this.projector.on), tensor: row.id, at: this.place.at, as: this.place.as, break: this.place.break,
+      rows: this.body.querySelectorAll(".row").length, title: this.data.title, run: this.data.run ?? "",
+      parameters: this.data.parameters, flops: this.data.flops, weights: this.data.weights,
+      shape: row.shape.join(","), bytes: row.bytes, rowflops: row.flops,
+    });
+  }
+
+  drawTop() {
+    const { data } = this;
+    this.top.replaceChildren();
+    const [source, target] = data.lengths;
+    const heading = add(this.top, "h2");
+    heading.append(el("b", "", `${plain(source)}${target ? ` + ${plain(target)}` : ""} ${words.counts.pos[1]}`));
+    if (data.batch > 1) heading.append(el("b", "", ` × ${count("batch", data.batch)}`));
+    heading.title = data.title;
+    heading.append(el("span", "", fill(data.run ? words.subtitle_run : words.subtitle, { model: data.title })));
+    const legend = add(this.top, "span", "legend");
+    for (const [name, help] of Object.entries(words.axes)) {
+      const item = add(legend, "span", "");
+      item.title = help;
+      item.append(el("i", `ax-${name}`), name);
+    }
+    /** @type {import("../../../kit/browser/types.js").Choice<"diagram" | "table">[]} */
+    const ways = [["diagram", words.diagram], ["table", words.table]];
+    const shown = choice(words.shown_as, ways, this.place.as, (as) => this.choose({ as }));
+    this.top.append(shown, this.files.box, this.projector.button);
+  }
+
+  // What its files say about themselves; a table has no picture
+  about() {
+    const { data } = this;
+    const { row } = this.chosen;
+    const heading = this.top.querySelector("h2")?.textContent;
+    const alt = `${heading}. ${row.title}: ${shapeText(row)}. ${meaningText(row, this.sizes(row))}`;
+    const named = { title: data.title, alt, name: "headlight-shapes", picture: this.place.as !== "table" };
+    /** @type {[label: string, name: string, text: string][]} */
+    const tables = [[words.table, "headlight-shapes", this.table.csv()]];
+    return { ...named, caption: data.caption, snippet: data.snippet, tables };
+  }
+
+  drawBody() {
+    const { data } = this;
+    const pair = data.stacks.length > 1;
+    this.body.classList.toggle("pair", pair);
+    this.body.replaceChildren();
+    this.columns = data.stacks.map((stack, i) => {
+      const column = add(this.body, "div", "column");
+      column.setAttribute("role", "group");
+      column.setAttribute("aria-label", words.label);
+      if (pair) add(column, "h3").textContent = `${words.stacks[stack]} · ${count("pos", data.lengths[i])}`;
+      const heads = add(column, "div", "heads");
+      for (const name of ["rail", "step", "", "shape", "bytes", "flops", "code"]) heads.append(el("span", name, words.columns[name] ?? ""));
+      const last = i === data.stacks.length - 1;
+      /** @type {Item[]} */
+      const items = [];
+      for (const part of data.parts) {
+        if (part.stack === stack || (last && part.stack === "head")) this.drawPart(column, part, items);
+      }
+      const picture = column.insertBefore(document.createElementNS("http://www.w3.org/2000/svg", "svg"), column.firstChild);
+      picture.setAttribute("class", "rail");
+      picture.setAttribute("aria-hidden", "true");
+      return { column, picture, items };
+    });
+    this.over = this.body.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
+    this.over.setAttribute("class", "over");
+    const total = add(this.body, "p", "total");
+    total.textContent = fill(words.total, { parameters: plain(data.parameters), weights: `${binary(data.weights)} (${decimal(data.weights)})`, flops: flops(data.flops) });
+  }
+
+  /** @param {HTMLElement} column @param {Part} part @param {Item[]} items */
+  drawPart(column, part, items) {
+    const open = this.place.unfold;
+    const holds = part.rows.some((row) => row.id === this.place.tensor);
+    if (part.section !== "layer") {
+      const key = `${part.stack}.${part.section}`;
+      const single = part.rows.length === 1;
+      if (single || open.includes(key) || holds) {
+        if (!single) this.fold(column, items, words.sections[part.section], true, () => this.toggle(key, part), 0, false);
+        for (const row of part.rows) this.drawRow(column, row, items, 0);
+      } else {
+        const steps = part.rows.map((row) => row.title).join(" → ");
+        this.fold(column, items, words.sections[part.section], false, () => this.toggle(key, part), 0, true, steps);
+      }
+      return;
+    }
+    const at = Math.min(this.place.at, part.times - 1);
+    const every = open.includes(part.stack);
+    const layers = every ? [...Array(part.times).keys()] : [at];
+    /** @param {number} from @param {number} to */
+    const between = (from, to) => {
+      const text = from === to ? fill(words.folded_one, { from }) : fill(words.folded, { from, to, n: to - from + 1 });
+      this.fold(column, items, text, false, () => this.choose({ at: from === 0 ? to : from }, true), 0, true, "", this.unfolder(part, every));
+    };
+    if (!every && at > 0) between(0, at - 1);
+    for (const layer of layers) {
+      const heading = add(column, "div", "heading");
+      heading.append(el("b", "", fill(words.layer, { layer })), el("span", "", fill(words.of_layers, { n: part.times })));
+      if (every && layer === 0) heading.append(this.unfolder(part, every));
+      for (const row of part.rows) this.drawRow(column, row, items, layer);
+    }
+    if (!every && at < part.times - 1) between(at + 1, part.times - 1);
+  }
+
+  /** @param {Part} part @param {boolean} every */
+  unfolder(part, every) {
+    const button = el("button", "link", every ? words.fold : words.unfold);
+    button.type = "button";
+    const rest = this.place.unfold.filter((name) => name !== part.stack);
+    button.addEventListener("click", () => this.choose({ unfold: every ? rest : [...rest, part.stack] }));
+    return button;
+  }
+
+  /** @param {string} key @param {Part} part */
+  toggle(key, part) {
+    const { unfold, tensor } = this.place;
+    const open = unfold.includes(key) || part.rows.some((row) => row.id === tensor);
+    const away = part.rows.some((row) => row.id === tensor) ? { tensor: this.opening } : {};
+    this.choose(open ? { unfold: unfold.filter((name) => name !== key), ...away } : { unfold: [...unfold, key] });
+  }
+
+  /**
+   * @param {HTMLElement} column
+   * @param {Item[]} items
+   * @param {string} text
+   * @param {boolean} open
+   * @param {() => void} act
+   * @param {number} lane
+   * @param {boolean} drawn
+   * @param {string} [note]
+   * @param {HTMLElement | null} [more]
+   */
+  fold(column, items, text, open, act, lane, drawn, note = "", more = null) {
+    const line = add(column, "div", "fold");
+    const button = add(line, "button", "");
+    button.type = "button";
+    button.setAttribute("aria-expanded", String(open));
+    button.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
+    button.addEventListener("click", act);
+    if (more) line.append(more);
+    if (drawn) items.push({ node: line, lane, joins: false, fold: true });
+  }
+
+  /** @param {HTMLElement} column @param {Row} row @param {Item[]} items @param {number} layer */
+  drawRow(column, row, items, layer) {
+    const chosen = row.id === this.place.tensor && (layer === this.layerOf(row) || !this.inLayer(row));
+    const node = add(column, "button", `row${chosen ? " chosen" : ""}`);
+    node.type = "button";
+    node.dataset.id = row.id;
+    node.dataset.layer = String(layer);
+    node.setAttribute("aria-pressed", String(chosen));
+    node.setAttribute("aria-label", `${row.title}: ${shapeText(row)}; ${row.view ? words.view : binary(row.bytes)}${row.flops ? `; ${flops(row.flops)}` : ""}`);
+    node.append(el("span", "rail"));
+    const name = add(node, "span", "name");
+    name.title = `${row.title}: ${row.equation || row.code}  ·  ${row.code}`;
+    name.append(el("span", "", row.title), " ", el("small", "", row.equation));
+    node.append(glyph(row), shape(row));
+    const bytes = add(node, "span", "bytes");
+    bytes.textContent = row.view ? words.view : binary(row.bytes);
+    bytes.title = row.view ? words.view_help : `${binary(row.bytes)} = ${decimal(row.bytes)} = ${plain(row.bytes)} bytes`;
+    const work = add(node, "span", "flops");
+    work.textContent = short(row.flops);
+    work.title = row.flops ? `${plain(row.flops)} FLOP` : "";
+    const code = add(node, "code");
+    code.textContent = row.code;
+    code.title = row.code;
+    if (row.fused) {
+      const mark = add(code, "span", "fused");
+      mark.textContent = words.fused;
+      mark.title = words.fused_help;
+    }
+    node.addEventListener("click", () => this.choose({ tensor: row.id, ...(this.inLayer(row) ? { at: layer } : {}) }));
+    items.push({ node, lane: row.lane, joins: row.joins, chosen });
+  }
+
+  /** @param {Row} row */
+  inLayer(row) {
+    return this.byId.get(row.id)?.part.section === "layer";
+  }
+
+  /** @param {Row} row */
+  layerOf(row) {
+    return Math.min(this.place.at, (this.byId.get(row.id)?.part.times ?? 1) - 1);
+  }
+
+  rails() {
+    if (!this.columns || this.body.hidden || !this.body.clientWidth) return;
+    const unit = parseFloat(getComputedStyle(this.body).fontSize);
+    const tight = this.columns.length > 1 ? 0.76 : 1;
+    for (const { picture, items } of this.columns) rail(picture, items, unit * tight);
+    const box = this.body.getBoundingClientRect();
+    /** @param {Element} node */
+    const place = (node) => {
+      const r = node.getBoundingClientRect();
+      return { left: r.left - box.left, right: r.right - box.left, top: r.top - box.top, height: r.height };
+    };
+    const end = this.body.querySelector('[data-id="encoder.final"]');
+    const readers = [...this.body.querySelectorAll('[data-id="decoder.cross.kv"]')];
+    this.over.replaceChildren();
+    this.over.setAttribute("height", String(box.height));
+    if (end && readers.length) cross(this.over, place(end), readers.map(place), unit, words.cross);
+  }
+
+  // ------------------------------------------------------------------ keys
+
+  focus() {
+    const found = /** @type {HTMLElement | null} */ (this.body.querySelector(".row.chosen"));
+    found?.focus({ preventScroll: true });
+    found?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const moved = arrow(event);
+    const from = /** @type {HTMLElement} */ (event.target);
+    if (!moved || !from.matches?.(".row, .fold button")) return;
+    event.preventDefault();
+    if (moved[1]) return this.sideways(moved[1], from);
+    const all = /** @type {HTMLElement[]} */ ([...(from.closest(".column")?.querySelectorAll(".row, .fold > button:first-child") ?? [])]);
+    const next = all[all.indexOf(from) + moved[0]];
+    if (!next) return;
+    if (!next.classList.contains("row")) return next.focus();
+    const id = next.dataset.id ?? "";
+    const isOfLayer = this.byId.get(id)?.part.section === "layer";
+    this.choose({ tensor: id, ...(isOfLayer ? { at: Number(next.dataset.layer) } : {}) }, true);
+  }
+
+  // The same row of the next layer, or of the one before
+  /** @param {number} step @param {HTMLElement} node */
+  sideways(step, node) {
+    const part = this.byId.get(node.dataset.id ?? "")?.part;
+    if (!part || part.section !== "layer") return;
+    this.choose({ at: clamp(this.place.at + step, 0, part.times - 1) }, true);
+  }
+}

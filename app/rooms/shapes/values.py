@@ -1,0 +1,49 @@
+"""Thumbnails: the values of a run's tensors, small, for the Shapes view, and the routes that send them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from app.rooms.shapes import words
+from app.session import service
+from app.transport.limits import whole
+from core.errors import Refused
+from core.service import Values
+
+MOST = 48  # rows and columns of a thumbnail: the first ones, so that each pixel is one number
+
+
+def described(found: Values) -> dict[str, Any]:
+    """rows, columns: how many of all_rows × all_columns; low and high are the extremes of what is there, and values the
+    numbers row by row, None where a mask hides one."""
+    low, high = found.extremes
+    plain = [round(x, 6) if math.isfinite(x) else None for x in found.values.ravel().tolist()]
+    rows, columns = found.values.shape
+    sizes = {"rows": rows, "columns": columns, "all_rows": found.all_rows, "all_columns": found.all_columns}
+    return {**sizes, "low": low, "high": high, "values": plain}
+
+
+async def values(request: Request) -> Response:
+    """The first MOST × MOST numbers of one tensor, one head of it where it has heads: run, stack, layer, site, what, head.
+
+    For the residual stream it is ‖x‖ of every token.
+    """
+    asked = request.query_params
+    try:
+        layer, head = (whole(asked.get(name, ""), 0, 1 << 20) for name in ("layer", "head"))
+    except ValueError:
+        return PlainTextResponse(words.COMPONENT["values_none"], 404)
+    run, stack, site, what = (asked.get(name, "") for name in ("run", "stack", "site", "what"))
+    try:
+        found = await service.service().values(run, stack, layer, site, what, head, MOST)
+    except Refused:
+        return PlainTextResponse(words.COMPONENT["values_none"], 404)
+    return JSONResponse(described(found), headers={"Cache-Control": "private, max-age=3600"})
+
+
+ROUTES = [Route("/headlight/shapes/values", values)]

@@ -1,0 +1,325 @@
+"""Shapes: the pass of the run on the screen, or of any model, tensor by tensor, with nothing allocated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app.attention import live
+from app.kit.numbers import quoted
+from app.rooms.shapes import debugger, words
+from app.rooms.shapes import export as shapes_export
+from app.rooms.shapes.component import shapes
+from app.rooms.shapes.diagram import Diagram, Part, diagram
+from app.session import answer as session_answer
+from app.session import notices, screen
+from app.session.links import newly_asked
+from app.shell import request as shell_request
+from app.shell import waiting
+from app.sizes import export
+from app.transport.limits import BOUNDS, is_whole
+from core.checkpoints.family import Theirs
+from core.checkpoints.loading import MOST_LAYERS, config_from, family_of, with_head
+from core.config import ModelConfig
+from core.errors import Refused
+from core.planner import PRESETS, Workload
+from core.planner.plan import check_positions
+from core.service import Facts
+
+RUN, TYPED, PASTED = "run", "typed", "pasted"
+MOST_TEXT = 100_000  # characters of a config.json
+CHOICES = {RUN: words.OF_RUN, TYPED: words.OF_TYPED, PASTED: words.OF_PASTED} | {
+    name: preset.title for name, preset in PRESETS.items()
+}
+TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is where nobody chose
+    "encoder": ("n_encoder_layers", 6),
+    "decoder": ("n_decoder_layers", 0),
+    "width": ("d_model", 512),
+    "heads": ("n_heads", 8),
+    "kv": ("n_kv_heads", 8),
+    "ff": ("d_ff", 2048),
+    "vocabulary": ("vocab_size", 32_000),
+    "context": ("n_ctx", 2048),
+}
+KEPT = ("text", "target", "model", "step")  # of Explore's controls, which outlive a visit to a model without a sentence
+
+
+def show() -> None:
+    """Draw the view."""
+    asked = st.query_params.to_dict()  # before a widget drops what it cannot be
+    notes = notices.take() + _of_the_link()
+    row = st.container(horizontal=True, gap="small", key="shapes_request")
+    left, right = row.container(width="stretch"), row.container(width=210)
+    of = right.selectbox(
+        words.OF,
+        list(CHOICES),
+        format_func=CHOICES.__getitem__,
+        key="of",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    working = st.empty()  # has its place whether something is waited for or not, so that nothing below changes its own
+    data, stopped = None, False
+    try:
+        if of == RUN:
+            with left:
+                request, more = shell_request.request()
+            notes += more
+            answer = session_answer.answer(request, live.picture_of, waiting.SOON)
+            if answer.ticket is not None:
+                waiting.wait(answer.ticket, working)
+                answer = session_answer.answer(request, live.picture_of)
+                working.empty()
+            stopped = answer.stopped
+            data = _run(answer, notes)
+        else:
+            for name in KEPT:
+                if name in st.session_state:
+                    st.session_state[name] = st.session_state[name]
+            line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
+            config, title = _config(of, line)
+            lengths = _lengths(config, line)
+            batch, source_len, target_len = lengths
+            data = _packed(config, title, batch=batch, source_len=source_len, target_len=target_len)
+    except Refused as refusal:
+        notes.append(str(refusal))
+    sentences = st.container(key="sentences", gap=None)
+    if data is None and (data := st.session_state.get("shapes_last")) is not None:
+        notes.append(words.LAST_DIAGRAM)
+    for note in notes:
+        sentences.text(note)  # never markdown: it may quote what the visitor typed
+    if stopped:
+        waiting.run_again(sentences)
+    if data is None:
+        if of == RUN:
+            sentences.text(words.NOTHING_YET)
+        return
+    for note in _unknown_choices(data, asked):
+        sentences.text(note)
+    st.session_state["shapes_last"] = data
+    shapes(data)
+
+
+def _run(answer: session_answer.Answer, notes: list[str]) -> dict[str, Any] | None:
+    """The diagram of the run on the screen, with where its values are."""
+    if answer.sentence:
+        notes.insert(0, answer.sentence)
+    run = answer.facts
+    if run is None or answer.request is None:
+        return None
+    target = 0 if run.target is None else len(run.target)
+    packed = _packed(
+        run.config, run.spec.title, batch=run.texts, source_len=len(run.source), target_len=target, dtype=run.dtype
+    )
+    link = screen.link(answer.request)
+    return packed | {"run": answer.request.key, "link": dict(link), "tokens": _tokens(run)}
+
+
+def _tokens(run: Facts) -> dict[str, list[str]]:
+    return {"source": list(run.source.labels), "target": [] if run.target is None else list(run.target.labels)}
+
+
+def _packed(
+    config: ModelConfig, title: str, *, batch: int, source_len: int, target_len: int, dtype: str = "float32"
+) -> dict[str, Any]:
+    check_positions(config, source_len=source_len, target_len=target_len)
+    made = _diagram(config, batch, source_len, target_len, dtype)
+    about = f"{title} · {words.NORM_ORDERS[config.norm_order]} · {words.POSITION_NAMES[config.position]}"
+    workload = Workload(batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
+    code = export.snippet(config, workload, "plan.parameters.total, plan.flops")
+    caption = shapes_export.caption(about, config, batch, (source_len, target_len), date.today())
+    return made | {"title": about, "heads": config.n_heads, "caption": caption, "snippet": code}
+
+
+@lru_cache(maxsize=64)
+def _diagram(config: ModelConfig, batch: int, source_len: int, target_len: int, dtype: str) -> dict[str, Any]:
+    found = diagram(config, batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
+    plain = found.to_dict()
+    for part, packed in zip(found.parts, plain["parts"], strict=True):
+        for row in packed["rows"]:
+            if (place := debugger.PLACES.get(row["kind"])) is not None:
+                row["tries"] = [one.to_dict() for one in _tries(found, part, place, row)]
+    plain["table"] = _table(found)
+    return plain
+
+
+def _tries(found: Diagram, part: Part, place: str, row: Mapping[str, Any]) -> tuple[debugger.Try, ...]:
+    own = found.target_len if part.stack == "decoder" and found.target_len else found.source_len
+    n_key = found.source_len if ".cross." in row["id"] else own
+    return debugger.tries(found.config, place, batch=found.batch, n=own, n_key=n_key)
+
+
+def _table(found: Diagram) -> list[list[Any]]:
+    """Every traced step: part, times, what it is, its name, axes, shape, dtype, bytes, FLOPs, whether it is a view."""
+    lines = []
+    for part in found.parts:
+        titles = {id(row.step): row.title for row in part.rows}
+        lines += [
+            [
+                part.stack,
+                1,
+                row.title,
+                "ids",
+                "",
+                list(row.step.axes),
+                list(row.step.shape),
+                row.step.dtype,
+                row.step.bytes,
+                0,
+                False,
+            ]
+            for row in part.rows
+            if row.kind == "tokens"  # what goes in is no step of the pass
+        ]
+        for step in part.steps:
+            title = titles.get(id(step)) or words.STEPS.get(step.name.rsplit(".", 1)[1], "")
+            name = step.name.replace(".blocks.0.", ".blocks.*.")
+            axes, shape = list(step.axes), list(step.shape)
+            lines.append(
+                [
+                    part.stack,
+                    part.times,
+                    title,
+                    name,
+                    step.op,
+                    axes,
+                    shape,
+                    step.dtype,
+                    step.bytes,
+                    step.flops,
+                    step.view,
+                ]
+            )
+    return lines
+
+
+def _lengths(config: ModelConfig, place: DeltaGenerator) -> tuple[int, int, int]:
+    """Batch, source and target length, from boxes with names of their own in the URL."""
+    pair = config.kind == "encoder-decoder"
+    names = [
+        ("batch", words.BATCH, 1),
+        ("length", words.SOURCE if pair else words.LENGTH, 128),
+    ]
+    if pair:
+        names.append(("target_length", words.TARGET, 128))
+    found = {}
+    for name, label, start in names:
+        box = place.container(horizontal=True, gap="xsmall", width="content", vertical_alignment="center")
+        box.caption(label, width="content")
+        found[name] = int(
+            box.number_input(
+                label, *BOUNDS[name], start, key=name, bind="query-params", label_visibility="collapsed", width=125
+            )
+            or start
+        )
+    return found["batch"], found["length"], found.get("target_length", 0)
+
+
+def _config(of: str, place: DeltaGenerator) -> tuple[ModelConfig, str]:
+    """The config that was chosen, typed or pasted. Raises Refused."""
+    if of in PRESETS:
+        return PRESETS[of].config, PRESETS[of].title
+    with place.popover(words.FIELDS):
+        return (_typed(), words.OF_TYPED) if of == TYPED else _pasted()
+
+
+def _typed() -> ModelConfig:
+    found: dict[str, Any] = {}
+    columns = st.columns(2)
+    for i, (name, (field, start)) in enumerate(TYPED_FIELDS.items()):
+        box = columns[i % 2].number_input(
+            words.FIELD_NAMES[name], *BOUNDS[f"typed_{name}"], start, key=f"typed_{name}", bind="query-params"
+        )
+        found[field] = int(start if box is None else box)
+    order = _one_of(columns[0], "norm", words.NORM_ORDER, {name: words.NORM_ORDERS[name] for name in ("pre", "post")})
+    where = _one_of(columns[1], "positions", words.POSITIONS, words.POSITION_NAMES, start=2)
+    norm = _one_of(columns[0], "norms", words.NORM, words.NORM_NAMES)
+    activation = _one_of(columns[1], "activation", words.ACTIVATION, words.ACT_NAMES)
+    window = columns[0].number_input(
+        words.WINDOW, *BOUNDS["typed_window"], 0, key="typed_window", bind="query-params", help=words.WINDOW_HELP
+    )
+    gated = columns[1].checkbox(words.GATED, key="typed_gated", bind="query-params")
+    found |= {"norm_order": order, "final_norm": order == "pre", "position": where, "gated": gated}
+    found |= {"norm": norm, "activation": activation, "window": int(window or 0) or None}
+    return ModelConfig(**found)
+
+
+def _one_of(place: DeltaGenerator, name: str, label: str, titles: Mapping[str, str], start: int = 0) -> str:
+    """A select box of the typed sizes; the link says the title."""
+    return place.selectbox(
+        label,
+        list(titles),
+        index=start,
+        format_func=titles.__getitem__,
+        key=f"typed_{name}",
+        bind="query-params",
+    )
+
+
+def _pasted() -> tuple[ModelConfig, str]:
+    text = st.text_area(words.PASTE, key="shapes_paste", help=words.PASTE_HELP, height=220)
+    if not (text or "").strip():
+        raise Refused(words.PASTE_FIRST)
+    return config_of(text), words.OF_PASTED
+
+
+def config_of(text: str) -> ModelConfig:
+    """The config in the text of a Hub config.json; no weights are needed. Raises Refused with a sentence."""
+    if len(text) > MOST_TEXT:
+        raise Refused(words.PASTE_TOO_LONG.format(n=len(text)))
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Refused(words.PASTE_NO_JSON.format(line=error.lineno, column=error.colno, message=error.msg)) from error
+    except (RecursionError, ValueError) as error:  # a number of thousands of digits
+        raise Refused(words.PASTE_NO_OBJECT) from error
+    if not isinstance(values, dict):
+        raise Refused(words.PASTE_NO_OBJECT)
+    theirs = Theirs(values)
+    family = family_of(theirs)
+    config = config_from(family, theirs)
+    if family.head is not None:
+        config = with_head(config, family, theirs, {})
+    layers = max(config.n_encoder_layers, config.n_decoder_layers)
+    if layers > MOST_LAYERS:
+        raise Refused(words.TOO_MANY_LAYERS.format(n=layers, most=MOST_LAYERS))
+    return config
+
+
+def _unknown_choices(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:
+    """A sentence for each place that a link newly asks for and this diagram does not have."""
+
+    def within(low: int, high: int) -> Callable[[str], bool]:
+        return lambda text: is_whole(text, low, high)
+
+    rows = {row["id"] for part in data["parts"] for row in part["rows"]}
+    folds = {f"{part['stack']}.{part['section']}" for part in data["parts"]} | set(data["stacks"])
+    known: dict[str, Callable[[str], bool]] = {
+        "tensor": rows.__contains__,
+        "at": within(0, max(data["layers"].values()) - 1),
+        "with_head": within(0, data["heads"] - 1),
+        "as": ("diagram", "table").__contains__,
+        "unfold": lambda text: set(text.split(",")) <= folds,
+    }
+    sizes = ("break", "batch", "length", "target_length", *(f"typed_{name}" for name in (*TYPED_FIELDS, "window")))
+    known |= {name: within(*BOUNDS[name]) for name in sizes}
+    newly = newly_asked("shapes", {name: asked[name] for name in known if asked.get(name)})
+    return [
+        words.UNKNOWN_PLACE.format(name=name, asked=quoted(text))
+        for name, text in newly.items()
+        if not known[name](text)
+    ]
+
+
+def _of_the_link() -> list[str]:
+    """A sentence when the URL asks for something that is not on the list."""
+    asked = st.query_params.get("of")
+    if asked is None or asked in CHOICES.values() or not newly_asked("of", {"of": asked}):
+        return []
+    return [words.UNKNOWN_OF.format(asked=quoted(asked), known=", ".join(CHOICES.values()))]

@@ -1,0 +1,263 @@
+"""Every word of the Shapes view. Names in braces are filled in where the words are used."""
+
+TITLE = "Shapes"
+LINE = "every tensor of a pass"
+
+# controls
+OF = "What to trace"
+OF_RUN = "The run above"
+OF_TYPED = "Your own sizes"
+OF_PASTED = "A config.json"
+BATCH = "batch"
+LENGTH = "tokens"
+SOURCE = "source tokens"
+TARGET = "target tokens"
+FIELDS = "Sizes"
+FIELD_NAMES = {
+    "encoder": "encoder layers",
+    "decoder": "decoder layers",
+    "width": "d_model",
+    "heads": "heads",
+    "kv": "key/value heads",
+    "ff": "d_ff",
+    "vocabulary": "vocab",
+    "context": "longest text",
+}
+NORM_ORDER = "where norms stand"
+POSITIONS = "positions"
+NORM = "kind of norm"
+NORM_NAMES = {"layer": "LayerNorm", "rms": "RMSNorm"}
+ACTIVATION = "activation"
+ACT_NAMES = {"gelu": "GELU", "gelu_tanh": "GELU, tanh form", "relu": "ReLU", "silu": "SiLU"}
+WINDOW = "window"
+WINDOW_HELP = "How many tokens back a query may look, itself included. 0: all of them."
+GATED = "gated FFN"
+PASTE = "config.json of a model, as text"
+PASTE_HELP = (
+    "Copy the file from the model's page on the Hub. Its weights are not needed, and the text stays in this session."
+)
+PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to trace it."
+PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
+PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
+PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
+UNKNOWN_PLACE = "This link asks for {name} “{asked}”, which this diagram does not have: it opens where it usually does."
+UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
+TOO_MANY_LAYERS = "{n:,} layers are more than this page draws. Choose at most {most:,}."
+LAST_DIAGRAM = "The diagram still shows what was traced before."
+NOTHING_YET = "Type a sentence above to trace it, or choose a model on the right."
+
+# the kinds of rows: what made it (equation), the line of PyTorch, and what the shape says, spelled out
+# kind -> (title, equation, code, meaning)
+ROWS: dict[str, tuple[str, str, str, str]] = {
+    "tokens": ("tokens", "", "ids", "{pos}, one whole number each: its row in the table of {vocab}."),
+    "angles": ("rotary angles", "position · frequency", "positions[..., None] * frequencies", "An angle for each of {pos} and each pair of features that turns."),
+    "token": ("embedding", "a row of the table each", "self.token(ids)", "{pos}, and for each a vector of {d_model}."),
+    "scaled": ("embedding × scale", "E · {scale}", "self.token(ids) * self.scale", "{pos}, and for each a vector of {d_model}."),
+    "type": ("token types", "a row of the table each", "self.token_type(type_ids)", "Which of two sentences a token is in, as a vector of {d_model} for each of {pos}."),
+    "position": ("positions", "{positions}", "{position_code}", "A vector of {d_model} for each of {pos}, the same for every text: with a batch it is broadcast."),
+    "embed": ("residual stream begins", "{embed}", "{embed_code}", "{pos}, and for each a vector of {d_model}: what all layers read and add to."),
+    "resid_pre": ("residual in", "", "x", "{pos}, and for each a vector of {d_model}: what the layer before left."),
+    "norm": ("norm", "{norm}(x)", "self.{site}_norm(x)", "Every one of {pos} normalised over its {d_model}; no token sees another here."),
+    "q": ("q", "x W_Q{bias}", "self.q(x)", "For each of {pos} a vector for all heads together, {head} × {d_head}."),
+    "kv": ("k, v", "x W_K{bias}, x W_V{bias}", "self.k({memory}), self.v({memory})", "For each of {pos} the keys and values of all heads together, {kv_head} × {d_head}."),
+    "qkv": ("q, k, v", "x W{bias}, three times", "self.q(x), self.k(x), self.v(x)", "Three tensors. For each of {pos} a vector for all heads together, {head} × {d_head}."),
+    "q_norm": ("norm of q{turned}", "{norm}(q)", "self.q_norm(q)", "Each head's query normalised over its {d_head}."),
+    "k_norm": ("norm of k{turned}", "{norm}(k)", "self.k_norm(k)", "Each head's key normalised over its {d_head}."),
+    "split_q": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "{head}, each with its own {d_head} for each of {query}. {stays}"),
+    "split_kv": ("split heads{turned_k}", "", "k.unflatten(-1, ({n_kv_heads}, {n_d_head})).transpose(1, 2)", "Two tensors: {kv_head}, each with its own {d_head} for each of {key}."),
+    "split_qkv": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "Three tensors: {head}, each with its own {d_head} for each token. {stays}"),
+    "shared": ("keys shared", "each {group} heads, one key head", "k.repeat_interleave({group}, dim=1)", "{head}: each group of {group} gets the same keys, and likewise the values. The fused kernel reads them in place instead."),
+    "bias": ("position bias", "a learned number for each distance", "self.relative_bias(distance)", "{query} × {key} × {head}: what the distance between two tokens adds to their score."),
+    "scores": ("scores", "{scores}", "{scores_code}", "{head} × {query} × {key}: one number for every pair of tokens, in every head."),
+    "mask": ("mask", "{mask}", "scores.masked_fill(~mask, -inf)", "{query} × {key}, True where a query may look: one for all heads, broadcast over them."),
+    "weights": ("weights", "softmax over keys", "scores.softmax(-1)", "{head} × {query} × {key}: one number for every pair of tokens, how much the query takes from the key. Every row sums to 1."),
+    "z": ("head outputs", "weights · v", "pattern @ v", "For each of {head} and each of {query} a mixture of values, {d_head} wide."),
+    "join": ("join heads", "", "z.transpose(1, 2).flatten(2)", "The {head} of each of {query} side by side again, {d_head} each. Here numbers move: it is a copy."),
+    "attn_out": ("attention out", "z W_O{out_bias}", "self.o(z)", "For each of {pos} what attention adds to the residual stream: {d_model}."),
+    "cross_out": ("cross-attention out", "z W_O{out_bias}", "self.o(z)", "For each of {pos} what it took from the source, to be added to the residual stream: {d_model}."),
+    "out_norm": ("norm of what is added", "{norm}(f(x))", "self.{site}_out_norm(out)", "What the sublayer adds, normalised over its {d_model}."),
+    "resid_mid": ("{add}", "{add_attn}", "{add_code}", "{pos}, and for each a vector of {d_model}: the residual stream with what attention added."),
+    "resid_cross": ("{add}", "{add_cross}", "{add_cross_code}", "{pos}, and for each a vector of {d_model}: the residual stream with what came from the source."),
+    "resid_post": ("{add}", "{add_mlp}", "{add_mlp_code}", "{pos}, and for each a vector of {d_model}: what the next layer reads."),
+    "gate": ("FFN gate", "x W_gate{mlp_bias}", "self.gate(x)", "{pos}, each widened from {d_model} to {d_ff}."),
+    "gate_act": ("gate activation", "{act}(gate)", "{act_code}(self.gate(x))", "{pos}, {d_ff} each: how far each gate is open."),
+    "up": ("FFN hidden", "x W₁{mlp_bias}", "self.up(x)", "{pos}, each widened from {d_model} to {d_ff}. Every token for itself."),
+    "act": ("activation", "{act}(h)", "{act_code}(h)", "{pos}, {d_ff} each: the same numbers, bent by {act}."),
+    "gated": ("gate × hidden", "{act}(gate) · hidden", "{act_code}(self.gate(x)) * self.up(x)", "{pos}, {d_ff} each: what each gate lets through."),
+    "mlp_out": ("FFN out", "h W₂{mlp_bias}", "self.down(h)", "For each of {pos} what the FFN adds to the residual stream: back to {d_model}."),
+    "final": ("{final}", "{final_eq}", "{final_code}", "{pos}, and for each a vector of {d_model}: what the model makes of each token."),
+    "dense": ("head dense", "x W + b", "self.dense(x)", "{pos}, each still {d_model} wide, once more mixed before the words are scored."),
+    "head_act": ("head activation", "{act}(h)", "{act_code}(h)", "The same {pos} of {d_model}, bent by {act}."),
+    "head_norm": ("head norm", "{norm}(h)", "self.norm(h)", "The same {pos}, each normalised over its {d_model}."),
+    "logits": ("logits", "x Wᵤ", "self.unembed(x)", "For each of {pos} a score for each of {vocab}."),
+}  # fmt: skip
+# steps that a row of the diagram stands for together with others: last part of the name it is traced under -> title
+STEPS = {
+    "hook_positions": "places of the tokens",
+    "hook_token": "embedding",
+    "k": "k",
+    "v": "v",
+    "unflatten": "features into heads",
+    "transpose": "two axes swapped",
+    "hook_q": "q, head by head",
+    "hook_k": "k, head by head",
+    "hook_v": "v, head by head",
+    "repeat_interleave": "one for every head",
+    "mT": "transposed: kᵀ",
+    "matmul": "q kᵀ",
+    "masked_fill": "masked scores",
+    "flatten": "join heads",
+    "position": "positions",
+}
+POSITION_CODES = {
+    "learned": ("a learned row each", "self.position(positions)"),
+    "sinusoidal": ("sines and cosines", "self.sinusoid[positions]"),
+}
+TURNED = ", turned"
+STAYS = "The numbers stay where they are: only the strides change."
+TURNS = "Queries and keys are then turned by their positions, which makes new tensors of them."
+ACTS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
+ACT_CODES = {"relu": "F.relu", "gelu": "F.gelu", "gelu_tanh": "F.gelu", "silu": "F.silu"}
+MASKS = {
+    "encoder": "everything may be seen",
+    "decoder": "hides the future",
+    "cross": "the source may be seen",
+    "window": ", and beyond {window:,}",
+}
+ADDS = {"pre": "add", "post": "add and norm", "sandwich": "add"}
+
+# sections of a diagram
+SECTIONS = {"embed": "Embedding", "layer": "Layer", "final": "After the last layer", "head": "Head"}
+STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
+NORM_ORDERS = {"pre": "Pre-LN", "post": "Post-LN", "sandwich": "norms before and after"}
+POSITION_NAMES = {
+    "none": "no positions",
+    "learned": "learned positions",
+    "sinusoidal": "sinusoidal positions",
+    "rotary": "rotary positions",
+    "alibi": "ALiBi",
+    "relative": "relative positions",
+}
+
+NO_MODULE = "There is no such file."
+
+# what an axis is, for the legend and one hover away
+AXES = {
+    "batch": "Texts that run together. None sees another.",
+    "pos": "Places in a text. In attention a place is a query when it looks and a key when it is looked at.",
+    "head": "Attention heads, side by side. kv_head counts the key/value heads, which several heads may share.",
+    "query": "Tokens that look: rows of an attention map.",
+    "key": "Tokens that are looked at: columns of an attention map.",
+    "d_model": "Width of the residual stream.",
+    "d_head": "Width of one head.",
+    "d_ff": "Width of the hidden layer of the FFN.",
+    "vocab": "Words the model knows.",
+}
+# axis -> "1 head", "12 heads"
+COUNTS = {
+    "batch": ["text", "texts"],
+    "pos": ["token", "tokens"],
+    "head": ["head", "heads"],
+    "kv_head": ["key head", "key heads"],
+    "query": ["query", "queries"],
+    "key": ["key", "keys"],
+    "d_model": ["feature", "features"],
+    "d_head": ["feature", "features"],
+    "d_ff": ["hidden unit", "hidden units"],
+    "vocab": ["word", "words"],
+}
+
+# what the component writes
+COMPONENT = {
+    "columns": {
+        "rail": "stream",
+        "step": "step",
+        "shape": "shape",
+        "bytes": "bytes",
+        "flops": "FLOPs",
+        "code": "PyTorch",
+    },
+    "label": "Shapes along the pass. Arrow keys move between tensors, Enter opens a folded part.",
+    "subtitle_run": "traced on your sentence · {model}",
+    "subtitle": "nothing allocated · {model}",
+    "diagram": "diagram",
+    "table": "table",
+    "shown_as": "Shown as",
+    "view": "view",
+    "view_help": "No new bytes: the same numbers seen another way.",
+    "layer": "Layer {layer}",
+    "of_layers": "of {n}",
+    "folded": "Layers {from}–{to}: the same shapes, × {n}",
+    "folded_one": "Layer {from}: the same shapes",
+    "unfold": "Unfold all",
+    "fold": "Fold",
+    "made_by": "made by",
+    "given": "given by the tokenizer",
+    "read_by": "read by",
+    "read_by_none": "nothing: this is the result",
+    "next_layer": "the next layer",
+    "grows": "grows with n²: {size} at 4,096 tokens",
+    "fused": "never written",
+    "fused_long": "never written by the fused kernel",
+    "fused_help": "The fused kernel works through this in tiles and never writes it down; bytes are what it would take.",
+    "batch_prefix": "In each of {batch}: ",
+    "total": "Whole model: {parameters} parameters, {weights} of weights, {flops} for this pass",
+    "cross": "the encoder's output goes to every decoder layer",
+    "explore": "show it on Explore",
+    "break": "What if I change a transpose?",
+    "break_close": "Back to the tensor",
+    "break_title": "What if …",
+    "break_error": "PyTorch says",
+    "break_silent": "No error, and wrong",
+    "break_right": "As it should be",
+    "values": "{what}, layer {layer}, head {head}",
+    "values_stream": "‖x‖ of each token, layer {layer}",
+    "values_range": "{low} to {high}",
+    "values_part": "first {rows} × {columns} of {all_rows} × {all_columns}",
+    "values_none": "The values could not be fetched.",
+    "values_head_before": "previous head",
+    "values_head_next": "next head",
+    "table_caption": "Every step of the pass as it was traced, in order. Steps of a layer happen in each of its layers.",
+    "table_columns": ["Part", "×", "Step", "Traced as", "Axes", "Shape", "Type", "MiB", "MB", "FLOPs", ""],
+    "copies": "{n} tensors",
+}
+
+# the shape debugger: why a line raises, or why its result is wrong
+WHY = {
+    "split_no_transpose": "Still token before head. With q and k like this, q @ kᵀ compares the heads of one token with each other, and no token sees another.",
+    "split_view": "The right shape from the wrong numbers: view cuts memory as it lies, so a “head” gets all features of some tokens and nothing of the others. It needs unflatten, then transpose.",
+    "split_heads": "One head more than there are: heads × d_head must be what the projection made.",
+    "scores_no_transpose": "A product needs the last axis of q, d_head, to meet the same axis of k. Without the transpose it meets the keys.",
+    "scores_square": "Here there are as many keys as features in a head, so the shapes fit by chance: features are multiplied with positions. At any other length it is an error.",
+    "scores_heads": "This swaps heads with positions. The head axis must stay where it is: .mT, or transpose(-2, -1), swaps only the last two.",
+    "scores_heads_silent": "Heads and positions are swapped, and these sizes happen to fit or to broadcast: every head meets the keys of others.",
+    "scores_unsplit": "Heads × heads for every token: each token compares its own heads with each other. No error here, and none at any length.",
+    "scores_unsplit_lengths": "Positions now stand where heads should: source and target have different lengths, so they do not meet.",
+    "mask_flat": "Axes are matched from the right: batch meets query. A padding mask needs two axes of 1 between batch and key.",
+    "mask_flat_silent": "It fits by chance: axes are matched from the right, so batch meets query, not batch. With one text it even is right; the second text breaks it.",
+    "mask_head": "Axes are matched from the right: batch meets head. One more axis of 1 is missing.",
+    "mask_head_silent": "It fits by chance: batch meets head. With one text it even is right; with as many texts as heads, text 3 hides keys in head 3 of every text.",
+    "mask_rows": "This hides queries, not keys: the rows of padding are all −∞, which softmax turns into NaN, and everybody still looks at padding.",
+    "mask_rows_error": "The padding of the keys stands on the axis of the queries, and there are not as many of them.",
+    "softmax_columns": "The same shape, so nothing complains. But now every column sums to 1: keys share out their attention among queries, and with a causal mask the early rows hold almost all of it.",
+    "softmax_heads": "The same shape, so nothing complains. But now heads compete for each pair of tokens, and no row sums to 1.",
+    "z_transposed": "The last axis of the weights, key, must meet the key axis of v, which comes before d_head. v is not transposed.",
+    "z_square": "As many keys as features in a head: it fits by chance, and mixes features instead of tokens.",
+    "z_pattern": "The transposed weights: each token is mixed from those that look at it. The shape is right, the columns do not sum to 1.",
+    "z_lengths": "The transposed weights have queries where keys should be, and the lengths differ.",
+    "join_view": "After a transpose the numbers of one token no longer lie side by side, and view never copies. flatten and reshape do.",
+    "join_view_silent": "Here it is right, by chance: with one token, or one head, a transpose leaves the order in memory as it was.",
+    "join_reshape": "The right shape from the wrong numbers: without the transpose, a row is filled with one head's results for several tokens.",
+    "join_flatten": "Without the transpose positions and features are flattened together, and what is left no longer fits W_O.",
+    "join_flatten_silent": "It fits by chance, because there are as many tokens as heads: what is multiplied with W_O is one head's result for all tokens.",
+    "position_all": "The table has a row for every position the model knows. Take as many as the text has tokens.",
+    "position_same": "The text is exactly as long as the table, so all of it is right. One token less and it raises.",
+    "position_turned": "Positions and features are swapped: axes are matched from the right.",
+    "position_square": "As many tokens as features: it fits by chance, with the table lying on its side.",
+    "position_axis": "The new axis makes batch out of positions: every token gets every position, one text for each. The result is as many times too large.",
+    "position_axis_error": "The new axis puts positions where batch should be, and there are not as many texts as positions.",
+    "ffn_no_up": "down expects the d_ff features that up makes.",
+    "ffn_same": "d_ff equals d_model here, so it fits: the hidden layer is skipped.",
+    "ffn_turned": "The last axis must be d_model. A linear layer works on features, each token for itself; transposed, its last axis is the tokens.",
+    "ffn_square": "As many tokens as features: it fits by chance, and mixes tokens instead of features.",
+}

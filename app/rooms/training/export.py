@@ -1,0 +1,19 @@
+"""Caption and code of an export of training curves."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from app.export import about
+from app.export.about import version
+
+
+def caption(shown: list[str], today: date) -> str:
+    """Which curves, of which models."""
+    return about.line([*shown, f"Headlight {version()}", today.isoformat()])
+
+
+def snippet(models: list[str], measure: str) -> str:
+    """Python that prints the last value of each curve."""
+    lines = ["from core.checkpoints import curve", "", f"for name in {models!r}:"]
+    return "\n".join([*lines, f'    print(name, curve(name)["{measure}"][-1])', ""])

@@ -1,0 +1,95 @@
+"""Training: how models that ship have learnt, beside each other, and the way from there to their heads."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import streamlit as st
+
+from app.export import about as export_about
+from app.kit import charts, headline, numbers
+from app.kit import words as kit_words
+from app.rooms.training import export, words
+from app.session import notices, room
+from app.session.models import MODELS
+from app.shell import request
+from core.checkpoints import curve
+
+TASKS = ("copy", "reverse", "sort", "addition", "induction", "brackets")
+COMPARED = {
+    "heads": ("copy-heads-1", "copy-heads-2", "copy", "copy-heads-8", "copy-heads-16"),
+    "norm": ("copy", "copy-post-ln"),
+    "tasks": TASKS,
+}
+PLAIN = {
+    "heads": {"copy": "4 heads"} | {f"copy-heads-{n}": f"{n} head{'s' * (n > 1)}" for n in (1, 2, 8, 16)},
+    "norm": {"copy": "Pre-LN", "copy-post-ln": "Post-LN"},
+}
+VIEW = "training"
+CHOICES: charts.Choices = {
+    "training_part": (kit_words.PART, tuple(words.PARTS.values())),
+    "training_measure": (words.MEASURE, tuple(words.MEASURES.values())),
+}
+SHARE, OVER = 0.99, 20  # when a task counts as learnt: this share of tokens right, on average over so many steps
+
+
+def show() -> None:
+    """Draw the view."""
+    figures = charts.figures("app.rooms.training.figures")
+    wrong = charts.unknown_choices(VIEW, CHOICES)
+    scale = headline.scale(VIEW)
+    row = st.container(horizontal=True, gap="medium", key="training_controls")
+    with row:
+        part = charts.part(words.PARTS, "training_part", words.PART)
+        measure = charts.part(words.MEASURES, "training_measure", words.MEASURE)
+    for note in [*notices.take(), *wrong]:
+        st.text(note)  # never markdown: it quotes what a link says
+    names = {PLAIN.get(part, {}).get(name, MODELS[name].title): name for name in COMPARED[part] if name in MODELS}
+    curves = {title: found for title, name in names.items() if (found := curve(name))}
+    if not curves:
+        st.text(words.NOTHING)
+        return
+    learnt = {title: figures.learnt_at(found, SHARE, OVER) for title, found in curves.items()}
+    sentence = _headline(learnt)
+    sizes = {title: MODELS[name].n_params for title, name in names.items()}
+    table = figures.table(curves, sizes, measure, SHARE, OVER)
+    shown = [words.PARTS[part], words.MEASURES[measure], ", ".join(names)]
+    caption = export.caption(shown, date.today())
+    code = export.snippet([name for title, name in names.items() if title in curves], measure)
+    name = f"headlight-{VIEW}-{part}-{measure}"
+    files = [
+        (words.FILE_LINES, f"{name}-lines", figures.drawn(curves, measure)),
+        (words.FILE_TABLE, f"{name}-table", table),
+    ]
+    about = export_about.about(name, sentence, words.ABOUT[part], caption, code, files)
+    data = {"sentence": sentence, "scale": scale, "chart": "training_chart", "about": about}
+    headline.headline(VIEW, data)
+    st.text(words.ABOUT[part])
+    figure = figures.lines(curves, measure, st.context.theme.type or "light", scale)
+    st.plotly_chart(figure, theme=None, key="training_chart", config={"displayModeBar": False}, alt=sentence)
+    st.caption(words.NOTE[measure].format(share=numbers.share(SHARE), over=OVER))
+    with st.expander(words.TABLE, key="table_training", on_change="rerun") as box:
+        if box.open:
+            st.dataframe(table, hide_index=True)
+    row = st.container(horizontal=True, gap="small", key="training_heads", vertical_alignment="center")
+    row.text(words.HEADS, width="content")
+    for title, name in names.items():
+        row.button(title, key=f"heads_of_{name}", type="tertiary", on_click=_explore, args=(name,))
+
+
+def _explore(name: str) -> None:
+    room.go("explore")
+    request.take_model(name)
+
+
+def _headline(learnt: dict[str, int | None]) -> str:
+    """Who was first and who last, in a sentence that is only what the curves say."""
+    share = numbers.share(SHARE)
+    reached = sorted((step, title) for title, step in learnt.items() if step is not None)
+    never = [title for title, step in learnt.items() if step is None]
+    if not reached:
+        return words.HEADLINE_NONE.format(share=share)
+    (first, quickest), (last, slowest) = reached[0], reached[-1]
+    if never:
+        return words.HEADLINE_NEVER.format(quickest=quickest, share=share, first=f"{first:,}", others=", ".join(never))
+    return words.HEADLINE.format(quickest=quickest, slowest=slowest, share=share, first=f"{first:,}", last=f"{last:,}")

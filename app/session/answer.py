@@ -1,0 +1,158 @@
+"""A visitor's request: run it, wait for it, and keep the last picture that worked."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import streamlit as st
+
+from app.session import service, words
+from app.shell.streamlit_edge.departures import when_gone
+from app.shell.streamlit_edge.yielding import give_way
+from core.errors import Refused, RunCancelled, TextError, Unknown
+from core.request import Request
+from core.service import Facts, Following
+
+log = logging.getLogger("headlight")
+
+ANSWERED = "answered"  # in the session: a room has asked for a run while it was drawn
+AT_ONCE = 0.8  # seconds that a script waits for a run before it says that it runs
+Picture = TypeVar("Picture")
+
+LOOK = 0.1  # seconds between two looks at whether the visitor has done something else meanwhile
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Picture]):
+    """What there is to show: the last run that worked, and a sentence when the newest did not."""
+
+    request: Request | None
+    facts: Facts | None
+    picture: Picture | None
+    sentence: str | None
+    ticket: Following | None = None  # of the newest, where it is still under way
+    stopped: bool = False  # the visitor cancelled the newest
+    unreadable: bool = False  # the model cannot read the newest text
+
+
+def answer(request: Request, draw: Callable[[Request], Picture], patience: float = AT_ONCE) -> Answer[Picture]:
+    """Run a request for this visitor, wait for it for so many seconds, and draw it.
+
+    Whatever happens, the last good picture stays, also while a long one runs.
+    """
+    sentence, unreadable = None, False
+    session = st.session_state
+    session[ANSWERED] = True
+    before: Following | None = session.get("ticket")
+    if session.get("stopped") == request:
+        return _last_good(draw, words.STOPPED, stopped=True)
+    session.pop("stopped", None)
+    try:
+        if before is not None and before.request == request and not before.cancelled:
+            ticket = before
+        else:
+            leave()  # nobody looks at what it would have shown
+            ticket = _submitted(request)
+        if not ended(ticket, patience):
+            return _last_good(draw, None, ticket=ticket)
+        session.pop("ticket")
+        ticket.check()
+        result = Answer(request, _facts(request), draw(request), None)
+        session["last_good"] = request
+        return result
+    except RunCancelled:
+        return _last_good(draw, words.STOPPED, stopped=True)
+    except Refused as refusal:
+        sentence, unreadable = str(refusal), isinstance(refusal, TextError)
+    except Exception:
+        log.exception("A request failed")
+        sentence = words.BROKEN
+    return _last_good(draw, sentence, unreadable=unreadable)
+
+
+def _submitted(request: Request) -> Following:
+    """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now."""
+    ticket = service.calls().submit(request)
+    try:
+        when_gone(ticket.cancel)
+        st.session_state["ticket"] = ticket
+    except BaseException:
+        ticket.cancel()
+        raise
+    return ticket
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """A room is drawn. If it is one that asks for no run, what the room before has asked for is no longer wanted."""
+    st.session_state.pop(ANSWERED, None)
+    yield
+    if not st.session_state.pop(ANSWERED, False):
+        leave()
+
+
+def leave() -> None:
+    """Nobody looks any longer at what the newest request will show."""
+    ticket: Following | None = st.session_state.pop("ticket", None)
+    if ticket is not None:
+        ticket.cancel()
+
+
+def ended(ticket: Following, seconds: float) -> bool:
+    """Whether a run has ended, after at most this long.
+
+    To look into the session is to let Streamlit break off here for a visitor who has cancelled, or typed something else.
+    """
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if ticket.wait(min(left, LOOK)):
+            return True
+        give_way()
+    return ticket.done()
+
+
+def stop() -> None:
+    """The visitor waits no longer for the newest request."""
+    ticket: Following | None = st.session_state.pop("ticket", None)
+    if ticket is not None:
+        ticket.cancel()
+        st.session_state["stopped"] = ticket.request
+
+
+def start_again() -> None:
+    """The visitor wants what was stopped after all."""
+    st.session_state.pop("stopped", None)
+
+
+def _last_good(
+    draw: Callable[[Request], Picture],
+    sentence: str | None,
+    *,
+    ticket: Following | None = None,
+    stopped: bool = False,
+    unreadable: bool = False,
+) -> Answer[Picture]:
+    """What was on the screen before, with what there is to say."""
+    last: Request | None = st.session_state.get("last_good")
+    if last is None:
+        return Answer(None, None, None, sentence, ticket, stopped, unreadable)
+    try:
+        said = sentence and f"{sentence} {words.LAST_PICTURE}"
+        return Answer(last, _facts(last), draw(last), said, ticket, stopped, unreadable)
+    except Exception:
+        log.exception("The last good request failed too")
+        return Answer(None, None, None, sentence, ticket, stopped, unreadable)
+
+
+def _facts(request: Request) -> Facts:
+    """Of a run that has ended; it is run again where it was dropped, and submitted again where it was forgotten."""
+    ask = service.calls()
+    try:
+        return ask.result(service.service().facts(request.key))
+    except Unknown:
+        return ask.result(service.service().facts(ask.result(service.service().submit(request))))

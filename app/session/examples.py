@@ -1,0 +1,141 @@
+"""Sentences that show something, each with the head that shows it: what the examples menu offers for each model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.session import words
+from core.checkpoints import ModelSpec
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, and the place on the screen where it shows what `title` says. tests/app/test_models.py measures every one."""
+
+    title: str
+    text: str
+    layer: int
+    head: int
+    token: str | int  # the query to lock: a token by its label, the first of that name, or by its position
+    site: str = ""  # encoder, decoder or cross; "": the model's first
+    target: str = ""  # of an encoder–decoder; "": what the model writes itself
+
+    def query_among(self, labels: list[str]) -> int | None:
+        """Where the query is among the labels of a text; None if it is not there."""
+        if isinstance(self.token, int):
+            return self.token if self.token < len(labels) else None
+        return labels.index(self.token) if self.token in labels else None
+
+
+ROWS = "blue stone green key red shoe blue stone green key red shoe"
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "minilm": (
+        Example("A pronoun finds its noun: “it” looks at “animal”", words.EXAMPLE, 3, 1, "it"),
+        Example(
+            "A verb finds its subject: “lost” looks at “keys”",
+            "The keys to the old cabinet in the hall are lost.",
+            3,
+            1,
+            "lost",
+        ),
+        Example("The token before: every token looks one back", words.EXAMPLE, 0, 2, "street"),
+        Example(
+            "The token after: most tokens look one ahead",
+            "one two three four five one two three four five",
+            1,
+            8,
+            "three",
+        ),
+        Example(
+            "Punctuation: tokens look at commas and the full stop",
+            "When the dog barked, the cat ran away, and the bird flew off.",
+            3,
+            11,
+            "bird",
+        ),
+        Example(
+            "The same token again: repeats look at their copies",
+            "A cat sat on a mat and a cat sat on a mat.",
+            2,
+            9,
+            "sat",
+        ),
+        Example("A resting place: nearly all attention goes to [CLS]", words.EXAMPLE, 4, 5, "tired"),
+    ),
+    "storyteller": (
+        Example("The token before: every token looks one back", "Once upon a time there was a", 1, 0, "time"),
+        Example("Induction: “green” was followed by “key” before, and looks there", ROWS, 3, 1, 10),
+        Example(
+            "Names come back: the second “Tin” looks at “Woodman”",
+            "The Tin Woodman met the Scarecrow in the forest, and the Tin Woodman",
+            2,
+            6,
+            13,
+        ),
+    ),
+    "translator": (
+        Example(
+            "Alignment: “the”, which is about to write “snow”, looks at “Schnee”",
+            "Ein Hund rennt durch den Schnee.",
+            1,
+            5,
+            "the",
+            site="cross",
+        ),
+        Example(
+            "Another order of words: “the”, about to write “forest”, looks at “Wald”",
+            "Im Wald steht ein braunes Pferd neben einem Baum.",
+            1,
+            5,
+            "the",
+            site="cross",
+        ),
+        Example(
+            "The token before, in the encoder: most tokens look one back",
+            "Ein kleiner Junge spielt mit einem roten Ball.",
+            2,
+            3,
+            "Junge",
+            site="encoder",
+        ),
+    ),
+    "copy": (Example("Where to begin: “=” looks at the first letter", "iklippan=iklippan", 1, 1, "="),),
+    "reverse": (Example("Backwards: “=” looks at the last letter", "nfogc=cgofn", 0, 0, "="),),
+    "sort": (Example("Sorting: “=” looks at the letter that comes first", "elcgogfjp=cefggjlop", 1, 1, "="),),
+    "addition": (
+        Example("Column by column: the lowest digit written, it looks at the tens", "643+912=5551", 0, 0, 9),
+        Example("Column by column: and another head at the tens of the other number", "643+912=5551", 0, 3, 9),
+    ),
+    "induction": (
+        Example("Induction: each letter looks at what followed it before", "nhpcgojbalim|cgojbalim", 1, 1, 14),
+        Example("The token before: this is how a letter knows what it followed", "nhpcgojbalim|cgojbalim", 0, 1, 5),
+    ),
+    "brackets": (Example("Closing: “=” looks at the bracket opened last", "{}[[{[=]}]]", 1, 1, "="),),
+}
+
+
+def shown_for(model_id: str) -> tuple[Example, ...]:
+    """The examples of a model; one that has none gets those of the default model, which take the visitor there."""
+    return EXAMPLES.get(model_id) or EXAMPLES["minilm"]
+
+
+def owner_of(example: Example) -> str:
+    """The id of the model that an example is of."""
+    return next(model for model, found in EXAMPLES.items() if example in found)
+
+
+def first_text(spec: ModelSpec) -> str:
+    """What stands in the box where nobody has typed anything."""
+    return spec.example or words.EXAMPLE
+
+
+def fits(text: str, spec: ModelSpec) -> bool:
+    """Whether a text that nobody typed is one of this model's own, or one for any reader of English if it has none."""
+    own = EXAMPLES.get(spec.id, () if spec.example else EXAMPLES["minilm"])
+    return text == first_text(spec) or text in {example.text for example in own}
+
+
+def was_typed(text: str, models: dict[str, ModelSpec]) -> bool:
+    """Whether a text is the visitor's own: not empty, and none that we put into the box."""
+    return bool(text) and not any(fits(text, spec) for spec in models.values())

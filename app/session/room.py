@@ -1,0 +1,81 @@
+"""Which room is on a visitor's screen: the one that their link names, that they chose since, or that they went back to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.shell.streamlit_edge.history import is_history_navigation
+
+STATE, BAR, PARAM = "room", "bar", "view"  # in the session, of the bar's component, in the address
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The room on the screen, after how many choices in the bar, and whether the browser's address has named it by now."""
+
+    id: str
+    choices: int
+    named: bool
+
+
+def follow(rooms: Sequence[str], redirects: Mapping[str, str]) -> tuple[str, str]:
+    """The room to show, and what the address asks for where no such room is ("" otherwise). The first room is where a visit begins.
+
+    A choice in the bar is numbered and comes with every message from then on, so that none is lost when another message
+    overtakes it. An address counts when a visit begins, and when the visitor goes back; a message that left the browser before it
+    knew the address of the room that was chosen says the old one, and is late.
+    """
+    asked = st.query_params.get(PARAM, rooms[0])
+    named = redirects.get(asked, asked)
+    shown: Shown | None = st.session_state.get(STATE)
+    choices, chosen = _choice(rooms)
+    unknown = "" if named in rooms else asked
+    if shown is None:
+        shown = Shown(rooms[0] if unknown else named, choices, named=not unknown)
+    elif choices > shown.choices:
+        shown, unknown = Shown(chosen, choices, named=False), ""
+    elif is_history_navigation() or (shown.named and named != shown.id):
+        shown = Shown(rooms[0] if unknown else named, choices, named=not unknown)
+    else:
+        shown, unknown = Shown(shown.id, choices, shown.named or named == shown.id), ""
+    st.session_state[STATE] = shown
+    return shown.id, unknown
+
+
+def is_arrival() -> bool:
+    """Whether a visit begins here, or the visitor went back: the address is then to be read."""
+    return STATE not in st.session_state or is_history_navigation()
+
+
+def write(rooms: Sequence[str]) -> None:
+    """Let the address name the room on the screen; the first one needs no name."""
+    shown, asked = st.session_state[STATE].id, st.query_params.get(PARAM)
+    if shown == rooms[0] and asked not in (None, shown):
+        del st.query_params[PARAM]
+    elif shown != rooms[0] and asked != shown:
+        st.query_params[PARAM] = shown
+
+
+def go(room: str) -> None:
+    """Show another room; for a callback."""
+    st.session_state[STATE] = Shown(room, st.session_state[STATE].choices, named=False)
+
+
+def is_left(room: str) -> bool:
+    """Whether another room was chosen by now; for what runs without the bar."""
+    shown: Shown | None = st.session_state.get(STATE)
+    return shown is not None and (shown.id != room or _choice((room,))[0] > shown.choices)
+
+
+def _choice(rooms: Sequence[str]) -> tuple[int, str]:
+    """What was chosen last in the bar, and the number of that choice; (0, "") where nothing was."""
+    told = (st.session_state.get(BAR) or {}).get("chosen")
+    if not isinstance(told, Mapping):
+        return 0, ""
+    number, chosen = told.get("number"), told.get("room")
+    if not isinstance(number, int | float):
+        return 0, ""
+    return int(number), next((room for room in rooms if room == chosen), rooms[0])

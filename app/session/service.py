@@ -1,0 +1,30 @@
+"""The Service that this process asks, how a script asks it, and the request that a visit begins with."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from app.session import models, words
+from core.checkpoints import CATALOG
+from core.engine import Engine
+from core.request import Request
+from core.service import Calls, LocalService, Service
+
+DEFAULT_MODEL = CATALOG[0].id
+DEFAULT_REQUEST = Request(DEFAULT_MODEL, (words.EXAMPLE,))
+
+
+@cache
+def service() -> Service:
+    """The one of this process, for visitors and routes alike: its models and runs are here.
+
+    Not st.cache_resource: routes run outside of any script, and "clear cache" in a visitor's menu must not drop the models
+    of all the others.
+    """
+    return LocalService(Engine(load_model=models.load))
+
+
+@cache
+def calls() -> Calls:
+    """The same for scripts, which cannot await."""
+    return Calls(service())

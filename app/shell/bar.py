@@ -1,0 +1,139 @@
+"""The top line: the name of the product and the rooms there are, as links in groups; and what a link may say for a title."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.components import v2
+
+from app.kit import numbers, theme
+from app.session import notices, room
+from app.session.models import TITLES
+from app.shell import words
+from app.transport import modules
+
+HERE = Path(__file__).with_name("browser")
+GROUPS = {"look": words.LOOK, "try": words.TRY, "count": words.COUNT, "learn": words.LEARN}  # from left to right
+modules.add("shell/browser", HERE)
+SETTINGS = {"theme": ("auto", "light", "dark"), "projector": ("true", "false")}  # of the page, which the browser keeps
+KEYS = "1234567890"  # of the rooms in their order; those of the last group have their first letter
+
+
+class Entry(NamedTuple):
+    """A room as the bar names it."""
+
+    id: str
+    title: str
+    group: str  # of GROUPS
+    line: str  # what one can do there
+
+
+def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
+    """Draw the top line. Returns the id of the chosen room; `redirects` are {what old links say: id}."""
+    rooms = [entry.id for entry in entries]
+    if room.is_arrival():
+        _refuse_settings()
+    shown, unknown = room.follow(rooms, redirects)
+    if unknown:
+        known = ", ".join(entry.title for entry in entries)
+        first = entries[0].title
+        notices.add(words.UNKNOWN_VIEW.format(asked=numbers.quoted(unknown), shown=first, known=known))
+    choices = st.session_state[room.STATE].choices
+    _component(tuple(entries))(
+        key=room.BAR,
+        data={"room": shown, "choices": choices, "kept": urlencode(_kept())},
+        default={"chosen": None},
+        on_chosen_change=lambda: None,
+    )
+    room.write(rooms)
+    return shown
+
+
+def _refuse_settings() -> None:
+    """A sentence for what a link asks of the page and no page can be. The browser leaves it out of the address."""
+    for name, known in SETTINGS.items():
+        for asked in st.query_params.get_all(name):
+            if asked not in known:
+                said = words.UNKNOWN_SETTING.format(what=name, asked=numbers.quoted(asked), allowed=", ".join(known))
+                notices.add(said)
+
+
+def _kept() -> dict[str, str]:
+    """What a link to another room takes along: the model and the sentence."""
+    session, asked = st.session_state, st.query_params
+    model, text = TITLES.get(session.get("model", ""), asked.get("model")), session.get("text", asked.get("text"))
+    return {name: value for name, value in (("model", model), ("text", text)) if value}
+
+
+@cache
+def _component(entries: tuple[Entry, ...]) -> Any:
+    return v2.component("bar", html=markup(entries), css=_style(), js=modules.loader("shell/browser/bar.js"))
+
+
+def _style() -> str:
+    palettes = (("light", theme.LIGHT), ("dark", theme.DARK))
+    colours = "".join(
+        f"--{tone}-{name}: {palette[tone]}; " for name, palette in palettes for tone in ("mute", "line", "panel")
+    )
+    return f":host {{ {colours}}}\n" + (HERE / "bar.css").read_text(encoding="utf-8")
+
+
+def markup(entries: Sequence[Entry]) -> str:
+    """The rooms as links, once in a row and once for the sheet of a phone. They lead to their rooms without any script."""
+    keys = _keys(entries)
+    groups = {name: [entry for entry in entries if entry.group == name] for name in GROUPS}
+    groups = {name: members for name, members in groups.items() if members}
+
+    def link(entry: Entry, line: str = "") -> str:
+        key = keys.get(entry.id)
+        pressed = f' data-key="{key}" aria-keyshortcuts="{key.upper()}"' if key else ""
+        text = f"<b>{escape(entry.title)}</b>" + (f" <small>{escape(line)}</small>" if line else "")
+        return f'<li><a href="?view={entry.id}" data-room="{entry.id}"{pressed}>{text}</a></li>'
+
+    row = "".join(
+        f'<div class="group {name}{" many" * (len(members) > 1)}" data-name="{GROUPS[name]}">'
+        f'<button type="button" class="opener" aria-expanded="false">'
+        f'<span class="unseen">{GROUPS[name]}: </span><span class="name">{GROUPS[name]}</span></button>'
+        f'<ul aria-label="{GROUPS[name]}">{"".join(link(one, one.line) for one in members)}</ul></div>'
+        for name, members in groups.items()
+    )
+    sheet = "".join(
+        f'<h2>{GROUPS[name]}</h2><ul class="{name}" aria-label="{GROUPS[name]}">{"".join(map(link, members))}</ul>'
+        for name, members in groups.items()
+    )
+    pick = (
+        '<button type="button" class="pick" aria-haspopup="dialog" aria-expanded="false">'
+        f'<span class="unseen">{words.VIEW}: </span><span class="name"></span></button>'
+    )
+    return (
+        f'<div class="bar"><h1>{words.TITLE}</h1><nav aria-label="{words.VIEWS}">{pick}{row}</nav>'
+        f'<dialog aria-label="{words.VIEWS}">{sheet}</dialog></div>'
+    )
+
+
+def _keys(entries: Sequence[Entry]) -> dict[str, str]:
+    """{room: the key that chooses it}."""
+    ordered = [entry for name in GROUPS for entry in entries if entry.group == name]
+    numbered = [entry.id for entry in ordered if entry.group != "learn"]
+    lettered = {entry.id: entry.title[0].lower() for entry in ordered if entry.group == "learn"}
+    return dict(zip(numbered, KEYS, strict=False)) | lettered
+
+
+def spell_out(titles: Mapping[str, Mapping[str, str]]) -> None:
+    """On the first run of a visit, before any widget: let the link say the title of whatever it names by its id.
+
+    `titles` are {parameter: {id: title}}. A bound widget knows titles alone, and would drop an id from the link.
+    """
+    if room.STATE in st.session_state:
+        return
+    asked = {name: known[st.query_params[name]] for name, known in titles.items() if st.query_params.get(name) in known}
+    changed = {name: title for name, title in asked.items() if st.query_params[name] != title}
+    if changed:
+        st.query_params.update(changed)
+        st.rerun()

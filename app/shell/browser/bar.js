@@ -1,0 +1,183 @@
+// The rooms of Headlight as links: in a row, as menus in a narrow window, as a sheet from below on a phone; and their keys.
+//
+// The links stand in the component's own markup (app/shell/bar.py), so that they are there without this script. It follows them
+// without loading the page: what was chosen is told as a number and a room, and stays told, so that no message can overtake it.
+
+/** @typedef {{room: string, choices: number, kept: string}} Data */
+/** @typedef {(name: string, value: unknown) => void} Tell */
+
+/** @type {WeakMap<Element, Bar>} */
+const SHOWN = new WeakMap();
+const LETTERLESS = ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]; // inputs that take no letters
+const OF_THE_PAGE = ["theme", "projector"]; // what an address says of the page, whatever the room
+
+/** @param {{data: Data, parentElement: ParentNode & Element, setStateValue: Tell}} given */
+export default function ({ data, parentElement, setStateValue }) {
+  let bar = SHOWN.get(parentElement);
+  if (!bar) {
+    const root = /** @type {HTMLElement} */ (parentElement.querySelector(".bar"));
+    bar = new Bar(root);
+    SHOWN.set(parentElement, bar);
+  }
+  bar.update(data, setStateValue);
+  return () => {
+    if (bar.root.isConnected) return; // Streamlit says so too when newer data has come
+    bar.destroy();
+    SHOWN.delete(parentElement);
+  };
+}
+
+class Bar {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    this.choices = 0;
+    this.room = "";
+    this.kept = "";
+    /** @type {Tell} */
+    this.tell = () => {};
+    this.links = /** @type {HTMLAnchorElement[]} */ ([...root.querySelectorAll("a[data-room]")]);
+    this.menus = /** @type {HTMLElement[]} */ ([...root.querySelectorAll(".group")]);
+    this.sheet = /** @type {HTMLDialogElement} */ (root.querySelector("dialog"));
+    this.pick = /** @type {HTMLButtonElement} */ (root.querySelector(".pick"));
+    this.titles = new Map(this.links.map((link) => [link.dataset.room ?? "", link.querySelector("b")?.textContent ?? ""]));
+
+    const off = new AbortController();
+    const { signal } = off;
+    this.destroy = () => off.abort();
+    for (const link of this.links) link.addEventListener("click", (e) => this.follow(e, link), { signal });
+    for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, () => this.address(), { signal }); // before a link is followed
+    for (const menu of this.menus) {
+      this.opener(menu).addEventListener("click", () => this.toggle(menu), { signal });
+      menu.addEventListener("keydown", (e) => this.keyOfMenu(e, menu), { signal });
+      menu.addEventListener("focusout", (e) => {
+        if (e.relatedTarget && !menu.contains(/** @type {Node} */ (e.relatedTarget))) this.toggle(menu, false);
+      }, { signal });
+    }
+    this.pick.addEventListener("click", () => this.open(), { signal });
+    this.sheet.addEventListener("close", () => this.pick.setAttribute("aria-expanded", "false"), { signal });
+    this.sheet.addEventListener("click", (e) => {
+      if (e.target === this.sheet) this.sheet.close(); // beside what is in it
+    }, { signal });
+    document.addEventListener("pointerdown", (e) => this.away(e), { signal });
+    document.addEventListener("keydown", (e) => this.key(e), { signal });
+  }
+
+  /** @param {Data} data @param {Tell} tell */
+  update(data, tell) {
+    this.tell = tell;
+    this.kept = data.kept;
+    this.address();
+    if (data.choices < this.choices) return; // of a script that began before the last choice
+    this.choices = data.choices;
+    this.mark(data.room);
+  }
+
+  /** @param {string} room */
+  mark(room) {
+    this.room = room;
+    for (const link of this.links) {
+      if (link.dataset.room === room) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    for (const menu of this.menus) {
+      const current = menu.querySelector("[aria-current] b")?.textContent;
+      menu.classList.toggle("current", Boolean(current));
+      const name = this.opener(menu).querySelector(".name");
+      if (name) name.textContent = current || (menu.dataset.name ?? "");
+    }
+    const name = this.pick.querySelector(".name");
+    if (name) name.textContent = this.titles.get(room) ?? "";
+  }
+
+  // Where each link leads from here: to its room, with the sentence, the model, and the page as it is.
+  address() {
+    const here = new URLSearchParams(location.search);
+    const page = OF_THE_PAGE.flatMap((name) => (here.has(name) ? [[name, here.get(name) ?? ""]] : []));
+    const more = new URLSearchParams(page).toString();
+    for (const link of this.links) {
+      link.setAttribute("href", "?" + [`view=${link.dataset.room}`, this.kept, more].filter(Boolean).join("&"));
+    }
+  }
+
+  /** @param {MouseEvent} e @param {HTMLAnchorElement} link */
+  follow(e, link) {
+    if (e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return; // the browser's own: a tab, a window, a file
+    e.preventDefault();
+    this.choose(link.dataset.room ?? "");
+  }
+
+  /** @param {string} room */
+  choose(room) {
+    const menu = this.menus.find(({ dataset }) => dataset.open !== undefined);
+    if (menu) {
+      this.toggle(menu, false);
+      this.opener(menu).focus();
+    }
+    this.sheet.close();
+    if (room === this.room) return;
+    this.choices += 1;
+    this.mark(room);
+    this.tell("chosen", { number: this.choices, room });
+  }
+
+  /** @param {HTMLElement} menu @returns {HTMLButtonElement} */
+  opener(menu) {
+    return /** @type {HTMLButtonElement} */ (menu.querySelector(".opener"));
+  }
+
+  /** @param {HTMLElement} menu */
+  toggle(menu, open = menu.dataset.open === undefined) {
+    if (open) menu.dataset.open = "";
+    else delete menu.dataset.open;
+    this.opener(menu).setAttribute("aria-expanded", String(open));
+  }
+
+  open() {
+    this.pick.setAttribute("aria-expanded", "true");
+    this.sheet.showModal();
+    /** @type {HTMLElement | null} */ (this.sheet.querySelector("[aria-current]"))?.focus();
+  }
+
+  /** @param {PointerEvent} e */
+  away(e) {
+    for (const menu of this.menus) if (!e.composedPath().includes(menu)) this.toggle(menu, false);
+  }
+
+  /** @param {KeyboardEvent} e @param {HTMLElement} menu */
+  keyOfMenu(e, menu) {
+    const isOpen = menu.dataset.open !== undefined;
+    if (e.key === "Escape" && isOpen) {
+      this.toggle(menu, false);
+      this.opener(menu).focus();
+    } else if (["ArrowDown", "ArrowUp"].includes(e.key) && getComputedStyle(this.opener(menu)).display !== "none") {
+      if (!isOpen) this.toggle(menu, true);
+      const links = /** @type {HTMLElement[]} */ ([...menu.querySelectorAll("a")]);
+      const at = links.indexOf(/** @type {HTMLElement} */ (e.target));
+      const next = e.key === "ArrowDown" ? at + 1 : at < 0 ? links.length - 1 : at - 1;
+      links[(next + links.length) % links.length].focus();
+    } else {
+      return;
+    }
+    e.preventDefault();
+    e.stopPropagation();
+  }
+
+  // 1 to 9 and 0 for the rooms in their order, L for the lessons; not where somebody writes
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.shiftKey || e.defaultPrevented || e.repeat) return;
+    const at = e.composedPath()[0];
+    if (at instanceof HTMLElement && takesText(at)) return;
+    const link = this.links.find((link) => link.dataset.key === e.key.toLowerCase());
+    if (!link) return;
+    e.preventDefault();
+    this.choose(link.dataset.room ?? "");
+  }
+}
+
+/** @param {HTMLElement} node */
+function takesText(node) {
+  if (node instanceof HTMLInputElement) return !LETTERLESS.includes(node.type);
+  return ["TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable;
+}

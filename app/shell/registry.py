@@ -1,0 +1,54 @@
+"""The rooms there are. A room is a folder under app/rooms with a ROOM, and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+
+from starlette.routing import Route
+
+ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first
+    "explore",
+    "training",
+    "shapes",
+    "memory",
+    "compute",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """One view: what the shell reads of it."""
+
+    id: str  # in links, for ever: the name of the folder, and never a caption
+    title: str  # in the bar
+    group: str  # of the bar: a key of bar.GROUPS
+    line: str  # what one can do there, beside the title
+    show: Callable[[], None]  # draws it, in the script of a visitor
+    old: tuple[str, ...] = ()  # what links said for it before it had an id
+    titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # parameter of a link -> {id: title}
+    routes: Sequence[Route] = ()  # below the path that the page is served at
+
+
+@cache
+def rooms() -> tuple[Room, ...]:
+    """The rooms in the order of the bar. Raises ValueError where a folder and what it declares do not fit."""
+    found: list[Room] = []
+    for name in ROOMS:
+        room = getattr(import_module(f"app.rooms.{name}"), "ROOM", None)
+        if not isinstance(room, Room) or room.id != name:
+            raise ValueError(f"app/rooms/{name}/__init__.py needs a ROOM whose id is {name!r}")
+        found.append(room)
+    return tuple(found)
+
+
+def redirects() -> dict[str, str]:
+    """What old links say of a room -> its id."""
+    return {said: room.id for room in rooms() for said in room.old}
+
+
+def titles() -> dict[str, Mapping[str, str]]:
+    """What a link may name by an id, in any room: parameter -> {id: title}."""
+    return {name: known for room in rooms() for name, known in room.titles.items()}

@@ -1,0 +1,238 @@
+"""The request box: sentence, model, target, training step, and what a model can write. In the URL, so that a link reproduces it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app.kit import numbers
+from app.session import answer as session_answer
+from app.session import examples, notices, screen, service
+from app.session.links import newly_asked
+from app.session.models import MODELS, TITLES
+from app.shell import words
+from core import checkpoints
+from core.checkpoints import ModelSpec
+from core.continuation import CONTINUATION
+from core.request import Request
+from core.service import Facts
+
+WRITTEN_AT_ONCE = 20  # tokens
+
+
+def request() -> tuple[Request, list[str]]:
+    """The sentence, the model, and the target of an encoder–decoder; and a sentence for each thing that the link asks for and that does not exist."""
+    notes = _model_of_the_link()
+    place = st.container(key="request", gap="xsmall")
+    row = place.container(horizontal=True, gap="small", key="request_row")
+    boxes, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
+    model = chooser.selectbox(
+        words.MODEL,
+        list(TITLES),
+        format_func=lambda name: TITLES[name],
+        key="model",
+        bind="query-params",
+        label_visibility="collapsed",
+        on_change=_model_changed,
+    )
+    spec = MODELS[model]
+    shown.menu_button(
+        words.EXAMPLES,
+        [example.title for example in examples.shown_for(model)],
+        key="examples",
+        help=words.EXAMPLES_HELP,
+        on_click=_take_chosen,
+    )
+    _fill(model)
+    config = service.calls().result(service.service().model(model))
+    two = config is not None and config.kind == "encoder-decoder"
+    columns = boxes.columns(2 if two else 1, gap="small")
+    text = columns[0].text_area(
+        words.TEXT,
+        examples.first_text(spec),  # what a link leaves out
+        key="text",
+        bind="query-params",
+        placeholder=words.TEXT_PLACEHOLDER,
+        label_visibility="collapsed",
+        height="content",
+    )
+    target = None
+    if config is None:
+        # Nobody knows yet whether it reads a target: what the link or the box before said waits until that is known.
+        target = st.session_state.get("target") or st.query_params.get("target")
+        if "target" in st.session_state:
+            st.session_state["target"] = target
+    for column in columns[1:]:
+        target = column.text_area(
+            words.TARGET,
+            key="target",
+            bind="query-params",
+            placeholder=words.TARGET_PLACEHOLDER,
+            label_visibility="collapsed",
+            height="content",
+        )
+    model_id = _at_step(place, spec, notes) if spec.points else model
+    asked = Request(model_id, (text or "",), target or None)
+    return _with_what_to_write(asked), notes
+
+
+def _fill(model: str) -> None:
+    """What the model wrote, put into the boxes before they are drawn; not where another one was chosen meanwhile."""
+    writer, texts = st.session_state.pop("filled", (model, {}))
+    if writer == model:
+        st.session_state.update(texts)
+
+
+def _model_changed() -> None:
+    """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
+    spec, session = MODELS[st.session_state["model"]], st.session_state
+    text = session.get("text") or ""
+    typed = examples.was_typed(text, MODELS) and text != session.get("written")
+    if not typed and not examples.fits(text, spec):
+        session["text"] = examples.first_text(spec)
+        if "target" in session:
+            session["target"] = ""
+
+
+def _at_step(place: DeltaGenerator, spec: ModelSpec, notes: list[str]) -> str:
+    """The step of its training at which a visitor wants to see a model, as the id of that point."""
+    points = {int(point): point for point, _ in spec.points}
+    last = max(points)
+    asked = st.query_params.get("step", str(last))
+    if newly_asked("step", {"step": asked}) and asked not in map(str, points):
+        known = ", ".join(f"{step:,}" for step in points)
+        notes.append(words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=f"{last:,}", known=known))
+    if st.session_state.get("step", last) not in points:
+        st.session_state["step"] = last
+    row = place.container(horizontal=True, gap="medium", key="training_row", vertical_alignment="center")
+    row.text(words.STEP, help=words.STEP_HELP, width="content")
+    step = row.select_slider(
+        words.STEP,
+        list(points),
+        last,
+        key="step",
+        bind="query-params",
+        label_visibility="collapsed",
+        width=300,
+    )
+    row.text(_learnt(spec, step, last), width="stretch")
+    return spec.id if step == last else f"{spec.id}@{points[step]}"
+
+
+def _learnt(spec: ModelSpec, step: int, last: int) -> str:
+    """How far the training was at a step, in words, by the record that it left."""
+    curve = checkpoints.curve(spec.id)
+    columns = (curve.get(name, ()) for name in ("step", "loss", "accuracy"))
+    rows = {int(at): (loss, accuracy) for at, loss, accuracy in zip(*columns, strict=False)}
+    if step not in rows:
+        return words.STEP_UNTRAINED if step == 0 else words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
+    loss, accuracy = rows[step]
+    said = words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
+    return said + words.STEP_LEARNT.format(
+        loss=f"{loss:.3f}" if loss >= 0.001 else f"{loss:.0e}", share=numbers.share(accuracy, 1)
+    )
+
+
+def beneath(asked: Request, answer: session_answer.Answer) -> None:
+    """One line about the model, and what the visitor can have it write."""
+    spec = MODELS[screen.model_of(asked)]
+    run = answer.facts if answer.request is not None and answer.request.model_id == asked.model_id else None
+    own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
+    if run is None and not spec.note:
+        return
+    row = st.container(horizontal=True, gap="medium", key="about", vertical_alignment="center")
+    if spec.note:
+        row.text(spec.note, width="stretch")
+    if own and run is not None and run.target is not None and run.target.text:
+        row.text(words.TARGET_WRITTEN, help=words.TARGET_WRITTEN_HELP, width="content")
+        filled = (screen.model_of(asked), {"target": run.target.text})
+        row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=filled)
+    elif run is not None and run.writes and not (own or asked.write):
+        more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
+        row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
+
+
+def was_written(asked: Request, run: Facts | None) -> None:
+    """Put what the model wrote into its box and begin again with it. No run: it was refused, and will not be tried again."""
+    st.session_state.pop("writing", None)
+    if run is None:
+        return
+    if run.target is None:
+        now, before, name = run.source.text, asked.texts[0], "text"
+    else:
+        now, before, name = run.target.text, asked.target_text, "target"
+    if now == before:
+        full = run.config.has_position_table and len(run.target or run.source) >= run.config.n_ctx
+        notices.add((words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title))
+    if name == "text":
+        st.session_state["written"] = now
+    st.session_state["written_over"] = (name, before, now)
+    _put(screen.model_of(asked), {name: now})
+    st.rerun()
+
+
+def _with_what_to_write(asked: Request) -> Request:
+    """A request with what the visitor wants written behind it: behind this very text and model, not when they come back."""
+    more = replace(asked, write=WRITTEN_AT_ONCE)
+    if st.session_state.get("writing") == more:
+        return more
+    st.session_state.pop("writing", None)
+    return asked
+
+
+def _write_on(asked: Request) -> None:
+    """Let the model go on with a text; for a callback."""
+    st.session_state["writing"] = replace(asked, write=WRITTEN_AT_ONCE)
+    name, before, now = st.session_state.get("written_over", ("text", None, None))
+    goes_on = asked.texts[0] if name == "text" else asked.target_text
+    if goes_on == now and (st.session_state.get(name) or "") == (before or ""):
+        st.session_state[name] = now  # of a second click, that left before the browser had the text of the first
+
+
+def _put(model: str, texts: dict[str, str]) -> None:
+    """What a model wrote into the boxes, before they are drawn next."""
+    st.session_state["filled"] = (model, texts)
+
+
+def take(example: examples.Example) -> None:
+    """Put one of the examples on the screen; for a callback, before any widget is drawn."""
+    model = examples.owner_of(example)
+    st.session_state["model"] = model
+    st.session_state["text"] = example.text
+    if example.target or "target" in st.session_state:
+        st.session_state["target"] = example.target
+    if MODELS[model].points:
+        st.session_state["step"] = max(int(point) for point, _ in MODELS[model].points)
+    st.session_state["explore_wish"] = example
+
+
+def take_text(model: str) -> None:
+    """Put a text into the box that this model was made for; for a callback."""
+    st.session_state["text"] = examples.first_text(MODELS[model])
+
+
+def take_model(model: str) -> None:
+    """Choose a model from a view that does not show the choice; for a callback."""
+    st.session_state["model"] = model
+    _model_changed()
+    # Of a box that was not on the screen, Streamlit does not tell the address what it holds.
+    st.query_params["model"] = TITLES[model]
+    st.query_params["text"] = st.session_state["text"]
+
+
+def _take_chosen() -> None:
+    chosen = st.session_state["examples"]
+    for example in examples.shown_for(st.session_state["model"]):
+        if example.title == chosen:
+            take(example)
+
+
+def _model_of_the_link() -> list[str]:
+    """A sentence when a link asks for an unknown model, which Streamlit drops without a word."""
+    asked = st.query_params.get("model")
+    if not newly_asked("model", {"model": asked}) or asked is None or asked in TITLES.values():
+        return []
+    titles = ", ".join(TITLES.values())
+    return [words.UNKNOWN_MODEL.format(name=numbers.quoted(asked), title=TITLES[service.DEFAULT_MODEL], titles=titles)]

@@ -1,0 +1,9 @@
+// What the page's own script offers to the rooms.
+interface Settings {
+  get(name: string): string | null;
+  set(name: string, value: string | null): void;
+  watch(hear: (settings: Record<string, string | null>) => void): () => void;
+}
+interface Window {
+  headlight: { settings: Settings };
+}

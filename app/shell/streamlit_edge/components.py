@@ -1,0 +1,20 @@
+"""What Streamlit gets for a component's script: a few lines that fetch the modules, and that it does not take for a file's name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+
+def loader(addresses: Sequence[str], export: str = "default") -> str:
+    """A script that fetches these modules, and is what the first of them exports under that name.
+
+    `addresses` are below the address of the page. Streamlit sends a component's script with every message of it, so it is
+    these lines alone. All modules are asked for at once, so that their imports of each other wait for nothing. There must
+    be more than one line: Streamlit takes a single one with a slash in it for the path of a file, and refuses it.
+    """
+    return f"""
+const get = (address) => import(new URL(address, document.baseURI).href);
+const [entry] = await Promise.all({json.dumps(list(addresses))}.map(get));
+export default entry.{export};
+"""

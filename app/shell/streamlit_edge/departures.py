@@ -1,0 +1,47 @@
+"""What is done when a visitor has gone: the tab is closed, or nothing is heard of it any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+
+@dataclass
+class _Visit:
+    session_id: str
+    act: Callable[[], object] | None = None
+
+
+def when_gone(act: Callable[[], object] | None) -> None:
+    """Have this done, and nothing else that was said before, when the visitor of this script goes; it must be quick.
+
+    Streamlit releases what belongs to a session alone when that is disconnected; but it does so too when somebody, anybody, clears
+    its caches. Whether the visitor has gone is known once Streamlit has put the session away, which is after this call of its.
+    Without this a run goes on for a visitor who has left, and others wait for their turn behind it.
+    """
+    context = get_script_run_ctx()
+    if context is not None:
+        _visit(context.session_id).act = act
+
+
+def _released(visit: _Visit) -> None:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:  # in a thread of some script, which cleared the caches
+        return
+    loop.call_soon(_act_if_gone, visit)
+
+
+def _act_if_gone(visit: _Visit) -> None:
+    if visit.act is not None and not runtime.get_instance().is_active_session(visit.session_id):
+        visit.act()
+
+
+@st.cache_resource(scope="session", on_release=_released, show_spinner=False)
+def _visit(session_id: str) -> _Visit:
+    return _Visit(session_id)

@@ -1,0 +1,56 @@
+"""Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, Enter in a box.
+
+Streamlit has no setting for a script in its page. Without this none of scripts/ reaches a visitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HERE = Path(__file__).with_name("scripts")
+SCRIPTS = tuple(HERE / name for name in ("history.js", "theme.js", "enter.js", "menus.js"))  # in this order
+BEFORE = b"<title>"  # in Streamlit's page, before any script of its own
+
+
+class Scripted:
+    """ASGI middleware: SCRIPTS, and `more` of them, at the top of the page, and of nothing else."""
+
+    def __init__(self, app: ASGIApp, more: Iterable[Path] = ()) -> None:
+        self.app = app
+        sources = (path.read_text(encoding="utf-8") for path in (*SCRIPTS, *more))
+        self.script = "".join(f"<script>\n{source}</script>\n" for source in sources).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].startswith(("/static/", "/headlight/")):
+            await self.app(scope, receive, send)
+            return
+        start: Message | None = None
+        body = b""
+
+        async def through(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                plain = headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers
+                if plain and message["status"] == 200:
+                    start = message
+                    return
+            elif start is not None and message["type"] == "http.response.body":
+                body += message.get("body", b"")
+                if message.get("more_body"):
+                    return
+                page = body.replace(BEFORE, self.script + BEFORE, 1)
+                headers = MutableHeaders(raw=start["headers"])
+                headers["content-length"] = str(len(page))
+                for name in ("etag", "last-modified"):  # they are the file's, which may stay when a script changes
+                    del headers[name]
+                await send(start)
+                await send({"type": "http.response.body", "body": page})
+                return
+            await send(message)
+
+        await self.app(scope, receive, through)

@@ -1,0 +1,24 @@
+// Enter in a box of text shows the text, and Shift+Enter begins a line.
+//
+// Streamlit sends its box with lines by Ctrl+Enter. The box is as high as its text while somebody writes in it, and one line
+// high once the text is sent (page.css). Without this script Enter begins a line, and most people never send their text.
+(() => {
+  const boxes = ".st-key-text textarea, .st-key-target textarea";
+  /** @param {any} e */
+  const hear = (e) => {
+    const box = e.target;
+    if (!box.matches?.(boxes)) return;
+    if (e.type === "blur") box.scrollTop = 0;
+    if (e.key !== "Enter") {
+      if (e.type !== "keydown" || !["Tab", "Shift", "Control", "Alt", "Meta"].includes(e.key)) delete box.dataset.sent;
+      return;
+    }
+    if (e.shiftKey || e.isComposing || !e.isTrusted) return;
+    e.preventDefault();
+    box.dataset.sent = "";
+    box.scrollTop = 0;
+    if (e.ctrlKey || e.metaKey) return;
+    box.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true, bubbles: true, cancelable: true }));
+  };
+  for (const name of ["keydown", "input", "pointerdown", "blur"]) addEventListener(name, hear, true);
+})();

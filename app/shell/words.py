@@ -1,0 +1,58 @@
+"""Captions and sentences of what surrounds a room."""
+
+TITLE = "Headlight"
+
+# controls
+VIEW = "View"
+VIEWS = "Views"
+LOOK = "Look"
+TRY = "Try"
+COUNT = "Count"
+LEARN = "Learn"
+EXPLORE = "Explore"
+EXPLORE_LINE = "who looks at whom"
+TEXT = "Sentence"
+TEXT_PLACEHOLDER = "Type a sentence and press Enter"
+TEXT_KEYS = "Enter shows it, Shift+Enter begins a line"
+TARGET = "Target"
+TARGET_PLACEHOLDER = "Target; empty: the model writes it"
+MODEL = "Model"
+EXAMPLES = "Examples"
+EXAMPLES_HELP = "Sentences that show something, each with the head that shows it."
+
+# what a model can write, and how it learnt
+STEP = "Training step"
+STEP_HELP = (
+    "The model as it was after this many training steps. The head and the token stay. Arrow keys move the slider."
+)
+STEP_SAYS = "Step {step} of {last}"
+STEP_LEARNT = ": loss {loss} nats per token, {share} of the tokens right in that step’s batch."
+STEP_UNTRAINED = "Untrained: its weights are random."
+UNKNOWN_STEP = (
+    "This link asks for training step “{asked}”, which was not saved: {shown} is shown. Saved steps: {known}."
+)
+WRITE_ON = "Continue the text"
+WRITE_ON_HELP = "The model adds up to {n} tokens, each drawn from the {k} likeliest at temperature {t}. The same text gets the same words."
+NOTHING_WRITTEN = "{title} ends its text here: the end is the next token that it draws."
+NO_ROOM = "{title} has no position left for another token. Shorten the text so that it can continue."
+TARGET_WRITTEN = "The model wrote this target itself."
+TARGET_WRITTEN_HELP = "The likeliest token each time, up to its own end. Type a target to see that one instead."
+TARGET_EDIT = "Edit this target"
+
+# while a visitor waits
+WORKING = {
+    "loading": "Loading {title}. The picture stays until the new one is there.",
+    "waiting": "Waiting for a turn: other sentences are running.",
+    "running": "Running {title}.",
+    "done": "Drawing.",
+}
+LAYERS = "Running {title}: layer {done} of {total} done."
+BYTES = "Loading {title}: {done} of {total} · {name}"
+PROGRESS = "Progress"
+CANCEL = "Cancel"
+RUN_AGAIN = "Run it"
+UNKNOWN_VIEW = "This link asks for a view called “{asked}”, which does not exist: {shown} is shown. Views: {known}."
+UNKNOWN_SETTING = "This link asks for {what} “{asked}”, which is ignored. Possible values: {allowed}."
+UNKNOWN_MODEL = (
+    "This link asks for a model called “{name}”, which is not on the list: {title} is shown. The list has {titles}."
+)

@@ -1,0 +1,1 @@
+"""The shared setup of the rooms that ask how large something is."""

@@ -1,0 +1,382 @@
+"""What the rooms about sizes share: sliders bound to the URL, which answer with a Setup that fits together; the page around a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app.export import about
+from app.kit import charts
+from app.kit import headline as kit_headline
+from app.kit import words as kit_words
+from app.kit.numbers import quoted
+from app.session import notices, room
+from app.sizes import export, words
+from app.sizes.setup import Setup, layers, planned, shaped
+from app.transport.limits import bounded
+from core.config import ModelConfig
+from core.errors import ConfigError
+from core.planner import PRESETS
+from core.planner.plan import check_positions
+
+TITLES = {preset.title: preset for preset in PRESETS.values()}
+IDS = {name: preset.title for name, preset in PRESETS.items()}  # links may say either
+FIRST = PRESETS["lesson-encoder"].title
+FORMATS = ("float32", "bfloat16", "float16")
+STORED = (words.SAME, *FORMATS, "int8")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "dtype": FORMATS,
+    "attention": ("eager", "efficient", "flash"),
+    "optimizer": ("adamw", "adam", "momentum", "sgd"),
+    "recompute": ("none", "attention", "full"),
+    "weights": STORED,
+    "kv": STORED,
+    "phase": ("training", "inference"),
+    "dropout": ("off", "on"),
+}
+_LENGTHS = (1, 2, 4, 8, 16, 32, 50, 64, 100, 128, 200, 256, 384, 512, 768, *(2**i for i in range(10, 18)))
+_WIDTHS = (64, 128, 192, 256, 384, 512, 768, 896, *(1024 * i for i in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)), 1280, 1600)
+SIZES: dict[str, tuple[int, ...]] = {
+    "batch": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024),
+    "source": _LENGTHS,
+    "target": _LENGTHS,
+    "d_model": _WIDTHS,
+    "heads": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 25, 32, 40, 48, 64, 96, 128),
+    "kv_heads": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 25, 32, 40, 48, 64, 96, 128),
+    "layers": (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 18, 24, 32, 36, 40, 48, 64, 80, 96, 126),
+    "d_ff": (128, 256, 512, 1024, 1536, 2048, 3072, 4096, 4864, 5120, 6400, 8192, 11_008, 14_336, 16_384, 28_672, 49_152, 53_248),
+    "vocab": (100, 1000, 10_000, 30_522, 32_000, 32_128, 37_000, 50_257, 64_000, 100_000, 128_256, 151_936, 256_000),
+}  # fmt: skip
+TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
+ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
+
+
+Said = Mapping[str, Any]  # what the controls say, by the names of LABELS
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a part of a view is shown, and what its controls say."""
+
+    view: str
+    part: str
+    theme: str
+    scale: float  # of the type on the page, in units of 16 pixels
+    said: Said
+    training: bool
+
+
+Parts = Mapping[str, Callable[[Setup, Look], None]]
+
+
+def show(view: str, titles: dict[str, str], parts: Parts, choices: charts.Choices, *, training: bool) -> None:
+    """Draw a view: its controls, and the part of it that was chosen. `training` offers the choice to train.
+
+    `choices` are what a link may choose for the controls that are the view's own.
+    """
+    _show(view, titles, parts, choices, training)
+
+
+@st.fragment
+def _show(view: str, titles: dict[str, str], parts: Parts, choices: charts.Choices, training: bool) -> None:
+    if room.is_left(view):
+        st.rerun()  # another view was chosen in the same moment as something here, and this came instead of it
+    wrong = charts.unknown_choices(view, {**_known_choices(view, titles), **choices})
+    left, right = st.columns([1, 2.05], gap="large")
+    with right:
+        scale = kit_headline.scale(view)
+        chosen = charts.part(titles, f"{view}_part")
+        sentences = st.container(key="plan_sentences", gap=None)
+        body = st.container(key=f"{view}_body", gap="small")
+    for note in [*notices.take(), *wrong]:
+        sentences.text(note)  # never markdown: it quotes what a link says
+    with left:
+        found, said = setup(sentences, training=training)
+    if found is not None:
+        with body:
+            look = Look(view, titles[chosen], st.context.theme.type or "light", scale, said, found.training)
+            parts[chosen](found, look)
+
+
+def headline(
+    look: Look,
+    found: Setup,
+    sentence_of: Callable[[Setup], str],
+    *,
+    chart: str = "",
+    note: str = "",
+    tables: Sequence[tuple[str, str, Any]] = (),
+    wanted: str = "plan.total",
+    live: bool = True,
+) -> str:
+    """Draw the sentence of a part, which follows a slider while it is held, and the files of its chart. Returns it.
+
+    `tables` are (label, file name, DataFrame); `wanted` is the expression that the exported code prints.
+    """
+    sentence = sentence_of(found)
+    data: dict[str, Any] = {"sentence": sentence, "scale": look.scale}
+    if live:
+        data["ahead"] = ahead(look.said, look.training, sentence_of)
+        data["at"] = {name: str(look.said[name]) for name in data["ahead"]}
+    if chart:
+        code = export.snippet(found.config, found.workload, wanted)
+        caption = export.caption(found, look.part, date.today())
+        data |= {"chart": f"{look.view}_{chart}"}
+        data["about"] = about.about(f"headlight-{look.view}-{chart}", sentence, note, caption, code, tables)
+    kit_headline.headline(look.view, data)
+    return sentence
+
+
+def draw(look: Look, name: str, figure: Any, alt: str) -> None:
+    """Draw a chart, with `alt` for those who do not see it; the same as a table stands below."""
+    key = f"{look.view}_{name}"
+    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
+
+
+def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:
+    """What the sentence would be at every place of every slider, the others left where they are."""
+    preset = TITLES[said["model"]]
+    found: dict[str, dict[str, str]] = {}
+    for name in (name for name in SIZES if name in said):
+        found[name] = {}
+        for value in _places(name):
+            try:
+                there = _read(preset.title, preset.config, {**said, name: value}, training)
+                check_positions(there.config, source_len=there.source_len, target_len=there.target_len)
+                sentence = sentence_of(there)
+            except ConfigError as error:
+                sentence = _ended(error)
+            found[name][str(value)] = sentence
+    return found
+
+
+def setup(said_in: DeltaGenerator, *, training: bool) -> tuple[Setup | None, Said]:
+    """Draw the controls; the setup they say, or the last one that fits together, and what they say.
+
+    Sentences go into `said_in`, among them what is wrong with the newest sizes.
+    `training` offers the choice between running and training. None where there has never been one that fits.
+    """
+    sentences = _remember()
+    place = st.container(key="planning", gap="small")
+    st.session_state.setdefault("plan_model", FIRST)
+    _take_again()
+    place.selectbox(
+        words.PRESET,
+        list(TITLES),
+        key="plan_model",
+        bind="query-params",
+        persist_state="session",
+        help=words.PRESET_HELP,
+        on_change=take,
+        label_visibility="collapsed",
+    )
+    preset = TITLES[st.session_state["plan_model"]]
+    kind = preset.config.kind
+    phase = _segmented(place, "phase") if training else "inference"
+    lengths = ("batch", "source", "target") if kind == "encoder-decoder" else ("batch", "source")
+    formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
+    fields = [*lengths, "attention", "dtype", *formats, "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"]
+    columns = place.columns(2, gap="medium")
+    said: dict[str, Any] = {"model": preset.title}
+    for i, name in enumerate(fields):
+        said[name] = _slider(columns[i % 2], name) if name in SIZES else _choice(columns[i % 2], name)
+    try:
+        found = _read(preset.title, preset.config, said, phase == "training")
+        planned(found)
+        st.session_state["plan_last"] = found
+    except ConfigError as error:
+        found = st.session_state.get("plan_last")
+        wrong = _ended(error)
+        sentences.append(f"{wrong} {words.LAST_PICTURE}" if found is not None else wrong)
+    for sentence in sentences:
+        said_in.text(sentence)  # never markdown: it may quote what a link says
+    return found, said
+
+
+def _ended(error: ConfigError) -> str:
+    return str(error) if str(error).endswith(".") else f"{error}."
+
+
+def take(title: str | None = None) -> None:
+    """Set the sliders to a preset; for a callback, before any widget is drawn."""
+    if title is not None:
+        st.session_state["plan_model"] = title
+    sizes = {f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()}
+    before = {key: st.session_state.get(key) for key in sizes}
+    st.session_state["plan_taken"] = (st.session_state["plan_model"], before, sizes)
+    st.session_state.update(sizes)
+
+
+def _take_again() -> None:
+    """What a visitor does right after a preset leaves the browser before it knows the sizes: it brings the ones before.
+
+    A visitor moves one slider at a time, so two that are back where they were are no visitor's doing.
+    """
+    if (taken := st.session_state.get("plan_taken")) is None:
+        return
+    title, before, sizes = taken
+    moved = [key for key, size in sizes.items() if st.session_state.get(key) != size]
+    is_back = sum(st.session_state.get(key) == before[key] for key in moved) > 1
+    if is_back and st.session_state["plan_model"] == title:
+        st.session_state.update(sizes)
+    elif moved:
+        del st.session_state["plan_taken"]
+
+
+def _known_choices(view: str, titles: Mapping[str, str]) -> charts.Choices:
+    """What a link may choose for the controls that these rooms share."""
+    named = {f"plan_{name}": (words.LABELS[name][0], CHOICES[name]) for name in CHOICES if name != "phase"}
+    named["plan_phase"] = (words.PHASE, tuple(words.PHASES.values()))
+    named[f"{view}_part"] = (kit_words.PART, tuple(titles.values()))
+    return named
+
+
+def one_of(name: str, options: Sequence[str], key: str, first: str = "") -> str:
+    """A select box of a view's own, bound to the URL; `first` is what it says where nobody has chosen."""
+    label, more = words.LABELS[name]
+    at = options.index(first) if first else 0
+    return st.selectbox(label, options, index=at, key=key, bind="query-params", persist_state="session", help=more)
+
+
+def show_table(table: Any, name: str, title: str = words.TABLE) -> None:
+    """The numbers of a picture: folded, drawn when somebody opens them. As files they are in the menu above the chart."""
+    with st.expander(title, key=f"table_{name}", on_change="rerun") as box:
+        if box.open:
+            st.dataframe(table, hide_index=True, column_config=_columns(table), key=f"frame_{name}")
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in table.columns:
+        label = words.COLUMNS.get(name, name)
+        whole = table[name].dtype.kind in "iu"
+        if table[name].dtype.kind in "fiu":
+            found[name] = st.column_config.NumberColumn(label, format="localized" if whole else "%.3f")
+        else:
+            found[name] = label
+    return found
+
+
+def _remember() -> list[str]:
+    """On the first run of a visit, read what the link says: any whole number within reason is a value of a slider."""
+    notes: list[str] = []
+    if "plan_extra" in st.session_state:
+        return notes
+    asked = st.query_params
+    title = asked.get("plan_model", FIRST)
+    if title not in TITLES:
+        notes.append(kit_words.UNREADABLE.format(name=words.PRESET, asked=quoted(title), shown=FIRST))
+        title = FIRST
+    values = _sizes(title)
+    extra: dict[str, int] = {}
+    for name in SIZES:
+        text = asked.get(f"plan_{name}")
+        if text is None:
+            continue
+        try:
+            extra[name] = values[name] = bounded(f"plan_{name}", text)
+        except ValueError:
+            notes.append(
+                kit_words.UNREADABLE.format(name=words.LABELS[name][0], asked=quoted(text), shown=f"{values[name]:,}")
+            )
+    st.session_state["plan_extra"] = extra
+    for name, value in values.items():
+        st.session_state[f"plan_{name}"] = value
+    return notes
+
+
+def _sizes(title: str) -> dict[str, int]:
+    config = TITLES[title].config
+    batch, source, target = ENDS[config.kind]
+    if config.has_position_table and config.position == "learned":
+        source = min(source, config.n_ctx)
+    return {
+        "batch": batch,
+        "source": source,
+        "target": target,
+        "d_model": config.d_model,
+        "heads": config.n_heads,
+        "kv_heads": config.n_kv_heads,
+        "layers": layers(config),
+        "d_ff": config.d_ff,
+        "vocab": config.vocab_size,
+    }
+
+
+def _read(title: str, config: ModelConfig, said: dict[str, Any], training: bool) -> Setup:
+    target = said.get("target", 0)
+    sized = shaped(
+        config,
+        d_model=said["d_model"],
+        n_heads=said["heads"],
+        n_kv_heads=said["kv_heads"],
+        n_layers=said["layers"],
+        d_ff=said["d_ff"],
+        vocab_size=said["vocab"],
+        longest=max(said["source"], target),
+    )
+
+    def stored(name: str) -> str | None:
+        return None if said.get(name, words.SAME) == words.SAME else said[name]
+
+    return Setup(
+        title,
+        sized,
+        said["batch"],
+        said["source"],
+        target,
+        dtype=said["dtype"],
+        attention=said["attention"],
+        training=training,
+        optimizer=said.get("optimizer", "adamw"),
+        recompute=said.get("recompute", "none"),
+        dropout=said.get("dropout") == "on",
+        weight_dtype=stored("weights"),
+        kv_dtype=stored("kv"),
+    )
+
+
+def _slider(place: Any, name: str) -> int:
+    """A link leaves out what is as the model has it, so that is where the slider begins."""
+    key, (label, more) = f"plan_{name}", words.LABELS[name]
+    own = _sizes(st.session_state["plan_model"])[name]
+    return place.select_slider(
+        label, _places(name), own, key=key, bind="query-params", persist_state="session", help=more
+    )
+
+
+def _places(name: str) -> list[int]:
+    """Where a slider can stand: round sizes, those of the known models, and what the link asked for."""
+    sizes = {getattr(preset.config, _FIELD[name]) for preset in TITLES.values()} if name in _FIELD else set()
+    own = _sizes(st.session_state["plan_model"])[name]
+    sizes |= {*SIZES[name], own, st.session_state["plan_extra"].get(name, own)}
+    return sorted(sizes | {st.session_state.get(f"plan_{name}", own)})
+
+
+_FIELD = {"d_model": "d_model", "heads": "n_heads", "kv_heads": "n_kv_heads", "d_ff": "d_ff", "vocab": "vocab_size"}
+
+
+def _choice(place: Any, name: str) -> str:
+    label, more = words.LABELS[name]
+    return place.selectbox(
+        label, CHOICES[name], key=f"plan_{name}", bind="query-params", persist_state="session", help=more
+    )
+
+
+def _segmented(place: Any, name: str) -> str:
+    return place.segmented_control(
+        words.PHASE,
+        CHOICES[name],
+        format_func=words.PHASES.__getitem__,
+        default=CHOICES[name][0],
+        required=True,
+        key=f"plan_{name}",
+        bind="query-params",
+        persist_state="session",
+        label_visibility="collapsed",
+    )

@@ -1,0 +1,84 @@
+"""Setup: what the sliders of the memory and compute views say, as one record that the planner understands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from core.config import ModelConfig
+from core.planner import Plan, Workload, plan, with_layers
+from core.planner.workload import Attention, Optimizer, Recompute
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A model, and the texts it is run or trained on. `weight_dtype` and `kv_dtype` are None where they are dtype."""
+
+    title: str  # of the preset it began as
+    config: ModelConfig
+    batch: int
+    source_len: int
+    target_len: int
+    dtype: str = "float32"
+    attention: Attention = "eager"
+    training: bool = False
+    optimizer: Optimizer = "adamw"
+    recompute: Recompute = "none"
+    dropout: bool = False
+    weight_dtype: str | None = None
+    kv_dtype: str | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """What the planner is asked about."""
+        return Workload(
+            batch=self.batch,
+            source_len=self.source_len,
+            target_len=self.target_len,
+            dtype=self.dtype,
+            attention=self.attention,
+            training=self.training,
+            optimizer=self.optimizer,
+            recompute=self.recompute,
+            dropout=self.dropout,
+            weight_dtype=self.weight_dtype,
+            kv_dtype=self.kv_dtype,
+        )
+
+
+def shaped(
+    config: ModelConfig,
+    *,
+    d_model: int,
+    n_heads: int,
+    n_kv_heads: int,
+    n_layers: int,
+    d_ff: int,
+    vocab_size: int,
+    longest: int,
+) -> ModelConfig:
+    """`config` with other sizes; heads share d_model among them. Raises ConfigError where they do not fit together.
+
+    A table of sinusoids is worked out for as many positions as are asked for; a learned table stays as long as it is.
+    """
+    n_ctx = max(config.n_ctx, longest) if config.position == "sinusoidal" else config.n_ctx
+    sized = replace(
+        config,
+        d_model=d_model,
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        d_head=0,
+        d_ff=d_ff,
+        vocab_size=vocab_size,
+        n_ctx=n_ctx,
+    )
+    return sized if n_layers == layers(config) else with_layers(sized, n_layers)
+
+
+def layers(config: ModelConfig) -> int:
+    """Layers of one stack; encoder and decoder have as many."""
+    return max(config.n_encoder_layers, config.n_decoder_layers)
+
+
+def planned(setup: Setup) -> Plan:
+    """plan() of a setup. Raises ConfigError as it does."""
+    return plan(setup.config, setup.workload)

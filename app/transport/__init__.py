@@ -1,0 +1,1 @@
+"""How numbers and files get to the browser: messages, routes, modules, compression."""

@@ -1,0 +1,138 @@
+"""Every browser file under an address that carries its hash: one registry for all components, compressed once, kept a year."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import posixpath
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from app.shell.streamlit_edge import components
+from app.transport import words
+
+FOREVER = "public, max-age=31536000, immutable"  # for names that carry a hash of the content
+IMPORT = re.compile(r'^(import\s+(?:\w+|\{[^}]*\})\s+from\s+)"(\.[^"\n]+)";', re.MULTILINE)
+
+_lock = threading.Lock()
+_sources: dict[str, tuple[str, str]] = {}  # name -> the folder that it is from, and its text
+_addresses: dict[str, str] = {}  # name -> "<hash>/name.js"
+_served: dict[str, tuple[bytes, bytes]] = {}  # "<hash>/name.js" -> the text as it is sent, and the same compressed
+
+
+def add(place: str, folder: Path) -> None:
+    """Take in the .js files of a folder, named as in "kit/browser/dom.js" where `place` is "kit/browser".
+
+    What a file imports it names by a relative path, as it lies on disk. Raises ValueError where another folder has a file
+    of that name.
+    """
+    for path in sorted(folder.glob("*.js")):
+        _put(f"{place}/{path.name}", str(folder.resolve()), path.read_text(encoding="utf-8"))
+
+
+def add_constants(name: str, **values: Any) -> None:
+    """Take in a module that exports these values: words, colours and styles that Python knows."""
+    text = "".join(f"export const {key} = {json.dumps(value)};\n" for key, value in values.items())
+    _put(name, "", text)
+
+
+def _put(name: str, folder: str, text: str) -> None:
+    with _lock:
+        if name in _sources and _sources[name][0] != folder:
+            raise ValueError(f"two folders have a browser file {name}: {_sources[name][0]!r} and {folder!r}")
+        if _sources.get(name) != (folder, text):
+            _sources[name] = (folder, text)
+            _addresses.clear()
+            _served.clear()
+
+
+def source(name: str) -> str:
+    """The text of a module as it lies on disk."""
+    return _sources[name][1]
+
+
+def imports(name: str) -> list[str]:
+    """The names of the modules that a module imports. Raises ValueError for one that there is not."""
+    found = [resolved(name, match[2]) for match in IMPORT.finditer(source(name))]
+    for imported in found:
+        if imported not in _sources:
+            raise ValueError(f"{name} imports {imported}, and there is no such browser file")
+    return found
+
+
+def resolved(name: str, path: str) -> str:
+    """The name of what a module imports by a relative path."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+
+
+def closure(entry: str) -> list[str]:
+    """A module and all that it needs, in an order in which each stands behind what it imports.
+
+    Raises ValueError for modules that import each other in a ring.
+    """
+    done: list[str] = []
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            raise ValueError(f"modules import each other in a ring: {' → '.join((*above, name))}")
+        if name not in done:
+            for imported in imports(name):
+                visit(imported, (*above, name))
+            done.append(name)
+
+    visit(entry, ())
+    return done
+
+
+def address(entry: str) -> str:
+    """Where a module is, below headlight/m/: its hash is of its text and of the addresses of what it imports.
+
+    So a change of one module changes the addresses of all that need it, and of no other.
+    """
+    with _lock:
+        if entry not in _addresses:
+            for name in closure(entry):
+                if name not in _addresses:
+                    _address(name)
+        return _addresses[entry]
+
+
+def _address(name: str) -> None:
+    def to(match: re.Match[str]) -> str:
+        return f'{match[1]}"../{_addresses[resolved(name, match[2])]}";'
+
+    text = IMPORT.sub(to, source(name)).encode()
+    found = f"{hashlib.sha256(text).hexdigest()[:16]}/{posixpath.basename(name)}"
+    _addresses[name] = found
+    _served[found] = text, gzip.compress(text, compresslevel=6)
+
+
+def loader(entry: str, export: str = "default") -> str:
+    """The script that a component is registered with: it is what `entry` exports under that name.
+
+    The real modules are fetched once and kept by the browser for as long as they stay the same.
+    """
+    names = [entry, *(name for name in closure(entry) if name != entry)]
+    return components.loader([f"headlight/m/{address(name)}" for name in names], export)
+
+
+async def module(request: Request) -> Response:
+    """One module. An address that is not one of today's is refused, and nobody is to remember that."""
+    wanted = f"{request.path_params['digest']}/{request.path_params['name']}"
+    if wanted not in _served:
+        for name in list(_sources):  # those that no component has asked for yet
+            address(name)
+    found = _served.get(wanted)
+    if found is None:
+        return PlainTextResponse(words.NO_MODULE, 404, headers={"Cache-Control": "no-store"})
+    headers = {"Cache-Control": FOREVER, "X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
+    plain, compressed = found
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(compressed, media_type="text/javascript", headers={**headers, "Content-Encoding": "gzip"})
+    return Response(plain, media_type="text/javascript", headers=headers)

@@ -1,0 +1,78 @@
+"""What routes share: their parameters, answers and refusals, and where the page is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import wraps
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from streamlit import config as streamlit_config
+
+from app.transport import limits, words
+from core.errors import Refused, Unknown
+
+KEPT = {"Cache-Control": "private, max-age=3600"}
+
+
+class BadParameter(ValueError):
+    """A parameter that cannot be followed; the message says what is allowed."""
+
+
+def answering(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """A route whose refusals are answers as well. Routes await, so that however many wait, no thread of the server does."""
+
+    @wraps(make)
+    async def answer(request: Request) -> Response:
+        try:
+            return await make(request)
+        except (BadParameter, IndexError, Refused) as error:
+            return refusal(error)
+
+    return answer
+
+
+def message(body: bytes) -> Response:
+    """Bytes that the browser may keep for an hour."""
+    return Response(body, media_type="application/octet-stream", headers=KEPT)
+
+
+def parts(text: str | None) -> list[str]:
+    return text.split(",") if text else []
+
+
+def refusal(error: Exception) -> Response:
+    if isinstance(error, IndexError | Unknown):
+        return PlainTextResponse(words.TILE_UNKNOWN_RUN, 404)
+    return PlainTextResponse(str(error), 400)
+
+
+def number(request: Request, name: str, low: int, high: int) -> int:
+    value = request.query_params.get(name)
+    if value is None:
+        raise BadParameter(words.TILE_MISSING.format(name=name, names="run, record, head, and q0, q1, k0, k1 or query"))
+    return whole(name, value, low, high)
+
+
+def whole(name: str, value: str, low: int, high: int) -> int:
+    found = limits.read(value)
+    if found is None:
+        raise BadParameter(words.TILE_NOT_A_NUMBER.format(name=name, value=value[:20]))
+    if not low <= found <= high:
+        raise BadParameter(words.TILE_OUT_OF_RANGE.format(name=name, value=found, low=low, high=high))
+    return found
+
+
+async def healthz(_: Request) -> Response:
+    """Answers as soon as the port is open, which is after the warm-up."""
+    return JSONResponse({"status": "ok"})
+
+
+# Where the page is: the browser asks for everything relative to it (server.baseUrlPath).
+BASE = "".join(f"/{part}" for part in streamlit_config.get_option("server.baseUrlPath").split("/") if part)
+
+
+def placed(routes: Iterable[Route], base: str = BASE) -> list[Route]:
+    """The same routes below the path that the page is served at."""
+    return [Route(base + route.path, route.endpoint) for route in routes]

@@ -1,1 +1,0 @@
-"""The views, one file each: widgets in, drawing out."""

@@ -1,0 +1,47 @@
+"""One of every element of Streamlit's whose insides Headlight knows."""
+
+import time
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from app.shell import style
+from app.shell.streamlit_edge.departures import when_gone
+from app.shell.streamlit_edge.history import is_history_navigation
+from app.shell.streamlit_edge.yielding import give_way
+from tests.app.edge_events import BROKEN_OFF, CLEARED, COLLECTED, GONE
+
+st.set_page_config(layout="wide")
+st.html(style.PAGE_STYLE)
+when_gone(lambda: GONE.append("gone"))
+st.text(
+    f"broken off: {len(BROKEN_OFF)}, gone: {len(GONE)}, cleared: {len(CLEARED)}, history: {is_history_navigation()}"
+)
+st.session_state["runs"] = st.session_state.get("runs", 0) + 1
+st.text(f"runs: {st.session_state['runs']}, collected: {len(COLLECTED)}")
+left, right = st.columns(2)
+with left:
+    st.text_area("Text", "one", key="text", bind="query-params")
+    st.menu_button("Examples", ["first", "second"], key="examples")
+    st.multiselect("Many", ["a", "b"], ["a"])
+    st.segmented_control("Part", ["p", "q", "r"], default="p", key="part", required=True)
+with right:
+    with st.container(key="planning"):
+        st.slider("Batch", 1, 9, 3, key="plan_batch")
+    with st.expander("More"):
+        st.text("more")
+st.plotly_chart(go.Figure(go.Bar(y=[1, 2])), theme=None, key="chart")
+st.button("Next")
+if st.button("Clear"):
+    st.cache_resource.clear()
+    CLEARED.append("cleared")
+if st.button("Wait"):
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            time.sleep(0.05)
+            give_way()
+    except BaseException:
+        BROKEN_OFF.append(time.monotonic())
+        raise
+st.button("Below", key="below")

@@ -1,0 +1,311 @@
+"""The bar: every room is a link, in any window; a choice is never lost, Back finds the room before, and nothing loads the page anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from app.attention import words
+from app.session import room
+from app.shell import bar
+from tests.app.browsing import Screen, go_to
+
+APP = "app/main.py"
+ROOMS = ("explore", "shapes", "memory")
+REDIRECTS = {"Explore": "explore", "Memory": "memory"}
+WIDE, NARROW, PHONE = (1280, 720), (768, 900), (390, 844)
+SERIOUS = ("serious", "critical")
+
+
+# which room is on the screen
+
+
+class Visit:
+    """The messages of one visitor, each a run of the script."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.session: dict[str, Any] = {}
+        self.query: dict[str, str] = {}
+        self.back = False
+        monkeypatch.setattr(room, "st", SimpleNamespace(session_state=self.session, query_params=self.query))
+        monkeypatch.setattr(room, "is_history_navigation", lambda: self.back)
+
+    def message(self, address: str | None = None, choice: tuple[int, str] | None = None, back: bool = False) -> str:
+        """A message with this address and, from then on, this choice. Returns the room that it shows."""
+        self.back = back
+        self.query.clear()
+        if address is not None:
+            self.query["view"] = address
+        if choice is not None:
+            self.session["bar"] = {"chosen": {"number": choice[0], "room": choice[1]}}
+        shown, self.unknown = room.follow(ROOMS, REDIRECTS)
+        room.write(ROOMS)
+        return shown
+
+    @property
+    def address(self) -> str | None:
+        return self.query.get("view")
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch) -> Visit:
+    return Visit(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "address"),
+    [
+        (None, "explore", None),
+        ("memory", "memory", "memory"),
+        ("Memory", "memory", "memory"),
+        ("Explore", "explore", None),
+    ],
+)
+def test_a_visit_begins_where_its_link_says(visit: Visit, asked: str | None, shown: str, address: str | None):
+    assert (visit.message(asked), visit.address, visit.unknown) == (shown, address, "")
+
+
+def test_a_room_that_there_is_not_is_reported_once_and_leaves_the_address(visit: Visit):
+    assert (visit.message("Nowhere"), visit.address, visit.unknown) == ("explore", None, "Nowhere")
+    assert (visit.message("Nowhere"), visit.unknown) == ("explore", "")  # it left before it knew the new address
+    assert (visit.message(None), visit.unknown) == ("explore", "")
+
+
+def test_a_choice_counts_although_its_message_knows_the_address_before(visit: Visit):
+    visit.message("shapes")
+    assert (visit.message("shapes", (1, "memory")), visit.address) == ("memory", "memory")
+    assert (visit.message("shapes"), visit.address) == ("memory", "memory")  # a slider, moved in the same moment
+    assert visit.message("memory") == "memory"
+
+
+def test_of_two_choices_the_second_counts_although_the_first_was_never_run(visit: Visit):
+    visit.message("shapes")
+    assert visit.message("shapes", (2, "explore")) == "explore" and visit.address is None
+
+
+def test_back_counts_although_the_choice_is_still_told(visit: Visit):
+    visit.message("shapes")
+    visit.message("shapes", (1, "memory"))
+    assert visit.message("shapes", back=True) == "shapes"
+    assert visit.message("memory", back=True) == "memory"
+
+
+def test_back_counts_although_another_message_overtook_it(visit: Visit):
+    visit.message("shapes")
+    visit.message("shapes", (1, "memory"))
+    visit.message("memory")  # the browser has the new address
+    assert visit.message("shapes") == "shapes"
+
+
+@pytest.mark.parametrize("told", [None, "memory", {"number": "1", "room": "memory"}, {"room": "memory"}])
+def test_what_is_no_choice_changes_nothing(visit: Visit, told: object):
+    visit.message("shapes")
+    visit.session["bar"] = {"chosen": told}
+    assert visit.message("shapes") == "shapes"
+
+
+def test_a_fragment_knows_that_its_room_was_left(visit: Visit):
+    assert not room.is_left("memory")  # drawn without a bar
+    visit.message("memory")
+    assert not room.is_left("memory") and room.is_left("shapes")
+    visit.session["bar"] = {"chosen": {"number": 1, "room": "shapes"}}
+    assert room.is_left("memory")
+
+
+def test_the_links_are_there_without_the_script():
+    entries = [bar.Entry("one", "<One>", "look", "a & b"), bar.Entry("two", "Lessons", "learn", "")]
+    text = bar.markup(entries)
+    assert text.count('href="?view=one"') == 2 and 'data-key="1"' in text and 'data-key="l"' in text
+    assert "&lt;One&gt;" in text and "a &amp; b" in text and "<One>" not in text
+
+
+# in a browser
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
+    """Compute in a window of this size and scheme."""
+    (width, height), scheme = getattr(request, "param", (WIDE, "light"))
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    screen = Screen(context.new_page(), address)
+    open_at(screen.page, address, "?view=compute")
+    yield screen.page
+    assert (screen.foreign, screen.errors) == ([], [])
+    context.close()
+
+
+def open_at(page: Page, address: str, query: str) -> None:
+    page.goto(f"{address}/{query}")
+    shows(page, "compute")
+
+
+def shows(page: Page, planner: str) -> None:
+    page.locator(f".planner[data-painted][data-view={planner}]").wait_for()
+    expect(links(page, planner)).to_have_attribute("aria-current", "page")
+
+
+def links(page: Page, room: str) -> Locator:
+    return page.locator(f"nav [data-room={room}]")
+
+
+def test_a_room_is_chosen_without_loading_the_page_and_back_finds_the_one_before(page: Page):
+    page.evaluate("window.loaded = 'once'")
+    go_to(page, "Memory")
+    shows(page, "memory")
+    assert "view=memory" in page.url
+    assert links(page, "memory").evaluate("link => link === link.getRootNode().activeElement")
+    go_to(page, "Training")
+    shows(page, "training")
+    page.go_back()
+    shows(page, "memory")
+    page.go_back()
+    shows(page, "compute")
+    page.go_forward()
+    shows(page, "memory")
+    assert page.evaluate("window.loaded") == "once"
+
+
+def test_a_link_opens_a_tab_with_the_sentence_the_model_and_the_page_as_it_is(page: Page, address: str):
+    page.goto(f"{address}/?text=Two+words+%26+more&model=Storyteller&theme=dark")
+    page.locator(".hl[data-painted]").wait_for()
+    expect(links(page, "memory")).to_have_attribute(
+        "href", "?view=memory&model=Storyteller&text=Two+words+%26+more&theme=dark"
+    )
+    with page.context.expect_page() as opened:
+        links(page, "memory").click(modifiers=["ControlOrMeta"])
+    tab = opened.value
+    shows(tab, "memory")
+    go_to(tab, "Explore")
+    tab.locator(".st-key-explore .hl[data-painted]").wait_for()
+    assert tab.get_by_label("Sentence").input_value() == "Two words & more"
+    assert page.locator(".st-key-explore .hl[data-painted]").is_visible()
+
+
+def test_digits_choose_rooms_in_their_order_and_are_digits_where_somebody_writes(page: Page):
+    page.keyboard.press("4")
+    shows(page, "memory")
+    page.keyboard.press("1")
+    page.locator(".st-key-explore .hl[data-painted]").wait_for()
+    box = page.get_by_label("Sentence")
+    box.focus()
+    box.press("End")
+    page.keyboard.press("5")
+    assert box.input_value().endswith("tired.5")
+    assert page.locator(".st-key-explore .hl[data-painted]").is_visible()
+
+
+def test_a_projector_has_no_bar_and_its_keys(page: Page, address: str):
+    open_at(page, address, "?view=compute&projector=true")
+    assert not page.locator("nav").is_visible()
+    page.keyboard.press("4")
+    page.locator(".planner[data-view=memory][data-projector=true]").wait_for()
+    query = parse_qs(urlsplit(page.url).query)
+    assert (query["view"], query["projector"]) == (["memory"], ["true"])
+
+
+# How many listeners of keys and pointers the whole page has: each that a room leaves behind would hear of every later one.
+LISTENING = """
+window.listening = new Map();
+for (const target of [window, document]) {
+  const { addEventListener, removeEventListener } = target;
+  const known = (type) => ["keydown", "pointerdown"].includes(type);
+  target.addEventListener = function (type, hear, options) {
+    if (known(type)) {
+      listening.set(hear, type);
+      options?.signal?.addEventListener("abort", () => listening.delete(hear));
+    }
+    return addEventListener.call(target, type, hear, options);
+  };
+  target.removeEventListener = function (type, hear, options) {
+    if (known(type)) listening.delete(hear);
+    return removeEventListener.call(target, type, hear, options);
+  };
+}
+"""
+
+
+def test_a_room_that_is_left_leaves_no_listener_behind(browser: Browser, address: str):
+    """Also where one of its panels was open, which listens for a click beside it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    page = context.new_page()
+    page.add_init_script(LISTENING)
+    open_at(page, address, "?view=compute")
+    found = []
+    for opened in (False, True):
+        page.keyboard.press("1")
+        page.locator(".st-key-explore .hl[data-painted]").wait_for()
+        if opened:
+            page.get_by_role("button", name=words.COMPONENT["options"], exact=True).click()
+            page.get_by_role("dialog", name=words.COMPONENT["options_label"]).wait_for()
+        page.keyboard.press("5")
+        shows(page, "compute")
+        page.locator(".st-key-explore").wait_for(state="detached")
+        found.append(page.evaluate("[...listening.values()].sort()"))
+    assert found[0] == found[1] and "keydown" in found[0]
+    context.close()
+
+
+@pytest.mark.parametrize("page", [(NARROW, "light")], indirect=True)
+def test_in_a_narrow_window_groups_are_menus_that_keys_open_and_close(page: Page):
+    opener = page.get_by_role("button", name="Count: Compute")
+    assert not links(page, "memory").is_visible() and links(page, "explore").is_visible()
+    opener.focus()
+    page.keyboard.press("Enter")
+    expect(opener).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("link", name="Memory what fits, and what does not")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(opener).to_have_attribute("aria-expanded", "false")
+    expect(opener).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(links(page, "shapes")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(links(page, "compute")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.locator(".planner[data-painted][data-view=memory]").wait_for()
+    expect(page.get_by_role("button", name="Count: Memory")).to_be_focused()
+    assert not links(page, "memory").is_visible()
+    page.get_by_role("button", name="Count: Memory").click()
+    page.mouse.click(10, 800)
+    expect(links(page, "memory")).to_be_hidden()
+
+
+@pytest.mark.parametrize("page", [(PHONE, "light")], indirect=True)
+def test_on_a_phone_a_sheet_from_below_has_every_room_for_a_finger(page: Page):
+    pick = page.get_by_role("button", name="View: Compute")
+    pick.click()
+    sheet = page.get_by_role("dialog", name="Views")
+    sheet.wait_for()
+    boxes = [link.bounding_box() for link in sheet.get_by_role("link").all()]
+    assert len(boxes) == 5 and all(box and box["height"] >= 44 and box["x"] + box["width"] <= 390 for box in boxes)
+    page.keyboard.press("Escape")
+    sheet.wait_for(state="hidden")
+    expect(pick).to_be_focused()
+    pick.click()
+    sheet.get_by_role("link", name="Training").click()
+    page.locator(".planner[data-painted][data-view=training]").wait_for()
+    page.get_by_role("button", name="View: Training").wait_for()
+    assert not sheet.is_visible()
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW, PHONE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, address: str, size: tuple[int, int], scheme: Any):
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    open_at(page, address, "?view=compute")
+    if size != WIDE:
+        page.get_by_role("button", name="Compute").first.click()
+    found = Axe().run(page, context={"include": [[".st-key-bar"]]}).response["violations"]
+    assert [f"{rule['id']}: {node['html'][:120]}" for rule in found for node in rule["nodes"]] == []
+    context.close()

@@ -1,0 +1,239 @@
+"""What Headlight leans on and Streamlit does not promise: each of these fails when a new Streamlit no longer does so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from streamlit.testing.v1 import AppTest
+
+from app.shell import streamlit_edge
+from app.shell.streamlit_edge import components, page
+from app.transport import compress
+from tests.app.browsing import PATIENCE
+
+APP = "tests/app/edge.py"
+ROOT = Path(__file__).resolve().parents[2]
+EDGE = Path(streamlit_edge.__file__).parent
+STYLE = (EDGE / "page.css").read_text(encoding="utf-8")
+TEST_IDS = sorted(set(re.findall(r"data-testid=\"?(\w+)", STYLE)))
+WHILE_RUNNING = {"stStatusWidget", "stStatusWidgetRunningIcon"}
+WHILE_WRITING = {"InputInstructions"}
+
+
+@pytest.fixture
+def visitor(browser: Browser, address: str) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    arrive(page, address)
+    yield page
+    context.close()
+
+
+def arrive(page: Page, address: str) -> None:
+    page.goto(address)
+    page.locator(".st-key-below button").wait_for()
+    page.locator(".js-plotly-plot").wait_for()
+
+
+def says(page: Page, what: str) -> None:
+    page.get_by_text(re.compile(what)).wait_for()
+
+
+def test_only_the_edge_names_what_is_inside_streamlits_elements() -> None:
+    """A name that stands elsewhere would have no test here."""
+    named = re.compile(r"data-testid|\[aria-valuetext|getAttribute\(\"aria-valuetext|js-plotly-plot|main-svg")
+    files = [path for kind in ("*.py", "*.js", "*.css") for path in (ROOT / "app").rglob(kind)]
+    outside = [path for path in files if EDGE not in path.parents and named.search(path.read_text(encoding="utf-8"))]
+    assert files and outside == []
+
+
+def test_every_name_is_on_the_page(visitor: Page) -> None:
+    assert len(TEST_IDS) == 16
+    for name in set(TEST_IDS) - WHILE_RUNNING - WHILE_WRITING:
+        assert visitor.get_by_test_id(name).count(), name
+    visitor.get_by_label("Text").fill("another")
+    for name in WHILE_WRITING:
+        visitor.get_by_test_id(name).first.wait_for()
+
+
+def counted(page: Page, what: str) -> int:
+    """A number that the page shows behind these words."""
+    return int(re.findall(rf"{what}: (\d+)", page.locator("body").inner_text())[0])
+
+
+def again(page: Page) -> None:
+    """One run of the script, to its end."""
+    ended = page.locator('[data-test-script-state="notRunning"]')
+    ended.wait_for()
+    runs = counted(page, "runs")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_text(re.compile(f"^runs: {runs + 1},")).wait_for()
+    ended.wait_for()
+
+
+def becomes(page: Page, what: str, wanted: int) -> bool:
+    """Whether such a number is that at last; the page shows what was so when its script began."""
+    for _ in range(100):
+        again(page)
+        if counted(page, what) == wanted:
+            return True
+        page.wait_for_timeout(100)
+    return False
+
+
+def wait(page: Page) -> None:
+    page.get_by_role("button", name="Wait").click()
+    page.get_by_test_id("stStatusWidget").wait_for(state="attached")
+
+
+def test_a_script_that_runs_shows_it_and_marks_what_it_has_not_drawn(visitor: Page) -> None:
+    wait(visitor)
+    for name in WHILE_RUNNING:
+        expect(visitor.get_by_test_id(name).first).to_be_attached(timeout=PATIENCE)
+    expect(visitor.locator(".st-key-below")).to_have_attribute("data-stale", "true", timeout=PATIENCE)
+    visitor.get_by_role("button", name="Next").click()
+
+
+def test_a_script_that_waits_is_broken_off_for_what_its_visitor_does_next(visitor: Page) -> None:
+    before = counted(visitor, "broken off")
+    wait(visitor)
+    visitor.get_by_role("button", name="Next").click()
+    assert becomes(visitor, "broken off", before + 1)
+
+
+def test_a_script_that_waits_is_broken_off_when_its_visitor_has_gone(
+    visitor: Page, browser: Browser, address: str
+) -> None:
+    before = counted(visitor, "broken off")
+    leaver = browser.new_context().new_page()
+    arrive(leaver, address)
+    wait(leaver)
+    leaver.context.close()
+    assert becomes(visitor, "broken off", before + 1)
+
+
+def test_what_was_to_be_done_when_a_visitor_goes_is_done_when_the_tab_is_closed(
+    visitor: Page, browser: Browser, address: str
+) -> None:
+    before = counted(visitor, "gone")
+    leaver = browser.new_context().new_page()
+    arrive(leaver, address)
+    leaver.context.close()
+    assert becomes(visitor, "gone", before + 1)
+
+
+def test_clearing_caches_is_not_to_go(visitor: Page) -> None:
+    """Streamlit releases every visitor's own resources then, and anybody's browser can ask for it."""
+    before, cleared = counted(visitor, "gone"), counted(visitor, "cleared")
+    visitor.get_by_role("button", name="Clear", exact=True).click()
+    assert becomes(visitor, "cleared", cleared + 1)
+    assert counted(visitor, "gone") == before
+
+
+def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
+    box, steps = visitor.get_by_label("Text"), visitor.evaluate("history.length")
+    for text in ("two", "three"):
+        box.fill(text)
+        box.press("Enter")
+        visitor.wait_for_url(re.compile(f"text={text}"))
+    assert visitor.evaluate("history.length") == steps + 2
+    says(visitor, "history: False")
+    visitor.go_back()
+    says(visitor, "history: True")
+    expect(box).to_have_value("two")
+    visitor.go_back()
+    expect(box).to_have_value("one")
+    box.press("Shift+Enter")
+    assert "\n" in box.input_value()
+
+
+def test_a_link_s_theme_wins_over_the_browser_s_and_can_change(visitor: Page, address: str) -> None:
+    ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
+    light = visitor.evaluate(ground)
+    arrive(visitor, f"{address}/?theme=dark")
+    dark = visitor.evaluate(ground)
+    assert dark != light
+    visitor.evaluate("window.headlight.settings.set('theme', 'light')")
+    visitor.wait_for_function(f"{ground} === '{light}'")
+    assert "theme=light" in visitor.url
+    visitor.evaluate("window.headlight.settings.set('theme', null)")
+    assert "theme" not in visitor.url
+
+
+def test_what_an_address_says_of_the_page_outlives_what_streamlit_writes(visitor: Page, address: str) -> None:
+    arrive(visitor, f"{address}/?projector=true&theme=sepia")
+    box = visitor.get_by_label("Text")
+    box.fill("two")
+    box.press("Enter")
+    visitor.wait_for_url(re.compile("text=two"))
+    assert "projector=true" in visitor.url and "sepia" not in visitor.url
+    assert visitor.evaluate("document.documentElement.dataset.projector") == "true"
+
+
+def test_keys_go_on_into_a_menu_also_when_it_opens_again(visitor: Page) -> None:
+    inside = "document.activeElement.closest('[role=menu]') !== null"
+    button = visitor.locator(".st-key-examples button")
+    for _ in range(2):
+        button.focus()
+        visitor.keyboard.press("Enter")
+        assert visitor.wait_for_function(inside)
+        visitor.keyboard.press("ArrowDown")
+        visitor.keyboard.press("Enter")
+        visitor.locator("[role=menu]").wait_for(state="detached")
+
+
+def test_our_scripts_come_before_any_of_the_page(address: str) -> None:
+    with urlopen(address) as answer:
+        text = answer.read().decode()
+    first = page.SCRIPTS[0].read_text(encoding="utf-8")
+    assert first in text and text.index(first) == text.index("<script") + len("<script>\n")
+
+
+def test_streamlits_own_files_are_where_we_compress_them(address: str) -> None:
+    with urlopen(address) as answer:
+        entry = re.findall(r'src="\./static/([^"]+\.js)"', answer.read().decode())
+    assert entry and all((compress.STATIC / name).is_file() for name in entry)
+
+
+def test_a_component_s_script_on_one_line_is_taken_for_a_path() -> None:
+    def script(source: str) -> AppTest:
+        text = f"from streamlit.components import v2\nv2.component('edge', js={source!r})(key='edge')"
+        return AppTest.from_string(text).run(timeout=30)
+
+    assert script('export default (await import("/module.js")).default;').exception
+    assert not script(components.loader("folder", "module.js")).exception
+
+
+def test_garbage_is_collected_after_every_run(visitor: Page) -> None:
+    """If not, collection.keep_out has no use."""
+    before = counted(visitor, "collected")
+    for _ in range(3):
+        again(visitor)
+    assert counted(visitor, "collected") >= before + 3
+
+
+def test_a_slider_says_where_it_is_while_it_moves(visitor: Page) -> None:
+    thumb = visitor.locator(".st-key-planning .st-key-plan_batch [aria-valuetext]")
+    expect(thumb).to_have_attribute("aria-valuetext", "3")
+    thumb.focus()
+    visitor.keyboard.press("ArrowRight")
+    expect(thumb).to_have_attribute("aria-valuetext", "4")
+
+
+def test_a_part_knows_whether_it_is_chosen(visitor: Page) -> None:
+    chosen = "[...document.querySelectorAll('.st-key-part button')].map((b) => b.getAttribute('aria-checked'))"
+    assert visitor.evaluate(chosen) == ["true", "false", "false"]
+    visitor.locator(".st-key-part button").nth(1).click()
+    visitor.wait_for_function(f"({chosen})[1] === 'true'")
+
+
+def test_plotly_draws_in_layers_of_svg(visitor: Page) -> None:
+    chart = visitor.locator(".st-key-chart .js-plotly-plot")
+    assert chart.locator(".svg-container > svg.main-svg").count() >= 2
+    assert chart.locator(".draglayer").count() and chart.locator(".modebar-container").count()
