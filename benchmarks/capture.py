@@ -133,15 +133,15 @@ def child(case: str, n: int) -> None:
     if case == "transformers":
         run = transformers_model(max(LENGTHS))
         tensors, peak = peak_during(lambda: run(ids))
-        held = sum(t.numel() * t.element_size() for t in tensors)
+        held = sum(t.nbytes for t in tensors)
     else:
         loaded = gpt2_small(max(LENGTHS))
         if case == "plain":
             kept, peak = peak_during(lambda: plain_pass(loaded, ids))
-            held = kept.numel() * kept.element_size()
+            held = kept.nbytes
         else:
             trace, peak = peak_during(lambda: core.trace(loaded, ids=ids))
-            held = trace.bytes
+            held = trace.nbytes
     print(held, peak)
 
 

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 import core  # noqa: E402
 from core import checkpoints  # noqa: E402
 from core.engine import Engine  # noqa: E402
+from core.service import LocalService  # noqa: E402
 
 NAME, N_CTX, N_WORDS = "gpt2-small-shape", 4096, 2048
 SPEC = checkpoints.ModelSpec(id=NAME, title=NAME, source="built", location="")
@@ -45,14 +46,16 @@ def load(name: str, **options: Any) -> core.Loaded:
 
 checkpoints.CATALOG = (*checkpoints.CATALOG, SPEC)  # before the application reads it
 
-from app import main, routes, state, underway  # noqa: E402
+from app import main  # noqa: E402
+from app.session import service  # noqa: E402
+from app.shell import errors, routes  # noqa: E402
 
-state.engine = cache(lambda: Engine(load_model=load, watch=underway.watch))
+service.service = cache(lambda: LocalService(Engine(load_model=load)))
 
 app = st.App(
     ROOT / "app" / "ui.py",
     lifespan=main.lifespan,
     routes=routes.ROUTES,
     middleware=main.MIDDLEWARE,
-    on_script_error=state.on_script_error,
+    on_script_error=errors.on_script_error,
 )

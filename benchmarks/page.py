@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from playwright.sync_api import Browser, BrowserContext, Page, Route, TimeoutError
 
 import core
-from app import words
+from app.shell import words
 from benchmarks import gallery
 from benchmarks.capture import machine
 from scripts import browser as browsers

@@ -33,7 +33,7 @@ def once(threads: int) -> dict[str, float]:
     """One round in this process: seconds and processor seconds of each step, and memory before and after."""
     import torch
 
-    from app.components.shapes.diagram import diagram
+    from app.rooms.shapes.diagram import diagram
     from core.planner import PRESETS, plan, trace_shapes
 
     torch.set_num_threads(threads)

@@ -61,7 +61,7 @@ def main() -> None:
         thumbnails = milliseconds(lambda r=record: r.thumbnail(THUMBNAIL), max(3, options.rounds // 3))
         exact = record.thumbnail(THUMBNAIL, heads=0).exact
         print(
-            f"| {n:,} | {record.bytes / MiB:,.1f} | {n * n * 4 / MiB:,.0f} "
+            f"| {n:,} | {record.nbytes / MiB:,.1f} | {n * n * 4 / MiB:,.0f} "
             f"| {times[0]:,.1f} | {times[1]:,.1f} | {times[2]:,.1f} | {thumbnails:,.1f} "
             f"| {'yes' if exact else 'sampled rows'} |",
             flush=True,
