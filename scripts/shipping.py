@@ -17,7 +17,8 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from core import ModelConfig, build, save
+from core import ModelConfig, build
+from core.checkpoints import save_model
 from core.checkpoints.own import write_whole
 from core.errors import Refused
 from core.training import Batch, Recipe, TrainStep, progress, train
@@ -69,7 +70,7 @@ def run(shipped: Shipped, out: Path, *, device: str = "cpu", save_every: int = S
             yield done
         before += phase.recipe.steps
         seconds = curve[before].seconds
-    save(
+    save_model(
         model,
         folder,
         tokenizer=shipped.tokenizer,

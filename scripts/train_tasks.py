@@ -27,7 +27,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core import ModelConfig, build, save
+from core import ModelConfig, build
+from core.checkpoints import save_model
 from core.errors import Refused
 from core.model import Transformer
 from core.tasks import TASKS, Task, sample, tokenizer_for
@@ -114,15 +115,15 @@ def run(
     else:
         shutil.rmtree(folder / "steps", ignore_errors=True)
         if points:
-            save_model(task, model, folder / "steps" / name_of(0))
+            save_rounded(task, model, folder / "steps" / name_of(0))
     for done in train(model, lambda step: draw(task, seed, step), recipe, folder=work, save_every=save_every):
         curve[done.step] = done
         if done.step in points:
-            save_model(task, model, folder / "steps" / name_of(done.step))
+            save_rounded(task, model, folder / "steps" / name_of(done.step))
         if done.step % save_every == 0 or done.step == recipe.steps:
             write_curve(work, curve)
         yield done
-    save_model(task, model, folder)
+    save_rounded(task, model, folder)
     write_curve(folder, curve)
     write_facts(folder, [recipe], device, curve[max(curve)].seconds)
     shutil.rmtree(work)
@@ -136,11 +137,11 @@ def name_of(step: int) -> str:
     return f"{step:05}"
 
 
-def save_model(task: Task, model: Transformer, folder: Path) -> None:
+def save_rounded(task: Task, model: Transformer, folder: Path) -> None:
     """As float16 where the held-out answers come out the same from the rounded weights, else as float32."""
     ids, counts = sample(task, ROUNDED, seed="precision", held_out=True)
     dtype = torch.float16 if rounds_well(model, ids, counts) else torch.float32
-    save(model, folder, tokenizer=tokenizer_for(task), pad_id=0, end_ids=(task.end_id,), dtype=dtype)
+    save_model(model, folder, tokenizer=tokenizer_for(task), pad_id=0, end_ids=(task.end_id,), dtype=dtype)
 
 
 @torch.inference_mode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from app.shell import bar, registry
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "app", "benchmarks", "scripts", "tests")
 PRODUCT = ("core", "app", "benchmarks", "scripts")
@@ -19,34 +22,63 @@ PRODUCT = ("core", "app", "benchmarks", "scripts")
 # core, from the ground up: a module imports only from the layers before its own, and from its own package.
 CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "hooks"}),
-    frozenset({"config", "memory", "tasks", "text"}),
-    frozenset({"cache", "positions", "rules"}),
+    frozenset({"config", "device", "mask_edits", "memory", "tasks", "text"}),
+    frozenset({"cache", "pooling", "positions", "rules"}),
     frozenset({"model", "attention"}),
-    frozenset({"checkpoints", "interventions", "measures", "planner"}),
-    frozenset({"aggregate", "build", "recorder"}),
+    frozenset({"checkpoints", "interventions", "measures", "planner", "weights"}),
+    frozenset({"aggregate", "build", "predictions", "prompt", "request"}),
+    frozenset({"passes"}),
+    frozenset({"ablations", "attribution", "moments", "recorder", "still"}),
+    frozenset({"chunks"}),
     frozenset({"capture", "trace", "training"}),
-    frozenset({"generate", "report"}),
+    frozenset({"comparison", "generate", "given", "heads", "order", "report", "small", "walk"}),
+    frozenset({"continuation"}),
     frozenset({"engine"}),
+    frozenset({"service"}),
     frozenset({"__init__"}),
     frozenset({"__main__"}),
 )
 
-# For a module or a package: the top-level packages that it never imports, with the reason beside the rule.
+# app, by folder, from the ground up: a module imports from its own folder and from the folders before its layer.
+APP_LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"streamlit_edge"}),  # in shell/, and everybody's: what Streamlit does not promise
+    frozenset({"transport"}),
+    frozenset({"session"}),
+    frozenset({"kit", "export"}),
+    frozenset({"attention", "sizes"}),
+    frozenset({"shell"}),
+    frozenset({"rooms"}),
+)
+OUTSIDE = frozenset({"app.__init__", "app.main", "app.ui"})  # the server, and the script that runs per visitor
+
+# For a module, a package, or every module of app with that name: the top-level packages that it never imports, with the
+# reason beside the rule.
 FORBIDDEN: dict[str, frozenset[str]] = {
     # core knows no screen, and transformers is a judge in the tests only
     "core": frozenset({"app", "streamlit", "plotly", "pandas", "altair", "starlette", "transformers"}),
     # the planner works out shapes and bytes on paper, without a tokenizer or a checkpoint
     "core.planner": frozenset({"tokenizers", "safetensors", "huggingface_hub"}),
     "app": frozenset({"transformers", "tests", "benchmarks"}),
-    # pure: a Trace and a Selection in, a figure or a table out
-    "app.figures": frozenset({"streamlit"}),
-    "app.tables": frozenset({"streamlit", "plotly"}),
-    "app.theme": frozenset({"streamlit"}),
-    "app.words": frozenset({"streamlit", "torch", "plotly", "pandas"}),
     "app.export": frozenset({"streamlit"}),
+    # pure: numbers in, a figure, a table or a sentence out
+    "figure": frozenset({"streamlit"}),
+    "figures": frozenset({"streamlit"}),
+    "inspect": frozenset({"streamlit"}),
+    "tables": frozenset({"streamlit", "plotly"}),
+    "numbers": frozenset({"streamlit", "plotly", "torch"}),
+    "theme": frozenset({"streamlit"}),
+    "words": frozenset({"streamlit", "torch", "plotly", "pandas"}),
+    "export": frozenset({"streamlit"}),
+    "selection": frozenset({"streamlit"}),
+    "transform": frozenset({"streamlit"}),
+    "picture": frozenset({"streamlit"}),
+    "place": frozenset({"streamlit"}),
+    "params": frozenset({"streamlit"}),
+    "messages": frozenset({"streamlit"}),
     # thin: what they show is made by core, figures and tables
-    "app.views": frozenset({"torch", "numpy", "plotly", "tokenizers", "safetensors", "huggingface_hub"}),
-    "app.controls": frozenset({"torch"}),
+    "view": frozenset({"torch", "numpy", "plotly", "tokenizers", "safetensors", "huggingface_hub"}),
+    "request": frozenset({"torch"}),
+    "bar": frozenset({"torch"}),
 }
 
 # Modules that run what a file says, and so have no place in a program that opens other people's files.
@@ -125,18 +157,93 @@ def test_core_imports_only_what_lies_below(path: Path) -> None:
 @pytest.mark.parametrize("path", python_files("core", "app"), ids=module_name)
 def test_forbidden_imports(path: Path) -> None:
     module = module_name(path)
-    forbidden = frozenset().union(*(names for scope, names in FORBIDDEN.items() if is_part_of(module, scope)))
+    name = module.rsplit(".", 1)[1] if is_part_of(module, "app") else None
+    forbidden = frozenset().union(
+        *(names for scope, names in FORBIDDEN.items() if is_part_of(module, scope) or scope == name)
+    )
     found = sorted(name for name in imports(path) if name.split(".")[0] in forbidden)
     assert not found, f"{module} imports {found}"
 
 
+def folder_of(module: str) -> str:
+    """app.kit.theme -> kit; app.shell.streamlit_edge.history -> streamlit_edge"""
+    return "streamlit_edge" if is_part_of(module, "app.shell.streamlit_edge") else module.split(".")[1]
+
+
+def app_layer_of(folder: str) -> int:
+    return next(i for i, layer in enumerate(APP_LAYERS) if folder in layer)
+
+
+def room_of(module: str) -> str | None:
+    """app.rooms.memory.view -> memory; None outside of a room."""
+    parts = module.split(".")
+    return parts[2] if parts[1] == "rooms" and len(parts) > 2 and parts[2] != "__init__" else None
+
+
+def test_every_room_has_its_line_in_the_registry_and_declares_itself() -> None:
+    folders = {path.parent.name for path in (ROOT / "app" / "rooms").glob("*/__init__.py")}
+    assert folders == {room.id for room in registry.rooms()} == set(registry.ROOMS)
+    assert {room.group for room in registry.rooms()} <= set(bar.GROUPS)
+
+
+def test_every_module_of_app_has_its_place() -> None:
+    folders = frozenset().union(*APP_LAYERS)
+    modules = [module_name(path) for path in python_files("app")]
+    assert modules, "app holds no modules: the other tests would pass on nothing"
+    lost = [module for module in modules if module not in OUTSIDE and folder_of(module) not in folders]
+    assert not lost, f"{lost} stand outside a room and outside a shared folder"
+
+
 @pytest.mark.parametrize("path", python_files("app"), ids=module_name)
-def test_figures_and_tables_know_no_page(path: Path) -> None:
+def test_app_imports_only_what_lies_below(path: Path) -> None:
     module = module_name(path)
-    pure = any(is_part_of(module, scope) for scope in ("app.figures", "app.tables", "app.theme", "app.words"))
-    pages = ("app.views", "app.controls", "app.state", "app.ui", "app.main")
-    found = [name for name in imports(path) if any(is_part_of(name, page) for page in pages)]
-    assert not (pure and found), f"{module} imports {found}"
+    if module in OUTSIDE:
+        return
+    folder = folder_of(module)
+    for name in imports(path):
+        if not is_part_of(name, "app"):
+            continue
+        assert name != "app" and name not in OUTSIDE, f"{module} imports {name}"
+        other = folder_of(name)
+        if other != folder:
+            assert app_layer_of(other) < app_layer_of(folder), f"{module} imports {name}, which its layer may not"
+        elif folder == "rooms":
+            assert room_of(name) == room_of(module), f"{module} imports {name}: rooms never import rooms"
+
+
+# What app may know of core: the Service and the data it speaks in, the planner's closed forms, and what models are on offer.
+SEAM = frozenset(
+    {
+        "core.checkpoints",
+        "core.config",
+        "core.continuation",
+        "core.errors",
+        "core.heads",
+        "core.planner",
+        "core.request",
+        "core.rules",
+        "core.service",
+        "core.tasks",
+        "core.text",
+    }
+)
+# Modules with more, each with its reason.
+BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
+    "app.session.service": frozenset({"core.engine"}),  # puts the Service of this process together
+    "app.shell.warm": frozenset({"torch"}),  # sets how many threads torch may use
+    "app.rooms.memory.measure": frozenset({"torch", "core.hooks", "core.memory", "core.model"}),  # runs a planned model
+    "app.rooms.memory.view": frozenset({"core.memory"}),
+    "app.rooms.shapes.debugger": frozenset({"torch"}),  # shows what torch says of wrong shapes
+}
+
+
+@pytest.mark.parametrize("path", python_files("app"), ids=module_name)
+def test_app_asks_the_service_and_holds_no_run(path: Path) -> None:
+    module = module_name(path)
+    allowed = SEAM | BEHIND_THE_SEAM.get(module, frozenset())
+    of_core = [name for name in imports(path) if is_part_of(name, "core") or name.split(".")[0] == "torch"]
+    found = [name for name in of_core if not any(is_part_of(name, scope) for scope in allowed)]
+    assert not found, f"{module} imports {found}: ask core.service for the numbers"
 
 
 @pytest.mark.parametrize("path", python_files(*PRODUCT), ids=module_name)
@@ -188,3 +295,17 @@ def test_no_request_leaves_for_another_host(path: Path) -> None:
     text = re.sub(r"http://www\.w3\.org/[\w/]+", "", path.read_text(encoding="utf-8"))
     found = re.findall(r"(?:https?:)?//[\w-]+(?:\.[\w-]+)+[^\s\"'`)]*", text)
     assert not found, f"{path.name} names {found}"
+
+
+@pytest.mark.parametrize("path", assets(".js"), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_browser_files_import_only_what_lies_below(path: Path) -> None:
+    """By folder, as Python does; constants.js and words.js are written by Python."""
+    own = path.relative_to(ROOT).as_posix()
+    for found in re.findall(r'^import .* from "([^"]+)";', path.read_text(encoding="utf-8"), re.MULTILINE):
+        target = Path(os.path.normpath(path.parent / found))
+        assert target.is_file() or target.name in ("constants.js", "words.js"), f"{own} imports {found}"
+        module = ".".join(path.relative_to(ROOT).parts)
+        other = ".".join(target.relative_to(ROOT).parts)
+        if folder_of(other) != folder_of(module):
+            assert app_layer_of(folder_of(other)) < app_layer_of(folder_of(module)), f"{own} imports {found}"
+        assert room_of(other) in (None, room_of(module)), f"{own} imports {found}: rooms never import rooms"
