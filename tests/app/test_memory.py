@@ -83,6 +83,39 @@ def test_e7_rows_have_exact_numbers_beside_the_order() -> None:
     assert cell(table, "total", "flops") == plan(setup.config, setup.workload).flops == 291_648_307_200
     one = compute_tables.operations_table(setup, "decode").set_index("operation")
     assert cell(one, "scores q kᵀ", "flops") == 12 * 2 * 1024 * d
+    assert one.loc["scores q kᵀ", ["formula", "order", "moved"]].tolist() == ["2bnd", "O(b·n·d)", "bq + bnk + bhn"]
+    assert one.loc["q, k, v", ["formula", "order", "moved_order"]].tolist() == ["6bd²", "O(b·d²)", "O(b·d + d²)"]
+    assert one.loc["total", "order"] == "O(b·d² + b·n·d)"
+    assert table.loc["total", "order"] == "O(b·n·d² + b·n²·d)"
+    assert table.loc["scores q kᵀ", "moved_order"] == "O(b·n·d + b·h·n²)"
+
+
+@pytest.mark.parametrize("name", ["lesson-encoder", "gpt2", "llama-3-8b", "transformer-base", "mistral-7b"])
+@pytest.mark.parametrize("attention", ["eager", "flash"])
+@pytest.mark.parametrize("step", ["prefill", "decode"])
+def test_e7_the_formulas_give_the_numbers_beside_them(name: str, attention: str, step: str) -> None:
+    """Every formula of the table, read as written, is the exact number of one layer (FLOPs of products, numbers moved)."""
+    config = replace(PRESETS[name].config, n_encoder_layers=0, n_decoder_layers=1, window=None)
+    config = replace(config, qkv_bias=False, out_bias=False, mlp_bias=False)
+    setup = Setup(name, config, 3, 40, 0, attention=attention)  # type: ignore[arg-type]
+    values = {"b": 3, "d": config.d_model, "h": config.n_heads, "F": config.d_ff, "V": config.vocab_size, "T": 120}
+    values |= {"q": config.n_heads * config.d_head, "k": config.n_kv_heads * config.d_head, "n": 40, "m": 40}
+    told = compute_tables.formulas(config, step)
+    for group, (flops, _, n_bytes) in compute_tables.operation_groups(
+        compute_tables.operations_of(setup, step)
+    ).items():
+        if flops:
+            assert flops == evaluated(told[group].flops, values), (group, told[group])
+        if group in ("qkv", "scores", "mix", "fused", "o"):
+            assert n_bytes == 4 * evaluated(told[group].moved, values), (group, told[group])
+        assert flops or told[group].flops.startswith(("–", "about"))
+
+
+def evaluated(formula: str, values: dict[str, int]) -> int:
+    """A formula of the table, where letters side by side are multiplied: "2Td(q + 2k)"."""
+    spaced = re.sub(r"([A-Za-z])²", r"\1\1", formula)
+    spaced = re.sub(r"(?<=[A-Za-z0-9)])(?=[A-Za-z(])", "*", spaced)
+    return eval(spaced, {}, values)
 
 
 def test_e9_an_rnn_is_what_torch_counts() -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 import core
 from app.rooms.explore import words as explore_words
 from app.rooms.training import figures
+from app.rooms.training import view as training_view
 from app.rooms.training import words as training_words
 from app.session import words as session_words
 from app.session.examples import EXAMPLES, Example, first_text, fits, was_typed
@@ -111,6 +112,29 @@ def test_points_of_a_line_are_means_of_the_steps_between_them() -> None:
 def test_a_task_is_learnt_where_enough_steps_in_a_row_are_right(right: list[float], step: int | None) -> None:
     found = {"step": list(range(1, len(right) + 1)), "accuracy": right}
     assert figures.learnt_at(found, 0.995, 2) == step
+
+
+@pytest.mark.parametrize(
+    ("learnt", "said"),
+    [
+        ({"Pre-LN": 237, "Post-LN": 237}, "Pre-LN and Post-LN at the same step, 237."),
+        ({"A": 9, "B": 5, "C": 5}, "B and C first, at step 5; A last, at step 9."),
+        ({"A": 5, "B": 9, "C": 9, "D": 7}, "A first, at step 5; B and C last, at step 9."),
+        ({"A": 5, "B": None, "C": None}, "A first, at step 5; B and C never."),
+        ({"A": None}, "None of them ever has 99 % of its tokens right."),
+    ],
+)
+def test_a_tie_is_not_ranked(learnt: dict[str, int | None], said: str) -> None:
+    assert training_view.sentence(learnt).removeprefix("99 % of tokens right: ") == said
+
+
+def test_pre_ln_and_post_ln_are_said_as_their_curves_have_it() -> None:
+    """Lesson D6: both reach 99 % at the same step, 237."""
+    learnt = {
+        title: figures.learnt_at(curve(name), training_view.SHARE, training_view.OVER)
+        for title, name in (("Pre-LN", "copy"), ("Post-LN", "copy-post-ln"))
+    }
+    assert learnt == {"Pre-LN": 237, "Post-LN": 237}
 
 
 def test_the_table_has_the_numbers_of_the_curves() -> None:

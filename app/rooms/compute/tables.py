@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -47,27 +47,59 @@ def group_of(operation: Operation) -> str:
     return "embed" if name == "embedding" else "rest"
 
 
-def formulas(config: ModelConfig) -> dict[str, tuple[str, str, str]]:
-    """For each group: FLOPs of one layer, the textbook's O(), numbers moved by one layer; biases and cross-attention not counted."""
+@dataclass(frozen=True)
+class Formula:
+    """One row of the textbook table, of one layer: exact FLOPs, their O(), numbers moved, and the O() of those."""
+
+    flops: str
+    order: str
+    moved: str
+    moved_order: str
+
+
+def formulas(config: ModelConfig, step: str) -> dict[str, Formula]:
+    """The row of each group for the whole text (prefill), or for one new token that looks at n (decode).
+
+    Biases and cross-attention are not counted. A decoded token is O(b·d² + b·n·d): its projections know nothing of the
+    tokens before it, and it has one query.
+    """
+    whole = step == "prefill"
+    t, n, m = ("T", "n", "m") if whole else ("b", "", "n")  # tokens worked out now; queries and keys of one text
+    rows, cells = ("b·n", "b·n²") if whole else ("b", "b·n")
+    linear, weights = f"O({rows}·d²)", f"O({rows}·d + d²)"
     ungrouped = config.n_kv_heads == config.n_heads and config.n_heads * config.d_head == config.d_model
     wide = config.d_ff == 4 * config.d_model and not config.gated
-    qkv = ("6Td²", "6Td + 3d²") if ungrouped else ("2Td(q + 2k)", "3Td + T(q + 2k) + d(q + 2k)")
-    o = ("2Td²", "2Td + d²") if ungrouped else ("2Tqd", "T(q + d) + qd")
-    mlp = ("16Td²", "18Td + 8d²") if wide else ("4TdF", "2Td + 4TF + 2dF")
-    mlp = ("6TdF", "3Td + 8TF + 3dF") if config.gated else mlp
-    maps = "2bnmd" if ungrouped else "2bnmq"
+    qkv = (f"6{t}d²", f"6{t}d + 3d²") if ungrouped else (f"2{t}d(q + 2k)", f"3{t}d + {t}(q + 2k) + d(q + 2k)")
+    o = (f"2{t}d²", f"2{t}d + d²") if ungrouped else (f"2{t}qd", f"{t}(q + d) + qd")
+    mlp = (f"16{t}d²", f"18{t}d + 8d²") if wide else (f"4{t}dF", f"2{t}d + 4{t}F + 2dF")
+    mlp = (f"6{t}dF", f"3{t}d + 8{t}F + 3dF") if config.gated else mlp
+    width = "d" if ungrouped else "q"
+    maps, written = f"2b{n}{m}{width}", f"O(b·n·d + {cells.replace('b', 'b·h')})"
+    grid = f"bh{n}{m}"
     return {
-        "qkv": (qkv[0], "O(b·n·d²)", qkv[1]),
-        "scores": (maps, "O(b·n²·d)", "Tq + bmk + bhnm"),
-        "softmax": ("about 5bhnm", "in b·h·n²", "4bhnm, with a mask 6bhnm"),
-        "mix": (maps, "O(b·n²·d)", "bhnm + bmk + Tq"),
-        "fused": ("4bnmd" if ungrouped else "4bnmq", "O(b·n²·d)", "2Tq + 2bmk"),
-        "o": (o[0], "O(b·n·d²)", o[1]),
-        "mlp": (mlp[0], "O(b·n·d²)", mlp[1]),
-        "rest": ("–", "–", "10Td"),
-        "embed": ("–", "–", "2Td"),
-        "head": ("2TdV", "–", "Td + TV + dV"),
+        "qkv": Formula(qkv[0], linear, qkv[1], weights),
+        "scores": Formula(maps, f"O({cells}·d)", f"{t}q + b{m}k + {grid}", written),
+        "softmax": Formula(
+            words.NOT_COUNTED.format(n=f"5{grid}"),
+            "–",
+            f"4{grid}" + (words.WITH_MASK.format(n=f"6{grid}") if whole else ""),
+            f"O({cells.replace('b', 'b·h')})",
+        ),
+        "mix": Formula(maps, f"O({cells}·d)", f"{grid} + b{m}k + {t}q", written),
+        "fused": Formula(f"4b{n}{m}{width}", f"O({cells}·d)", f"2{t}q + 2b{m}k", "O(b·n·d)"),
+        "o": Formula(o[0], linear, o[1], weights),
+        "mlp": Formula(mlp[0], linear, mlp[1], weights),
+        "rest": Formula("–", "–", f"10{t}d", f"O({rows}·d)"),
+        "embed": Formula("–", "–", f"2{t}d", f"O({rows}·d)"),
+        "head": Formula(f"2{t}dV", f"O({rows}·d·V)", f"{t}d + {t}V + dV", f"O({rows}·V + d·V)"),
     }
+
+
+def orders(step: str) -> tuple[str, str]:
+    """The O() of all layers together: FLOPs, and numbers moved where scores and weights are tensors."""
+    if step == "prefill":
+        return "O(b·n·d² + b·n²·d)", "O(b·n·d + b·h·n² + d²)"
+    return "O(b·d² + b·n·d)", "O(b·n·d + b·h·n + d²)"
 
 
 def operations_of(setup: Setup, step: str) -> tuple[Operation, ...]:
@@ -97,32 +129,35 @@ def operation_groups(operations: Sequence[Operation]) -> dict[str, tuple[int, in
 
 def operations_table(setup: Setup, step: str) -> pd.DataFrame:
     """Exact numbers with their formulas, and the textbook's O() beside them."""
-    told = formulas(setup.config)
+    told = formulas(setup.config, step)
     rows = []
     for name, (flops, useful, n_bytes) in operation_groups(operations_of(setup, step)).items():
-        formula, order, moved = told[name]
+        row = told[name]
         rows.append(
             {
                 "operation": words.GROUPS[name],
                 "flops": flops,
                 "useful": useful,
-                "formula": formula,
-                "order": order,
+                "formula": row.flops,
+                "order": row.order,
                 **numbers.in_both(n_bytes),
-                "moved": moved,
+                "moved": row.moved,
+                "moved_order": row.moved_order,
                 "intensity": flops / n_bytes if n_bytes else 0.0,
             }
         )
     flops, useful, moved = (sum(row[name] for row in rows) for name in ("flops", "useful", "mib"))
     n_bytes = moved * MIB
+    order, moved_order = orders(step)
     total = {
         "operation": "total",
         "flops": flops,
         "useful": useful,
         "formula": "",
-        "order": "O(b·n·d² + b·n²·d)",
+        "order": order,
         **numbers.in_both(round(n_bytes)),
         "moved": "",
+        "moved_order": moved_order,
         "intensity": flops / n_bytes,
     }
     return pd.DataFrame([*rows, total])

@@ -73,8 +73,8 @@ def _operations(setup: Setup, look: Look) -> None:
     figure = charts.figures(FIGURES).operations(groups, causal=useful != flops, theme=look.theme, scale=look.scale)
     controls.draw(look, "operations", figure, sentence)
     shown = table.assign(
-        flops=[count(n) for n in table["flops"]],
-        useful=[count(n) for n in table["useful"]],
+        flops=[count(n) if n else "–" for n in table["flops"]],
+        useful=[count(n) if n else "–" for n in table["useful"]],
         intensity=table["intensity"].round(1),
         mib=table["mib"].round(3),
         mb=table["mb"].round(3),
@@ -88,11 +88,12 @@ def _operations(setup: Setup, look: Look) -> None:
         "mib",
         "mb",
         "moved",
+        "moved_order",
         "intensity",
     ]
     columns: dict[str, str | None] = {name: sizes_words.COLUMNS[name] for name in names}
     st.dataframe(shown[names], hide_index=True, column_config=columns, key="compute_rows", height="content")
-    st.caption(words.OPERATIONS_NOTE + sizes_words.CUDA)
+    st.caption(words.OPERATIONS_NOTE[step] + sizes_words.CUDA)
     controls.show_table(table, "operations")
 
 

@@ -44,10 +44,19 @@ OPERATIONS_CAUSAL = "The causal mask hides part of the scores: {useful}FLOP are 
 OPERATIONS_ALL = "{batch} × {n} tokens"
 OPERATIONS_ONE = "one token after {n}"
 OPERATIONS_EACH = "one token of each of {batch} texts after {n} tokens"
-OPERATIONS_NOTE = (
-    "FLOPs of matrix products, two for each multiply-add, T = batch · tokens, d = d_model, q = heads · d_head, "
-    "k = KV heads · d_head, b = batch, n = tokens, m = keys, h = heads, F = d_ff, V = vocabulary; biases are not in the formulas. "
-)
+OPERATIONS_NOTE = {
+    "prefill": (
+        "FLOPs of matrix products, two for each multiply-add, T = batch · tokens, d = d_model, q = heads · d_head, "
+        "k = KV heads · d_head, b = batch, n = tokens, m = keys, h = heads, F = d_ff, V = vocabulary; biases are not in the formulas. "
+    ),
+    "decode": (
+        "FLOPs of matrix products, two for each multiply-add; b = batch, one new token in each text, n = tokens that it looks at, "
+        "itself included, d = d_model, q = heads · d_head, k = KV heads · d_head, h = heads, F = d_ff, V = vocabulary; "
+        "biases are not in the formulas. "
+    ),
+}
+NOT_COUNTED = "about {n}, no product: not counted"
+WITH_MASK = ", with a mask {n}"
 ROOF_X = "FLOPs for each byte"
 ROOF_Y = "TFLOP/s within reach"
 ROOF = "The {device} is compute-bound above {ridge:.0f} FLOPs per byte."

@@ -50,7 +50,7 @@ def show() -> None:
         st.text(words.NOTHING)
         return
     learnt = {title: figures.learnt_at(found, SHARE, OVER) for title, found in curves.items()}
-    sentence = _headline(learnt)
+    said = sentence(learnt)
     sizes = {title: MODELS[name].n_params for title, name in names.items()}
     table = figures.table(curves, sizes, measure, SHARE, OVER)
     shown = [words.PARTS[part], words.MEASURES[measure], ", ".join(names)]
@@ -61,12 +61,12 @@ def show() -> None:
         (words.FILE_LINES, f"{name}-lines", figures.drawn(curves, measure)),
         (words.FILE_TABLE, f"{name}-table", table),
     ]
-    about = export_about.about(name, sentence, words.ABOUT[part], caption, code, files)
-    data = {"sentence": sentence, "scale": scale, "chart": "training_chart", "about": about}
+    about = export_about.about(name, said, words.ABOUT[part], caption, code, files)
+    data = {"sentence": said, "scale": scale, "chart": "training_chart", "about": about}
     headline.headline(VIEW, data)
     st.text(words.ABOUT[part])
     figure = figures.lines(curves, measure, st.context.theme.type or "light", scale)
-    st.plotly_chart(figure, theme=None, key="training_chart", config={"displayModeBar": False}, alt=sentence)
+    st.plotly_chart(figure, theme=None, key="training_chart", config={"displayModeBar": False}, alt=said)
     st.caption(words.NOTE[measure].format(share=numbers.share(SHARE), over=OVER))
     with st.expander(words.TABLE, key="table_training", on_change="rerun") as box:
         if box.open:
@@ -82,14 +82,27 @@ def _explore(name: str) -> None:
     request.take_model(name)
 
 
-def _headline(learnt: dict[str, int | None]) -> str:
-    """Who was first and who last, in a sentence that is only what the curves say."""
+def sentence(learnt: dict[str, int | None]) -> str:
+    """Who was first and who last, in a sentence that is only what the curves say: who has the same step is named together."""
     share = numbers.share(SHARE)
-    reached = sorted((step, title) for title, step in learnt.items() if step is not None)
+    steps = sorted({step for step in learnt.values() if step is not None})
     never = [title for title, step in learnt.items() if step is None]
-    if not reached:
+    if not steps:
         return words.HEADLINE_NONE.format(share=share)
-    (first, quickest), (last, slowest) = reached[0], reached[-1]
+
+    def at(step: int) -> str:
+        return _listed([title for title, reached in learnt.items() if reached == step])
+
+    first, last = steps[0], steps[-1]
+    fills = {"share": share, "first": f"{first:,}", "last": f"{last:,}", "quickest": at(first), "slowest": at(last)}
     if never:
-        return words.HEADLINE_NEVER.format(quickest=quickest, share=share, first=f"{first:,}", others=", ".join(never))
-    return words.HEADLINE.format(quickest=quickest, slowest=slowest, share=share, first=f"{first:,}", last=f"{last:,}")
+        return words.HEADLINE_NEVER.format(**fills, others=_listed(never))
+    if first == last and len(learnt) > 1:
+        return words.HEADLINE_SAME.format(**fills, all=at(first))
+    return words.HEADLINE.format(**fills)
+
+
+def _listed(titles: list[str]) -> str:
+    """Names in a row: "A, B and C"."""
+    *before, last = titles
+    return words.AND.join([", ".join(before), last]) if before else last

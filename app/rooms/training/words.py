@@ -13,6 +13,8 @@ ABOUT = {
 }
 HEADLINE = "{share} of tokens right: {quickest} first, at step {first}; {slowest} last, at step {last}."
 HEADLINE_NEVER = "{share} of tokens right: {quickest} first, at step {first}; {others} never."
+HEADLINE_SAME = "{share} of tokens right: {all} at the same step, {first}."
+AND = " and "
 HEADLINE_NONE = "None of them ever has {share} of its tokens right."
 STEP_AXIS = "step"
 AXES = {"loss": "loss, nats per token", "accuracy": "tokens right"}
