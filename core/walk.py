@@ -119,7 +119,7 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
     stacks: dict[str, int] = dict(run.config.stacks)
     if not 0 <= layer < stacks.get(stack, 0):
         there = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in stacks.items())
-        raise IndexError(f"no layer {layer} in {stack!r}: this model has {there}")
+        raise IndexError(f"layer {layer} in {stack!r}: this model has {there}")
     tokens = run.source if stack == "encoder" or run.target is None else run.target
     checked_positions(tokens, [query])
     name = f"{stack}.blocks.{layer}"

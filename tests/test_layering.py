@@ -32,7 +32,7 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"chunks"}),
     frozenset({"capture", "trace", "training"}),
     frozenset({"comparison", "generate", "given", "heads", "order", "report", "small", "walk"}),
-    frozenset({"continuation"}),
+    frozenset({"additions", "continuation"}),
     frozenset({"engine"}),
     frozenset({"service"}),
     frozenset({"__init__"}),

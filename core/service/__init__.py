@@ -25,6 +25,7 @@ from .live import AT_ONCE
 from .local import LocalService, cores
 from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
 from .protocol import Service
+from .walks import AddedFacts, NormFacts, SiteWalk, Walked
 
 __all__ = [
     "AT_ONCE",
@@ -33,6 +34,7 @@ __all__ = [
     "METRICS",
     "THUMBNAIL",
     "TILE",
+    "AddedFacts",
     "Calls",
     "Column",
     "Facts",
@@ -45,6 +47,7 @@ __all__ = [
     "MapKind",
     "MapTransform",
     "Measures",
+    "NormFacts",
     "RecordFacts",
     "Row",
     "RunDone",
@@ -53,9 +56,11 @@ __all__ = [
     "Side",
     "Site",
     "SiteId",
+    "SiteWalk",
     "Thumbnails",
     "Tile",
     "Values",
+    "Walked",
     "cores",
     "word_groups",
 ]

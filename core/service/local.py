@@ -30,6 +30,7 @@ from ..errors import Busy, Refused
 from ..recorder import Held
 from ..request import Progress, Request
 from ..trace import Predictions, Trace
+from ..walk import Guess, Terms, Walk, guesses, terms, walk
 from . import maps
 from .answers import (
     Column,
@@ -52,10 +53,12 @@ from .heads import OF_A_HEAD, heads_of, measures_of, small, thumbnails_of, value
 from .kept import Kept, arrival
 from .live import Live
 from .maps import MAP_KINDS, TILE, Map, MapTransform, array
+from .walks import AddedFacts, Walked, added, walk_bytes, walked
 
 T = TypeVar("T")
 
 KEPT_BYTES = 64 << 20  # of answers that took long to work out
+WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
 MOST_WAITING = 512  # answers that wait for a thread
 SHORTER = "Try a shorter text, or a smaller part of the map."
 
@@ -73,6 +76,7 @@ class LocalService:
         self._slow = ThreadPoolExecutor(workers, thread_name_prefix="slow")
         self._places = threading.BoundedSemaphore(MOST_WAITING)
         self._kept = Kept(KEPT_BYTES, nbytes)
+        self._walks = Kept(WALK_BYTES, walk_bytes)
 
     # runs
 
@@ -221,6 +225,36 @@ class LocalService:
     async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
         return await self._again(key, lambda run: run.ablate_each(position, token))
 
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
+        found = await self._walk(key, stack, layer, query)
+        return await arrival(self.engine.again(partial(walked, found)))
+
+    async def terms(
+        self, key: str, stack: str, layer: int, query: int, step: str, index: Sequence[int], k: int = 6
+    ) -> Terms:
+        found = await self._walk(key, stack, layer, query)
+        try:
+            return await self._work(partial(terms, found, step, tuple(index), k))
+        except KeyError as error:
+            raise Refused(f"This layer has {error.args[0]}.") from None
+        except (IndexError, ValueError) as error:
+            raise Refused(f"There is {error}." if isinstance(error, IndexError) else f"{error}.") from None
+
+    async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
+        async def make() -> tuple[AddedFacts, ...]:
+            try:
+                return await self._again(key, lambda run: added(run, stack))
+            except KeyError:
+                raise Refused(f"This run has no stack called {stack!r}.") from None
+
+        return await self._kept.get(("additions", key, stack), make)
+
+    async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
+        async def make() -> tuple[Guess, ...]:
+            return await self._again(key, lambda run: guesses(run, query))
+
+        return await self._kept.get(("guesses", key, query), make)
+
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
         first = await self._run(key)
         return await self._again(other, lambda run: compare(first, run, k))
@@ -245,6 +279,12 @@ class LocalService:
             return await arrival(self.engine.again(partial(make, run)))
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
+
+    async def _walk(self, key: str, stack: str, layer: int, query: int) -> Walk:
+        async def make() -> Walk:
+            return await self._again(key, lambda run: walk(run, stack, layer, query))
+
+        return await self._walks.get((key, stack, layer, query), make)
 
     async def _record(self, key: str, record: int) -> AttentionRecord:
         run = await self._run(key)

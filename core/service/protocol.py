@@ -14,6 +14,7 @@ from ..comparison import Comparison
 from ..config import ModelConfig
 from ..request import Progress, Request
 from ..trace import Predictions
+from ..walk import Guess, Terms
 from .answers import (
     Column,
     Facts,
@@ -30,6 +31,7 @@ from .answers import (
     Values,
 )
 from .maps import TILE, MapTransform
+from .walks import AddedFacts, Walked
 
 
 class Service(Protocol):
@@ -129,6 +131,24 @@ class Service(Protocol):
 
     async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
         """What silencing each head alone does to a prediction, or to the vector of an encoder's text."""
+        ...
+
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
+        """What one token is at each step of one layer."""
+        ...
+
+    async def terms(
+        self, key: str, stack: str, layer: int, query: int, step: str, index: Sequence[int], k: int = 6
+    ) -> Terms:
+        """One number of a walk as the sum that it is."""
+        ...
+
+    async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
+        """How long a vector every sublayer of a stack adds to every token."""
+        ...
+
+    async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
+        """What the head would make of a token's stream behind every addition; None asks for the last real token."""
         ...
 
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:

@@ -144,9 +144,9 @@ def test_what_an_edit_changed_is_named(tiny: Tiny) -> None:
 
 def test_what_is_not_there_is_refused(tiny: Tiny) -> None:
     run = core.trace(tiny(), ids=IDS)
-    with pytest.raises(IndexError, match="no layer 2 in 'decoder'"):
+    with pytest.raises(IndexError, match="layer 2 in 'decoder'"):
         walk(run, "decoder", 2, 0)
-    with pytest.raises(IndexError, match="no layer 0 in 'encoder'"):
+    with pytest.raises(IndexError, match="layer 0 in 'encoder'"):
         walk(run, "encoder", 0, 0)
     with pytest.raises(IndexError, match="position 9 of 9"):
         walk(run, "decoder", 0, 9)
