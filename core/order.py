@@ -1,7 +1,9 @@
-"""What positions are: queries and keys before they were turned, how alike the rows of a table are, a map in another order."""
+"""What positions are: q and k before they were turned, how alike a table's rows are, and what order does to a run."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,8 +12,10 @@ from torch import Tensor
 
 from .attention import AttentionRecord
 from .errors import Refused
+from .interventions import DropPositions, SetPositions, ShiftPositions
 from .rules import row_blocks
-from .trace import Trace
+from .text import Tokens
+from .trace import Trace, trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,3 +95,111 @@ def reordered(pattern: Tensor, order: Tensor) -> Tensor:
     Attention without positions is equivariant: of the words moved, the map is the same map reordered.
     """
     return pattern[..., order, :][..., order]
+
+
+def shuffled_words(tokens: Tokens, seed: int) -> tuple[int, ...]:
+    """A place for every token, for SetPositions: those of the words dealt out anew, special tokens and padding where they were.
+
+    The same for the same seed and number of words; never the order that was there, where there are two words to move.
+    """
+    words = [i for i in range(len(tokens)) if not (tokens.special[i] or tokens.padding[i])]
+    dealt = words[:]
+    random.Random(seed).shuffle(dealt)
+    if dealt == words:
+        dealt = dealt[1:] + dealt[:1]
+    places = list(range(len(tokens)))
+    for word, place in zip(words, dealt, strict=True):
+        places[word] = place
+    return tuple(places)
+
+
+@dataclass(frozen=True)
+class Equivariance:
+    """What moving the words of a text does to the maps of an encoder: largest |Δ| over all weights of all its heads.
+
+    Attention without positions is equivariant to the order of its tokens, not invariant: the map is moved about with them.
+    """
+
+    without: float  # without positions: the map of the words moved, less the same map moved
+    trained: float  # the same with positions
+    same: float  # with positions: the map of the words moved, less that of the positions moved
+
+
+def equivariance(run: Trace, places: Sequence[int]) -> Equivariance:
+    """The proof that order comes in through positions alone, from four more passes over this text's tokens.
+
+    places[i] is where token i goes, each once. Raises Refused for a model without an encoder, whose causal mask tells early
+    from late by itself, and for places that are no order of this text.
+    """
+    if run.config.n_encoder_layers == 0:
+        raise Refused(
+            f"{run.spec.title} is a decoder: its causal mask tells early from late by itself, so its maps are not the same "
+            "moved about. Choose an encoder."
+        )
+    if sorted(places) != list(range(len(run.source))):
+        raise Refused(f"These places are no order of {len(run.source)} tokens: each from 0 must come once.")
+    order = torch.tensor(places).argsort()  # which token stands at each place
+    ids, moved_ids = list(run.source.ids), [run.source.ids[i] for i in order.tolist()]
+    drop = [DropPositions("encoder")]
+    free, free_moved = (trace(run.loaded, ids=some, interventions=drop) for some in (ids, moved_ids))
+    kept, moved = trace(run.loaded, ids=ids), trace(run.loaded, ids=moved_ids)
+    placed = trace(run.loaded, ids=ids, interventions=[SetPositions(places, "encoder")])
+    return Equivariance(_apart(free, free_moved, order), _apart(kept, moved, order), _apart(placed, moved, order))
+
+
+def _apart(before: Trace, after: Trace, order: Tensor) -> float:
+    """The largest |Δ| of any weight of the encoder: `before` in another order, less `after`."""
+    worst = 0.0
+    for a, b in zip(before.attention, after.attention, strict=True):
+        for head in range(a.n_heads) if a.stack == "encoder" else ():
+            for block in row_blocks(a.n_query, a.n_key * 4):
+                rows = torch.arange(a.n_query)[block]
+                difference = a.pattern(head, order[rows])[..., order.to(a.device)] - b.pattern(head, rows)
+                worst = max(worst, difference.abs().max().item())
+    return worst
+
+
+@dataclass(frozen=True)
+class MovedOn:
+    """A whole text moved on by `by` places: the largest |Δ| of any score and of any weight of its self-attention."""
+
+    by: int
+    scores: float
+    weights: float
+
+
+def moved_on(run: Trace, by: int) -> MovedOn:
+    """What a text's place in a longer one does to it, by one more pass: next to nothing where only distance counts.
+
+    Raises InterventionError where a table of positions does not reach so far.
+    """
+    target = None if run.target is None else run.target.ids
+    there = trace(
+        run.loaded, ids=run.source.ids, target_ids=target, interventions=[*run.interventions, ShiftPositions(by)]
+    )
+    scores = weights = 0.0
+    for a, b in zip(run.attention, there.attention, strict=True):
+        for head in range(a.n_heads) if a.site == "attn" else ():
+            for block in row_blocks(a.n_query, a.n_key * 4):
+                rows = torch.arange(a.n_query)[block]
+                apart = [
+                    (x(head, rows) - y(head, rows)).abs() for x, y in ((a.scores, b.scores), (a.pattern, b.pattern))
+                ]
+                allowed = a.mask(rows, head=head)
+                scores = max(scores, apart[0][0][allowed].max().item() if allowed.any() else 0.0)
+                weights = max(weights, apart[1].max().item())
+    return MovedOn(by, scores, weights)
+
+
+def score_by_distance(q: Tensor, k: Tensor, frequencies: Tensor, scale: float, distances: Iterable[float]) -> Tensor:
+    """The score of one query and one key by the distance between them, [distance]: the query's place less the key's.
+
+    q and k [d_head] as they were before they were turned, frequencies [d_rotary/2] in radians a position. Each pair (j, j +
+    d_rotary/2) adds |q||k|cos(angle between the two hands), which the distance alone turns; what is not turned adds q·k as it
+    is (Su et al. 2021, arXiv:2104.09864, §3.2.2).
+    """
+    half = len(frequencies)
+    a, b = (torch.complex(x[:half].double(), x[half : 2 * half].double()) for x in (q, k))
+    away = torch.tensor(list(distances), dtype=torch.float64)
+    turned = (a * b.conj() * torch.exp(1j * away[:, None] * frequencies.double())).real.sum(-1)
+    return (turned + q[2 * half :].double() @ k[2 * half :].double()) * scale

@@ -112,10 +112,7 @@ def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens,
     config = loaded.config
     for tokens in batch:
         if config.has_position_table and len(tokens) > config.n_ctx:
-            raise TextError(
-                f"This text is {len(tokens):,} tokens long, and {loaded.spec.title} has positions for {config.n_ctx:,}. "
-                "Shorten the text, or choose a model with rotary or relative positions."
-            )
+            raise TextError(too_long(len(tokens), loaded.spec.title, config.n_ctx))
     if (highest := max(max(tokens.ids) for tokens in batch)) >= config.vocab_size:
         raise TextError(
             f"Token number {highest} is not in this model's vocabulary, which has 0 to {config.vocab_size - 1}. "
@@ -123,6 +120,14 @@ def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens,
         )
     pad_string = from_ids(loaded.tokenizer, [loaded.pad_id]).strings[0] if loaded.tokenizer else "[PAD]"
     return pad(batch, loaded.pad_id, pad_string, side)
+
+
+def too_long(n_tokens: int, title: str, n_ctx: int) -> str:
+    """What is said of a text that is longer than a model's table of positions."""
+    return (
+        f"This text is {n_tokens:,} tokens long, and {title} has positions for {n_ctx:,}. "
+        "Shorten the text, or choose a model with rotary or relative positions."
+    )
 
 
 def model_inputs(

@@ -24,6 +24,7 @@ from .kept import Kept
 from .live import AT_ONCE
 from .local import LocalService, cores
 from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
+from .positions import Clock, OrderChange, StackPositions
 from .protocol import Service
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
 
@@ -36,6 +37,7 @@ __all__ = [
     "TILE",
     "AddedFacts",
     "Calls",
+    "Clock",
     "Column",
     "Facts",
     "Following",
@@ -48,6 +50,7 @@ __all__ = [
     "MapTransform",
     "Measures",
     "NormFacts",
+    "OrderChange",
     "RecordFacts",
     "Row",
     "RunDone",
@@ -57,6 +60,7 @@ __all__ = [
     "Site",
     "SiteId",
     "SiteWalk",
+    "StackPositions",
     "Thumbnails",
     "Tile",
     "Values",

@@ -27,11 +27,12 @@ from ..comparison import Comparison, compare
 from ..config import ModelConfig
 from ..engine import Engine, Ticket
 from ..errors import Busy, Refused
+from ..order import Equivariance, MovedOn, equivariance, moved_on, unturned
 from ..recorder import Held
 from ..request import Progress, Request
 from ..trace import Predictions, Trace
 from ..walk import Guess, Terms, Walk, guesses, terms, walk
-from . import maps
+from . import maps, positions
 from .answers import (
     Column,
     Facts,
@@ -53,6 +54,7 @@ from .heads import OF_A_HEAD, heads_of, measures_of, small, thumbnails_of, value
 from .kept import Kept, arrival
 from .live import Live
 from .maps import MAP_KINDS, TILE, Map, MapTransform, array
+from .positions import Clock, OrderChange, StackPositions
 from .walks import AddedFacts, Walked, added, walk_bytes, walked
 
 T = TypeVar("T")
@@ -259,6 +261,50 @@ class LocalService:
         first = await self._run(key)
         return await self._again(other, lambda run: compare(first, run, k))
 
+    # positions
+
+    async def positions(self, key: str) -> tuple[StackPositions, ...]:
+        async def make() -> tuple[StackPositions, ...]:
+            run = await self._run(key)
+            return await self._work(partial(positions.positions_of, run), slow=True)
+
+        return await self._kept.get(("positions", key), make)
+
+    async def position_rows(self, key: str, stack: str, first: int, rows: int) -> np.ndarray:
+        run = await self._run(key)
+        return await self._work(partial(positions.rows_of, run, stack, first, rows))
+
+    async def order_change(self, key: str, other: str, site: SiteId, reach: int = 8) -> OrderChange:
+        async def make() -> OrderChange:
+            run, at = await self._site(key, site)
+            changed, _ = await self._site(other, site)
+            return await self._work(partial(positions.order_change, run, changed, at, reach), slow=True)
+
+        return await self._kept.get(("order", key, other, site, reach), make)
+
+    async def equivariance(self, key: str, places: Sequence[int]) -> Equivariance:
+        make = partial(self._again, key, lambda run: equivariance(run, places))
+        return await self._kept.get(("equivariance", key, tuple(places)), make)
+
+    async def moved_on(self, key: str, by: int) -> MovedOn:
+        return await self._kept.get(("moved on", key, by), lambda: self._again(key, lambda run: moved_on(run, by)))
+
+    async def clock(self, key: str, record: int, head: int, query: int, at: int) -> Clock:
+        found = await self._record(key, record)
+        for what, value, n in (
+            ("head", head, found.n_heads),
+            ("query", query, found.n_query),
+            ("key", at, found.n_key),
+        ):
+            check_below(what, value, n)
+
+        async def make() -> tuple[Tensor, Tensor]:
+            before = await self._again(key, lambda run: unturned(run, found))
+            return before.q, before.k
+
+        q, k = await self._kept.get(("unturned", key, record), make)
+        return await self._work(partial(positions.clock_of, await self._run(key), found, q, k, head, query, at))
+
     async def status(self) -> dict[str, Any]:
         return self.engine.status()
 
@@ -390,7 +436,7 @@ def nbytes(value: object) -> int:
         return value.nbytes
     if isinstance(value, tuple):
         return sum(map(nbytes, value))
-    return nbytes(value.values) if isinstance(value, Thumbnails) else 2048
+    return 2048 + sum(part.nbytes for part in getattr(value, "__dict__", {}).values() if isinstance(part, np.ndarray))
 
 
 def cores() -> int:

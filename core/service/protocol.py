@@ -12,6 +12,7 @@ from ..attention import Receipt
 from ..attribution import Contributions, LensLayer
 from ..comparison import Comparison
 from ..config import ModelConfig
+from ..order import Equivariance, MovedOn
 from ..request import Progress, Request
 from ..trace import Predictions
 from ..walk import Guess, Terms
@@ -31,6 +32,7 @@ from .answers import (
     Values,
 )
 from .maps import TILE, MapTransform
+from .positions import Clock, OrderChange, StackPositions
 from .walks import AddedFacts, Walked
 
 
@@ -153,6 +155,32 @@ class Service(Protocol):
 
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
         """What is different in the other run."""
+        ...
+
+    # positions
+
+    async def positions(self, key: str) -> tuple[StackPositions, ...]:
+        """How each stack of the run knows the order of its tokens."""
+        ...
+
+    async def position_rows(self, key: str, stack: str, first: int, rows: int) -> np.ndarray:
+        """Rows of a stack's own table of positions, as it was loaded: float32 [pos, d_model]."""
+        ...
+
+    async def order_change(self, key: str, other: str, site: SiteId, reach: int = 8) -> OrderChange:
+        """How far each head of a site moved in another run of the same tokens, and what each gives to every distance."""
+        ...
+
+    async def equivariance(self, key: str, places: Sequence[int]) -> Equivariance:
+        """The proof that order comes in through positions alone: the words of an encoder's text moved to other places."""
+        ...
+
+    async def moved_on(self, key: str, by: int) -> MovedOn:
+        """What it does to the run's scores and weights to move the whole text on by so many places."""
+        ...
+
+    async def clock(self, key: str, record: int, head: int, query: int, at: int) -> Clock:
+        """One query and one key before rotary positions turned them, and all that makes their score of a distance."""
         ...
 
     async def status(self) -> dict[str, Any]:
