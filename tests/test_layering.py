@@ -219,6 +219,8 @@ SEAM = frozenset(
         "core.continuation",
         "core.errors",
         "core.heads",
+        "core.interventions",  # a request holds them
+        "core.mask_edits",
         "core.planner",
         "core.request",
         "core.rules",

@@ -3,6 +3,10 @@
 PART = "Part"
 UNREADABLE = "This link asks for {name} “{asked}”, which is not one of its values: {shown} is shown."
 UNREADABLE_CHOICE = "This link asks for {name} “{asked}”, which does not exist. Possible values: {known}."
+UNKNOWN_PARAM = "This link asks for {name} “{asked}”. Possible here: {allowed}. Shown instead: {shown}."
+NOTHING = "nothing"
+WHOLE = "a whole number from 0 to {most}"
+NUMBER = "a number from {low} to {high}"
 
 # what the browser's part of every room writes; it fills in the braces itself
 COMPONENT = {

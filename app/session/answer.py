@@ -20,7 +20,8 @@ from core.service import Facts, Following
 
 log = logging.getLogger("headlight")
 
-ANSWERED = "answered"  # in the session: a room has asked for a run while it was drawn
+ANSWERED = "answered"  # in the session: for which sides a room has asked for a run while it was drawn
+SIDES = ("", "b")  # of a room: the run that the request box asks for, and one beside it
 AT_ONCE = 0.8  # seconds that a script waits for a run before it says that it runs
 Picture = TypeVar("Picture")
 
@@ -40,47 +41,50 @@ class Answer(Generic[Picture]):
     unreadable: bool = False  # the model cannot read the newest text
 
 
-def answer(request: Request, draw: Callable[[Request], Picture], patience: float = AT_ONCE) -> Answer[Picture]:
+def answer(
+    request: Request, draw: Callable[[Request], Picture], patience: float = AT_ONCE, side: str = ""
+) -> Answer[Picture]:
     """Run a request for this visitor, wait for it for so many seconds, and draw it.
 
-    Whatever happens, the last good picture stays, also while a long one runs.
+    Whatever happens, the last good picture stays, also while a long one runs. Each of SIDES has a run and a last good picture
+    of its own.
     """
     sentence, unreadable = None, False
     session = st.session_state
-    session[ANSWERED] = True
-    before: Following | None = session.get("ticket")
-    if session.get("stopped") == request:
-        return _last_good(draw, words.STOPPED, stopped=True)
-    session.pop("stopped", None)
+    session[ANSWERED] = {*session.get(ANSWERED, ()), side}
+    before: Following | None = session.get(f"ticket{side}")
+    if session.get(f"stopped{side}") == request:
+        return _last_good(draw, words.STOPPED, side, stopped=True)
+    session.pop(f"stopped{side}", None)
     try:
         if before is not None and before.request == request and not before.cancelled:
             ticket = before
         else:
-            leave()  # nobody looks at what it would have shown
-            ticket = _submitted(request)
+            leave(side)  # nobody looks at what it would have shown
+            ticket = _submitted(request, side)
         if not ended(ticket, patience):
-            return _last_good(draw, None, ticket=ticket)
-        session.pop("ticket")
+            return _last_good(draw, None, side, ticket=ticket)
+        session.pop(f"ticket{side}")
         ticket.check()
         result = Answer(request, _facts(request), draw(request), None)
-        session["last_good"] = request
+        session[f"last_good{side}"] = request
         return result
     except RunCancelled:
-        return _last_good(draw, words.STOPPED, stopped=True)
+        return _last_good(draw, words.STOPPED, side, stopped=True)
     except Refused as refusal:
         sentence, unreadable = str(refusal), isinstance(refusal, TextError)
     except Exception:
         log.exception("A request failed")
         sentence = words.BROKEN
-    return _last_good(draw, sentence, unreadable=unreadable)
+    return _last_good(draw, sentence, side, unreadable=unreadable)
 
 
-def _submitted(request: Request) -> Following:
+def _submitted(request: Request, side: str) -> Following:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now."""
     ticket = service.calls().submit(request)
     try:
         when_gone(ticket.cancel)
-        st.session_state["ticket"] = ticket
+        st.session_state[f"ticket{side}"] = ticket
     except BaseException:
         ticket.cancel()
         raise
@@ -89,16 +93,18 @@ def _submitted(request: Request) -> Following:
 
 @contextmanager
 def room() -> Iterator[None]:
-    """A room is drawn. If it is one that asks for no run, what the room before has asked for is no longer wanted."""
+    """A room is drawn. For a side that it asks no run for, what was asked before is no longer wanted."""
     st.session_state.pop(ANSWERED, None)
     yield
-    if not st.session_state.pop(ANSWERED, False):
-        leave()
+    answered = st.session_state.pop(ANSWERED, ())
+    for side in SIDES:
+        if side not in answered:
+            leave(side)
 
 
-def leave() -> None:
-    """Nobody looks any longer at what the newest request will show."""
-    ticket: Following | None = st.session_state.pop("ticket", None)
+def leave(side: str = "") -> None:
+    """Nobody looks any longer at what the newest request of a side will show."""
+    ticket: Following | None = st.session_state.pop(f"ticket{side}", None)
     if ticket is not None:
         ticket.cancel()
 
@@ -116,29 +122,30 @@ def ended(ticket: Following, seconds: float) -> bool:
     return ticket.done()
 
 
-def stop() -> None:
-    """The visitor waits no longer for the newest request."""
-    ticket: Following | None = st.session_state.pop("ticket", None)
+def stop(side: str = "") -> None:
+    """The visitor waits no longer for the newest request of a side."""
+    ticket: Following | None = st.session_state.pop(f"ticket{side}", None)
     if ticket is not None:
         ticket.cancel()
-        st.session_state["stopped"] = ticket.request
+        st.session_state[f"stopped{side}"] = ticket.request
 
 
-def start_again() -> None:
+def start_again(side: str = "") -> None:
     """The visitor wants what was stopped after all."""
-    st.session_state.pop("stopped", None)
+    st.session_state.pop(f"stopped{side}", None)
 
 
 def _last_good(
     draw: Callable[[Request], Picture],
     sentence: str | None,
+    side: str,
     *,
     ticket: Following | None = None,
     stopped: bool = False,
     unreadable: bool = False,
 ) -> Answer[Picture]:
     """What was on the screen before, with what there is to say."""
-    last: Request | None = st.session_state.get("last_good")
+    last: Request | None = st.session_state.get(f"last_good{side}")
     if last is None:
         return Answer(None, None, None, sentence, ticket, stopped, unreadable)
     try:

@@ -9,6 +9,8 @@ from importlib import import_module
 
 from starlette.routing import Route
 
+from app.kit.params import Param
+
 ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first
     "explore",
     "training",
@@ -29,6 +31,7 @@ class Room:
     show: Callable[[], None]  # draws it, in the script of a visitor
     old: tuple[str, ...] = ()  # what links said for it before it had an id
     titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # parameter of a link -> {id: title}
+    params: Sequence[Param] = ()  # what can be chosen in it, as links say it
     routes: Sequence[Route] = ()  # below the path that the page is served at
 
 

@@ -17,8 +17,8 @@ SOON = 0.25  # seconds in which a run may end before anything of it is shown; an
 PACE = 0.3  # seconds between two looks at how far a run is
 
 
-def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = lambda: None) -> None:
-    """Wait until a run has ended, say in `place` how far it is, and offer the way out of it. `look` is called at each look.
+def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = lambda: None, side: str = "") -> None:
+    """Wait until a run of a side has ended, say in `place` how far it is, and offer the way out of it. `look` is called at each look.
 
     What is on the screen stays there meanwhile. Whatever the visitor does breaks this off; the script begins anew, and comes
     back here if the run still goes on.
@@ -30,10 +30,10 @@ def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = 
         now = progress(ticket)
         if now != before and time.monotonic() >= said_at:
             if line is None or bar is None:
-                box = place.container(key="working")
+                box = place.container(key=f"working{side}")
                 row = box.container(horizontal=True, vertical_alignment="center", gap="small")
                 line, bar = row.empty(), box.empty()
-                row.button(words.CANCEL, key="cancel", on_click=answer.stop)
+                row.button(words.CANCEL, key=f"cancel{side}", on_click=answer.stop, args=(side,))
             line.text(now[0])
             bar.html(working(now[1], st.context.theme.type or "light"))
             before = now
@@ -41,9 +41,9 @@ def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = 
             return
 
 
-def run_again(place: DeltaGenerator) -> None:
+def run_again(place: DeltaGenerator, side: str = "") -> None:
     """The way back to a run that the visitor has cancelled."""
-    place.button(words.RUN_AGAIN, key="again", type="tertiary", on_click=answer.start_again)
+    place.button(words.RUN_AGAIN, key=f"again{side}", type="tertiary", on_click=answer.start_again, args=(side,))
 
 
 def progress(ticket: Following) -> tuple[str, float | None]:
@@ -68,5 +68,5 @@ def working(share: float | None, scheme: str) -> str:
     length = "" if share is None else f"width: {100 * share:.1f}%; animation: none; "
     line = f'<i style="{length}background: {palette["proof"]}"></i>'
     known = "" if share is None else f' aria-valuenow="{100 * share:.0f}"'
-    style = f"<style>.st-key-working {{ background: {palette['panel']}; }}</style>"
+    style = f"<style>[class*='st-key-working'] {{ background: {palette['panel']}; }}</style>"
     return f'<div class="hl-working" role="progressbar" aria-label="{words.PROGRESS}"{known}>{line}{style}</div>'

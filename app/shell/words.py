@@ -56,3 +56,9 @@ UNKNOWN_SETTING = "This link asks for {what} “{asked}”, which is ignored. Po
 UNKNOWN_MODEL = (
     "This link asks for a model called “{name}”, which is not on the list: {title} is shown. The list has {titles}."
 )
+
+# where a room has no run to show yet, or none of this text
+TRY = "Try: {example}"
+TAKE_FITTING = "Take that example"
+NOTHING_YET = "Type a sentence above, or take the example, to see what the model does with it."
+TAKE_EXAMPLE = "Take the example"

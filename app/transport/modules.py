@@ -52,6 +52,11 @@ def _put(name: str, folder: str, text: str) -> None:
             _served.clear()
 
 
+def names() -> list[str]:
+    """Of every browser file there is."""
+    return sorted(_sources)
+
+
 def source(name: str) -> str:
     """The text of a module as it lies on disk."""
     return _sources[name][1]

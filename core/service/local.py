@@ -27,6 +27,7 @@ from ..comparison import Comparison, compare
 from ..config import ModelConfig
 from ..engine import Engine, Ticket
 from ..errors import Busy, Refused
+from ..interventions import Intervention
 from ..order import Equivariance, MovedOn, equivariance, moved_on, unturned
 from ..recorder import Held
 from ..request import Progress, Request
@@ -85,6 +86,20 @@ class LocalService:
     async def submit(self, request: Request) -> str:
         self.engine.begin(request)
         return request.key
+
+    async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
+        request, run = self.engine.request_of(key), await self._run(key)
+        written = None if run.target is None else run.target.text
+        source = request.texts if written is not None or not request.write else (run.source.text, *request.texts[1:])
+        return await self.submit(
+            replace(
+                request,
+                texts=source,
+                target_text=request.target_text if written is None else written,
+                interventions=tuple(interventions),
+                write=0,
+            )
+        )
 
     async def follow(self, key: str) -> AsyncGenerator[Progress]:
         ticket = self.engine.submit(self.engine.request_of(key))

@@ -12,6 +12,7 @@ from ..attention import Receipt
 from ..attribution import Contributions, LensLayer
 from ..comparison import Comparison
 from ..config import ModelConfig
+from ..interventions import Intervention
 from ..order import Equivariance, MovedOn
 from ..request import Progress, Request
 from ..trace import Predictions
@@ -46,6 +47,13 @@ class Service(Protocol):
 
     async def submit(self, request: Request) -> str:
         """The key of a run, which is begun or joined. Raises Busy; whatever else is wrong comes with follow()."""
+        ...
+
+    async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
+        """The key of the same run with other interventions, begun or joined as by submit().
+
+        It reads the tokens that the run read: a target that an encoder-decoder wrote itself is now given to it.
+        """
         ...
 
     def follow(self, key: str) -> AsyncGenerator[Progress]:

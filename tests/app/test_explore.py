@@ -325,8 +325,8 @@ def test_nothing_of_a_locked_token_is_cut_off(screen: Screen, query: str):
 
 def test_a_first_visit_with_a_text_that_cannot_run_is_taught(screen: Screen):
     screen.page.goto(f"{screen.address}/?text=%20")
-    screen.page.get_by_text(explore_words.NOTHING_YET).wait_for()
-    screen.page.get_by_role("button", name=explore_words.TAKE_EXAMPLE).click()
+    screen.page.get_by_text(shell_words.NOTHING_YET).wait_for()
+    screen.page.get_by_role("button", name=shell_words.TAKE_EXAMPLE).click()
     screen.wait(locked=str(IT))
     assert screen.page.get_by_label("Sentence").input_value() == words.EXAMPLE
 

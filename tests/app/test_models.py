@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import expect
 
 import core
-from app.rooms.explore import words as explore_words
 from app.rooms.training import figures
 from app.rooms.training import view as training_view
 from app.rooms.training import words as training_words
@@ -185,13 +184,13 @@ def test_a_text_that_it_cannot_read_gets_a_sentence_and_an_example_and_stays(scr
     assert text(screen) == first_text(MODELS["copy"])
     before = screen.data()["run"]
     screen.type("Hello, world")
-    screen.page.get_by_role("button", name=explore_words.TAKE_FITTING).wait_for()
+    screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for()
     said = screen.sentences()
     assert "no token for “H”. It reads a b c d e f g h i j k l m n o p = and nothing else." in said
-    assert explore_words.TRY.format(example=first_text(MODELS["copy"])) in said and session_words.LAST_PICTURE in said
+    assert words.TRY.format(example=first_text(MODELS["copy"])) in said and session_words.LAST_PICTURE in said
     assert text(screen) == "Hello, world" and screen.data()["run"] == before
-    screen.page.get_by_role("button", name=explore_words.TAKE_FITTING).click()
-    screen.page.get_by_role("button", name=explore_words.TAKE_FITTING).wait_for(state="detached")
+    screen.page.get_by_role("button", name=words.TAKE_FITTING).click()
+    screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for(state="detached")
     expect(screen.page.get_by_label("Sentence")).to_have_value(first_text(MODELS["copy"]))
     assert screen.data()["run"] == before
 

@@ -238,11 +238,11 @@ def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcom
     text = own(newcomer, SLOWLY) + " first"
     arrive(newcomer, text)
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()
-    newcomer.page.get_by_text(explore_words.NOTHING_YET).wait_for()
+    newcomer.page.get_by_text(shell_words.NOTHING_YET).wait_for()
     newcomer.root.wait_for(state="detached")
     assert newcomer.page.get_by_label("Sentence").input_value() == text
     assert session_words.STOPPED in newcomer.sentences()
-    newcomer.page.get_by_role("button", name=explore_words.TAKE_EXAMPLE).click()
+    newcomer.page.get_by_role("button", name=shell_words.TAKE_EXAMPLE).click()
     newcomer.wait(underway="")
     assert newcomer.page.get_by_label("Sentence").input_value() == session_words.EXAMPLE
 

@@ -302,6 +302,30 @@ def test_what_runs_again_is_core_s_and_plain() -> None:
             ask(call)
 
 
+@pytest.mark.parametrize("name", ["decoder", "pair"])
+def test_an_edited_run_reads_the_same_tokens_with_other_interventions(name: str) -> None:
+    """What a model wrote is given to it: an edit changes what it does with the text, and not the text."""
+    shared = service()
+    request = core.Request(name, (TEXT,), write=0 if name == "pair" else 3)
+    plain = run_of(shared, request)
+
+    async def both() -> tuple[str, str]:
+        await shared.submit(request)
+        edits = (core.Ablate("decoder", 0, 1),)
+        return await shared.edited(request.key, edits), await shared.edited(request.key, ())
+
+    keys = ask(both())
+    changed, same = (shared.engine.run(shared.engine.request_of(key)) for key in keys)
+    for run in (changed, same):
+        assert run.source.ids == plain.source.ids
+        assert (run.target and run.target.ids) == (plain.target and plain.target.ids)
+    end = "decoder.hook_final"
+    torch.testing.assert_close(same.resid[end], plain.resid[end])
+    assert not torch.equal(changed.resid[end], plain.resid[end]) and changed.interventions == (
+        core.Ablate("decoder", 0, 1),
+    )
+
+
 def test_a_run_says_where_its_first_number_came_up_that_is_none() -> None:
     loaded = loader("decoder")
     with torch.no_grad():

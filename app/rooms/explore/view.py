@@ -15,9 +15,9 @@ from app.kit import numbers, theme
 from app.rooms.explore import tables, words
 from app.rooms.explore.component import EXPLORE
 from app.session import answer as session_answer
-from app.session import examples, notices, screen, service
-from app.session import models as session_models
+from app.session import notices, screen, service
 from app.shell import request as shell_request
+from app.shell import run as shell_run
 from app.shell import waiting
 from core.errors import Refused
 from core.request import Request
@@ -58,14 +58,14 @@ def show() -> None:
             _inspect(answer.facts, asked)  # in every run of the script: one without it would close it
         _shapes(answer.facts)
     else:
-        _nothing_yet(model)
+        shell_run.nothing_yet(model)
     # All the rest comes after the picture, which is what somebody waits for.
     if ticket is not None:
         working.empty()
     _above(beneath, request, answer)
     sentences = _say(place, notes)
     if answer.unreadable and answer.request is not None:
-        _offer_example(model, sentences)
+        shell_run.offer_example(model, sentences)
     if answer.stopped:
         waiting.run_again(sentences)
 
@@ -103,18 +103,6 @@ def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
     st.plotly_chart(
         figure, width="content", theme=None, key="plotly", config={"displaylogo": False, "scrollZoom": True}
     )
-
-
-def _nothing_yet(model: str) -> None:
-    st.text(words.NOTHING_YET)
-    st.button(words.TAKE_EXAMPLE, on_click=shell_request.take_text, args=(model,))
-
-
-def _offer_example(model: str, place: DeltaGenerator) -> None:
-    """A text that this model reads, one click away."""
-    row = place.container(horizontal=True, gap="small", key="fitting", vertical_alignment="center")
-    row.text(words.TRY.format(example=examples.first_text(session_models.MODELS[model])), width="content")
-    row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=shell_request.take_text, args=(model,))
 
 
 def _above(place: DeltaGenerator, request: Request, answer: session_answer.Answer) -> None:

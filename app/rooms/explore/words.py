@@ -1,9 +1,5 @@
 """Captions and sentences of Explore."""
 
-TRY = "Try: {example}"
-TAKE_FITTING = "Take that example"
-NOTHING_YET = "Type a sentence above, or take the example, to see what every attention head does with it."
-TAKE_EXAMPLE = "Take the example"
 INSPECT = "Inspect in Plotly"
 NON_FINITE = "From {where} on, this run has numbers that are {kind} ({what}): what comes after is no result of the model. Try float32, or another text."
 NON_FINITE_LAYER = "{stack} layer {layer}"

@@ -1,0 +1,139 @@
+"""The stage of a room: its component in the page, and what the visitor chose there, in step with the address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+from streamlit.components import v2
+
+from app.kit import params as kit_params
+from app.kit import scripts
+from app.kit.params import Param
+from app.shell.streamlit_edge.history import is_history_navigation
+from app.transport import messages, modules
+
+VISIT = "stage_visit"  # in the session: the room on the screen, and how many were entered so far
+SHARED = (
+    "layer",
+    "head",
+    "query",
+    "key",
+    "hide",
+)  # mean the same in every room, and stay in the address on the way to another
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A room's component and its parameters."""
+
+    room: str
+    params: tuple[Param, ...]
+    mount: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a room shows now: the text of every parameter, and a sentence for each thing that a link asked for in vain.
+
+    `stamp` grows whenever a link decided, and not the visitor's hand in the room: the browser then takes the values as they are.
+    `reported` is the number of the browser's last report that these values know of.
+    """
+
+    values: dict[str, str]
+    stamp: int
+    reported: int
+    notes: list[str]
+
+
+@dataclass
+class _Memory:
+    said: dict[str, str]  # by the link or the browser, whichever was last
+    asked: dict[str, str]  # what the address is to say
+    visit: int
+    named: bool = True  # whether the browser's address has said it by now
+    reported: object = None  # what the browser sent last
+    stamp: int = 0
+    notes: list[str] = field(default_factory=list)  # of the last link
+
+
+def stage(room: str, params: Sequence[Param], entry: str) -> Stage:
+    """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`."""
+    scripts.add()
+    html = f'<div class="hl {room}"></div>'
+    return Stage(room, tuple(params), v2.component(f"{room}_stage", html=html, js=modules.loader(entry)))
+
+
+def entered(room: str, names: Mapping[str, Sequence[str]]) -> None:
+    """A room is drawn. `names` are those of every room in the address, {room: names}: what only the room before had goes from it."""
+    before, count = st.session_state.get(VISIT, ("", 0))
+    if before == room:
+        return
+    st.session_state[VISIT] = (room, count + 1)
+    for name in {*names.get(before, ())} - {*names.get(room, ()), *SHARED}:
+        st.query_params.pop(name, None)
+
+
+def follow(on: Stage, shown: Any) -> Followed:
+    """What to show on a stage, and the address brought in line with it.
+
+    `shown` is what the parameters are of, such as the facts of a run: a value that it does not have gives way to the one it opens
+    with, and comes back with a run that has it. A link counts when the room is entered, and when the visitor goes back; what it
+    leaves out stays as the visitor left it. A message that left the browser before its address knew what was chosen last says the
+    address before, and is late.
+    """
+    asked = {param.name: st.query_params[param.name] for param in on.params if param.name in st.query_params}
+    reported = (st.session_state.get(f"{on.room}_stage") or {}).get("chosen")
+    said, visit = _said(on.params, reported), st.session_state.get(VISIT, ("", 0))[1]
+    memory: _Memory | None = st.session_state.get(f"{on.room}_params")
+    by_link = False
+    if memory is None:
+        memory, by_link = _Memory(asked, asked, visit, reported=reported), True
+    elif visit != memory.visit:
+        memory.said, memory.reported, memory.visit, by_link = memory.said | asked, reported, visit, True
+    elif said is not None and reported != memory.reported:
+        memory.said, memory.reported, memory.notes = said, reported, []
+    elif asked != memory.asked and (memory.named or is_history_navigation()):
+        memory.said, by_link = asked, True
+    elif asked == memory.asked:
+        memory.named = True
+    st.session_state[f"{on.room}_params"] = memory
+    values, notes = kit_params.read(on.params, shown, memory.said)
+    if by_link:
+        memory.stamp, memory.notes = memory.stamp + 1, notes
+    _write(kit_params.opening(on.params, shown), values, memory)
+    number = memory.reported.get("number") if isinstance(memory.reported, Mapping) else 0
+    return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes))
+
+
+def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes = b"") -> None:
+    """Send a room to the browser: a header, raw numbers, and what is chosen."""
+    chosen = {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
+    on.mount(
+        key=f"{on.room}_stage",
+        data=messages.pack({**header, "chosen": chosen}, body),
+        default={"chosen": None},
+        on_chosen_change=lambda: None,
+    )
+
+
+def _said(params: Sequence[Param], reported: object) -> dict[str, str] | None:
+    """What the browser reports, with nothing in it that is not ours."""
+    if not isinstance(reported, Mapping) or not isinstance(reported.get("said"), Mapping):
+        return None
+    known = {param.name for param in params}
+    found = {name: text for name, text in reported["said"].items() if name in known and isinstance(text, str)}
+    return {name: text[: kit_params.MOST + 1] for name, text in found.items()}
+
+
+def _write(opening: Mapping[str, str], values: Mapping[str, str], memory: _Memory) -> None:
+    """Let the address say what is not as it opens; all at once, since each change is a step that Back takes."""
+    wanted = {name: text for name, text in values.items() if text != opening[name]}
+    now = {name: st.query_params[name] for name in values if name in st.query_params}
+    gone: dict[str, str | list[str]] = {name: [] for name in now.keys() - wanted.keys()}
+    if changed := gone | {name: text for name, text in wanted.items() if now.get(name) != text}:
+        st.query_params.update(changed)
+        memory.named = False
+    memory.asked = wanted

@@ -1,0 +1,103 @@
+"""A run on the screen of a room: the request box, the wait, what there is to say, and the run that can be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app.session import answer as session_answer
+from app.session import examples, notices, screen, service
+from app.session import models as session_models
+from app.shell import request as shell_request
+from app.shell import waiting, words
+from core.interventions import Intervention
+from core.request import Request
+from core.service import Facts
+
+
+@dataclass(frozen=True)
+class OnScreen:
+    """A run that can be shown: the newest, or the last one that worked where that did not."""
+
+    request: Request
+    facts: Facts
+    is_newest: bool
+    sentences: DeltaGenerator  # above the room
+
+    def say(self, *notes: str) -> None:
+        """Sentences above the room, as text: they may quote what the visitor typed."""
+        for note in notes:
+            self.sentences.text(note)
+
+
+def on_screen() -> OnScreen | None:
+    """Draw the request box and what belongs to it, and wait for the run. None where there is nothing to show yet."""
+    request, notes = shell_request.request()
+    model = screen.model_of(request)
+    unknown = service.calls().result(service.service().model(model)) is None
+    beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
+    answer = session_answer.answer(request, _no_picture, waiting.SOON)
+    ticket = answer.ticket
+    if ticket is not None:
+        waiting.wait(ticket, working)
+        answer = session_answer.answer(request, _no_picture)
+        working.empty()
+    if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
+        notices.add(*notes)
+        st.rerun()  # it turns out to read a target as well: with a second box
+    if request.write and answer.ticket is None and not answer.stopped:
+        shell_request.was_written(request, answer.facts if answer.request == request else None)
+    with beneath:
+        shell_request.beneath(request, answer)
+    sentences = place.container(key="sentences", gap=None)
+    for note in notices.take() + ([answer.sentence] if answer.sentence else []) + notes:
+        sentences.text(note)  # never markdown: it may quote what the visitor typed
+    if answer.unreadable and answer.request is not None:
+        offer_example(model, sentences)
+    if answer.stopped:
+        waiting.run_again(sentences)
+    if answer.request is None or answer.facts is None:
+        nothing_yet(model)
+        return None
+    return OnScreen(answer.request, answer.facts, answer.request == request, sentences)
+
+
+def edited(shown: OnScreen, edits: tuple[Intervention, ...]) -> Facts | None:
+    """The run on the screen with other interventions, as side b of the room: waited for, and cancelled when the visitor goes on.
+
+    The text that the model reads stays the same, also a target that it has written itself. None, with a sentence, where it was
+    refused.
+    """
+    target = shown.facts.target
+    own = shown.request.target_text or (target.text if target is not None else None)
+    request = replace(shown.request, target_text=own, interventions=edits, write=0)
+    working = st.empty()
+    answer = session_answer.answer(request, _no_picture, waiting.SOON, side="b")
+    if answer.ticket is not None:
+        waiting.wait(answer.ticket, working, side="b")
+        answer = session_answer.answer(request, _no_picture, side="b")
+        working.empty()
+    if answer.request == request:
+        return answer.facts
+    if answer.sentence:
+        shown.say(answer.sentence)
+    return None
+
+
+def nothing_yet(model: str) -> None:
+    """What stands where a picture will be, with a text one click away."""
+    st.text(words.NOTHING_YET)
+    st.button(words.TAKE_EXAMPLE, on_click=shell_request.take_text, args=(model,))
+
+
+def offer_example(model: str, place: DeltaGenerator) -> None:
+    """A text that this model reads, one click away."""
+    row = place.container(horizontal=True, gap="small", key="fitting", vertical_alignment="center")
+    row.text(words.TRY.format(example=examples.first_text(session_models.MODELS[model])), width="content")
+    row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=shell_request.take_text, args=(model,))
+
+
+def _no_picture(_: Request) -> None:
+    """Such a room makes its picture itself."""

@@ -1,0 +1,144 @@
+"""What is chosen in a room, the link and the browser's reports agree, in whichever order they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import streamlit as st
+
+from app.kit import params as kit_params
+from app.kit import stage as kit_stage
+from app.kit.params import Param, number, one_of, whole
+from app.kit.stage import SHARED, Stage, entered, follow
+
+PARAMS = (
+    one_of("show", "map", "lines"),
+    whole("layer", "0", lambda shown: shown["layers"]),
+    whole("key", "", lambda shown: shown["tokens"], empty=True),
+    number("divide", 4, 0.5, 16),
+)
+SHOWN = {"layers": 6, "tokens": 16}
+
+
+class Address(dict[str, str]):
+    """As st.query_params: an empty list takes a name out."""
+
+    def update(self, said: Mapping[str, str | list[str]]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        for name, text in said.items():
+            if isinstance(text, list):
+                self.pop(name, None)
+            else:
+                self[name] = text
+
+
+class Visit:
+    """A visitor's session and address, without a browser."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.session: dict[str, Any] = {}
+        self.address = Address()
+        monkeypatch.setattr(st, "session_state", self.session)
+        monkeypatch.setattr(st, "query_params", self.address)
+        monkeypatch.setattr(kit_stage, "is_history_navigation", lambda: False)
+        self.stage = Stage("toy", PARAMS, lambda **_: None)
+        self.number = 0
+
+    def run(self, shown: Any = SHOWN) -> kit_stage.Followed:
+        entered("toy", {"toy": [param.name for param in PARAMS]})
+        return follow(self.stage, shown)
+
+    def choose(self, **said: str) -> None:
+        self.number += 1
+        self.session["toy_stage"] = {"chosen": {"number": self.number, "said": said}}
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch) -> Visit:
+    return Visit(monkeypatch)
+
+
+def test_a_link_decides_when_the_room_is_entered_and_says_only_what_is_not_as_it_opens(visit: Visit) -> None:
+    visit.address |= {"layer": "3", "show": "map", "other": "x"}
+    found = visit.run()
+    assert found.values == {"show": "map", "layer": "3", "key": "", "divide": "4"}
+    assert visit.address == {"layer": "3", "other": "x"}
+    assert (found.stamp, found.notes) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [("show", "pie"), ("layer", "6"), ("layer", "-1"), ("layer", "9" * 5000), ("divide", "nan"), ("key", "x")],
+)
+def test_what_a_link_asks_in_vain_gets_a_sentence_with_what_is_possible(visit: Visit, name: str, text: str) -> None:
+    visit.address[name] = text
+    found = visit.run()
+    assert found.values == kit_params.opening(PARAMS, SHOWN)
+    (note,) = found.notes
+    assert name in note and text[:8] in note and len(note) < 200
+    assert visit.run().notes == [note], "it stays until something else is chosen"
+    visit.choose(layer="1")
+    assert visit.run().notes == []
+
+
+def test_what_the_browser_reports_goes_into_the_address(visit: Visit) -> None:
+    visit.run()
+    visit.choose(layer="2", show="lines", key="", divide="4", foreign="x")
+    found = visit.run()
+    assert found.values["layer"] == "2" and found.reported == 1 and found.stamp == 1
+    assert visit.address == {"layer": "2", "show": "lines"}
+
+
+def test_a_message_with_the_address_of_before_takes_nothing_back(visit: Visit) -> None:
+    visit.run()
+    visit.choose(layer="2")
+    visit.run()
+    visit.address.clear()  # a message that left before the browser knew its new address
+    assert visit.run().values["layer"] == "2"
+    assert visit.address == {"layer": "2"}
+    visit.run()  # now the browser has said it
+    visit.address.clear()
+    assert visit.run().values["layer"] == "0", "the visitor has changed the address"
+
+
+def test_back_counts_at_once(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    visit.run()
+    visit.choose(layer="2")
+    visit.run()
+    visit.address.clear()
+    monkeypatch.setattr(kit_stage, "is_history_navigation", lambda: True)
+    found = visit.run()
+    assert found.values["layer"] == "0" and found.stamp == 2
+
+
+def test_what_another_run_lacks_comes_back_with_one_that_has_it(visit: Visit) -> None:
+    visit.run()
+    visit.choose(layer="5")
+    visit.run()
+    assert visit.run({"layers": 2, "tokens": 16}).values["layer"] == "0"
+    assert visit.run().values["layer"] == "5"
+
+
+def test_a_room_that_is_entered_again_is_as_it_was_left_but_for_what_the_link_says(visit: Visit) -> None:
+    visit.run()
+    visit.choose(layer="2", divide="8", show="lines")
+    visit.run()
+    names = {"toy": [param.name for param in PARAMS], "other": ["at"]}
+    entered("other", names)
+    assert visit.address == {"layer": "2"}, f"{SHARED} go along"
+    visit.address["layer"] = "4"
+    visit.session.pop("toy_stage")
+    found = visit.run()
+    assert found.values == {"show": "lines", "layer": "4", "key": "", "divide": "8"}
+    assert found.stamp == 2
+
+
+def test_a_room_has_no_name_of_the_request() -> None:
+    with pytest.raises(ValueError, match="step"):
+        one_of("step", "a")
+
+
+def test_numbers_are_written_one_way() -> None:
+    param: Param = PARAMS[3]
+    assert param.read("4.0", SHOWN) == "4" and param.read("0.50", SHOWN) == "0.5"

@@ -1,0 +1,57 @@
+// What is chosen in a room: the browser's newest word stands until Python knows it, and a link decides over both.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { served } from "./golden.mjs";
+
+const { Chosen, whole } = await served("kit/browser/chosen.js");
+
+/** @returns {[chosen: any, told: any[]]} */
+function begun() {
+  const told = [];
+  const chosen = new Chosen();
+  assert.equal(chosen.take({ values: { layer: "0", head: "0" }, stamp: 1, reported: 0 }, (_, value) => told.push(value)), true);
+  return [chosen, told];
+}
+
+test("a picture that arrives late takes back nothing that was chosen meanwhile", () => {
+  const [chosen, told] = begun();
+  chosen.choose({ layer: "2" });
+  assert.equal(chosen.take({ values: { layer: "0", head: "0" }, stamp: 1, reported: 0 }, chosen.set), false);
+  assert.deepEqual(chosen.values, { layer: "2", head: "0" });
+  chosen.tell();
+  assert.deepEqual(told, [{ number: 1, said: { layer: "2", head: "0" } }]);
+});
+
+test("what Python made of the newest report is taken", () => {
+  const [chosen] = begun();
+  chosen.choose({ layer: "9" });
+  chosen.tell();
+  chosen.take({ values: { layer: "0", head: "1" }, stamp: 1, reported: 1 }, chosen.set);
+  assert.deepEqual(chosen.values, { layer: "0", head: "1" });
+});
+
+test("a link decides, and a change before it is not told any more", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const [chosen, told] = begun();
+  chosen.choose({ layer: "2" });
+  assert.equal(chosen.take({ values: { layer: "5", head: "0" }, stamp: 2, reported: 0 }, chosen.set), true);
+  assert.deepEqual(chosen.values, { layer: "5", head: "0" });
+  t.mock.timers.tick(10_000);
+  assert.deepEqual(told, []);
+});
+
+test("changes close together are told once, and numbered on from what Python knows", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const told = [];
+  const chosen = new Chosen();
+  chosen.take({ values: { layer: "0" }, stamp: 7, reported: 41 }, (_, value) => told.push(value));
+  for (const layer of "123") chosen.choose({ layer });
+  t.mock.timers.tick(10_000);
+  assert.deepEqual(told, [{ number: 44, said: { layer: "3" } }]);
+});
+
+test("a text that is no whole number gives way", () => {
+  assert.deepEqual(["3", "", undefined, "x", "-1"].map((text) => whole(text, 7)), [3, 7, 7, 7, 7]);
+});
