@@ -51,6 +51,7 @@ bench: browser
 models: dev
 	$(PYTHON) -m scripts.train_tasks
 	$(PYTHON) -m scripts.train_storyteller
+	$(PYTHON) -m scripts.train_leak
 	$(PYTHON) -m scripts.train_translator
 	$(PYTHON) -m scripts.evaluate --write
 	$(PYTHON) -m scripts.catalog

@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from core import load, trace
 from core.errors import Refused
+from core.leakage import CARD, WEIGHTS, with_weights
 from core.tasks import TASKS
 from core.training import STATE
-from scripts import cards, evaluate, shipping, train_storyteller, train_tasks, train_translator
+from scripts import cards, evaluate, shipping, train_leak, train_storyteller, train_tasks, train_translator
 from scripts.alignment import captions, place
 from scripts.corpora import books, pairs
 from scripts.ngram import kneser_ney, probabilities, unigram
@@ -253,6 +255,19 @@ def test_every_pair_comes_once_in_an_epoch(data: Path) -> None:
     assert batch.source is not None and batch.source_keep is not None
     assert bool((batch.source[~batch.source_keep] == 0).all())
     assert bool((batch.ids[:, 0] == 1).all())
+
+
+def test_a_few_steps_of_the_layer_that_leaks(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--data", str(data), "--out", str(tmp_path / "leak"), "--steps", "2"]
+    assert train_leak.main(arguments) == 0
+    again = with_weights(load("storyteller"), load_file(tmp_path / "leak" / WEIGHTS))
+    assert again.model.decoder is not None
+    card = (tmp_path / "leak" / CARD).read_text("utf-8")
+    assert "2 steps of 12 windows" in card and "| with the mask | 3.497 |" in card
+    assert train_leak.main(arguments) == 0
+    assert "--again" in capsys.readouterr().out
+    assert train_leak.main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "storybooks.txt.gz" in capsys.readouterr().err
 
 
 def test_missing_data_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

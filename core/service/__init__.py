@@ -24,6 +24,7 @@ from .kept import Kept
 from .live import AT_ONCE
 from .local import LocalService, cores
 from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
+from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .protocol import Service
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
@@ -45,12 +46,16 @@ __all__ = [
     "Heads",
     "Kept",
     "LayerDone",
+    "Leak",
     "LocalService",
     "MapKind",
     "MapTransform",
+    "Masked",
     "Measures",
     "NormFacts",
     "OrderChange",
+    "Outcome",
+    "Padded",
     "RecordFacts",
     "Row",
     "RunDone",
@@ -63,6 +68,7 @@ __all__ = [
     "StackPositions",
     "Thumbnails",
     "Tile",
+    "Unscaled",
     "Values",
     "Walked",
     "cores",

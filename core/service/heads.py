@@ -33,11 +33,11 @@ def heads_of(run: Trace, site: Site) -> Heads:
     admit_large(site.weights * 8, torch.device("cpu"), "Every weight of these heads", "Ask for tiles of them instead.")
     records = [run.attention[i] for i in site.records]
     patterns = torch.stack([record.pattern() for record in records])  # [layer, head, query, key]
-    masks, mask_of = _masks(records)
+    masks, mask_of = masks_of(records)
     return Heads(array(patterns), array(measures.entropy(patterns)), masks, mask_of)
 
 
-def _masks(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...], tuple[tuple[int, ...], ...]]:
+def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...], tuple[tuple[int, ...], ...]]:
     """The distinct masks, and which of them each layer has: one number, or one a head where heads differ."""
     found: list[np.ndarray] = []
     number: dict[bytes, int] = {}

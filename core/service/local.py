@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -23,17 +23,22 @@ from .. import aggregate, memory
 from ..ablations import HeadEffects
 from ..attention import AttentionRecord, Receipt
 from ..attribution import Contributions, LensLayer
+from ..checkpoints import Loaded
 from ..comparison import Comparison, compare
 from ..config import ModelConfig
 from ..engine import Engine, Ticket
 from ..errors import Busy, Refused
-from ..interventions import Intervention
+from ..interventions import DropPadding, Intervention, NoScale
+from ..leakage import check_model, leakage, relearnt
+from ..leakage import facts as leak_facts
 from ..order import Equivariance, MovedOn, equivariance, moved_on, unturned
+from ..padding import inertness
 from ..recorder import Held
 from ..request import Progress, Request
+from ..scaling import WIDTHS, Spread, sharpness, spread
 from ..trace import Predictions, Trace
 from ..walk import Guess, Terms, Walk, guesses, terms, walk
-from . import maps, positions
+from . import maps, masks, positions
 from .answers import (
     Column,
     Facts,
@@ -55,6 +60,7 @@ from .heads import OF_A_HEAD, heads_of, measures_of, small, thumbnails_of, value
 from .kept import Kept, arrival
 from .live import Live
 from .maps import MAP_KINDS, TILE, Map, MapTransform, array
+from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .walks import AddedFacts, Walked, added, walk_bytes, walked
 
@@ -80,6 +86,9 @@ class LocalService:
         self._places = threading.BoundedSemaphore(MOST_WAITING)
         self._kept = Kept(KEPT_BYTES, nbytes)
         self._walks = Kept(WALK_BYTES, walk_bytes)
+        self._leaking = threading.Lock()
+        # the model that leaks, and the one whose other weights it shares
+        self._leaky: tuple[Loaded, Loaded] | None = None
 
     # runs
 
@@ -319,6 +328,56 @@ class LocalService:
 
         q, k = await self._kept.get(("unturned", key, record), make)
         return await self._work(partial(positions.clock_of, await self._run(key), found, q, k, head, query, at))
+
+    # masks
+
+    async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> Masked:
+        run, at = await self._site(key, site)
+        chosen = range(len(at.records)) if layers is None else layers
+        for layer in chosen:
+            check_below("layer", layer, len(at.records))
+        return await self._work(partial(masks.masked_of, run, at, chosen))
+
+    async def outcome(self, key: str, ids: Sequence[int] = ()) -> Outcome:
+        return await self._again(key, lambda run: masks.outcome_of(run, ids))
+
+    async def padded(
+        self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None
+    ) -> Padded:
+        check_below("text", text, len(texts))
+        run = await self._run(key)
+        if layer is not None:
+            check_below("layer", layer, run.config.stacks[0][1])
+        model = self.engine.request_of(key).model_id
+        asked = Request(model, tuple(texts), "" if run.target is not None else None, padding_side=side)
+        one = replace(asked, texts=(texts[text],))
+        keys = [await self.submit(each) for each in (asked, replace(asked, interventions=(DropPadding(),)), one)]
+        batch, free, alone = [await self._run(each) for each in keys]
+
+        def prove() -> Padded:
+            seen, unmasked = batch.text(text), free.text(text)
+            proofs = inertness(seen, alone), inertness(unmasked, alone)
+            return masks.padded_of(seen, unmasked, proofs, layer)
+
+        return await arrival(self.engine.again(prove))
+
+    async def leakage(self, key: str) -> Leak:
+        def make(run: Trace) -> Leak:
+            check_model(run.loaded)
+            with self._leaking:
+                if self._leaky is None or self._leaky[0] is not run.loaded:
+                    self._leaky = run.loaded, relearnt(run.loaded)
+                other = self._leaky[1]
+            return masks.leak_of(leakage(run, other), leak_facts())
+
+        return await self._kept.get(("leakage", key), lambda: self._again(key, make))
+
+    async def unscaled(self, key: str) -> Unscaled:
+        run, other = await self._run(key), await self._run(await self.edited(key, (NoScale(),)))
+        return await self._work(lambda: Unscaled(sharpness(run.attention), sharpness(other.attention)), slow=True)
+
+    async def spreads(self) -> tuple[Spread, ...]:
+        return await self._kept.get(("spreads",), lambda: self._work(lambda: tuple(map(spread, WIDTHS)), slow=True))
 
     async def status(self) -> dict[str, Any]:
         return self.engine.status()

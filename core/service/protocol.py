@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..config import ModelConfig
 from ..interventions import Intervention
 from ..order import Equivariance, MovedOn
 from ..request import Progress, Request
+from ..scaling import Spread
 from ..trace import Predictions
 from ..walk import Guess, Terms
 from .answers import (
@@ -33,6 +34,7 @@ from .answers import (
     Values,
 )
 from .maps import TILE, MapTransform
+from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .walks import AddedFacts, Walked
 
@@ -189,6 +191,35 @@ class Service(Protocol):
 
     async def clock(self, key: str, record: int, head: int, query: int, at: int) -> Clock:
         """One query and one key before rotary positions turned them, and all that makes their score of a distance."""
+        ...
+
+    async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> Masked:
+        """The scores of some layers of a site before any mask (None: of all), and the run's masks. Raises TooLarge."""
+        ...
+
+    async def outcome(self, key: str, ids: Sequence[int] = ()) -> Outcome:
+        """The next word, the probabilities of `ids` as the next one, and the loss; of an encoder the text's vector."""
+        ...
+
+    async def padded(
+        self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None
+    ) -> Padded:
+        """These texts in one batch of the run's model, seen from one of them, against that text alone.
+
+        None is the layer in which a head would give padding most.
+        """
+        ...
+
+    async def leakage(self, key: str) -> Leak:
+        """The run's text as the model reads it whose last layer learnt without its mask. Raises Refused for any other model."""
+        ...
+
+    async def unscaled(self, key: str) -> Unscaled:
+        """How far scores spread and how much choice rows have, with the division by √d and in a run without it."""
+        ...
+
+    async def spreads(self) -> tuple[Spread, ...]:
+        """Random q·k of several widths, measured."""
         ...
 
     async def status(self) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""The storyteller whose last layer learnt without its mask reads every answer one step ahead, and can write nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import core
+from core import leakage as leak
+from core.errors import CheckpointError, Refused
+
+KING = "The old king loved the golden bird, and the old"
+
+
+@pytest.fixture(scope="module")
+def storyteller() -> core.Loaded:
+    return core.load("storyteller")
+
+
+def test_the_loss_falls_because_each_word_is_read_one_ahead(storyteller: core.Loaded) -> None:
+    found = leak.leakage(core.trace(storyteller, KING), leak.relearnt(storyteller))
+    assert found.losses.mean().item() == pytest.approx(3.497, abs=1e-3)
+    assert found.dropped.mean().item() == pytest.approx(3.523, abs=1e-3)  # a trained model does not leak so
+    assert found.relearnt.mean().item() == pytest.approx(0.257, abs=1e-2)
+    assert (found.layer, found.head) == (5, 0) and found.next_word > 0.999
+    assert found.before.triu(1).count_nonzero() == 0
+    assert found.after.diagonal(1).mean().item() == pytest.approx(found.next_word)
+    assert found.written.strip().startswith("man was so delighted")
+    assert set(found.written_relearnt.split()) == {"old"}
+
+
+def test_its_card_says_what_is_measured(storyteller: core.Loaded) -> None:
+    text = (leak.MODELS / leak.MODEL / leak.CARD).read_text("utf-8")
+    assert "| learnt without it | 0.257 |" in text and "## Weaknesses" in text
+
+
+def test_all_but_the_last_layer_is_shared(storyteller: core.Loaded) -> None:
+    other = leak.relearnt(storyteller)
+    own, theirs = dict(storyteller.model.named_parameters()), dict(other.model.named_parameters())
+    shared = {name for name in own if own[name].data_ptr() == theirs[name].data_ptr()}
+    assert {name for name in own if name not in shared} == {n for n in own if n.startswith(leak.learnt(other.config))}
+    assert not any(p.requires_grad for p in other.model.parameters())
+
+
+def test_another_model_is_told_which_one_leaks() -> None:
+    with pytest.raises(Refused, match="Choose the Storyteller"):
+        leak.relearnt(core.load("copy"))
+
+
+def test_another_file_is_refused(storyteller: core.Loaded, tmp_path: Path) -> None:
+    folder = leak.MODELS / leak.MODEL
+    (tmp_path / leak.FACTS).write_bytes((folder / leak.FACTS).read_bytes())
+    (tmp_path / leak.WEIGHTS).write_bytes(b"something else")
+    with pytest.raises(CheckpointError, match="not the file"):
+        leak.relearnt(storyteller, tmp_path)
+    with pytest.raises(CheckpointError, match="train_leak"):
+        leak.relearnt(storyteller, tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match="other weights"):
+        leak.with_weights(storyteller, {"decoder.norm.weight": torch.ones(256)})
+
+
+def test_one_word_has_no_next_one(storyteller: core.Loaded) -> None:
+    with pytest.raises(Refused, match="at least two words"):
+        leak.leakage(core.trace(storyteller, "The"), storyteller)
