@@ -16,7 +16,7 @@ from app.attention import picture as attention_picture
 from app.attention import place as attention_place
 from app.attention import transform, words
 from app.kit import scripts, theme
-from app.session import examples, service
+from app.session import examples, room, service
 from app.session.models import TITLES
 from app.transport import messages, modules
 from core.service import Facts
@@ -29,6 +29,7 @@ NAMES = (
     "query",
     *(option.url for option in attention_params.OPTIONS.values()),
 )  # ours in the URL
+MANNER = ("show", "scale")  # options that say how a picture is shown, and not of what
 MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when somebody goes back
 
 # What the modules of the browser know from here: words, colours, options and style
@@ -67,32 +68,53 @@ def explore(mounts: Mounts, run: Facts, picture: attention_picture.Picture, link
     Returns a sentence for each part of the URL that the picture cannot show.
     """
     header, memory = picture.header, st.session_state.setdefault("explore_place", {})
-    asked, told = _requested(), _reported()
-    is_news = _received(memory)
+    # All that the session says is read before anything is recorded: at each look the script may end, for a newer message.
+    address, arrivals, told, wish = _requested(), _arrivals(), _reported(), _wished(header)
+    if wish is not None:
+        del st.session_state["explore_wish"]
+    asked, is_news = _asked(memory, address, arrivals), _received(memory, told)
+    late = None if is_news or told == memory.get("told") else _read(memory.get("former"), told)
     notes: list[str] = []
-    wished = _wished(header) is not None
-    if wished or memory.get("header", {}).get("key") != header["key"]:
+    if wish is not None or memory.get("header", {}).get("key") != header["key"]:
         # What was chosen in it while it was under way, or else where it opens
-        known = _read(header, told) if told != memory.get("told") and not wished else None
-        place, options, notes = (*known, []) if known else _arriving(header, memory)
-        memory |= {"opened": (place, options), "told": told, "stamp": memory.get("stamp", 0) + 1}
-        memory |= {"place": place, "options": options}
-        if wished:
-            del st.session_state["explore_wish"]
+        known = _read(header, told) if told != memory.get("told") and wish is None else None
+        memory["is_carried"] = wish is None and _is_carried(header, memory, asked)
+        memory["former"] = memory.get("header")
+        place, options, notes = (*known, []) if known else _arriving(header, memory, asked, wish)
+        _open(memory, place, options)
+        memory["told"] = told
     elif is_news:
-        memory |= {"told": told}
+        memory["told"] = told
+    elif late is not None:
+        # Chosen in the picture before, when this one was on its way: it counts as if it had been known in time
+        place, options = late
+        if memory["is_carried"]:
+            place, options = _carried(memory["former"], place, options, header)
+        else:
+            place, options = memory["place"], memory["options"] | {name: options[name] for name in MANNER}
+        _open(memory, place, options)
+        memory["told"] = told
     elif asked != memory["asked"]:
         place, options, notes = _opened(header, asked)
-        memory |= {"opened": (place, options), "stamp": memory["stamp"] + 1, "place": place, "options": options}
-    _write(memory["place"], attention_place.opening_place(header), memory["options"])
-    memory |= {"header": header, "asked": _requested(), "label": attention_place.label_of(header, memory["place"])}
+        _open(memory, place, options)
+    written = _address(memory["place"], attention_place.opening_place(header), memory["options"])
+    # Until the browser says this address, a message may come that left it before, with one of those that it replaces.
+    replaced = [*memory.get("replaced", ()), memory.get("asked"), address][-MOST_LEFT:]
+    memory |= {
+        "header": header,
+        "asked": written,
+        "replaced": [] if address == written else replaced,
+        "arrivals": arrivals,
+    }
     left = memory.setdefault("left", {})
     left.pop(header["key"], None)
-    left[header["key"]] = memory["asked"]
+    left[header["key"]] = written
     while len(left) > MOST_LEFT:
         left.pop(next(iter(left)))
+    _write(written)
     place, options = memory["opened"]
     opened = {"opened": asdict(place), "options": options, "stamp": memory["stamp"], "link": link}
+    opened["told"] = memory["opened_told"]
     body = picture.body
     if not header["whole"] and memory.get("seen") != header["key"]:
         records = next(site["records"] for site in header["sites"] if site["id"] == place.site)
@@ -123,11 +145,12 @@ def underway(mounts: Mounts, header: dict[str, Any], link: Mapping[str, str], so
     Returns whether it was drawn there, so that explore() has its place only in another run of the script.
     """
     memory = st.session_state.setdefault("explore_place", {})
-    _received(memory)
-    place, options, _ = _arriving(header, memory)
+    address, arrivals, told, wish = _requested(), _arrivals(), _reported(), _wished(header)
+    _received(memory, told)
+    place, options, _ = _arriving(header, memory, _asked(memory, address, arrivals), wish)
     if options["show"] != "map" or options["kind"] != "head" or options["hide"] or options["words"]:
         return False
-    opened = header | {"opened": asdict(place), "options": options, "link": link, "told": _reported_count()}
+    opened = header | {"opened": asdict(place), "options": options, "link": link, "told": memory["count"]}
     memory["seen"] = header["key"]  # the browser has the head that is opened
     if is_first := "header" not in memory:
         _mount(mounts, opened | {"going": True}, b"")
@@ -138,29 +161,42 @@ def underway(mounts: Mounts, header: dict[str, Any], link: Mapping[str, str], so
 
 
 def _arriving(
-    header: Mapping[str, Any], memory: Mapping[str, Any]
+    header: Mapping[str, Any], memory: Mapping[str, Any], asked: Mapping[str, str], wish: attention_place.Place | None
 ) -> tuple[attention_place.Place, dict[str, Any], list[str]]:
     """Where a picture opens that was not on the screen before, how, and a sentence for what of a link it cannot show.
 
     The first picture of a visit opens where its link says, and so does one that the visitor went back to. A new sentence
     stays at the head, and if it can at the word, that is on the screen; another model has other heads.
     """
-    if (wish := _wished(header)) is not None:
+    if wish is not None:
         plain = {"kind": "head", "members": [], "pin": None, "hide": [], "words": False}
         return wish, memory.get("options", attention_params.default_options()) | plain, []
-    # A picture that was on the screen with these very words of the link is one gone back to, whatever is on it now.
-    asked = _requested()
-    if "header" not in memory or asked != memory["asked"] or memory.get("left", {}).get(header["key"]) == asked:
+    if not _is_carried(header, memory, asked):
         return _opened(header, asked)
-    if header["model_id"] == memory["header"]["model_id"]:
-        place = attention_place.carried_place(header, memory["place"], memory["label"])
+    return *_carried(memory["header"], memory["place"], memory["options"], header), []
+
+
+def _is_carried(header: Mapping[str, Any], memory: Mapping[str, Any], asked: Mapping[str, str]) -> bool:
+    """Whether a new picture is to be shown as the one before it was, and not as a link says."""
+    # A picture that was on the screen with these very words of the link is one gone back to, whatever is on it now.
+    return "header" in memory and asked == memory["asked"] and memory.get("left", {}).get(header["key"]) != asked
+
+
+def _carried(
+    before: Mapping[str, Any], place: attention_place.Place, options: Mapping[str, Any], header: Mapping[str, Any]
+) -> tuple[attention_place.Place, dict[str, Any]]:
+    """Place and options of the picture before (its header is `before`), on a new one."""
+    if header["model_id"] == before["model_id"]:
+        now = attention_place.carried_place(header, place, attention_place.label_of(before, place))
     else:
-        place = attention_place.opening_place(header)
-    return (
-        place,
-        attention_params.carried_options(memory["header"], memory["options"], memory["place"], header, place),
-        [],
-    )
+        now = attention_place.opening_place(header)
+    return now, attention_params.carried_options(before, options, place, header, now)
+
+
+def _open(memory: dict[str, Any], place: attention_place.Place, options: dict[str, Any]) -> None:
+    """Have the browser show the picture so: it keeps its own choice only where that is newer than what is known here."""
+    memory |= {"opened": (place, options), "stamp": memory.get("stamp", 0) + 1, "opened_told": memory["count"]}
+    memory |= {"place": place, "options": options}
 
 
 def _opened(
@@ -187,20 +223,14 @@ def _reported() -> Any:
     return (st.session_state.get("explore") or {}).get("place")
 
 
-def _reported_count() -> int:
-    """How much the browser had said when this script began: a run that it shows early must know all of it."""
-    told = _reported()
+def _received(memory: dict[str, Any], told: Any) -> bool:
+    """Whether the browser has news of the picture before; they are in `memory` then, and how much it has said so far."""
     count = told.get("told") if isinstance(told, Mapping) else None
-    return count if isinstance(count, int) else 0
-
-
-def _received(memory: dict[str, Any]) -> bool:
-    """Whether the browser has news of the picture before; they are in `memory` then."""
-    told = _reported()
+    # It counts on over the whole visit, also where the component was away for a while.
+    memory["count"] = max(memory.get("count", 0), int(count) if isinstance(count, int | float) else 0)
     news = _read(memory.get("header"), told) if told != memory.get("told") else None
     if news is not None:
-        place, options = news
-        memory |= {"place": place, "options": options, "label": attention_place.label_of(memory["header"], place)}
+        memory["place"], memory["options"] = news
     return news is not None
 
 
@@ -217,11 +247,30 @@ def _requested() -> dict[str, str]:
     return {name: value for name in NAMES if (value := st.query_params.get(name))}
 
 
-def _write(place: attention_place.Place, opening: attention_place.Place, options: Mapping[str, Any]) -> None:
-    """Put place and options into the URL, leaving out what is as it opens."""
+def _arrivals() -> int:
+    return st.session_state.get(room.ARRIVALS, 0)
+
+
+def _asked(memory: Mapping[str, Any], address: dict[str, str], arrivals: int) -> dict[str, str]:
+    """What the address asks for: nothing new where its message left the browser before that had the address written last.
+
+    Such a message says an address of before. So does one of a visitor who went back there, which is an arrival.
+    """
+    is_late = address in memory.get("replaced", ()) and arrivals == memory["arrivals"]
+    return memory["asked"] if is_late else address
+
+
+def _address(
+    place: attention_place.Place, opening: attention_place.Place, options: Mapping[str, Any]
+) -> dict[str, str]:
+    """Place and options as they stand in the URL, which leaves out what is as it opens."""
     at_opening = opening.params()
     said = {name: value for name, value in place.params().items() if value != at_opening[name]}
-    said |= attention_params.option_params(options)
+    return said | attention_params.option_params(options)
+
+
+def _write(said: Mapping[str, str]) -> None:
+    """Have the URL say that."""
     gone: dict[str, str | list[str]] = {name: [] for name in _requested().keys() - said.keys()}
     if changed := gone | {name: value for name, value in said.items() if st.query_params.get(name) != value}:
         st.query_params.update(changed)  # all at once: each change is a step that Back takes

@@ -10,6 +10,7 @@ import streamlit as st
 from app.shell.streamlit_edge.history import is_history_navigation
 
 STATE, BAR, PARAM = "room", "bar", "view"  # in the session, of the bar's component, in the address
+ARRIVALS = "arrivals"  # in the session: how often the visitor chose a room or went back; a room reads its part of the address then
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ def follow(rooms: Sequence[str], redirects: Mapping[str, str]) -> tuple[str, str
     shown: Shown | None = st.session_state.get(STATE)
     choices, chosen = _choice(rooms)
     unknown = "" if named in rooms else asked
+    if shown is None or choices > shown.choices or is_history_navigation():
+        _arrive()
     if shown is None:
         shown = Shown(rooms[0] if unknown else named, choices, named=not unknown)
     elif choices > shown.choices:
@@ -61,7 +64,12 @@ def write(rooms: Sequence[str]) -> None:
 
 def go(room: str) -> None:
     """Show another room; for a callback."""
+    _arrive()
     st.session_state[STATE] = Shown(room, st.session_state[STATE].choices, named=False)
+
+
+def _arrive() -> None:
+    st.session_state[ARRIVALS] = st.session_state.get(ARRIVALS, 0) + 1
 
 
 def is_left(room: str) -> bool:

@@ -253,15 +253,20 @@ class View {
     } else if (isOther && this.before?.picture.key === header.key) this.goBack();
     else if (isOther) this.stamp = null; // of yet another one: it opens where it says
     this.unmark();
+    const isSame = this.picture?.key === header.key;
+    const isAhead = this.told > (header.told ?? 0); // of the server, by what was chosen since that said where it opens
+    this.told = Math.max(this.told, header.told ?? 0); // a view that was drawn anew counts on
+    if (isAhead && !isSame && this.telling !== null) this.tellNow(); // of the picture before, as long as that is there
     this.open(header, header.sites.map((/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body)));
     this.keep(header, body);
     for (const answer of run && run.key === header.key ? run.answers : []) this.remote.keep(...answer);
     if (header.stamp !== this.stamp) {
       this.stamp = header.stamp;
-      this.place = { ...header.opened };
-      this.options = this.onPage({ ...header.options, ...(this.telling !== null && this.manner) });
-      if (this.telling !== null) this.tell();
-      this.map.area = null;
+      if (!isAhead || !isSame) {
+        this.place = { ...header.opened };
+        this.options = this.onPage({ ...header.options, ...(isAhead && this.manner) }); // the rest comes, carried over
+        this.map.area = null;
+      }
     }
     if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
     if (this.options.show === "map") this.map.ask();
@@ -456,6 +461,7 @@ class View {
   tellNow() {
     clearTimeout(this.telling ?? undefined);
     this.telling = null;
+    if (!this.picture) return; // it was cancelled
     this.set("place", { key: this.picture.key, told: this.told, ...this.place, options: this.optionTexts() });
   }
 
