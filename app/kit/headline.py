@@ -27,6 +27,14 @@ def scale(view: str) -> float:
     return st.session_state.get("type_scale", 1.0)
 
 
+def is_projected(view: str) -> bool:
+    """Whether the visitor's page is projected, as the browser told with the size of its type."""
+    told = (st.session_state.get(f"planner_{view}") or {}).get("page")
+    if isinstance(told, Mapping) and isinstance(told.get("projected"), bool):
+        st.session_state["type_projected"] = told["projected"]
+    return st.session_state.get("type_projected", False)
+
+
 def headline(view: str, data: Mapping[str, Any]) -> None:
     """Draw the sentence.
 

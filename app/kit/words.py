@@ -10,7 +10,7 @@ NUMBER = "a number from {low} to {high}"
 
 # what the browser's part of every room writes; it fills in the braces itself
 COMPONENT = {
-    "project_keys": "Large type, controls folded away. P does it too, Page keys go through the parts, Escape leaves.",
+    "project_keys": "Large type, controls folded away. P does it too, Page keys go through the parts, B or . makes it black, Escape leaves.",
     "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
     "files_csv_help": "The exact numbers, below lines that say what they are.",
     "files_by_hand": "This browser does not let the page copy. The text is selected: copy it.",

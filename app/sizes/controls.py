@@ -56,6 +56,10 @@ TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
+MOST_PROJECTED = (
+    265  # pixels of a projected chart's height, at a type of 16: such a page is 490 high, whatever its screen
+)
+
 Said = Mapping[str, Any]  # what the controls say, by the names of LABELS
 
 
@@ -69,6 +73,7 @@ class Look:
     scale: float  # of the type on the page, in units of 16 pixels
     said: Said
     training: bool
+    projected: bool = False
 
 
 Parts = Mapping[str, Callable[[Setup, Look], None]]
@@ -99,7 +104,8 @@ def _show(view: str, titles: dict[str, str], parts: Parts, choices: charts.Choic
         found, said = setup(sentences, training=training)
     if found is not None:
         with body:
-            look = Look(view, titles[chosen], st.context.theme.type or "light", scale, said, found.training)
+            theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
+            look = Look(view, titles[chosen], theme, scale, said, found.training, projected)
             parts[chosen](found, look)
 
 
@@ -132,9 +138,14 @@ def headline(
     return sentence
 
 
-def draw(look: Look, name: str, figure: Any, alt: str) -> None:
-    """Draw a chart, with `alt` for those who do not see it; the same as a table stands below."""
+def draw(look: Look, name: str, figure: Any, alt: str, *, shrinks: bool = True) -> None:
+    """Draw a chart, with `alt` for those who do not see it; the same as a table stands below.
+
+    A projected one leaves room for the sliders, unless it has a row of type for each of many things (`shrinks`).
+    """
     key = f"{look.view}_{name}"
+    if look.projected and shrinks:
+        figure.update_layout(height=min(figure.layout.height, MOST_PROJECTED * look.scale))
     st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
 
 

@@ -194,7 +194,7 @@ def test_every_place_of_every_slider_is_what_the_planner_says() -> None:
 @pytest.mark.parametrize("view", ["Memory", "Compute", shapes_words.TITLE])
 def test_projector_mode(browser: Browser, address: str, view: str) -> None:
     """P and the button: large type, controls folded away, in the link; Escape brings everything back."""
-    controls = ".st-key-shapes_request" if view == shapes_words.TITLE else ".st-key-planning"
+    controls = ".st-key-shapes_request" if view == shapes_words.TITLE else ".st-key-plan_model"
     with visiting(browser, address, size=(1920, 1080)) as screen:
         screen.page.goto(f"{address}/?view={view}")
         hl = screen.page.locator(".hl[data-painted]")
@@ -246,6 +246,43 @@ def test_a_clicker_goes_through_the_parts(browser: Browser, address: str) -> Non
         screen.page.keyboard.press("PageUp")
         screen.page.wait_for_url(lambda url: "Longer" not in url)
         assert "projector=true" in screen.page.url
+        for key in ("b", "."):
+            screen.page.keyboard.press(key)
+            screen.page.locator("html[data-blank]").wait_for(state="attached")
+            screen.page.keyboard.press("PageDown")  # brings the page back, and does nothing else
+            screen.page.locator("html:not([data-blank])").wait_for(state="attached")
+        screen.idle()
+        assert "Longer" not in screen.page.url
+        for name in sizes_controls.SIZES.keys() - {"target"}:  # in reach, at the bottom of what is to be seen
+            box = screen.slider(name).bounding_box()
+            assert box and box["y"] + box["height"] <= 720, name
+        screen.move("batch", 1)
+        screen.says(headline_of(48))
+        screen.page.keyboard.press("PageDown")  # from a slider too
+        screen.page.wait_for_url(lambda url: "Longer" in url)
+
+
+def test_a_clicker_goes_through_the_tensors_of_shapes_and_the_step_of_a_training_stays(
+    browser: Browser, address: str
+) -> None:
+    with visiting(browser, address) as screen:
+        screen.page.goto(f"{address}/?view=shapes&model=Copy&projector=true")
+        shapes = screen.page.locator(".hl.shapes[data-painted]")
+        shapes.wait_for()
+        screen.page.locator(".st-key-step").get_by_role("slider").wait_for()
+        assert not screen.page.get_by_label("Sentence").is_visible()
+        screen.page.goto(f"{address}/?view=shapes&of=lesson-encoder&projector=true")
+        shapes.and_(screen.page.locator("[data-tensor='encoder.attn.weights']")).wait_for()
+        seen = """root => {
+            const detail = root.querySelector(".detail").getBoundingClientRect().top;
+            const boxes = [...root.querySelectorAll(".row")].map((row) => row.getBoundingClientRect());
+            return boxes.filter((box) => box.top >= 0 && box.bottom <= detail + 1).length;
+        }"""
+        assert shapes.evaluate(seen) >= 12
+        screen.page.keyboard.press("PageDown")
+        shapes.and_(screen.page.locator("[data-tensor='encoder.attn.z']")).wait_for()
+        screen.page.keyboard.press("PageUp")
+        shapes.and_(screen.page.locator("[data-tensor='encoder.attn.weights']")).wait_for()
 
 
 def test_the_type_of_a_chart_grows_with_the_window(browser: Browser, address: str) -> None:

@@ -74,7 +74,7 @@ class Headline {
     this.sliders = watchSliders(this.watch, this.sliders, "planning");
   }
 
-  // The type of a projected page is larger.
+  // The type of a projected page is larger, so that Python hears of it with its size.
   projected() {
     this.root.dataset.projector = String(this.projector.on);
     this.root.dataset.scale = String(this.scale());
@@ -108,6 +108,6 @@ class Headline {
 
   tell() {
     this.said = this.scale();
-    this.set("page", { scale: this.said });
+    this.set("page", { scale: this.said, projected: this.projector.on });
   }
 }

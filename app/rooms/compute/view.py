@@ -276,7 +276,7 @@ def _known(setup: Setup, look: Look) -> None:
         live=False,
     )
     st.text(more)
-    controls.draw(look, "known", charts.figures(FIGURES).known(table, look.theme, look.scale), sentence)
+    controls.draw(look, "known", charts.figures(FIGURES).known(table, look.theme, look.scale), sentence, shrinks=False)
     st.caption(words.KNOWN_NOTE)
     controls.show_table(table, "known-models")
 

@@ -31,7 +31,7 @@ export class Detail {
     const line = add(text, "p", "big");
     line.append(el("b", "", row.title), " ", ...meaning(row, view.sizes(row)));
     this.origin(add(text, "p", "note"), row, part);
-    this.costs(add(text, "p", "note"), row);
+    this.costs(add(text, "p", "note costs"), row);
     this.thumbnail(row, part);
   }
 

@@ -60,7 +60,7 @@ class View {
     this.projector = new Projector(() => {
       keepingFocus(this.root, () => this.draw());
       if (this.projector.on) this.focus();
-    });
+    }, (by) => this.turn(by));
     this.top = add(root, "div", "top");
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
@@ -398,6 +398,22 @@ class View {
     found?.scrollIntoView({ block: "nearest" });
   }
 
+  // What a clicker's keys do: to the next tensor, or the one before
+  /** @param {number} by */
+  turn(by) {
+    const all = /** @type {HTMLElement[]} */ ([...this.body.querySelectorAll(".row")]);
+    const at = all.findIndex((node) => node.classList.contains("chosen"));
+    const next = all[clamp(at + by, 0, all.length - 1)];
+    if (next && next !== all[at]) this.take(next);
+  }
+
+  /** @param {HTMLElement} node */
+  take(node) {
+    const id = node.dataset.id ?? "";
+    const isOfLayer = this.byId.get(id)?.part.section === "layer";
+    this.choose({ tensor: id, ...(isOfLayer ? { at: Number(node.dataset.layer) } : {}) }, true);
+  }
+
   /** @param {KeyboardEvent} event */
   key(event) {
     const moved = arrow(event);
@@ -409,9 +425,7 @@ class View {
     const next = all[all.indexOf(from) + moved[0]];
     if (!next) return;
     if (!next.classList.contains("row")) return next.focus();
-    const id = next.dataset.id ?? "";
-    const isOfLayer = this.byId.get(id)?.part.section === "layer";
-    this.choose({ tensor: id, ...(isOfLayer ? { at: Number(next.dataset.layer) } : {}) }, true);
+    this.take(next);
   }
 
   // The same row of the next layer, or of the one before
