@@ -187,7 +187,7 @@ def test_a_text_that_it_cannot_read_gets_a_sentence_and_an_example_and_stays(scr
     screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for()
     said = screen.sentences()
     assert "no token for “H”. It reads a b c d e f g h i j k l m n o p = and nothing else." in said
-    assert words.TRY.format(example=first_text(MODELS["copy"])) in said and session_words.LAST_PICTURE in said
+    assert words.TRY_EXAMPLE.format(example=first_text(MODELS["copy"])) in said and session_words.LAST_PICTURE in said
     assert text(screen) == "Hello, world" and screen.data()["run"] == before
     screen.page.get_by_role("button", name=words.TAKE_FITTING).click()
     screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for(state="detached")
