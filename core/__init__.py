@@ -7,7 +7,7 @@ from .attribution import Contribution, Contributions, LensLayer
 from .build import build
 from .capture import capture
 from .checkpoints import Loaded, ModelSpec, load, save
-from .comparison import Comparison, compare
+from .comparison import AnswerChange, Comparison, answer_change, compare
 from .config import ModelConfig, RotaryScaling
 from .engine import Engine
 from .errors import (
@@ -48,12 +48,14 @@ from .planner import plan
 from .predictions import Predictions
 from .recorder import PositionRecord, Step
 from .request import Progress, Request
+from .sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
 from .text import Tokens
 from .trace import Trace, trace, trace_tokens
 from .training import Batch, Recipe, TrainStep, train
 
 __all__ = [
     "Ablate",
+    "AnswerChange",
     "AsPadding",
     "AttentionRecord",
     "Batch",
@@ -99,6 +101,7 @@ __all__ = [
     "ShiftPositions",
     "ShufflePositions",
     "Step",
+    "Sweep",
     "Temperature",
     "TextError",
     "Thumbnail",
@@ -108,6 +111,7 @@ __all__ = [
     "TrainStep",
     "Unknown",
     "Window",
+    "answer_change",
     "beam_search",
     "build",
     "capture",
@@ -117,10 +121,13 @@ __all__ = [
     "hooked",
     "load",
     "measures",
+    "patch_heads",
     "plan",
     "report",
     "save",
     "stream",
+    "sweep_edges",
+    "sweep_heads",
     "trace",
     "trace_tokens",
     "train",

@@ -1,12 +1,13 @@
-"""Every head silenced in turn, many in one pass: what each alone does to a prediction, or to the vector of a text."""
+"""Many runs of one text in one batch, each with an edit of its own: what a head, a look or another run's head does to the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,12 +15,16 @@ from torch import Tensor
 from . import memory
 from .errors import TextError
 from .hooks import Hook, hook_points
+from .mask_edits import Singles
 from .passes import Pass
 from .predictions import head_of, strings_of
 from .prompt import Prompt
+from .rules import ScoreRule
 from .text import Tokens
 
-BATCH_BYTES = 256 << 20  # what the passes of several silenced heads may need at once, unless one alone needs more
+BATCH_BYTES = 256 << 20  # what the passes of several edits may need at once, unless one alone needs more
+LIKELIEST = 6  # words that are kept of each run
+To = Literal["zero", "mean"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,235 @@ class HeadEffects:
     probability: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How several runs answer, a row each. Of a prediction the first five, of a text's vector the last two; the rest is None."""
+
+    logit: np.ndarray | None = None  # float32 [row, watched]: of the tokens that are watched
+    probability: np.ndarray | None = None  # float32 [row, watched]
+    kl: np.ndarray | None = None  # float32 [row]: KL divergence from the plain run's prediction, in nats
+    ids: np.ndarray | None = None  # int64 [row, k]: the likeliest tokens
+    likeliest: np.ndarray | None = None  # float32 [row, k]: their probabilities
+    distance: np.ndarray | None = (
+        None  # float32 [row]: 1 − cosine of the text's vector, the mean over its tokens, and the plain run's
+    )
+    turned: np.ndarray | None = None  # float32 [row, pos]: the same of every token's last vector; 0 for padding
+
+    def __getitem__(self, rows: slice) -> Outcome:
+        return Outcome(**{name: None if x is None else x[rows] for name, x in self._columns()})
+
+    @property
+    def n_rows(self) -> int:
+        return next(len(x) for _, x in self._columns() if x is not None)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(x.nbytes for _, x in self._columns() if x is not None)
+
+    def _columns(self) -> list[tuple[str, np.ndarray | None]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+
+
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """The rows of several outcomes, one after the other."""
+    names = [field.name for field in fields(Outcome)]
+    columns = {name: [getattr(outcome, name) for outcome in outcomes] for name in names}
+    return Outcome(**{name: None if found[0] is None else np.concatenate(found) for name, found in columns.items()})
+
+
+Places = tuple[slice, slice]
+Edits = Callable[[int, int], Mapping[str, Hook]]  # the hooks of rows start to stop, each with its own edit
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """n runs of one text that differ by an edit each, run in batches as large as one likes.
+
+    `position` asks for the prediction behind it, None for the vector of the text. The edits of the run itself, and the hooks
+    that were open around it, hold in every row and come first.
+    """
+
+    forward: Pass  # of one text
+    tokens: Tokens  # that the last stack reads
+    n: int
+    edits: Edits
+    position: int | None
+    watched: tuple[int, ...]  # tokens whose probabilities are read, of a prediction
+    plain: Tensor  # logits [vocab] or last residual [pos, d_model] of the run itself, float32
+    what: str  # is done to a row, for a refusal
+
+    def most(self) -> int:
+        """How many rows fit into one batch. Raises TooLarge, with both numbers, where not even one does."""
+        device = self.forward.loaded.device
+        each = self.forward.transient() + self.forward.loaded.config.vocab_size * 16 * (self.position is not None)
+        most = max(1, min(self.n, min(BATCH_BYTES, memory.free_bytes(device) // 2) // each))
+        memory.admit_large(most * each, device, f"{self.what} in a run of {self.forward.prompt.source_len:,} tokens")
+        return most
+
+    def before(self) -> Outcome:
+        """The run itself, as one row."""
+        return self._read(self.plain[None])
+
+    def run(self, start: int, stop: int) -> Outcome:
+        """Rows start to stop, in one batch. Raises Outdated after a training."""
+        forward = self.forward
+        forward.weights.check()
+        with torch.inference_mode():
+            copies = replace(forward, prompt=_copies(forward.prompt, stop - start))
+            outcome = self._read(_answered(forward, copies.run(self.edits(start, stop)), self.position))
+        forward.weights.check()  # a training may go on beside this
+        return outcome
+
+    def _read(self, found: Tensor) -> Outcome:
+        """found is logits [row, vocab] or last residuals [row, pos, d_model], float32."""
+        with torch.inference_mode():
+            if self.position is None:
+                real = ~torch.tensor(self.tokens.padding, device=found.device)
+                turned = 1 - F.cosine_similarity(found, self.plain[None], dim=-1)
+                vectors, plain = found[:, real].mean(1), self.plain[real].mean(0)
+                return Outcome(
+                    distance=_array(1 - F.cosine_similarity(vectors, plain[None], dim=-1)), turned=_array(turned * real)
+                )
+            before, after = self.plain.log_softmax(-1), found.log_softmax(-1)
+            kl = F.kl_div(after, before[None].expand_as(after), reduction="none", log_target=True).sum(-1)
+            probability = after.exp()
+            likeliest, ids = probability.topk(min(LIKELIEST, found.shape[-1]))
+            watched = list(self.watched)
+            return Outcome(
+                logit=_array(found[:, watched]),
+                probability=_array(probability[:, watched]),
+                kl=_array(kl),
+                ids=ids.cpu().numpy(),
+                likeliest=_array(likeliest),
+            )
+
+
+def rows_of(
+    forward: Pass,
+    text: int,
+    tokens: Tokens,
+    n: int,
+    edits: Edits,
+    position: int | None,
+    token: int | None,
+    what: str,
+    also: tuple[int, ...] = (),
+) -> Rows:
+    """n rows of one text of a batch. Watched are a token, the likeliest of the run itself where none is named, and `also`."""
+    alone = replace(forward, prompt=forward.prompt.of(text))
+    forward.weights.check()
+    with torch.inference_mode():
+        plain = _answered(alone, alone.run(), position)[0]
+    forward.weights.check()
+    watched = () if position is None else (int(plain.argmax()) if token is None else token, *also)
+    return Rows(alone, tokens, n, edits, position, watched, plain, what)
+
+
+def in_batches(rows: Rows) -> Iterator[Outcome]:
+    """All rows, as many at once as fit."""
+    most = rows.most()
+    for start in range(0, rows.n, most):
+        yield rows.run(start, min(rows.n, start + most))
+
+
+def _answered(forward: Pass, final: Tensor, position: int | None) -> Tensor:
+    """The last residual [row, pos, d_model] -> logits [row, vocab] behind a position, or itself; float32."""
+    if position is None:
+        return final.float()
+    return head_of(forward.loaded)(final[:, position][:, None])[:, 0].float()
+
+
+def _array(x: Tensor) -> np.ndarray:
+    return x.float().cpu().numpy()
+
+
+def _copies(prompt: Prompt, n: int) -> Prompt:
+    """A prompt of one text, n times."""
+    return Prompt(prompt.sources * n, None if prompt.targets is None else prompt.targets * n)
+
+
+# What each row does differently. A head is (name of its attention, number).
+
+
+def heads_of(forward: Pass) -> list[tuple[str, int]]:
+    """Every head of the model in the order of the pass."""
+    return [
+        (point.removesuffix(".hook_z"), head)
+        for point in hook_points(forward.loaded.model)
+        if point.endswith(".hook_z")
+        for head in range(forward.loaded.config.n_heads)
+    ]
+
+
+def silenced(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt) -> Edits:
+    """Row i has heads[i] silent: its output is zero, or the mean of its outputs over the real tokens of the text."""
+
+    def silent(real: Tensor, z: Tensor) -> Tensor:  # [head, query, d_head] of one row and head as [query, d_head]
+        if to == "zero":
+            return torch.zeros_like(z)
+        counted = real.to(z.device, z.dtype)[:, None]
+        return ((z * counted).sum(0, keepdim=True) / counted.sum()).expand_as(z)
+
+    def hooks(start: int, stop: int) -> Mapping[str, Hook]:
+        found: dict[str, Hook] = {}
+        for name, cells in _by_attention(heads[start:stop]).items():
+            read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
+            real = ~torch.tensor(read[0].padding)
+            found[f"{name}.hook_z"] = partial(_each, cells, lambda z, _, real=real: silent(real, z))
+        return found
+
+    return hooks
+
+
+def patched(heads: Sequence[tuple[str, int]], other: Mapping[str, Tensor], places: Mapping[str, Places]) -> Edits:
+    """Row i has in heads[i] what this head gave in another run, other: attention -> z [head, query, d_head] of it.
+
+    places: attention -> the queries that are changed, and those of the other run that they are taken from.
+    """
+
+    def taken(name: str, z: Tensor, head: int) -> Tensor:
+        here, there = places[name]
+        z = z.clone()
+        z[here] = other[name][head][there]
+        return z
+
+    def hooks(start: int, stop: int) -> Mapping[str, Hook]:
+        some = _by_attention(heads[start:stop])
+        return {f"{name}.hook_z": partial(_each, cells, partial(taken, name)) for name, cells in some.items()}
+
+    return hooks
+
+
+def cut(cells: Sequence[tuple[int, int]], attentions: Sequence[str], head: int | None, n_heads: int) -> Edits:
+    """Row i may not look from query to key of cells[i], in one head or (None) in all of these attentions."""
+
+    def hooks(start: int, stop: int) -> Mapping[str, Hook]:
+        layer = Singles(torch.tensor(cells[start:stop]).view(-1, 2), head, n_heads)
+
+        def hide(rule: ScoreRule) -> ScoreRule:
+            return replace(rule, mask=replace(rule.mask, edits=(*rule.mask.edits, layer)))
+
+        return {f"{name}.hook_rule": hide for name in attentions}
+
+    return hooks
+
+
+def _by_attention(heads: Sequence[tuple[str, int]]) -> dict[str, list[tuple[int, int]]]:
+    """Attention -> (row, head) of the rows that are about it."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row, (name, head) in enumerate(heads):
+        found.setdefault(name, []).append((row, head))
+    return found
+
+
+def _each(cells: list[tuple[int, int]], change: Callable[[Tensor, int], Tensor], z: Tensor) -> Tensor:
+    """z [row, head, query, d_head] with some heads of some rows changed, each as [query, d_head]."""
+    z = z.clone()
+    for row, head in cells:
+        z[row, head] = change(z[row, head], head)
+    return z
+
+
 def ablate_each(
     forward: Pass,
     text: int,
@@ -57,44 +291,42 @@ def ablate_each(
     watch: Callable[[int, int], object],
 ) -> HeadEffects:
     """The effect of every head on the prediction behind `position`, or with None on the text's vector: see Trace.ablate_each."""
-    loaded = forward.loaded
-    alone = replace(forward, prompt=forward.prompt.of(text))
-    heads = [
-        (point.removesuffix(".hook_z"), head)
-        for point in hook_points(loaded.model)
-        if point.endswith(".hook_z")
-        for head in range(loaded.config.n_heads)
-    ]
-    each = alone.transient()
-    together = max(1, min(len(heads), min(BATCH_BYTES, memory.free_bytes(loaded.device) // 2) // each))
-    what = f"Silencing a head in a run of {alone.prompt.source_len:,} tokens"
-    memory.admit_large(together * each, loaded.device, what)
-    real = ~torch.tensor(tokens.padding, device=loaded.device)
+    heads = heads_of(forward)
+    edits = silenced(heads, "zero", forward.prompt.of(text))
+    rows = rows_of(forward, text, tokens, len(heads), edits, position, token, "Silencing a head")
+    done: list[Outcome] = []
+    for outcome in in_batches(rows):
+        done.append(outcome)
+        watch(sum(part.n_rows for part in done), len(heads))
+    before, after = rows.before(), together(done)
+    effects = tuple(_effect(name, head, before, after[i : i + 1]) for i, (name, head) in enumerate(heads))
+    if before.logit is None or before.probability is None:
+        return HeadEffects(effects)
+    (string,) = strings_of(forward.loaded, rows.watched)
+    return HeadEffects(
+        effects, position, rows.watched[0], string, float(before.logit[0, 0]), float(before.probability[0, 0])
+    )
 
-    def read(final: Tensor) -> Tensor:
-        """[batch, pos, d_model] -> logits [batch, vocab], or vectors [batch, d_model], float32."""
-        if position is None:
-            return final[:, real].float().mean(1)
-        return head_of(loaded)(final[:, position][:, None])[:, 0].float()
 
-    forward.weights.check()
-    with torch.inference_mode():
-        plain = read(alone.run())[0]
-        if position is not None and token is None:
-            token = int(plain.argmax())
-        effects: list[HeadEffect] = []
-        for start in range(0, len(heads), together):
-            some = heads[start : start + together]
-            copies = replace(alone, prompt=_copies(alone.prompt, len(some)))
-            cut = read(copies.run(_silenced(some)))
-            effects += _effects(some, plain, cut, token)
-            watch(len(effects), len(heads))
-    forward.weights.check()  # a training may go on beside this
-    if token is None:
-        return HeadEffects(tuple(effects))
-    (string,) = strings_of(loaded, [token])
-    probability = plain.softmax(-1)[token].item()
-    return HeadEffects(tuple(effects), position, token, string, plain[token].item(), probability)
+def _effect(name: str, head: int, before: Outcome, after: Outcome) -> HeadEffect:
+    stack, layer, site = place_of(name)
+    numbers: dict[str, Any] = {}
+    if after.distance is not None:
+        numbers = {"distance": float(after.distance[0])}
+    elif before.logit is not None and before.probability is not None and after.kl is not None:
+        assert after.logit is not None and after.probability is not None
+        numbers = {
+            "logit": float(after.logit[0, 0] - before.logit[0, 0]),
+            "probability": float(after.probability[0, 0] - before.probability[0, 0]),
+            "kl": float(after.kl[0]),
+        }
+    return HeadEffect(stack, layer, site, head, **numbers)
+
+
+def place_of(name: str) -> tuple[str, int, Literal["attn", "cross_attn"]]:
+    """ "decoder.blocks.3.cross_attn" -> its stack, layer and site."""
+    stack, _, layer, site = name.split(".")
+    return stack, int(layer), "attn" if site == "attn" else "cross_attn"
 
 
 def check_token(forward: Pass, token: int | None) -> None:
@@ -102,43 +334,3 @@ def check_token(forward: Pass, token: int | None) -> None:
     n, title = forward.loaded.config.vocab_size, forward.loaded.spec.title
     if token is not None and not 0 <= token < n:
         raise TextError(f"Token number {token} is not in the vocabulary of {title}, which has 0 to {n - 1}.")
-
-
-def _copies(prompt: Prompt, n: int) -> Prompt:
-    """A prompt of one text, n times."""
-    return Prompt(prompt.sources * n, None if prompt.targets is None else prompt.targets * n)
-
-
-def _silenced(heads: Sequence[tuple[str, int]]) -> dict[str, Hook]:
-    """Hooks that silence heads[i] in row i of the batch."""
-    rows: dict[str, list[tuple[int, int]]] = {}
-    for row, (name, head) in enumerate(heads):
-        rows.setdefault(name, []).append((row, head))
-
-    def zero(cells: list[tuple[int, int]], z: Tensor) -> Tensor:
-        z = z.clone()
-        for row, head in cells:
-            z[row, head] = 0
-        return z
-
-    return {f"{name}.hook_z": partial(zero, cells) for name, cells in rows.items()}
-
-
-def _effects(heads: Sequence[tuple[str, int]], plain: Tensor, cut: Tensor, token: int | None) -> list[HeadEffect]:
-    """plain [vocab or d_model] of the run, cut [head, vocab or d_model] without each."""
-    columns: dict[str, list[float]]
-    if token is None:
-        columns = {"distance": (1 - F.cosine_similarity(cut, plain[None], dim=-1)).tolist()}
-    else:
-        before, after = plain.log_softmax(-1), cut.log_softmax(-1)
-        columns = {
-            "logit": (cut[:, token] - plain[token]).tolist(),
-            "probability": (after[:, token].exp() - before[token].exp()).tolist(),
-            "kl": F.kl_div(after, before[None].expand_as(after), reduction="none", log_target=True).sum(-1).tolist(),
-        }
-    effects = []
-    for i, (name, head) in enumerate(heads):
-        stack, _, layer, site = name.split(".")
-        numbers = {what: values[i] for what, values in columns.items()}
-        effects.append(HeadEffect(stack, int(layer), "attn" if site == "attn" else "cross_attn", head, **numbers))
-    return effects

@@ -1,4 +1,4 @@
-"""compare(): two runs side by side, and where they differ most: weights, residual stream, predictions."""
+"""Two runs side by side: where they differ most in weights, residual stream and predictions, and how their answer changed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from . import memory
+from . import measures, memory
 from .attention import AttentionRecord
 from .errors import TextError
-from .predictions import Predictions
+from .given import given
+from .predictions import Predictions, checked_positions, head_of, labels_of
 from .rules import row_blocks
 from .text import Tokens
 from .trace import Trace
+
+ENTROPY_CELLS = 20_000_000  # weights, beyond which no average row is worked out
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,116 @@ def compare(a: Trace, b: Trace, k: int = 10) -> Comparison:
         if a.config.vocab_size == b.config.vocab_size:
             kl = _divergence(a, b)
     return Comparison(tuple(heads), tuple(_stream(a, b)), predictions, kl)
+
+
+@dataclass(frozen=True)
+class WordChange:
+    """What both runs give to one next word; after is None where the other run's vocabulary is not the same."""
+
+    id: int
+    label: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True)
+class AnswerChange:
+    """How the answer of run b differs from that of a: of models that write, their words; of others, their vectors."""
+
+    words: tuple[WordChange, ...] = ()  # a's likeliest in order, then those of b's that are not among them
+    likeliest: tuple[WordChange, WordChange] | None = None  # a's first and b's first
+    shared: bool = True  # whether their vocabularies are the same, so that probabilities of words can be held together
+    kl: float | None = None  # of b's prediction from a's, in nats
+    losses: tuple[float, float] | None = None  # mean over the text's own next words, in nats, of each
+    distance: float | None = None  # 1 − cosine of the two texts' vectors, each the mean over its tokens
+    turned: tuple[float, ...] | None = None  # 1 − cosine of each token's last vector; None for texts of other length
+    entropy: tuple[float, float] | None = None  # bits of an average row of attention, of each
+
+
+def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -> AnswerChange:
+    """What the answer of a, behind `position` (None: the last real token), has become in b.
+
+    Of texts of other length, b's answer is the one behind its last token. Raises IndexError, TooLarge, and Outdated after a
+    training.
+    """
+    entropy = _entropy(a), _entropy(b)
+    bits = None if entropy[0] is None or entropy[1] is None else (entropy[0], entropy[1])
+    if any(run.loaded.model.head is None or run.config.kind == "encoder" for run in (a, b)):
+        return _vector_change(a, b, bits)
+    lengths = [len(run.source if run.target is None else run.target) for run in (a, b)]
+    at = position if lengths[0] == lengths[1] else None
+    before, after = _chances(a, position), _chances(b, at)
+    first, second = (x.topk(min(k, len(x))).indices.tolist() for x in (before, after))
+    losses = _loss(a), _loss(b)
+    both = None if losses[0] is None or losses[1] is None else (losses[0], losses[1])
+    if not _same_words(a, b):
+        names = [dict(zip(ids, labels_of(run.loaded, ids), strict=True)) for run, ids in ((a, first), (b, second))]
+        words = tuple(WordChange(i, names[0][i], before[i].item(), None) for i in first)
+        words += tuple(WordChange(i, names[1][i], None, after[i].item()) for i in second)
+        return AnswerChange(words, (words[0], words[len(first)]), False, None, both, entropy=bits)
+    ids = first + [i for i in second if i not in first]
+    labels = labels_of(a.loaded, ids)
+    words = tuple(WordChange(i, label, before[i].item(), after[i].item()) for i, label in zip(ids, labels, strict=True))
+    kl = (before * (before.clamp(min=1e-38).log() - after.clamp(min=1e-38).log())).sum().item()
+    return AnswerChange(words, (words[0], words[ids.index(second[0])]), True, kl, both, entropy=bits)
+
+
+def _vector_change(a: Trace, b: Trace, entropy: tuple[float, float] | None) -> AnswerChange:
+    """Of models that answer with vectors; nothing but the entropy for streams of different width."""
+    if a.config.d_model != b.config.d_model:
+        return AnswerChange(entropy=entropy)
+    reads = [run.source if run.target is None else run.target for run in (a, b)]
+    x, y = (
+        run.last_residual(torch.arange(len(tokens), device=run.loaded.device))[run.index].float().cpu()
+        for run, tokens in zip((a, b), reads, strict=True)
+    )
+    means = [v[~torch.tensor(tokens.padding)].mean(0) for v, tokens in zip((x, y), reads, strict=True)]
+    distance = 1 - torch.cosine_similarity(means[0], means[1], dim=0).item()
+    turned = tuple((1 - torch.cosine_similarity(x, y, dim=-1)).tolist()) if len(x) == len(y) else None
+    return AnswerChange(distance=distance, turned=turned, entropy=entropy)
+
+
+def _chances(run: Trace, position: int | None) -> Tensor:
+    """The probability of every word behind a position (None: the last real token), [vocab] in float32."""
+    tokens = run.source if run.target is None else run.target
+    at = checked_positions(tokens, None if position is None else [position])
+    run.forward.weights.check()
+    with torch.inference_mode():
+        x = run.last_residual(torch.tensor(at, device=run.loaded.device))[run.index]
+        found = head_of(run.loaded)(x[None])[0, 0].float().softmax(-1).cpu()
+    run.forward.weights.check()  # a training may go on beside this
+    return found
+
+
+def _same_words(a: Trace, b: Trace) -> bool:
+    """Whether two runs mean the same by a token number."""
+    mine, theirs = a.loaded.tokenizer, b.loaded.tokenizer
+    if a.config.vocab_size != b.config.vocab_size or (mine is None) != (theirs is None):
+        return False
+    return mine is theirs or (mine is not None and theirs is not None and mine.to_str() == theirs.to_str())
+
+
+def _loss(run: Trace) -> float | None:
+    """Mean over the text's own next words; None for a text of one token."""
+    found = given(run).losses
+    return found.mean().item() if len(found) else None
+
+
+def _entropy(run: Trace) -> float | None:
+    """Bits of an average row that has a choice of keys, over all heads. None where it is too much to work out."""
+    if sum(r.n_heads * r.n_query * r.n_key for r in run.records) > ENTROPY_CELLS:
+        return None
+    total, rows = 0.0, 0
+    for record in run.records:
+        mine = record.of(run.index)
+        pattern = mine.pattern().cpu()
+        queries, keys = (torch.arange(n, device=mine.q.device) for n in (mine.n_query, mine.n_key))
+        allowed = mine.rule.mask.block(queries, keys)[0]  # [head or 1, query, key]
+        sees = (allowed.sum(-1) > 1).expand(mine.n_heads, -1).cpu().clone()
+        sees[:, torch.tensor(run.text(run.index).tokens_of(mine)[0].padding)] = False
+        total += measures.entropy(pattern)[sees].sum().item()
+        rows += int(sees.sum())
+    return total / max(1, rows)
 
 
 def _check_lengths(a: Tokens, b: Tokens, what: str) -> None:

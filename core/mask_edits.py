@@ -121,7 +121,31 @@ class Band:
         return codes * (chosen == self.head)[:, None, None]
 
 
-Painted = Grid | Band
+@dataclass(frozen=True, eq=False)
+class Singles:
+    """In every text of a batch one cell of its own, hidden: cells [row, 2] are (query, key), in one of n_heads or (None) in all."""
+
+    cells: Tensor
+    head: int | None
+    n_heads: int
+    bytes: int = 0
+
+    @property
+    def heads_differ(self) -> bool:
+        return self.head is not None
+
+    def codes(self, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
+        """[row, head or 1, query, key] uint8, as Grid.codes gives it for each text."""
+        query, key = self.cells.to(queries.device).unbind(1)
+        here = (queries == query[:, None])[:, :, None] & (keys == key[:, None])[:, None]  # [row, query, key]
+        codes = (here * HIDDEN).to(torch.uint8)[:, None]
+        if self.head is None:
+            return codes
+        chosen = torch.arange(self.n_heads, device=queries.device) if heads is None else heads
+        return codes * (chosen == self.head)[:, None, None]
+
+
+Painted = Grid | Band | Singles
 
 
 def painted(regions: Sequence[Region], n_heads: int) -> tuple[Painted, ...]:

@@ -55,3 +55,8 @@ def checked_positions(tokens: Tokens, positions: Sequence[int] | None) -> list[i
     if bad := [p for p in positions if not 0 <= p < len(tokens)]:
         raise IndexError(f"position {bad[0]} of {len(tokens)}")
     return list(positions)
+
+
+def labels_of(loaded: Loaded, ids: Sequence[int]) -> tuple[str, ...]:
+    """What a person reads for each token, by itself: Tokens.labels."""
+    return tuple(from_ids(loaded.tokenizer, [i]).labels[0] for i in ids)

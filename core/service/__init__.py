@@ -1,5 +1,7 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
+from ..comparison import AnswerChange, WordChange
+from ..sweeps import Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
 from .answers import (
     Column,
     Facts,
@@ -27,6 +29,7 @@ from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .protocol import Service
+from .sweeps import SweepPart
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
 
 __all__ = [
@@ -37,17 +40,22 @@ __all__ = [
     "THUMBNAIL",
     "TILE",
     "AddedFacts",
+    "AnswerChange",
+    "Asked",
     "Calls",
     "Clock",
     "Column",
+    "CutLooks",
     "Facts",
     "Following",
     "HeadDone",
+    "HeadPlace",
     "Heads",
     "Kept",
     "LayerDone",
     "Leak",
     "LocalService",
+    "LookPlace",
     "MapKind",
     "MapTransform",
     "Masked",
@@ -56,21 +64,26 @@ __all__ = [
     "OrderChange",
     "Outcome",
     "Padded",
+    "PatchHeads",
     "RecordFacts",
     "Row",
     "RunDone",
     "Scores",
     "Service",
     "Side",
+    "SilenceHeads",
     "Site",
     "SiteId",
     "SiteWalk",
     "StackPositions",
+    "Sweep",
+    "SweepPart",
     "Thumbnails",
     "Tile",
     "Unscaled",
     "Values",
     "Walked",
+    "WordChange",
     "cores",
     "word_groups",
 ]

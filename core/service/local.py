@@ -24,7 +24,7 @@ from ..ablations import HeadEffects
 from ..attention import AttentionRecord, Receipt
 from ..attribution import Contributions, LensLayer
 from ..checkpoints import Loaded
-from ..comparison import Comparison, compare
+from ..comparison import AnswerChange, Comparison, answer_change, compare
 from ..config import ModelConfig
 from ..engine import Engine, Ticket
 from ..errors import Busy, Refused
@@ -36,6 +36,7 @@ from ..padding import inertness
 from ..recorder import Held
 from ..request import Progress, Request
 from ..scaling import WIDTHS, Spread, sharpness, spread
+from ..sweeps import Asked
 from ..trace import Predictions, Trace
 from ..walk import Guess, Terms, Walk, guesses, terms, walk
 from . import maps, masks, positions
@@ -62,6 +63,7 @@ from .live import Live
 from .maps import MAP_KINDS, TILE, Map, MapTransform, array
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
+from .sweeps import SweepPart, Sweeps
 from .walks import AddedFacts, Walked, added, walk_bytes, walked
 
 T = TypeVar("T")
@@ -89,6 +91,7 @@ class LocalService:
         self._leaking = threading.Lock()
         # the model that leaks, and the one whose other weights it shares
         self._leaky: tuple[Loaded, Loaded] | None = None
+        self._sweeps = Sweeps(engine.again, self._run)
 
     # runs
 
@@ -250,6 +253,16 @@ class LocalService:
 
     async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
         return await self._again(key, lambda run: run.ablate_each(position, token))
+
+    def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+        return self._sweeps.parts(key, asked)
+
+    async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
+        async def make() -> AnswerChange:
+            first = await self._run(key)
+            return await self._again(other, lambda run: answer_change(first, run, position, k))
+
+        return await self._kept.get(("answer", key, other, position, k), make)
 
     async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
         found = await self._walk(key, stack, layer, query)

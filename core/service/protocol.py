@@ -10,12 +10,13 @@ import numpy as np
 from ..ablations import HeadEffects
 from ..attention import Receipt
 from ..attribution import Contributions, LensLayer
-from ..comparison import Comparison
+from ..comparison import AnswerChange, Comparison
 from ..config import ModelConfig
 from ..interventions import Intervention
 from ..order import Equivariance, MovedOn
 from ..request import Progress, Request
 from ..scaling import Spread
+from ..sweeps import Asked
 from ..trace import Predictions
 from ..walk import Guess, Terms
 from .answers import (
@@ -36,6 +37,7 @@ from .answers import (
 from .maps import TILE, MapTransform
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
+from .sweeps import SweepPart
 from .walks import AddedFacts, Walked
 
 
@@ -143,6 +145,15 @@ class Service(Protocol):
 
     async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
         """What silencing each head alone does to a prediction, or to the vector of an encoder's text."""
+        ...
+
+    def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+        """What each of many edits does by itself to one answer: every head silenced, every look cut, every head taken from
+        another run. Its rows come as they are worked out, in turn with everybody's passes; finished sweeps are kept."""
+        ...
+
+    async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
+        """How the answer of the other run differs: its words or vectors, the loss, and how spread out attention is."""
         ...
 
     async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:

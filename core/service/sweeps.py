@@ -1,0 +1,119 @@
+"""Sweeps in small turns: a batch of rows at a time among the passes of everybody, so that nobody's run waits for a whole sweep."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from ..ablations import Outcome, together
+from ..errors import Busy, Refused
+from ..sweeps import Asked, PatchHeads, SilenceHeads, Sweep, Sweeping, begin_edges, begin_heads, begin_patches
+from ..trace import Trace
+from .kept import Kept, arrival
+
+T = TypeVar("T")
+
+TURN = 0.1  # seconds that one batch of a sweep is meant to take
+KEPT_BYTES = 16 << 20  # of sweeps that are done
+MOST_WAITING = 128  # sweeps that have begun or wait
+LABEL_BYTES = 80  # of a token's name in memory, about
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPart:
+    """Rows of a sweep, from `first` on, of `of` in all."""
+
+    first: int
+    of: int
+    sweep: Sweep
+
+
+class Sweeps:
+    """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key."""
+
+    def __init__(
+        self, again: Callable[[Callable[[], Any]], Future[Any]], run_of: Callable[[str], Awaitable[Trace]]
+    ) -> None:
+        self._again, self._run_of = again, run_of
+        self._kept = Kept(KEPT_BYTES, sweep_bytes)
+        self._turns = ThreadPoolExecutor(
+            1, thread_name_prefix="sweep"
+        )  # one batch of all sweeps waits for a pass at a time
+        self._lock, self._waiting = threading.Lock(), 0
+
+    async def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+        """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
+        found: asyncio.Queue[SweepPart | None] = asyncio.Queue()
+
+        async def make() -> SweepPart:
+            return await self._made(key, asked, found.put_nowait)
+
+        making = asyncio.ensure_future(self._kept.get((key, asked), make))
+        making.add_done_callback(lambda _: found.put_nowait(None))
+        first = 0
+        try:
+            while (part := await found.get()) is not None:
+                first = part.first + part.sweep.after.n_rows
+                yield part
+            whole = await making
+            if first < whole.of:  # it was known, or somebody else had begun it
+                yield whole
+        finally:
+            making.cancel()
+
+    async def _made(self, key: str, asked: Asked, tell: Callable[[SweepPart], object]) -> SweepPart:
+        run = await self._run_of(key)
+        other = await self._run_of(asked.other) if isinstance(asked, PatchHeads) else None
+        with self._lock:
+            if self._waiting >= MOST_WAITING:
+                raise Busy(f"{self._waiting} sweeps are waiting already. Try again in a few seconds.")
+            self._waiting += 1
+        try:
+            sweeping = await self._turn(partial(begun, run, other, asked))
+            n, most = sweeping.rows.n, sweeping.rows.most()
+            done: list[Outcome] = []
+            at, size = 0, max(1, int(TURN / max(run.seconds, 1e-4)))
+            while at < n:
+                stop = min(n, at + min(size, most))
+                outcome, seconds = await self._turn(partial(timed, sweeping.rows.run, at, stop))
+                tell(SweepPart(at, n, sweeping.part(outcome, at)))
+                size = max(1, min(4 * size, int((stop - at) * TURN / max(seconds, 1e-4))))
+                done.append(outcome)
+                at = stop
+            return SweepPart(0, n, sweeping.part(together(done), 0))
+        except IndexError as error:
+            raise Refused(f"This run has no {error}.") from None
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    async def _turn(self, make: Callable[[], T]) -> T:
+        return await arrival(self._turns.submit(lambda: self._again(make).result()))
+
+
+def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
+    """A sweep that is asked for."""
+    if isinstance(asked, SilenceHeads):
+        return begin_heads(run, asked.to, asked.position, asked.token)
+    if isinstance(asked, PatchHeads):
+        assert other is not None
+        return begin_patches(run, other, asked.where, asked.position, asked.token)
+    return begin_edges(run, asked.site, asked.stack, asked.layer, asked.head, asked.query, asked.position, asked.token)
+
+
+def timed(run: Callable[[int, int], Outcome], start: int, stop: int) -> tuple[Outcome, float]:
+    """Rows of a sweep, and the seconds that they took."""
+    before = time.perf_counter()
+    return run(start, stop), time.perf_counter() - before
+
+
+def sweep_bytes(part: SweepPart) -> int:
+    """About what a sweep takes."""
+    sweep = part.sweep
+    return 2048 + sweep.after.nbytes + 200 * len(sweep.places) + LABEL_BYTES * len(sweep.labels)

@@ -1,0 +1,260 @@
+"""Sweeps: every row of a batch is what a run of its own gives, for every kind of model, and the numbers of the storyteller's sentence."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+
+import core
+from core import ablations, memory
+from core.errors import InterventionError, Refused, TextError, TooLarge
+from core.service import Calls, CutLooks, LocalService, PatchHeads, SilenceHeads, SweepPart
+from core.sweeps import HeadPlace, LookPlace
+from tests.core.conftest import KINDS, make_loaded
+from tests.core.test_invariants import SAMPLE, name
+from tests.core.test_records import Custom, texts
+
+Tiny = Callable[..., core.Loaded]
+IDS = [3, 1, 4, 1, 5, 9, 2, 6]
+DOROTHY = "Dorothy ran home over the prairie to Uncle Henry and Aunt"
+
+
+def single(run: core.Trace, *edits: Any) -> core.Trace:
+    """The same run with more edits, by itself."""
+    return core.trace_tokens(run.loaded, run.sources, run.targets, (*run.interventions, *edits)).text(run.index)
+
+
+def answer(run: core.Trace, position: int | None) -> torch.Tensor:
+    """Probabilities of words, or the last vectors."""
+    n = len(run.source if run.target is None else run.target)
+    if position is None:
+        return run.last_residual(torch.arange(n))[run.index].float()
+    return run.value("head.hook_logits", [position])[0].softmax(-1)
+
+
+def check_row(found: core.Sweep, row: int, plain: core.Trace, alone: core.Trace) -> None:
+    after = found.after
+    x, y = answer(plain, found.position), answer(alone, found.position)
+    if found.position is None:
+        assert after.turned is not None and after.distance is not None
+        read = plain.source if plain.target is None else plain.target
+        real = [i for i, padding in enumerate(read.padding) if not padding]
+        turned = 1 - torch.cosine_similarity(x, y, dim=-1)
+        np.testing.assert_allclose(after.turned[row][real], turned[real], atol=1e-4)
+        whole = 1 - torch.cosine_similarity(x[real].mean(0), y[real].mean(0), dim=0)
+        assert after.distance[row] == pytest.approx(whole.item(), abs=1e-4)
+        return
+    assert after.probability is not None and after.ids is not None and after.likeliest is not None
+    for i, token in enumerate(found.watched):
+        assert after.probability[row, i] == pytest.approx(y[token].item(), abs=1e-4)
+    np.testing.assert_allclose(after.likeliest[row], y[torch.tensor(after.ids[row])], atol=1e-4)
+    assert after.likeliest[row, 0] == pytest.approx(y.max().item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("config", SAMPLE[::7], ids=name)
+def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypatch: Any) -> None:
+    loaded = make_loaded(**config)
+    sources, targets = texts(loaded.config.kind, "right", random.Random(5))
+    stack = loaded.config.stacks[0][0]
+    edits: Any = (core.Temperature(0.7), Custom(f"{stack}.blocks.1.attn.hook_pattern", lambda p: p.flip(-1)))
+    run = core.trace_tokens(loaded, sources, targets, edits).text(1)
+    heads = core.sweep_heads(run, "mean")
+    assert len(heads.places) == 4 * len(run.records)
+    for row in range(0, len(heads.places), 5):
+        place = cast(HeadPlace, heads.places[row])
+        check_row(
+            heads,
+            row,
+            run,
+            single(
+                run, core.Ablate(*(cast(Any, v) for v in (place.stack, place.layer, place.head, place.site)), to="mean")
+            ),
+        )
+    last = loaded.config.stacks[-1][0]
+    for site, head in (("attn", None), ("attn", 2), *([("cross_attn", 1)] if targets else [])):
+        monkeypatch.setattr(ablations, "BATCH_BYTES", 1 if head else 1 << 28)
+        looks = core.sweep_edges(run, cast(Any, site), layer=None if head is None else 1, head=head)
+        for row in range(1, len(looks.places), 9):
+            place = cast(LookPlace, looks.places[row])
+            edit = core.EditMask(
+                cast(Any, last), None if head is None else 1, place.query, place.key, head=head, site=cast(Any, site)
+            )
+            check_row(looks, row, run, single(run, edit))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["all", "last"])
+def test_a_head_taken_from_another_run(tiny: Tiny, kind: str, where: Any) -> None:
+    loaded = tiny(**KINDS[kind], head="none" if kind == "encoder" else "lm")
+    target, theirs = ([1, 2, 3], [1, 7, 9]) if kind == "encoder-decoder" else (None, None)
+    run, other = (
+        core.trace(loaded, ids=IDS, target_ids=target),
+        core.trace(loaded, ids=[*IDS[:3], 8, 9, 9, 8, 7], target_ids=theirs),
+    )
+    found = core.patch_heads(run, other, where)
+    assert len(found.watched) == (0 if kind == "encoder" else 2)
+    assert not found.watched or found.watched[1] == int(answer(other, found.position).argmax())
+    for row, place in enumerate(cast(tuple[HeadPlace, ...], found.places)):
+        point = f"{place.stack}.blocks.{place.layer}.{place.site}.hook_z"
+        taken = other.value(point)
+
+        def take(z: torch.Tensor, head: int = place.head, taken: torch.Tensor = taken) -> torch.Tensor:
+            z = z.clone()
+            places = slice(None) if where == "all" else slice(-1, None)
+            z[0, head, places] = taken[head, places]
+            return z
+
+        check_row(found, row, run, single(run, Custom(point, take)))
+    own = core.patch_heads(run, run, where).after
+    kept = own.distance if own.kl is None else own.kl
+    assert kept is not None and np.abs(kept).max() < 1e-5, "what a head gave itself changes nothing"
+
+
+def test_what_cannot_be_swept_says_why(tiny: Tiny, monkeypatch: Any) -> None:
+    run = core.trace(tiny(), ids=IDS)
+    with pytest.raises(TextError, match="8 and 5 tokens"):
+        core.patch_heads(run, core.trace(run.loaded, ids=IDS[:5]))
+    assert core.patch_heads(run, core.trace(run.loaded, ids=IDS[:5]), "last").places
+    with pytest.raises(TextError, match="same model"):
+        core.patch_heads(run, core.trace(tiny(n_decoder_layers=3), ids=IDS))
+    with pytest.raises(InterventionError, match="zero or to the mean"):
+        core.sweep_heads(run, cast(Any, "one"))
+    with pytest.raises(InterventionError, match="heads are 0 to 3"):
+        core.sweep_edges(run, head=4)
+    with pytest.raises(InterventionError, match="no such attention"):
+        core.sweep_edges(run, "cross_attn")
+    with pytest.raises(InterventionError, match="one token alone"):
+        core.sweep_edges(run, query=0)
+    with pytest.raises(IndexError, match="position 8 of 8"):
+        core.sweep_heads(run, position=8)
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "SMALL", 0)
+        patch.setattr(memory, "free_bytes", lambda device: 10)
+        with pytest.raises(TooLarge, match="Cutting a look in a run of 8 tokens would need"):
+            core.sweep_edges(run)
+
+
+def test_of_a_long_text_one_query_is_swept(tiny: Tiny) -> None:
+    run = core.trace(tiny(n_ctx=60), ids=[1 + i % 50 for i in range(50)])
+    found = core.sweep_edges(run)
+    assert found.query == 49 and {place.query for place in cast(tuple[LookPlace, ...], found.places)} == {49}
+    assert len(found.places) == 50 and found.single == (0,)
+    assert core.sweep_edges(run, query=7).query == 7
+
+
+@pytest.fixture(scope="module")
+def dorothy() -> core.Trace:
+    return core.trace(core.load("storyteller"), DOROTHY)
+
+
+def test_the_storytellers_heads(dorothy: core.Trace) -> None:
+    found = core.sweep_heads(dorothy)
+    assert found.before.probability is not None and found.after.probability is not None and found.after.ids is not None
+    assert found.labels[found.watched[0]] == "Em" and found.before.probability[0, 0] == pytest.approx(0.899, abs=5e-4)
+    after = found.after.probability[:, 0]
+    assert after[5] == pytest.approx(0.0289, abs=5e-5) and found.places[5] == HeadPlace("decoder", 0, "attn", 5)
+    assert found.after.likeliest is not None and found.after.likeliest[5, 0] == pytest.approx(0.0534, abs=5e-5)
+    assert found.labels[int(found.after.ids[5, 0])] == "ial"
+    assert int((np.abs(after - found.before.probability[0, 0]) < 0.03).sum()) == 43
+    assert after[8] == pytest.approx(0.890, abs=5e-4)
+    parts = core.trace(dorothy.loaded, DOROTHY).contributions()
+    assert parts.position == len(dorothy.source) - 1
+
+
+def test_the_storytellers_looks(dorothy: core.Trace) -> None:
+    found = core.sweep_edges(dorothy)
+    assert len(found.places) == 104 and found.single == (0,) and found.after.probability is not None
+    after = dict(zip(found.places, found.after.probability[:, 0].tolist(), strict=True))
+    assert after[LookPlace(13, 13)] == pytest.approx(0.0068, abs=5e-5)
+    assert after[LookPlace(13, 9)] == pytest.approx(0.389, abs=5e-4)
+    one = core.sweep_edges(dorothy, layer=0, head=5, query=13)
+    assert one.after.probability is not None and one.places[-1] == LookPlace(13, 13)
+    assert one.after.probability[-1, 0] == pytest.approx(0.0404, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    "edit, after",
+    [
+        (core.NoScale(), 0.733),
+        (core.DropPositions(), 0.0003),
+        (core.Temperature(4), 0.0015),
+        (core.DropCausalMask(), 0.894),
+    ],
+)
+def test_the_storytellers_answer_changes(dorothy: core.Trace, edit: Any, after: float) -> None:
+    found = core.answer_change(dorothy, single(dorothy, edit))
+    assert found.words[0].label == "Em" and found.words[0].after == pytest.approx(
+        after, abs=5e-4 if after > 0.1 else 5e-5
+    )
+    assert found.entropy is not None and found.entropy[0] == pytest.approx(1.25, abs=5e-3)
+    if isinstance(edit, core.NoScale):
+        assert found.entropy[1] == pytest.approx(0.21, abs=5e-3)
+    if isinstance(edit, core.Temperature):
+        assert found.likeliest is not None and found.likeliest[1].label == "Oz"
+        assert found.kl is not None and found.kl / np.log(2) == pytest.approx(8.38, abs=5e-3)
+
+
+def test_without_its_mask_the_storyteller_reads_the_answers(dorothy: core.Trace) -> None:
+    run = core.trace(dorothy.loaded, f"{DOROTHY} Em")
+    found = core.answer_change(run, single(run, core.DropCausalMask()))
+    assert found.losses == pytest.approx((4.557, 4.013), abs=5e-4)
+
+
+def test_an_encoders_sentence_turns() -> None:
+    run = core.trace(core.load("minilm"), "The animal didn't cross the street because it was too tired.")
+    found = core.sweep_heads(run)
+    assert found.position is None and found.after.distance is not None and found.after.turned is not None
+    assert found.after.distance[71] == pytest.approx(0.079, abs=5e-4)
+    assert found.after.turned[71, run.source.labels.index("it")] == pytest.approx(0.106, abs=5e-4)
+    assert found.after.distance[37] == pytest.approx(0.002, abs=5e-4)
+    assert sorted(found.after.distance, reverse=True).index(found.after.distance[37]) + 1 == 31
+    change = core.answer_change(run, single(run, core.Ablate("encoder", 5, 11)))
+    assert change.distance == pytest.approx(0.079, abs=5e-4) and change.words == () and change.turned is not None
+
+
+def test_answers_of_other_lengths_and_vocabularies(dorothy: core.Trace) -> None:
+    longer = core.answer_change(dorothy, core.trace(dorothy.loaded, f"{DOROTHY} Em"))
+    assert longer.shared and longer.kl is not None and longer.kl > 0.1
+    other = core.answer_change(dorothy, core.trace(core.load("copy"), "iklippan=iklippan"))
+    assert not other.shared and other.kl is None and other.words[0].after is None and other.words[-1].before is None
+
+
+def collected(service: LocalService, calls: Calls, key: str, asked: Any) -> list[SweepPart]:
+    async def collect() -> list[SweepPart]:
+        return [part async for part in service.sweep(key, asked)]
+
+    return calls.result(collect())
+
+
+def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypatch: Any) -> None:
+    loaded = tiny(n_decoder_layers=2)
+    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
+    engine = core.Engine(load_model=lambda *_, **__: loaded)
+    service = LocalService(engine)
+    calls = Calls(service)
+    run = core.trace(loaded, ids=IDS)
+    request = core.Request("given", ("x",))
+    with engine._lock:
+        engine._remember(request)
+        engine._keep(request.key, run, 0)
+    parts = collected(service, calls, request.key, SilenceHeads())
+    assert [part.first for part in parts] == list(range(8)) and {part.of for part in parts} == {8}
+    whole = core.sweep_heads(run)
+    rows = ablations.together([part.sweep.after for part in parts])
+    assert rows.probability is not None and whole.after.probability is not None
+    np.testing.assert_allclose(rows.probability, whole.after.probability, atol=1e-5)
+    again = collected(service, calls, request.key, SilenceHeads())
+    assert [(part.first, part.sweep.after.n_rows) for part in again] == [(0, 8)]
+    assert len(collected(service, calls, request.key, CutLooks(query=3))) == 4
+    assert collected(service, calls, request.key, PatchHeads(request.key))[-1].of == 8
+    for asked in (SilenceHeads(position=99), CutLooks(head=9), SilenceHeads(token=10**6)):
+        with pytest.raises(Refused):
+            collected(service, calls, request.key, asked)
+    monkeypatch.setattr("core.service.sweeps.MOST_WAITING", 0)
+    with pytest.raises(core.Busy, match="sweeps are waiting"):
+        collected(service, calls, request.key, SilenceHeads("mean"))
