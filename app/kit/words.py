@@ -8,6 +8,40 @@ NOTHING = "nothing"
 WHOLE = "a whole number from 0 to {most}"
 NUMBER = "a number from {low} to {high}"
 
+# edits of a run; {where} is a head, or all of them, of a layer, a stack, an attention
+MOST_EDITS = 4  # in one line
+EDITS_MORE = "; and {n} more"
+EDITS = {
+    "ablate": "{where} is silenced",
+    "scale": "what {where} gives is multiplied by {factor}",
+    "noscale": "scores of {where} are not divided by √d",
+    "temperature": "scores of {where} are divided by {value}",
+    "mask": "some looks of {where} are cut",
+    "aspadding": "some tokens count as padding",
+    "setmask": "the mask of {where} is another",
+    "window": "{where} looks no further than {size} tokens",
+    "nocausal": "the decoder sees the future",
+    "nopadding": "padding can be looked at",
+    "aftersoftmax": "the mask of {where} comes after the softmax",
+    "fill": "hidden scores of {where} are {value}",
+    "nopositions": "positions are taken away",
+    "shuffle": "positions are shuffled with seed {seed}",
+    "positions": "positions are given by hand",
+    "shift": "positions are moved by {by}",
+}
+EDIT_MEAN = "{where} gives its mean over the text"
+EDIT_ALLOWED = "{where} may look where it could not"
+EDIT_MASKS = {
+    "none": "{where} sees everything",
+    "causal": "{where} sees no future",
+    "window": "{where} sees a window of {size} tokens",
+}
+EDIT_HEAD = "head {head}"
+EDIT_EVERY_HEAD = "every head"
+EDIT_LAYER = "of layer {layer}"
+EDIT_STACK = "of the {stack}"
+EDIT_CROSS = "(cross-attention)"
+
 # what the browser's part of every room writes; it fills in the braces itself
 COMPONENT = {
     "project_keys": "Large type, controls folded away. P does it too, Page keys go through the parts, B or . makes it black, Escape leaves.",

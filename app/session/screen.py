@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from app.session.models import MODELS, TITLES
+from core.interventions import to_text
 from core.request import Request
+
+EDITS = "with"  # in the address: the edits of the run, as core.interventions writes them
 
 
 def model_of(request: Request) -> str:
@@ -17,4 +20,5 @@ def link(request: Request) -> dict[str, str]:
     point = request.model_id[len(model) + 1 :]
     said = {"model": TITLES[model], "text": request.texts[0]}
     said |= {"target": request.target_text} if request.target_text else {}
+    said |= {EDITS: to_text(request.interventions)} if request.interventions else {}
     return said | ({"step": str(int(point))} if point else {})

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.components import v2
 
 from app.kit import numbers, theme
-from app.session import notices, room
+from app.session import notices, room, screen
 from app.session.models import TITLES
 from app.shell import words
 from app.transport import modules
@@ -65,10 +65,11 @@ def _refuse_settings() -> None:
 
 
 def _kept() -> dict[str, str]:
-    """What a link to another room takes along: the model and the sentence."""
+    """What a link to another room takes along: the model, the sentence, and the edits of the run."""
     session, asked = st.session_state, st.query_params
     model, text = TITLES.get(session.get("model", ""), asked.get("model")), session.get("text", asked.get("text"))
-    return {name: value for name, value in (("model", model), ("text", text)) if value}
+    edits = asked.get(screen.EDITS)
+    return {name: value for name, value in (("model", model), ("text", text), (screen.EDITS, edits)) if value}
 
 
 @cache

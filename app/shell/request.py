@@ -7,15 +7,18 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app.kit import edits as kit_edits
 from app.kit import numbers
 from app.session import answer as session_answer
 from app.session import examples, notices, screen, service
 from app.session.links import newly_asked
 from app.session.models import MODELS, TITLES
 from app.shell import words
+from app.shell.streamlit_edge.history import is_history_navigation
 from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.continuation import CONTINUATION
+from core.interventions import Edit, Intervention, InterventionError, from_text, to_text
 from core.request import Request
 from core.service import Facts
 
@@ -74,8 +77,30 @@ def request() -> tuple[Request, list[str]]:
             height="content",
         )
     model_id = _at_step(place, spec, notes) if spec.points else model
-    asked = Request(model_id, (text or "",), target or None)
+    asked = Request(model_id, (text or "",), target or None, _edits(notes))
     return _with_what_to_write(asked), notes
+
+
+def _edits(notes: list[str]) -> tuple[Intervention, ...]:
+    """The edits of the run: those of the link when a visit begins or the visitor goes back, and then those that were chosen."""
+    if "edits" not in st.session_state or is_history_navigation():
+        try:
+            st.session_state["edits"] = from_text(st.query_params.get(screen.EDITS, ""))
+        except InterventionError as error:
+            st.session_state["edits"] = ()
+            notes.append(words.UNKNOWN_EDITS.format(why=error))
+    edits: tuple[Edit, ...] = st.session_state["edits"]
+    if not edits:
+        st.query_params.pop(screen.EDITS, None)
+    elif st.query_params.get(screen.EDITS) != (text := to_text(edits)):
+        st.query_params[screen.EDITS] = text
+    return edits
+
+
+def take_edits(edits: tuple[Edit, ...]) -> None:
+    """Have the run of the request box changed in this way, in every room; for a callback. Raises InterventionError if a link cannot hold it."""
+    to_text(edits)
+    st.session_state["edits"] = edits
 
 
 def _fill(model: str) -> None:
@@ -88,6 +113,9 @@ def _fill(model: str) -> None:
 def _model_changed() -> None:
     """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
     spec, session = MODELS[st.session_state["model"]], st.session_state
+    if session.get("edits"):
+        take_edits(())
+        notices.add(words.EDITS_LEFT.format(now=spec.title))
     text = session.get("text") or ""
     typed = examples.was_typed(text, MODELS) and text != session.get("written")
     if not typed and not examples.fits(text, spec):
@@ -140,16 +168,25 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
     spec = MODELS[screen.model_of(asked)]
     run = answer.facts if answer.request is not None and answer.request.model_id == asked.model_id else None
     own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
-    if run is None and not spec.note:
+    if run is None and not spec.note and not asked.interventions:
         return
-    row = st.container(horizontal=True, gap="medium", key="about", vertical_alignment="center")
-    if spec.note:
+    edits = st.session_state.get("edits")
+    # That a run is changed is said in the projector as well.
+    row = st.container(horizontal=True, gap="medium", key="edited" if edits else "about", vertical_alignment="center")
+    if edits:
+        row.text(words.EDITED.format(edits=kit_edits.listed(edits)), width="stretch")
+        row.button(words.UNEDIT, key="unedit", type="tertiary", on_click=take_edits, args=((),))
+    elif spec.note:
         row.text(spec.note, width="stretch")
     if own and run is not None and run.target is not None and run.target.text:
-        row.text(words.TARGET_WRITTEN, help=words.TARGET_WRITTEN_HELP, width="content")
+        row.text(
+            words.TARGET_UNCHANGED if asked.interventions else words.TARGET_WRITTEN,
+            help=words.TARGET_WRITTEN_HELP,
+            width="content",
+        )
         filled = (screen.model_of(asked), {"target": run.target.text})
         row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=filled)
-    elif run is not None and run.writes and not (own or asked.write):
+    elif run is not None and run.writes and not (own or asked.write or asked.interventions):
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
 
@@ -200,6 +237,7 @@ def take(example: examples.Example) -> None:
     """Put one of the examples on the screen; for a callback, before any widget is drawn."""
     model = examples.owner_of(example)
     st.session_state["model"] = model
+    take_edits(())
     st.session_state["text"] = example.text
     if example.target or "target" in st.session_state:
         st.session_state["target"] = example.target

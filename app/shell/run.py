@@ -65,14 +65,14 @@ def on_screen() -> OnScreen | None:
 
 
 def edited(shown: OnScreen, edits: tuple[Intervention, ...]) -> Facts | None:
-    """The run on the screen with other interventions, as side b of the room: waited for, and cancelled when the visitor goes on.
+    """The run on the screen with these interventions as well, as side b of the room: waited for, and cancelled when the visitor goes on.
 
     The text that the model reads stays the same, also a target that it has written itself. None, with a sentence, where it was
     refused.
     """
     target = shown.facts.target
     own = shown.request.target_text or (target.text if target is not None else None)
-    request = replace(shown.request, target_text=own, interventions=edits, write=0)
+    request = replace(shown.request, target_text=own, interventions=(*shown.request.interventions, *edits), write=0)
     working = st.empty()
     answer = session_answer.answer(request, _no_picture, waiting.SOON, side="b")
     if answer.ticket is not None:

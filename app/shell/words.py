@@ -36,8 +36,15 @@ WRITE_ON_HELP = "The model adds up to {n} tokens, each drawn from the {k} likeli
 NOTHING_WRITTEN = "{title} ends its text here: the end is the next token that it draws."
 NO_ROOM = "{title} has no position left for another token. Shorten the text so that it can continue."
 TARGET_WRITTEN = "The model wrote this target itself."
+TARGET_UNCHANGED = "The unchanged model wrote this target."
 TARGET_WRITTEN_HELP = "The likeliest token each time, up to its own end. Type a target to see that one instead."
 TARGET_EDIT = "Edit this target"
+
+# edits of the run, from a link or from another room
+EDITED = "This run is changed: {edits}."
+UNEDIT = "Run it unchanged"
+EDITS_LEFT = "The changes were made for another model: {now} runs unchanged."
+UNKNOWN_EDITS = "This link asks for changes that cannot be read, and the model runs unchanged. {why}"
 
 # while a visitor waits
 WORKING = {

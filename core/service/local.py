@@ -108,7 +108,7 @@ class LocalService:
                 request,
                 texts=source,
                 target_text=request.target_text if written is None else written,
-                interventions=tuple(interventions),
+                interventions=(*request.interventions, *interventions),
                 write=0,
             )
         )

@@ -54,7 +54,7 @@ class Service(Protocol):
         ...
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
-        """The key of the same run with other interventions, begun or joined as by submit().
+        """The key of the same run with these interventions as well, begun or joined as by submit().
 
         It reads the tokens that the run read: a target that an encoder-decoder wrote itself is now given to it.
         """
