@@ -4,6 +4,7 @@ from . import measures, report
 from .ablations import HeadEffect, HeadEffects
 from .attention import AttentionRecord, Receipt, Thumbnail
 from .attribution import Contribution, Contributions, LensLayer
+from .beams import Beam, beam_search, beam_steps
 from .build import build
 from .capture import capture
 from .checkpoints import Loaded, ModelSpec, load, save
@@ -23,7 +24,7 @@ from .errors import (
     TooLarge,
     Unknown,
 )
-from .generate import Beam, Generation, GenerationStep, beam_search, generate, stream
+from .generate import Generation, GenerationStep, generate, stream
 from .hooks import hook_points, hooked
 from .interventions import (
     Ablate,
@@ -52,6 +53,7 @@ from .sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
 from .text import Tokens
 from .trace import Trace, trace, trace_tokens
 from .training import Batch, Recipe, TrainStep, train
+from .writing import Reading, Writer
 
 __all__ = [
     "Ablate",
@@ -89,6 +91,7 @@ __all__ = [
     "PositionRecord",
     "Predictions",
     "Progress",
+    "Reading",
     "Receipt",
     "Recipe",
     "Refused",
@@ -111,8 +114,10 @@ __all__ = [
     "TrainStep",
     "Unknown",
     "Window",
+    "Writer",
     "answer_change",
     "beam_search",
+    "beam_steps",
     "build",
     "capture",
     "compare",

@@ -1,4 +1,4 @@
-"""stream(), generate() and beam_search(): a decoder writes on, one token at a time, keeping keys and values as it goes.
+"""stream() and generate(): a decoder writes on, one token at a time, keeping keys and values as it goes.
 
 With and without the cache the same tokens come out. A model with rotary positions of the `dynamic` kind turns every token
 anew once a text outgrows its training length, so from there on a cache would hold the wrong vectors: it is let go, and
@@ -63,18 +63,7 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class Beam:
-    """One finished continuation of a beam search; score is log_prob / length ** length_penalty."""
-
-    ids: tuple[int, ...]
-    text: str
-    log_prob: float
-    score: float
-    stopped: Stopped
-
-
-@dataclass(frozen=True)
-class _Prompt:
+class Asked:
     """What is read before anything is written, as the caller gave it."""
 
     text: Texts
@@ -84,17 +73,17 @@ class _Prompt:
 
 
 @dataclass(frozen=True)
-class _Sampling:
+class Sampling:
     """How each token is chosen, within the limits that make sense."""
 
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    seed: int
-    show: int
+    temperature: float | None = None  # None: the likeliest token each time
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+    show: int = 1  # how many of the likeliest tokens each step names
 
     def __post_init__(self) -> None:
-        _check_counts(show=self.show, top_k=self.top_k)
+        check_counts(show=self.show, top_k=self.top_k)
         if self.temperature is not None and not (self.temperature > 0 and math.isfinite(self.temperature)):
             raise GenerationError(
                 f"The temperature is {self.temperature}, but it must be above 0. "
@@ -141,8 +130,8 @@ def stream(
     Raises, before anything runs: GenerationError for settings out of range and models that cannot write, TextError for
     prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
     """
-    prompt = _Prompt(text, ids, target, target_ids)
-    sampling = _Sampling(temperature, top_k, top_p, seed, show)
+    prompt = Asked(text, ids, target, target_ids)
+    sampling = Sampling(temperature, top_k, top_p, seed, show)
     return _stream(loaded, prompt, sampling, max_tokens, stop, cached)
 
 
@@ -162,8 +151,8 @@ def generate(
     cached: bool = True,
 ) -> tuple[Generation, ...]:
     """What stream() writes, once it is all there: one Generation for each text. Arguments and errors are stream's."""
-    prompt = _Prompt(text, ids, target, target_ids)
-    sampling = _Sampling(temperature, top_k, top_p, seed, show=1)
+    prompt = Asked(text, ids, target, target_ids)
+    sampling = Sampling(temperature, top_k, top_p, seed, show=1)
     written: list[list[Chosen]] = []
     for step in _stream(loaded, prompt, sampling, max_tokens, stop, cached):
         written = written or [[] for _ in step.chosen]
@@ -171,70 +160,6 @@ def generate(
             if chosen is not None:
                 tokens.append(chosen)
     return tuple(_generation(loaded, tokens, max_tokens) for tokens in written)
-
-
-@torch.inference_mode()
-def beam_search(
-    loaded: Loaded,
-    text: Texts = None,
-    *,
-    ids: Ids = None,
-    target: Texts = None,
-    target_ids: Sequence[int] | None = None,
-    n_beams: int = 4,
-    length_penalty: float = 1.0,
-    max_tokens: int = 64,
-    stop: Collection[int] | None = None,
-    cached: bool = True,
-) -> tuple[tuple[Beam, ...], ...]:
-    """For each text the n_beams best continuations that were found, best first.
-
-    Each step keeps the n_beams likeliest unfinished texts. A continuation that ends is scored by
-    log_prob / length ** length_penalty (Wu et al. 2016, arXiv:1609.08144, §7, with transformers' simpler denominator), and
-    a text is over when no unfinished one scores above the n_beams-th finished one. Texts, `stop` and errors are stream's.
-    """
-    _check_counts(n_beams=n_beams)
-    if not math.isfinite(length_penalty):
-        raise GenerationError(f"length_penalty is {length_penalty}, but it must be a finite number. 1.0 is usual.")
-    prompt = _Prompt(text, ids, target, target_ids)
-    stops, draft = _begin(loaded, prompt, max_tokens, stop, cached, n_beams)
-    n_texts, vocab_size, n_prompt = draft.ids.shape[0], loaded.config.vocab_size, draft.n
-    scores = torch.zeros(n_texts, 1, device=loaded.device)  # log-probability of every unfinished text, [text, beam]
-    finished: list[list[Beam]] = [[] for _ in range(n_texts)]
-    over = [False] * n_texts
-    for length in range(1, max_tokens + 1):
-        log_probs = draft.next_logits().log_softmax(-1)  # [text * beam, vocab]
-        width = scores.shape[1]
-        total = (scores.flatten()[:, None] + log_probs).view(n_texts, width * vocab_size)
-        # Twice as many as there are beams, since up to half of them may end here.
-        best, places = total.topk(min(2 * n_beams, total.shape[1]))
-        last = length == max_tokens or draft.is_full
-        rows, tokens, kept = [], [], []
-        for i in range(n_texts):
-            going: list[tuple[float, int, int]] = []  # log-probability, row, token
-            for rank, (log_prob, place) in enumerate(zip(best[i].tolist(), places[i].tolist(), strict=True)):
-                row, token = i * width + place // vocab_size, place % vocab_size
-                ends = token in stops
-                if (ends or last) and rank < n_beams and not over[i] and log_prob > -math.inf:
-                    why: Stopped = "end" if ends else "max_tokens" if length == max_tokens else "positions"
-                    written = (*draft.ids[row, n_prompt:].tolist(), token)
-                    score = log_prob / length**length_penalty
-                    finished[i].append(Beam(written, _decoded(loaded, written), log_prob, score, why))
-                if not ends and len(going) < n_beams:
-                    going.append((log_prob, row, token))
-            finished[i] = sorted(finished[i], key=lambda beam: -beam.score)[:n_beams]
-            # Where stop tokens leave too few, the first one is there again, as a text that can never be chosen.
-            going += [(-math.inf, i * width, 0)] * (n_beams - len(going))
-            over[i] = len(finished[i]) == n_beams and finished[i][-1].score >= going[0][0] / length**length_penalty
-            kept.append([log_prob for log_prob, _, _ in going])
-            rows += [row for _, row, _ in going]
-            tokens += [token for _, _, token in going]
-        if last or all(over):
-            break
-        scores = torch.tensor(kept, device=loaded.device)
-        draft.select(torch.tensor(rows, device=draft.ids.device))
-        draft.append(torch.tensor(tokens))
-    return tuple(tuple(beams) for beams in finished)
 
 
 def candidates(
@@ -286,15 +211,19 @@ class Draft:
     @torch.inference_mode()
     def next_logits(self) -> Tensor:
         """[batch, vocab] float32: how well each token would go on. Reads what the cache has not seen."""
+        head = self.loaded.model.head
+        assert head is not None
+        return head(self.next_residual()[:, -1:])[:, 0].float()
+
+    @torch.inference_mode()
+    def next_residual(self) -> Tensor:
+        """[batch, pos, d_model]: the last residual stream of what the cache has not seen, which is read now."""
         model = self.loaded.model
-        assert model.decoder is not None and model.head is not None
+        assert model.decoder is not None
         if self.cache is not None and outgrown(self.config, self.n):
             self.cache = None
         new = self.ids if self.cache is None else self.ids[:, self.cache.n_seen :]
-        x = model.decoder(
-            new, keep=self.keep, memory=self.memory, memory_keep=self.memory_keep, cache=self.cache
-        )  # [batch, pos, d_model]
-        return model.head(x[:, -1:])[:, 0].float()
+        return model.decoder(new, keep=self.keep, memory=self.memory, memory_keep=self.memory_keep, cache=self.cache)
 
     def append(self, ids: Tensor) -> None:
         """One more token for every row, [batch]."""
@@ -321,18 +250,18 @@ def outgrown(config: ModelConfig, n: int) -> bool:
 
 def _stream(
     loaded: Loaded,
-    prompt: _Prompt,
-    sampling: _Sampling,
+    prompt: Asked,
+    sampling: Sampling,
     max_tokens: int,
     stop: Collection[int] | None,
     cached: bool,
 ) -> Iterator[GenerationStep]:
     """The steps of a prompt that is found good, or refused, before the first of them."""
-    stops, draft = _begin(loaded, prompt, max_tokens, stop, cached, n_beams=1)
+    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams=1)
     return _steps(draft, sampling, max_tokens, stops)
 
 
-def _steps(draft: Draft, sampling: _Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
+def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
     generator = torch.Generator().manual_seed(sampling.seed)
     over = [False] * draft.ids.shape[0]
     for index in range(max_tokens):
@@ -342,7 +271,7 @@ def _steps(draft: Draft, sampling: _Sampling, max_tokens: int, stops: frozenset[
         else:
             # One number a text and step, also for texts that are over: how long one is changes nothing for the others.
             draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
-            tokens = _pick(*candidates(logits, sampling.temperature, sampling.top_k, sampling.top_p), draws)
+            tokens = pick(*candidates(logits, sampling.temperature, sampling.top_k, sampling.top_p), draws)
         chosen = _chosen(logits, tokens, stops, sampling.show)
         yield GenerationStep(
             index,
@@ -356,7 +285,7 @@ def _steps(draft: Draft, sampling: _Sampling, max_tokens: int, stops: frozenset[
         draft.append(tokens)
 
 
-def _pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
+def pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
     """[batch]: the candidate in whose share of [0, 1) the draw [batch, 1] falls."""
     edges = probs.to(finest_dtype(probs.device)).cumsum(-1)
     places = torch.searchsorted(edges, draws.to(edges) * edges[:, -1:], right=True)
@@ -384,32 +313,24 @@ def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int) -> Genera
     ids = tuple(chosen.id for chosen in tokens)
     log_prob = sum(math.log(chosen.prob) if chosen.prob > 0 else -math.inf for chosen in tokens)
     stopped: Stopped = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
-    return Generation(ids, _decoded(loaded, ids), log_prob, stopped)
+    return Generation(ids, decoded(loaded, ids), log_prob, stopped)
 
 
-def _decoded(loaded: Loaded, ids: Sequence[int]) -> str:
+def decoded(loaded: Loaded, ids: Sequence[int]) -> str:
     return "" if loaded.tokenizer is None else loaded.tokenizer.decode(list(ids), skip_special_tokens=True)
 
 
 # what is read, and what is refused
 
 
-def _begin(
-    loaded: Loaded, prompt: _Prompt, max_tokens: int, stop: Collection[int] | None, cached: bool, n_beams: int
+def begin(
+    loaded: Loaded, prompt: Asked, max_tokens: int, stop: Collection[int] | None, cached: bool, n_beams: int
 ) -> tuple[frozenset[int], Draft]:
     """The tokens that end a text, and the texts so far."""
-    _check_counts(max_tokens=max_tokens)
+    check_counts(max_tokens=max_tokens)
     stops = _stops(loaded, stop)
     config = loaded.config
-    if config.kind == "encoder":
-        raise GenerationError(
-            f"{loaded.spec.title} is an encoder: it reads a text from both sides and cannot write on. "
-            "Choose a decoder or an encoder–decoder."
-        )
-    if loaded.model.head is None:
-        raise GenerationError(
-            f"{loaded.spec.title} has no head that turns vectors into words, so it cannot write. Choose a model with one."
-        )
+    check_writes(loaded)
     targets = None
     if config.kind == "encoder-decoder":
         sources = _prompts(loaded, prompt.text, prompt.ids, "right")
@@ -418,8 +339,21 @@ def _begin(
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     else:
         sources = _prompts(loaded, prompt.text, prompt.ids, "left")
-    _admit(loaded, sources, targets, n_beams, max_tokens, cached)
+    admit_writing(loaded, sources, targets, n_beams, max_tokens, cached)
     return stops, Draft(loaded, sources, targets, cached)
+
+
+def check_writes(loaded: Loaded) -> None:
+    """Raise GenerationError for a model that cannot write."""
+    if loaded.config.kind == "encoder":
+        raise GenerationError(
+            f"{loaded.spec.title} is an encoder: it reads a text from both sides and cannot write on. "
+            "Choose a decoder or an encoder–decoder."
+        )
+    if loaded.model.head is None:
+        raise GenerationError(
+            f"{loaded.spec.title} has no head that turns vectors into words, so it cannot write. Choose a model with one."
+        )
 
 
 def _prompts(loaded: Loaded, text: Texts, ids: Ids, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
@@ -432,10 +366,10 @@ def _prompts(loaded: Loaded, text: Texts, ids: Ids, side: Literal["left", "right
     texts = [text] if isinstance(text, str) else list(text)
     if not texts:
         raise TextError("The list of source texts is empty. Give at least one.")
-    return padded(loaded, [_open(tokenize(loaded.tokenizer, t), loaded.end_ids) for t in texts], side)
+    return padded(loaded, [opened(tokenize(loaded.tokenizer, t), loaded.end_ids) for t in texts], side)
 
 
-def _open(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
+def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
     """The text without the end that a tokenizer puts behind every text: here it is still to be written."""
     start, stop = tokens.offsets[-1]
     if tokens.ids[-1] not in end_ids or start < stop or len(tokens) == 1:
@@ -444,7 +378,7 @@ def _open(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
     return Tokens(text=tokens.text, **columns)
 
 
-def _admit(
+def admit_writing(
     loaded: Loaded,
     sources: tuple[Tokens, ...],
     targets: tuple[Tokens, ...] | None,
@@ -484,7 +418,7 @@ def _stops(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
     return frozenset(stop)
 
 
-def _check_counts(**counts: int | None) -> None:
+def check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
         if value is not None and value < 1:
             raise GenerationError(f"{name} is {value}, but it must be at least 1.")

@@ -25,9 +25,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from core import Loaded, generate, load, measures, trace
+from core.beams import beam_search
 from core.checkpoints.own import write_whole
 from core.errors import Refused
-from core.generate import beam_search
 from core.tasks import TASKS, Task, is_right, problems, sample
 from core.training import Batch, evaluate
 from scripts import cards

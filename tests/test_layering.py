@@ -32,7 +32,7 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"chunks"}),
     frozenset({"capture", "trace", "training"}),
     frozenset({"generate", "given", "heads", "order", "padding", "report", "scaling", "small", "sweeps", "walk"}),
-    frozenset({"additions", "comparison", "continuation", "leakage"}),
+    frozenset({"additions", "beams", "comparison", "continuation", "leakage", "writing"}),
     frozenset({"engine"}),
     frozenset({"service"}),
     frozenset({"__init__"}),

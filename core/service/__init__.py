@@ -1,7 +1,9 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
 from ..comparison import AnswerChange, WordChange
+from ..generate import Sampling
 from ..sweeps import Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
+from ..writing import TEMPERATURES, CacheCost, LensRow, Opening, Reading, Taken
 from .answers import (
     Column,
     Facts,
@@ -31,17 +33,23 @@ from .positions import Clock, OrderChange, StackPositions
 from .protocol import Service
 from .sweeps import SweepPart
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
+from .writing import MOST_WRITTEN, BeamsGrown, Begun, Written
 
 __all__ = [
     "AT_ONCE",
     "HIDDEN",
     "MAP_KINDS",
     "METRICS",
+    "MOST_WRITTEN",
+    "TEMPERATURES",
     "THUMBNAIL",
     "TILE",
     "AddedFacts",
     "AnswerChange",
     "Asked",
+    "BeamsGrown",
+    "Begun",
+    "CacheCost",
     "Calls",
     "Clock",
     "Column",
@@ -54,6 +62,7 @@ __all__ = [
     "Kept",
     "LayerDone",
     "Leak",
+    "LensRow",
     "LocalService",
     "LookPlace",
     "MapKind",
@@ -61,13 +70,16 @@ __all__ = [
     "Masked",
     "Measures",
     "NormFacts",
+    "Opening",
     "OrderChange",
     "Outcome",
     "Padded",
     "PatchHeads",
+    "Reading",
     "RecordFacts",
     "Row",
     "RunDone",
+    "Sampling",
     "Scores",
     "Service",
     "Side",
@@ -78,12 +90,14 @@ __all__ = [
     "StackPositions",
     "Sweep",
     "SweepPart",
+    "Taken",
     "Thumbnails",
     "Tile",
     "Unscaled",
     "Values",
     "Walked",
     "WordChange",
+    "Written",
     "cores",
     "word_groups",
 ]

@@ -28,6 +28,7 @@ from ..comparison import AnswerChange, Comparison, answer_change, compare
 from ..config import ModelConfig
 from ..engine import Engine, Ticket
 from ..errors import Busy, Refused
+from ..generate import Sampling
 from ..interventions import DropPadding, Intervention, NoScale
 from ..leakage import check_model, leakage, relearnt
 from ..leakage import facts as leak_facts
@@ -39,6 +40,7 @@ from ..scaling import WIDTHS, Spread, sharpness, spread
 from ..sweeps import Asked
 from ..trace import Predictions, Trace
 from ..walk import Guess, Terms, Walk, guesses, terms, walk
+from ..writing import CacheCost, LensRow, beginning, cache_cost, lens
 from . import maps, masks, positions
 from .answers import (
     Column,
@@ -65,6 +67,7 @@ from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .sweeps import SweepPart, Sweeps
 from .walks import AddedFacts, Walked, added, walk_bytes, walked
+from .writing import BeamsGrown, Begun, Desk, Search, Written, own_target
 
 T = TypeVar("T")
 
@@ -391,6 +394,45 @@ class LocalService:
 
     async def spreads(self) -> tuple[Spread, ...]:
         return await self._kept.get(("spreads",), lambda: self._work(lambda: tuple(map(spread, WIDTHS)), slow=True))
+
+    # writing
+
+    async def write(
+        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
+    ) -> AsyncGenerator[Begun | Written]:
+        request, run = self.engine.request_of(key), await self._run(key)
+        desk = await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), max(1, n))))
+        now: Begun | Written = await arrival(self.engine.again(lambda: desk.open(also)))
+        yield now
+        for _ in range(n):
+            if now.over:
+                return
+            now = await arrival(self.engine.again(partial(desk.write, how)))
+            yield now
+
+    async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
+        request, run = self.engine.request_of(key), await self._run(key)
+        search = await arrival(self.engine.again(lambda: Search(run, request, n_beams, n)))
+        while (grown := await arrival(self.engine.again(search.grow))) is not None:
+            yield grown
+
+    async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> tuple[LensRow, ...]:
+            prompt = beginning(run, opens_target=own_target(request))
+            return tuple(lens(run.loaded, prompt, path, position, token))
+
+        at = ("lens", key, tuple(path), position, token)
+        return await self._kept.get(at, lambda: self._again(key, make))
+
+    async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> CacheCost:
+            return cache_cost(run.loaded, beginning(run, opens_target=own_target(request)), path, n)
+
+        return await self._kept.get(("cache", key, tuple(path), n), lambda: self._again(key, make))
 
     async def status(self) -> dict[str, Any]:
         return self.engine.status()

@@ -12,6 +12,7 @@ from ..attention import Receipt
 from ..attribution import Contributions, LensLayer
 from ..comparison import AnswerChange, Comparison
 from ..config import ModelConfig
+from ..generate import Sampling
 from ..interventions import Intervention
 from ..order import Equivariance, MovedOn
 from ..request import Progress, Request
@@ -19,6 +20,7 @@ from ..scaling import Spread
 from ..sweeps import Asked
 from ..trace import Predictions
 from ..walk import Guess, Terms
+from ..writing import CacheCost, LensRow
 from .answers import (
     Column,
     Facts,
@@ -39,6 +41,7 @@ from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .sweeps import SweepPart
 from .walks import AddedFacts, Walked
+from .writing import BeamsGrown, Begun, Written
 
 
 class Service(Protocol):
@@ -231,6 +234,30 @@ class Service(Protocol):
 
     async def spreads(self) -> tuple[Spread, ...]:
         """Random q·k of several widths, measured."""
+        ...
+
+    # writing
+
+    def write(
+        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
+    ) -> AsyncGenerator[Begun | Written]:
+        """What follows the run's text: the text with the tokens of `path` behind it, then up to n more as they are written.
+
+        Each token is one turn among the passes, and none is written that nobody waits for. Labels of the tokens `also` come
+        with the first answer.
+        """
+        ...
+
+    def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
+        """The n_beams likeliest texts of up to n tokens behind the run's text, step by step, in turns as with write()."""
+        ...
+
+    async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
+        """What each layer would say behind one position of the text with `path` behind it, and how it ranks one token."""
+        ...
+
+    async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
+        """How long the token behind n others takes with and without a cache, measured now, and whether both say the same."""
         ...
 
     async def status(self) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 import core
 from core import GenerationError, Loaded, RotaryScaling, TextError, TooLarge
+from core.beams import beam_search, beam_steps
 from core.cache import Cache, GrowingKV
-from core.generate import GenerationStep, beam_search, candidates, generate, stream
+from core.generate import GenerationStep, candidates, generate, stream
 from core.planner import kv_cache
 from core.rules import DistanceBias, MaskRule
 from tests.core.conftest import make_loaded
@@ -268,6 +269,25 @@ def test_beams_with_and_without_a_cache_and_in_a_batch() -> None:
             (alone,) = beam_search(loaded, ids=text, n_beams=3, max_tokens=8, stop=(7, 9, 30))
             assert [b.ids for b in alone] == [b.ids for b in beams]
             assert [b.score for b in beams] == sorted((b.score for b in beams), reverse=True)
+
+
+def test_each_step_of_a_search_follows_from_the_one_before() -> None:
+    loaded = make_loaded(n_encoder_layers=1, n_decoder_layers=2)
+    arguments: dict[str, Any] = {"ids": prompt(7, 0, TINY_VOCAB), "n_beams": 3, "max_tokens": 8, "stop": (7, 9, 30)}
+    live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
+    last = None
+    for last in beam_steps(loaded, **arguments):
+        (found,) = last.candidates
+        assert [c.log_prob for c in found] == sorted((c.log_prob for c in found), reverse=True)
+        assert all(c.log_prob <= live[c.row][1] for c in found), "no text gets likelier"
+        assert not any(c.kept and c.ends for c in found)
+        live = [((*live[c.row][0], c.id), c.log_prob) for c in found if c.kept]
+        assert len(live) == 3
+    assert last is not None and last.finished == beam_search(loaded, **arguments)
+    for ids, log_prob in live if last.index == 7 else ():
+        assert any(beam.ids == ids and beam.log_prob == log_prob for beam in last.finished[0]) or log_prob <= min(
+            beam.log_prob for beam in last.finished[0]
+        )
 
 
 def test_one_beam_is_greedy() -> None:

@@ -1,0 +1,290 @@
+"""A text that is being written: every reading against a trace of the same tokens, and what a Service says while it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import core
+from core import GenerationError, Loaded
+from core.generate import Sampling, candidates
+from core.given import given
+from core.prompt import Prompt
+from core.service import MOST_WRITTEN, Begun, LocalService, Written
+from core.text import from_ids
+from core.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
+from tests.core.conftest import make_loaded
+
+STORY = "Once upon a time there was a"
+FOREST = "Im Wald steht ein braunes Pferd neben einem Baum."
+KING, FORMER = 641, "king who had a king who had a"
+CONFIGS: dict[str, dict[str, Any]] = {
+    "rotary, grouped": {"position": "rotary", "n_kv_heads": 2},
+    "learned": {"position": "learned"},
+    "windowed": {"position": "rotary", "window": 4, "n_decoder_layers": 3},
+    "alibi": {"position": "alibi"},
+    "post": {"norm_order": "post"},
+    "encoder-decoder": {"n_encoder_layers": 1, "n_decoder_layers": 2},
+}
+
+
+@cache
+def loaded(name: str) -> Loaded:
+    return core.load(name)
+
+
+@cache
+def story() -> core.Trace:
+    return core.trace(loaded("storyteller"), STORY)
+
+
+def prompt_of(model: Loaded, ids: Sequence[int], target: Sequence[int] = (1,)) -> Prompt:
+    source = (from_ids(None, ids),)
+    return Prompt(source, (from_ids(None, target),)) if model.config.kind == "encoder-decoder" else Prompt(source)
+
+
+def written(writer: Writer, n: int, how: Sampling) -> list[Reading]:
+    found = []
+    for _ in range(n):
+        _, reading = writer.write(how)
+        if reading is not None:
+            found.append(reading)
+    return found
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_reading_is_what_a_trace_of_the_same_tokens_has(name: str) -> None:
+    model = make_loaded(**CONFIGS[name])
+    ids, path = [3, 9, 4, 17, 5, 8], [11, 30]
+    writer = Writer(model, prompt_of(model, ids), path, room=4)
+    opening = writer.open()
+    readings = [*opening.readings, *written(writer, 4, Sampling())]
+    crosses = model.config.kind == "encoder-decoder"
+    own = [1, *writer.path] if crosses else [*ids, *writer.path]
+    run = core.trace(model, ids=ids, target_ids=own) if crosses else core.trace(model, ids=own)
+    assert [reading.position for reading in readings] == list(range(len(own)))
+    assert [reading.id for reading in readings] == own
+    predicted = run.predictions(range(len(own)), k=5)
+    site = "cross_attn" if crosses else "attn"
+    patterns = [
+        record.pattern().numpy() for record in run.attention if (record.stack, record.site) == ("decoder", site)
+    ]
+    for at, reading in enumerate(readings):
+        assert reading.ids[:5].tolist() == list(predicted.ids[at])
+        np.testing.assert_allclose(reading.probs()[:5], predicted.probs[at], atol=1e-5)
+        wanted = np.stack([pattern[:, at, : len(ids) if crosses else at + 1] for pattern in patterns])
+        np.testing.assert_allclose(reading.rows, wanted, atol=1e-5)
+    losses = given(run).losses.numpy()
+    np.testing.assert_allclose(opening.losses, losses[: len(opening.losses)], atol=1e-4)
+    for one, loss, after in zip(readings, losses, own[1:], strict=False):
+        if one.taken is not None:
+            assert one.taken.id == after
+            assert -np.log(one.taken.prob) == pytest.approx(loss, abs=1e-4)
+
+
+def test_named_tokens_and_the_rest_make_a_whole_at_every_temperature() -> None:
+    model = loaded("storyteller")
+    writer = Writer(model, beginning(story(), False))
+    reading = writer.open().readings[-1]
+    assert writer.logits is not None and len(reading.ids) == LISTED < model.config.vocab_size
+    for temperature in TEMPERATURES:
+        whole = (writer.logits.double() / temperature).softmax(-1)[torch.tensor(reading.ids).long()]
+        np.testing.assert_allclose(reading.probs(temperature), whole.numpy(), atol=1e-6)
+
+
+def test_a_text_that_was_stopped_goes_on_as_it_would_have() -> None:
+    model, how = loaded("storyteller"), Sampling(0.8, 40, 0.95, seed=7)
+    (whole,) = core.generate(model, STORY, max_tokens=9, temperature=0.8, top_k=40, top_p=0.95, seed=7)
+    for stopped in (0, 4, 8):
+        writer = Writer(model, beginning(story(), False), whole.ids[:stopped])
+        writer.open()
+        written(writer, 9 - stopped, how)
+        assert writer.path == whole.ids
+
+
+def test_the_numbers_of_the_storyteller() -> None:
+    """What lessons and texts say of “Once upon a time there was a”."""
+    model = loaded("storyteller")
+    writer = Writer(model, beginning(story(), False))
+    opening = writer.open()
+    last = opening.readings[-1]
+    assert [label(model, i) for i in last.ids[:2].tolist()] == ["great", "king"]
+    np.testing.assert_allclose(last.probs()[:2], [0.10698, 0.0896], atol=1e-4)
+    assert opening.losses.mean() == pytest.approx(1.28, abs=0.005)
+    assert opening.losses[0] / np.log(2) == pytest.approx(8.5, abs=0.05)
+    assert [reading.cache_bytes for reading in opening.readings] == [12_288 * n for n in range(1, 9)]
+    writer = Writer(model, beginning(story(), False), [KING])
+    taken = writer.open().readings[-2].taken
+    assert taken is not None and (taken.id, taken.rank) == (KING, 2)
+    assert taken.prob == pytest.approx(0.0896, abs=1e-4)
+    assert writer.logits is not None
+    words, probs = candidates(writer.logits[None], 0.7, None, 0.9)
+    left = [(label(model, int(i)), round(float(p), 3)) for i, p in zip(words[0], probs[0], strict=True) if p > 0]
+    assert left == [("who", 0.923), (",", 0.046), ("in", 0.031)]
+    rows = lens(model, beginning(story(), False), [KING], 8, int(words[0, 0]))
+    assert [row.layer for row in rows] == [None, *range(6)]
+    assert [row.rank for row in rows] == [5925, 64, 40, 12, 5, 3, 1]
+    *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
+    best = step.finished[0][0]
+    assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.272, abs=1e-3)
+
+
+def test_the_translator_looks_at_the_word_that_it_writes() -> None:
+    model = loaded("translator")
+    run = core.trace(model, FOREST)
+    writer = Writer(model, beginning(run, True))
+    readings = [*writer.open().readings]
+    while not writer.is_over:
+        readings += written(writer, 1, Sampling())
+    assert writer.ends and writer.path[-1] in model.end_ids
+    assert writer.path == core.generate(model, FOREST)[0].ids
+    the = next(r for r in readings if label(model, r.id) == "the")
+    assert [label(model, i) for i in the.ids[:2].tolist()] == ["forest", "woods"]
+    np.testing.assert_allclose(the.probs()[:2], [0.489, 0.435], atol=1e-3)
+    assert run.source.labels[the.rows[1, 5].argmax()] == "Wald"
+    with pytest.raises(GenerationError, match="end"):
+        writer.write(Sampling())
+
+
+def test_a_long_text_is_read_whole_and_shown_from_its_last_tokens() -> None:
+    model = make_loaded(position="rotary")
+    ids = torch.randint(3, 61, (DETAILED + 20,), generator=torch.Generator().manual_seed(1)).tolist()
+    opening = Writer(model, prompt_of(model, ids)).open()
+    assert [r.position for r in opening.readings] == list(range(20, DETAILED + 20))
+    assert len(opening.losses) == len(ids) - 1
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [([99], "vocabulary"), ([-1], "vocabulary"), ([5] * 60, "positions"), ([2, 5], "end")],
+)
+def test_paths_that_cannot_be_read_get_a_sentence(path: list[int], says: str) -> None:
+    model = replace(make_loaded(position="learned", n_ctx=32), end_ids=(2,))
+    with pytest.raises(GenerationError, match=says):
+        Writer(model, prompt_of(model, [3, 4, 5]), path)
+
+
+def test_an_encoder_cannot_write() -> None:
+    with pytest.raises(GenerationError, match="encoder"):
+        beginning(core.trace(loaded("minilm"), "A cat."), False)
+
+
+def test_with_and_without_the_cache_the_words_are_the_same() -> None:
+    model = loaded("storyteller")
+    found = cache_cost(model, beginning(story(), False), [KING, 415, 342], n=240, rounds=3)
+    assert found.n == 240 and found.checked == 4
+    assert found.same and found.difference < 1e-3
+    assert 0 < found.with_seconds < found.without_seconds
+
+
+# through a Service
+
+
+def ask(coroutine: Any) -> Any:
+    return asyncio.run(coroutine)
+
+
+@pytest.fixture(scope="module")
+def service() -> LocalService:
+    return LocalService(core.Engine(device=torch.device("cpu"), dtype=torch.float32))
+
+
+async def begun(service: LocalService, model: str = "storyteller", text: str = STORY) -> str:
+    return await service.submit(core.Request(model, (text,)))
+
+
+def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> None:
+    async def collect() -> list[Begun | Written]:
+        key = await begun(service)
+        return [answer async for answer in service.write(key, [KING], 4, Sampling(), also=[5, 10**9])]
+
+    first, *rest = ask(collect())
+    assert isinstance(first, Begun) and first.prompt_labels[-1] == "a"
+    assert first.per_token.self_attention == 12_288
+    assert (first.per_token.as_mha, first.per_token.as_mqa) == (12_288, 1_536)
+    assert len(first.opening.readings) == 9 and 5 in first.labels
+    assert all(isinstance(answer, Written) for answer in rest) and len(rest) == 4
+    told = [token for answer in (first, *rest) for token in answer.labels]
+    assert len(told) == len(set(told))
+    named = {int(i) for answer in rest if answer.reading is not None for i in answer.reading.ids}
+    assert named <= set(told)
+    assert [first.labels[KING], *(answer.taken.id for answer in rest)][0] == "king"
+
+
+def test_nothing_is_written_that_nobody_waits_for(service: LocalService) -> None:
+    async def stop() -> tuple[int, int]:
+        key = await begun(service)
+        coming, n = service.write(key, (), 400, Sampling()), 0
+        async for _ in coming:
+            n += 1
+            if n == 3:
+                break
+        await coming.aclose()
+        turns, again = [], service.engine.again
+        service.engine.again = lambda make: turns.append(make) or again(make)  # type: ignore[method-assign]
+        await asyncio.sleep(0.1)
+        service.engine.again = again  # type: ignore[method-assign]
+        return n, len(turns)
+
+    assert ask(stop()) == (3, 0)
+    assert ask(service.status())["running_or_waiting"] == 0
+
+
+def test_another_run_gets_its_turn_between_two_tokens(service: LocalService) -> None:
+    async def both() -> list[str]:
+        key, order = await begun(service), []
+
+        async def write() -> None:
+            async for _ in service.write(key, (), 60, Sampling()):
+                order.append("token")
+
+        async def other() -> None:
+            while len(order) < 3:
+                await asyncio.sleep(0)
+            await service.facts(await begun(service, "copy", "abc=abc"))
+            order.append("run")
+
+        await asyncio.gather(write(), other())
+        return order
+
+    order = ask(both())
+    assert order.count("token") == 61
+    assert order.index("run") < 60, "the run did not wait for the text to be written"
+
+
+def test_beams_lens_and_cache_through_the_service(service: LocalService) -> None:
+    async def collect() -> tuple[Any, ...]:
+        key = await begun(service)
+        steps = [grown async for grown in service.beams(key, 3, 8)]
+        return steps, await service.lens_at(key, [KING], 8, 415), await service.cache_cost(key, [KING], 32)
+
+    steps, rows, cost = ask(collect())
+    assert len(steps) == 8 and steps[-1].step.finished[0][0].log_prob == pytest.approx(-12.272, abs=1e-3)
+    assert steps[0].labels[KING] == "king"
+    assert rows[-1].rank == 1 and cost.n == 32 and cost.same
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "path", "says"),
+    [
+        ("minilm", "A cat.", (), "encoder"),
+        ("storyteller", STORY, (10**6,), "vocabulary"),
+        ("storyteller", STORY, (5,) * (MOST_WRITTEN + 1), "at most"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    service: LocalService, model: str, text: str, path: tuple[int, ...], says: str
+) -> None:
+    async def collect() -> None:
+        async for _ in service.write(await begun(service, model, text), path, 1, Sampling()):
+            pass
+
+    with pytest.raises(core.Refused, match=says):
+        ask(collect())
