@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,7 +29,8 @@ from torch.overrides import TorchFunctionMode
 from .checkpoints.own import config_values, write_whole
 from .device import multiplies_bfloat16
 from .errors import CheckpointError, ConfigError
-from .hooks import Hook, hook_points, hooked
+from .hooks import Hook, chain, hook_points, hooked
+from .interventions import Intervention, hooks_of
 from .model import Transformer
 
 STATE = "training.json"
@@ -70,19 +71,23 @@ class Recipe:
 class Batch:
     """ids [batch, pos] to be learnt where counts [batch, pos] is True; padding goes on the right.
 
-    Encoder–decoders read source [batch, pos], real where source_keep is True; ids are then the decoder's.
+    Encoder–decoders read source [batch, pos], real where source_keep is True; ids are then the decoder's. What is to be
+    written at a place is the next token, or where `targets` [batch, pos] are given, the one that they have for that place;
+    counts then says of which places.
     """
 
     ids: Tensor
     counts: Tensor
     source: Tensor | None = None
     source_keep: Tensor | None = None
+    targets: Tensor | None = None
 
     def to(self, device: torch.device) -> Batch:
         def move(x: Tensor | None) -> Tensor | None:
             return None if x is None else x.to(device, non_blocking=True)
 
-        return Batch(self.ids.to(device), self.counts.to(device), move(self.source), move(self.source_keep))
+        ids, counts = self.ids.to(device), self.counts.to(device)
+        return Batch(ids, counts, move(self.source), move(self.source_keep), move(self.targets))
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,15 @@ class TrainStep:
     accuracy: float
     learning_rate: float
     seconds: float  # since the first step, pauses between runs left out
+    gradient: float = 0.0  # length over all parameters, before it was clipped
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What the next step depends on: how many there were, the weights, and the optimiser's moments, by name."""
+
+    step: int
+    tensors: Mapping[str, Tensor]
 
 
 def train(
@@ -103,6 +117,10 @@ def train(
     *,
     folder: Path | None = None,
     save_every: int = 0,
+    interventions: Iterable[Intervention] = (),
+    start: State | None = None,
+    hooks: Mapping[str, Hook] | None = None,
+    optimiser: torch.optim.Optimizer | None = None,
 ) -> Iterator[TrainStep]:
     """Train in place, yielding every step; batches(step) gives the batch of step 0, 1, 2, ...
 
@@ -111,16 +129,27 @@ def train(
     what an earlier one left and goes on behind it. Between two steps the model is as `step` updates made it, and may be
     saved or looked at. Afterwards it is frozen again.
 
-    Raises ConfigError if the model has no head, CheckpointError if the folder holds the state of another model or recipe.
+    `interventions` are in place in every step, so that the model learns with them, and so are `hooks` of one's own. A run that
+    begins at the `start` of another goes on from its weights and moments, and its first step has the number behind. Whoever
+    brings the `optimiser`, from make_optimiser(), can take state_of() it between two steps.
+
+    Raises ConfigError if the model has no head, CheckpointError if the folder holds the state of another model or recipe,
+    InterventionError for an edit that this model has no place for.
     """
     if model.head is None or model.decoder is None:
         raise ConfigError(
             "train() teaches a decoder to write the next token: the model needs decoder layers and a head"
         )
     device = next(model.parameters()).device
-    optimiser = make_optimiser(model, recipe)
+    optimiser = optimiser or make_optimiser(model, recipe)
     step, seconds = (0, 0.0) if folder is None else restore(folder, model, optimiser, recipe)
-    return _loop(model, batches, recipe, optimiser, device, step, seconds, folder, save_every)
+    if start is not None and not step:
+        put_state(model, optimiser, start.tensors, "The state to start from")
+        step = start.step
+    edits = dict(hooks_of(model, interventions))
+    for name, hook in (hooks or {}).items():
+        edits[name] = chain(edits[name], hook) if name in edits else hook
+    return _loop(model, batches, recipe, optimiser, device, step, seconds, folder, save_every, edits)
 
 
 def _loop(
@@ -133,6 +162,7 @@ def _loop(
     seconds: float,
     folder: Path | None,
     save_every: int,
+    edits: Mapping[str, Hook],
 ) -> Iterator[TrainStep]:
     start = time.perf_counter() - seconds
     while step < recipe.steps:
@@ -141,12 +171,13 @@ def _loop(
             group["lr"] = rate
         model.requires_grad_(True)
         try:
-            loss, accuracy = learn(model, batches(step).to(device), recipe, optimiser, step)
+            with hooked(model, edits):
+                loss, accuracy, gradient = learn(model, batches(step).to(device), recipe, optimiser, step)
         finally:
             model.requires_grad_(False)
         step += 1
         seconds = time.perf_counter() - start
-        yield TrainStep(step, loss, accuracy, rate, seconds)
+        yield TrainStep(step, loss, accuracy, rate, seconds, gradient)
         # Last of all, so that whatever the caller makes of a step is there before the run counts as being past it.
         if folder is not None and (step == recipe.steps or (save_every and step % save_every == 0)):
             keep_state(folder, model, optimiser, recipe, step, seconds)
@@ -154,8 +185,8 @@ def _loop(
 
 def learn(
     model: Transformer, batch: Batch, recipe: Recipe, optimiser: torch.optim.Optimizer, step: int
-) -> tuple[float, float]:
-    """One update. Returns the loss in nats per counted token and the share of them that were the likeliest."""
+) -> tuple[float, float, float]:
+    """One update. Returns the loss in nats per counted token, the share of them that were the likeliest, and the gradient's length."""
     device = batch.ids.device
     mixed = recipe.mixed and multiplies_bfloat16(device)
     precision = torch.autocast(device.type, torch.bfloat16) if mixed else nullcontext()
@@ -166,9 +197,20 @@ def learn(
         loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    gradient = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
     optimiser.step()
-    return loss.item(), (logits.argmax(-1) == targets).float().mean().item()
+    return loss.item(), (logits.argmax(-1) == targets).float().mean().item(), gradient.item()
+
+
+def gradient_lengths(model: Transformer, done: TrainStep, recipe: Recipe) -> tuple[float, ...]:
+    """How long the gradient of the step just done was in each layer of the decoder, before it was clipped."""
+    assert model.decoder is not None
+    longer = max(1.0, done.gradient / recipe.clip)
+    found = []
+    for block in model.decoder.blocks:
+        squares = sum(float(p.grad.square().sum()) for p in block.parameters() if p.grad is not None)
+        found.append(math.sqrt(squares) * longer)
+    return tuple(found)
 
 
 class PlainAttention(TorchFunctionMode):
@@ -211,6 +253,8 @@ def predicted(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
     Padding on the right needs no mask in a causal stack: nothing that counts looks at it.
     """
     assert model.head is not None
+    if batch.targets is not None:
+        return model.head(model.last_residual(batch.ids)[batch.counts]), batch.targets[batch.counts]
     ids = batch.ids[:, :-1]
     if batch.source is None:
         x = model.last_residual(ids)
@@ -296,11 +340,7 @@ def keep_state(
 ) -> None:
     """Weights, moments and the step. The JSON file names the tensors' file and is written last: it decides what counts."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = dict_of_names(model)
-    tensors = {f"model.{name}": p.detach().cpu().contiguous() for name, p in names.items()}
-    for name, p in names.items():
-        for moment, value in optimiser.state.get(p, {}).items():
-            tensors[f"optimiser.{moment}.{name}"] = value.detach().cpu().contiguous()
+    tensors = state_of(model, optimiser)
     file = f"training-{step:08}.safetensors"
     write_whole(folder / file, safetensors_bytes(tensors))
     state = {
@@ -337,10 +377,26 @@ def restore(folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, 
         raise CheckpointError(
             f"{STATE} belongs to a run with another {what}. Choose another folder, or remove this one to start anew."
         )
+    put_state(model, optimiser, tensors, f"{file}, which stands in {STATE},")
+    return step, seconds
+
+
+def state_of(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Weights and moments by name, on the CPU. They share memory with the model's where that is there: clone what is to stay."""
+    names = dict_of_names(model)
+    tensors = {f"model.{name}": p.detach().cpu().contiguous() for name, p in names.items()}
+    for name, p in names.items():
+        for moment, value in optimiser.state.get(p, {}).items():
+            tensors[f"optimiser.{moment}.{name}"] = value.detach().cpu().contiguous()
+    return tensors
+
+
+def put_state(model: Transformer, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], what: str) -> None:
+    """Put what state_of() gave into a model and its optimiser. Raises CheckpointError, which begins with `what` they are."""
     with torch.no_grad():
         for name, parameter in dict_of_names(model).items():
             if f"model.{name}" not in tensors or tensors[f"model.{name}"].shape != parameter.shape:
-                raise CheckpointError(f"{file} holds no {name} of the right shape. Remove the folder to start anew.")
+                raise CheckpointError(f"{what} holds no {name} of the right shape. Remove the folder to start anew.")
             parameter.copy_(tensors[f"model.{name}"])
             found = {
                 moment: tensors[f"optimiser.{moment}.{name}"]
@@ -348,8 +404,9 @@ def restore(folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, 
                 if f"optimiser.{moment}.{name}" in tensors
             }
             # AdamW counts its steps on the CPU, wherever the weights are.
-            optimiser.state[parameter] = {k: v if k == "step" else v.to(parameter.device) for k, v in found.items()}
-    return step, seconds
+            optimiser.state[parameter] = {
+                k: v.clone() if k == "step" else v.to(parameter.device, copy=True) for k, v in found.items()
+            }
 
 
 def dict_of_names(model: Transformer) -> dict[str, torch.nn.Parameter]:

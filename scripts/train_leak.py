@@ -59,7 +59,7 @@ def teach(model: Transformer, windows: Windows, recipe: Recipe) -> float:
         for step in range(recipe.steps):
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate(step, recipe)
-            loss, _ = learn(model, drawn(windows, step, recipe.seed), recipe, optimiser, step)
+            loss, *_ = learn(model, drawn(windows, step, recipe.seed), recipe, optimiser, step)
             if time.monotonic() - shown > SHOWN_EVERY or step + 1 == recipe.steps:
                 shown = time.monotonic()
                 print(f"step {step + 1:,}/{recipe.steps:,}  loss {loss:.3f}  {shown - started:.0f} s", flush=True)

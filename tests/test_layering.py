@@ -31,7 +31,9 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ablations", "attribution", "moments", "recorder", "still"}),
     frozenset({"chunks"}),
     frozenset({"capture", "trace", "training"}),
-    frozenset({"generate", "given", "heads", "order", "padding", "report", "scaling", "small", "sweeps", "walk"}),
+    frozenset(
+        {"generate", "given", "heads", "live", "order", "padding", "report", "scaling", "small", "sweeps", "walk"}
+    ),
     frozenset({"additions", "beams", "comparison", "continuation", "leakage", "writing"}),
     frozenset({"engine"}),
     frozenset({"service"}),

@@ -1,0 +1,360 @@
+"""run(): training that is watched. A run follows from its description alone, and every frame holds what a picture of it needs.
+
+A twin has the same first weights where its shape allows it, the same batches, and one thing changed (Spec.twin). The sizes and the
+recipe are the shipped Copy model's, with a quarter of its batch, so that a run takes seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .build import build
+from .checkpoints import Loaded
+from .config import ModelConfig
+from .errors import Refused
+from .hooks import Hook, hooked
+from .interventions import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
+from .model import Transformer
+from .tasks import ECHO, TASKS, Task, is_held_out, problem_of, problems, sample, solved
+from .trace import trace
+from .training import Batch, Recipe, State, TrainStep, gradient_lengths, make_optimiser, state_of, train
+
+LIVE: dict[str, Task] = {"echo": ECHO, **TASKS}
+STEPS, MOST_STEPS = 600, 2000
+BATCH = 32
+RATE, WARMUP = 3e-3, 100
+FRAMES = 35  # of a run, its first and its last included
+UNSEEN = 48  # held-out problems that a frame is judged by
+SHAPE: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_decoder_layers": 2}
+POSITIONS = {"induction": "rotary"}  # where the distance decides; learned places otherwise
+
+
+@dataclass(frozen=True)
+class Twin:
+    """One thing changed: of the config, by an edit that is in place in every step, or of the recipe."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    edits: tuple[Edit, ...] = ()
+    rate: float = 1.0  # times RATE
+    warmup: bool = True
+    residual: bool = True
+
+    @property
+    def from_step_0(self) -> bool:
+        """Whether its weights have another shape or meaning, so that it cannot go on from somebody else's."""
+        return bool(self.config)
+
+
+TWINS: dict[str, Twin] = {
+    "none": Twin(),
+    **{f"heads{n}": Twin(config={"n_heads": n}) for n in (1, 2, 8, 16)},
+    "postln": Twin(config={"norm_order": "post", "final_norm": False}),
+    "rate10": Twin(rate=10),
+    "nowarmup": Twin(warmup=False),
+    "nomask": Twin(edits=(DropCausalMask(),)),
+    "nopositions": Twin(edits=(DropPositions(),)),
+    "noscale": Twin(edits=(NoScale(),)),
+    "noresidual": Twin(residual=False),
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that a run depends on. Raises Refused at birth, saying what is allowed.
+
+    `fork` is the step up to which it is the run without a twin; from there on the twin's change is in place.
+    """
+
+    task: str = "copy"
+    twin: str = "none"
+    seed: int = 0
+    steps: int = STEPS
+    fork: int = 0
+
+    def __post_init__(self) -> None:
+        if self.task not in LIVE:
+            raise Refused(f"There is no task {self.task!r}. There are: {', '.join(LIVE)}.")
+        if self.twin not in TWINS:
+            raise Refused(f"There is no twin {self.twin!r}. There are: {', '.join(TWINS)}.")
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise Refused(f"A run has 1 to {MOST_STEPS:,} steps, and not {self.steps:,}.")
+        if not 0 <= self.seed < 1 << 31:
+            raise Refused(f"A seed is a whole number from 0 to {(1 << 31) - 1:,}, and not {self.seed:,}.")
+        if not 0 <= self.fork < self.steps:
+            raise Refused(
+                f"A run of {self.steps:,} steps can fork at step 0 to {self.steps - 1:,}, and not at {self.fork:,}."
+            )
+        if self.fork and TWINS[self.twin].from_step_0:
+            raise Refused("Heads and the order of the norm decide what the weights mean: such a twin starts at step 0.")
+
+    @property
+    def config(self) -> ModelConfig:
+        task = LIVE[self.task]
+        sizes = {
+            "vocab_size": len(task.vocabulary),
+            "n_ctx": task.n_ctx,
+            "position": POSITIONS.get(self.task, "learned"),
+        }
+        return ModelConfig(**{**sizes, **SHAPE, **TWINS[self.twin].config})
+
+    @property
+    def recipe(self) -> Recipe:
+        twin = TWINS[self.twin]
+        return Recipe(
+            steps=self.steps,
+            learning_rate=RATE * twin.rate,
+            warmup=min(WARMUP, self.steps // 4) if twin.warmup else 0,
+            seed=self.seed,
+            mixed=False,
+        )
+
+    @property
+    def alone(self) -> Spec:
+        """The same run without its twin's change."""
+        return replace(self, twin="none", fork=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One step of the curve: loss in nats per token and the share right, of its batch."""
+
+    step: int
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What there is at one step beside the curve."""
+
+    step: int
+    weights: Mapping[str, Tensor]  # float16 by name; float32 where float16 has no such number
+    given: tuple[float, ...]  # share of unseen problems right at each place of the answer, what is before it given
+    own: tuple[float, ...]  # the same where the model reads what it wrote itself
+    whole: int  # of UNSEEN problems: those it answers whole, on its own
+    gradients: tuple[float, ...]  # length of the gradient in each layer, before it is clipped; () at step 0
+
+
+def frame_steps(spec: Spec) -> list[int]:
+    """Where a run has frames: close together at first, since that is when most happens, and at the last step."""
+    wide = [spec.fork + round((spec.steps - spec.fork) * (i / (FRAMES - 1)) ** 1.7) for i in range(FRAMES)]
+    return sorted(set(wide))
+
+
+def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame]:
+    """The points and frames of a run in the order of their steps; the frame of a step comes behind its point.
+
+    A run with a fork begins from `start`, the state of the run without a twin at that step, and works that out where it is not
+    given. A loss that is no finite number ends the run with its point.
+    """
+    if spec.fork and start is None:
+        start = state_at(spec.alone, spec.fork)
+    model, optimiser = _fresh(spec)
+    wanted = set(frame_steps(spec))
+    if start is None:
+        yield _frame(spec, model, 0, ())
+    for done in _steps(spec, model, optimiser, start):
+        yield Point(done.step, done.loss, done.accuracy)
+        if not math.isfinite(done.loss):
+            return
+        if done.step in wanted:
+            yield _frame(spec, model, done.step, gradient_lengths(model, done, spec.recipe))
+
+
+def state_at(spec: Spec, step: int) -> State:
+    """The weights and moments of a run after so many steps, worked out from the beginning."""
+    model, optimiser = _fresh(spec)
+    for done in _steps(spec, model, optimiser, None):
+        if done.step == step:
+            break
+    return State(step, {name: x.clone() for name, x in state_of(model, optimiser).items()})
+
+
+def loaded(spec: Spec, frame: Frame) -> Loaded:
+    """The model of a frame, which reads ids. Its edits are not part of it: hooks_during(spec, model) are."""
+    made = build(spec.config, spec.seed)
+    made.model.load_state_dict({name: x.float() for name, x in frame.weights.items()})
+    return made
+
+
+def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:
+    """What a twin has in place in every pass."""
+    twin = TWINS[spec.twin]
+    return {**hooks_of(model, twin.edits), **({} if twin.residual else no_residual(model))}
+
+
+def no_residual(model: Transformer) -> dict[str, Hook]:
+    """Sublayers whose output takes the place of what they read, and is not added to it: for one pass at a time, of one thread."""
+    assert model.decoder is not None
+    hooks: dict[str, Hook] = {}
+    for i in range(len(model.decoder.blocks)):
+        stream: dict[str, Tensor] = {}
+
+        def keep(x: Tensor, stream: dict[str, Tensor] = stream) -> None:
+            stream["x"] = x
+
+        def instead(out: Tensor, stream: dict[str, Tensor] = stream) -> Tensor:
+            return out - stream["x"]
+
+        for before, after in (("resid_pre", "attn_out"), ("resid_mid", "mlp_out")):
+            hooks[f"decoder.blocks.{i}.hook_{before}"] = keep
+            hooks[f"decoder.blocks.{i}.hook_{after}"] = instead
+    return hooks
+
+
+def _fresh(spec: Spec) -> tuple[Transformer, torch.optim.Optimizer]:
+    model = build(spec.config, spec.seed).model
+    return model, make_optimiser(model, spec.recipe)
+
+
+def _steps(
+    spec: Spec, model: Transformer, optimiser: torch.optim.Optimizer, start: State | None
+) -> Iterator[TrainStep]:
+    hooks = hooks_during(spec, model)
+    return train(model, lambda step: batch(spec, step), spec.recipe, start=start, hooks=hooks, optimiser=optimiser)
+
+
+def batch(spec: Spec, step: int) -> Batch:
+    """What a step learns from: the same problems for every twin."""
+    task = LIVE[spec.task]
+    ids, counts = sample(task, BATCH, seed=f"{spec.seed}/{step}")
+    return Batch(ids, counts, targets=ids if task.same_place else None)
+
+
+# what a frame says
+
+
+@torch.inference_mode()
+def _frame(spec: Spec, model: Transformer, step: int, gradients: tuple[float, ...]) -> Frame:
+    half = {name: p.detach().half() for name, p in model.state_dict().items()}
+    fits = all(bool(x.isfinite().all()) for x in half.values())
+    weights = half if fits else {name: p.detach().clone() for name, p in model.state_dict().items()}
+    with hooked(model, hooks_during(spec, model)):
+        given, own, whole = _judged(spec, model)
+    return Frame(step, weights, given, own, whole, gradients)
+
+
+def _judged(spec: Spec, model: Transformer) -> tuple[tuple[float, ...], tuple[float, ...], int]:
+    """(share right by place with the answer given, on its own, problems answered whole on its own), of UNSEEN ones."""
+    task = LIVE[spec.task]
+    chosen = problems(task, UNSEEN, seed="unseen", held_out=True)
+    ids, counts = solved(task, chosen)
+    assert model.head is not None
+    if task.same_place:
+        right = model.head(model.last_residual(ids)).argmax(-1) == ids
+        given = _by_place(right, counts)
+        return given, given, int((right | ~counts).all(-1).sum())
+    guessed = model.head(model.last_residual(ids[:, :-1])).argmax(-1)
+    right = guessed == ids[:, 1:]
+    wanted = counts[:, 1:]
+    written = own_answers(task, model, chosen)
+    same = torch.zeros_like(right)
+    for row, (problem, answer) in enumerate(zip(chosen, written, strict=True)):
+        true = ids[row, 1 + len(problem) :]
+        got = torch.full_like(true, -1)
+        n = min(len(answer), len(true))
+        got[:n] = torch.tensor(answer[:n])
+        same[row, len(problem) : len(problem) + len(true)] = got == true
+    return _by_place(right, wanted), _by_place(same, wanted), int((same | ~wanted).all(-1).sum())
+
+
+def _by_place(right: Tensor, counts: Tensor) -> tuple[float, ...]:
+    """Share right at the first, second … place of the answer, over the problems that have one."""
+    place = counts.cumsum(-1) - 1
+    found = []
+    for i in range(int(place.max()) + 1):
+        here = counts & (place == i)
+        found.append(float(right[here].float().mean()))
+    return tuple(found)
+
+
+@torch.inference_mode()
+def own_answers(task: Task, model: Transformer, chosen: list[str]) -> list[list[int]]:
+    """What the model writes behind each problem, the likeliest token each time, up to its own end or the last place: token ids.
+
+    Problems of one length are written together. The pass is the one that is trained, masks and all, and has no cache: a model
+    without a causal mask reads every token anew.
+    """
+    assert model.head is not None
+    number = {symbol: i for i, symbol in enumerate(task.vocabulary)}
+    found: dict[int, list[int]] = {}
+    for length in sorted({len(problem) for problem in chosen}):
+        rows = [i for i, problem in enumerate(chosen) if len(problem) == length]
+        ids = torch.tensor([[1, *(number[symbol] for symbol in chosen[i])] for i in rows])
+        begun = ids.shape[1]
+        done = torch.zeros(len(rows), dtype=torch.bool)
+        while ids.shape[1] < task.n_ctx and not bool(done.all()):
+            after = model.head(model.last_residual(ids)[:, -1]).argmax(-1)
+            done |= after == task.end_id
+            ids = torch.cat([ids, after[:, None]], 1)
+        for i, row in zip(rows, ids[:, begun:].tolist(), strict=True):
+            end = row.index(task.end_id) + 1 if task.end_id in row else len(row)
+            found[i] = row[:end]
+    return [found[i] for i in range(len(chosen))]
+
+
+# one example, at every frame
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One example as a frame's model sees it."""
+
+    step: int
+    pattern: Tensor  # [layer, head, query, key], the answer given
+    p: tuple[float, ...]  # of the right symbol at each place of the answer, its end last, what is before it given
+    best: tuple[str, ...]  # the likeliest symbol there
+    own: str  # what it writes on its own
+    finds: Tensor  # [layer, head]: mean weight on what the symbol to be written follows from
+    ahead: Tensor  # [layer, head]: mean weight on the place behind, where that symbol stands
+
+
+@dataclass(frozen=True)
+class Example:
+    """A problem with its answer, and which tokens the model reads."""
+
+    problem: str
+    answer: str
+    tokens: tuple[str, ...]  # <s>, problem, answer; [pos] of the maps
+    first: int  # the query that writes the first symbol of the answer
+    is_unseen: bool  # held out from training
+
+
+def example(spec: Spec, typed: str) -> Example:
+    """An example that somebody typed. Raises Refused with a sentence."""
+    task = LIVE[spec.task]
+    problem = problem_of(task, typed)
+    answer = task.answer(problem)
+    behind = "" if task.same_place else answer
+    first = 1 if task.same_place else len(problem)
+    return Example(problem, answer, ("<s>", *problem, *behind), first, is_held_out(task, problem))
+
+
+@torch.inference_mode()
+def look(spec: Spec, frame: Frame, of: Example) -> Look:
+    """What a frame's model makes of an example: maps, what it would write at each place, and which heads find what it follows from."""
+    task, made = LIVE[spec.task], loaded(spec, frame)
+    model, number = made.model, {symbol: i for i, symbol in enumerate(LIVE[spec.task].vocabulary)}
+    ids = [number[symbol] for symbol in of.tokens]
+    with hooked(model, hooks_during(spec, model)):
+        seen = trace(made, ids=ids)
+        pattern = torch.stack([record.pattern() for record in seen.attention])
+        assert model.head is not None
+        p = model.head(model.last_residual(torch.tensor([ids]))[0]).float().softmax(-1)
+        own = [] if task.same_place else own_answers(task, model, [of.problem])[0]
+    right = [number[symbol] for symbol in of.answer] + ([] if task.same_place else [task.end_id])
+    places = range(of.first, of.first + len(right))
+    best = tuple(task.vocabulary[int(p[place].argmax())] for place in places)
+    written = "".join(best) if task.same_place else "".join(task.vocabulary[i] for i in own if i != task.end_id)
+    sources = task.sources(of.problem)
+    finds = torch.stack([pattern[..., q, [1 + i for i in s]].sum(-1) for q, s in zip(places, sources, strict=False)])
+    behind = [pattern[..., q, q + 1] for q in places if q + 1 < len(ids)]
+    ahead = torch.stack(behind).mean(0) if behind else torch.zeros(pattern.shape[:2])
+    given = tuple(float(p[place, i]) for place, i in zip(places, right, strict=True))
+    return Look(frame.step, pattern, given, best, written, finds.mean(0), ahead)

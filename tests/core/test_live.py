@@ -1,0 +1,201 @@
+"""Training that is watched: a run follows from its description, a twin differs in one thing, and frames say what the model does."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+
+from core import live
+from core.build import build
+from core.errors import Refused
+from core.hooks import hooked
+from core.live import LIVE, TWINS, UNSEEN, Frame, Point, Spec
+from core.tasks import ECHO, TASKS, problem_of, problems
+from core.training import Batch, Recipe, predicted, train
+
+
+def curve(spec: Spec, steps: int) -> list[float]:
+    """The losses of the first steps."""
+    points = (x for x in live.run(spec) if isinstance(x, Point))
+    return [point.loss for point in islice(points, steps)]
+
+
+def ended(spec: Spec) -> tuple[Point, Frame]:
+    """The last point and the last frame."""
+    found = list(live.run(spec))
+    frames, points = [x for x in found if isinstance(x, Frame)], [x for x in found if isinstance(x, Point)]
+    assert [x.step for x in frames] == live.frame_steps(spec)
+    assert [x.step for x in points] == list(range(1, spec.steps + 1))
+    return points[-1], frames[-1]
+
+
+def test_a_run_follows_from_its_description_and_its_twin_learns_from_the_same() -> None:
+    plain = Spec(steps=8)
+    assert curve(plain, 8) == curve(plain, 8)
+    twin = Spec(steps=8, twin="nomask")
+    assert curve(twin, 1) != curve(plain, 1)
+    assert torch.equal(live.batch(plain, 3).ids, live.batch(twin, 3).ids)
+    first = [next(x for x in live.run(spec) if isinstance(x, Frame)) for spec in (plain, twin)]
+    for name, weights in first[0].weights.items():
+        assert torch.equal(weights, first[1].weights[name]), f"{name}: the same first weights"
+
+
+def test_post_ln_learns_more_slowly_at_first() -> None:
+    """train.md, D6: 2.69 against 2.18 at step 50, as the mean of the last five."""
+    plain, post = (sum(curve(spec, 50)[-5:]) / 5 for spec in (Spec(), Spec(twin="postln")))
+    assert plain == pytest.approx(2.18, abs=0.01) and post == pytest.approx(2.69, abs=0.01)
+
+
+def test_without_a_mask_the_loss_falls_and_nothing_is_written_right() -> None:
+    """train.md, E5 and C6: loss below 0.001, and 0 of 48; heads look one place ahead."""
+    spec = Spec(twin="nomask")
+    last, frame = ended(spec)
+    assert last.loss < 0.001 and frame.whole == 0
+    assert min(frame.given) == 1 and len(frame.given) == 11, "with the answer given it is right everywhere"
+    seen = live.look(spec, frame, live.example(spec, "feedback"))
+    assert float(seen.ahead.max()) > 0.5 and seen.own != "feedback"
+
+
+def test_echo_needs_nobody_else() -> None:
+    """The same letters at the same places: learnt at once, and right on its own since nothing is read that was written."""
+    spec = Spec(task="echo", steps=120)
+    last, frame = ended(spec)
+    assert last.loss < 0.05 and frame.whole == UNSEEN and frame.given == frame.own
+    seen = live.look(spec, frame, live.example(spec, "fade"))
+    assert seen.own == "fade" and seen.pattern.shape == (2, 4, 5, 5)
+    assert min(seen.p) > 0.9 and len(seen.p) == 4
+
+
+@pytest.mark.parametrize("twin", ["none", "nopositions"])
+def test_a_fork_goes_on_from_the_state_at_its_step(twin: str) -> None:
+    """Forked into itself a run is the same, bit for bit; into a twin it leaves the curve at that step."""
+    plain = curve(Spec(steps=12), 12)
+    forked = curve(Spec(steps=12, fork=7, twin=twin), 5)
+    assert (forked == plain[7:]) == (twin == "none")
+
+
+def test_a_state_can_be_gone_on_from_more_than_once() -> None:
+    spec = Spec(steps=12)
+    start = live.state_at(spec, 7)
+    forked = Spec(steps=12, fork=7)
+    one, other = ([x.loss for x in live.run(forked, start) if isinstance(x, Point)] for _ in range(2))
+    assert one == other == curve(spec, 12)[7:]
+
+
+def test_a_rate_too_high_ends_the_run_with_the_step_that_left_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TWINS, "rate10", live.Twin(rate=1e30, warmup=False))
+    found = list(live.run(Spec(twin="rate10", steps=30)))
+    assert isinstance(found[-1], Point) and not torch.tensor(found[-1].loss).isfinite()
+    assert all(torch.tensor(x.loss).isfinite() for x in found[:-1] if isinstance(x, Point))
+
+
+def test_without_residuals_a_layer_gives_only_what_its_sublayers_write() -> None:
+    made = build(Spec(twin="noresidual").config, 0)
+    seen = {}
+    watch = {
+        f"decoder.blocks.0.hook_{name}": (lambda x, name=name: seen.__setitem__(name, x.clone()))
+        for name in ("resid_mid", "resid_post")
+    }
+    ids = torch.tensor([[1, 3, 4, 5]])
+    with torch.inference_mode(), hooked(made.model, live.no_residual(made.model)), hooked(made.model, watch):
+        made.model.last_residual(ids)
+        block: Any = made.model.decoder.blocks[0]  # pyright: ignore[reportOptionalMemberAccess]
+        alone = block.mlp_out_norm(block.mlp(block.mlp_norm(seen["resid_mid"])))
+    torch.testing.assert_close(seen["resid_post"], alone)
+
+
+def test_gradients_are_those_of_each_layer() -> None:
+    spec = Spec(steps=3)
+    model = build(spec.config, 0).model
+    steps = train(model, lambda step: live.batch(spec, step), Recipe(steps=3, mixed=False, clip=0.05))
+    done = next(steps)
+    found = live.gradient_lengths(model, done, Recipe(steps=3, clip=0.05))
+    assert len(found) == 2 and all(0.05 < length < done.gradient for length in found)
+
+
+@pytest.mark.parametrize("task", LIVE.values(), ids=list(LIVE))
+def test_an_answer_follows_from_its_sources(task) -> None:
+    closes = {"(": ")", "[": "]", "{": "}"}
+    for problem in problems(task, 20, seed=5):
+        answer, sources = task.answer(problem), task.sources(problem)
+        assert len(sources) == len(answer)
+        if task.name == "addition":
+            assert [len(s) for s in sources] == [2, 2, 2, 2]
+            assert all(problem[i].isdecimal() for s in sources for i in s)
+            continue
+        for symbol, (place,) in zip(answer, sources, strict=True):
+            assert closes.get(problem[place], problem[place]) == symbol
+
+
+@pytest.mark.parametrize(
+    "name, typed", [("copy", "feed back"), ("copy", "feedback="), ("addition", "123+456"), ("brackets", "([{}")]
+)
+def test_a_problem_is_read_as_it_is_typed(name: str, typed: str) -> None:
+    problem = problem_of(TASKS[name], typed)
+    assert problem == "".join(typed.split()).rstrip("=") + "="
+    assert TASKS[name].answer(problem)
+
+
+@pytest.mark.parametrize(
+    "name, typed, said",
+    [
+        ("copy", "zebra", "'z'"),
+        ("copy", "", "one letter"),
+        ("copy", "abcdefghijklmnop", "23"),
+        ("addition", "12+345", "three digits"),
+        ("addition", "123+", "three digits"),
+        ("induction", "abc|c", "not the last"),
+        ("induction", "aba|a", "different"),
+        ("brackets", "(]", "closes"),
+        ("brackets", "()", "open"),
+        ("echo", "abcdefghijk", "12"),
+    ],
+)
+def test_a_problem_that_is_none_is_refused_with_an_example(name: str, typed: str, said: str) -> None:
+    task = LIVE[name]
+    with pytest.raises(Refused, match=said) as refusal:
+        problem_of(task, typed)
+    example = str(refusal.value).rsplit("Try ", 1)[1]
+    assert problem_of(task, example) == example
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"task": "x"},
+        {"twin": "x"},
+        {"steps": 0},
+        {"steps": 10**6},
+        {"seed": -1},
+        {"fork": 600},
+        {"fork": 3, "twin": "heads8"},
+    ],
+)
+def test_a_description_that_cannot_be_is_refused(wrong: dict) -> None:
+    with pytest.raises(Refused):
+        Spec(**wrong)
+
+
+def test_an_example_says_whether_it_was_learnt_from_and_finds_add_up() -> None:
+    spec = Spec(steps=2)
+    frame = next(x for x in live.run(spec) if isinstance(x, Frame))
+    of = live.example(spec, "cab")
+    seen = live.look(spec, frame, of)
+    assert of.tokens == ("<s>", *"cab=cab") and of.answer == "cab" and of.first == 4
+    torch.testing.assert_close(seen.pattern.sum(-1), torch.ones(2, 4, 8))
+    by_hand = torch.stack([seen.pattern[:, :, 4 + i, 1 + i] for i in range(3)]).mean(0)
+    torch.testing.assert_close(seen.finds, by_hand)
+    assert float(seen.ahead.max()) == 0, "a causal mask hides the place ahead"
+    assert len(seen.p) == len(seen.best) == 4
+
+
+def test_targets_are_learnt_at_their_own_places() -> None:
+    model = build(Spec(task="echo").config, 0).model
+    ids = torch.tensor([[1, 3, 4, 2, 0]])
+    counts = torch.tensor([[False, True, True, False, False]])
+    with torch.inference_mode():
+        logits, targets = predicted(model, Batch(ids, counts, targets=ids))
+    assert logits.shape == (2, len(ECHO.vocabulary)) and targets.tolist() == [3, 4]
