@@ -7,7 +7,7 @@ recipe are the shipped Copy model's, with a quarter of its batch, so that a run 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -147,14 +147,14 @@ def frame_steps(spec: Spec) -> list[int]:
     return sorted(set(wide))
 
 
-def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame]:
+def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame | None]:
     """The points and frames of a run in the order of their steps; the frame of a step comes behind its point.
 
-    A run with a fork begins from `start`, the state of the run without a twin at that step, and works that out where it is not
-    given. A loss that is no finite number ends the run with its point.
+    A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not given it is worked
+    out first, with None for each step of it. A loss that is no finite number ends the run with its point.
     """
     if spec.fork and start is None:
-        start = state_at(spec.alone, spec.fork)
+        start = yield from _up_to(spec.alone, spec.fork)
     model, optimiser = _fresh(spec)
     wanted = set(frame_steps(spec))
     if start is None:
@@ -169,10 +169,20 @@ def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame]:
 
 def state_at(spec: Spec, step: int) -> State:
     """The weights and moments of a run after so many steps, worked out from the beginning."""
+    steps = _up_to(spec, step)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def _up_to(spec: Spec, step: int) -> Generator[None, None, State]:
     model, optimiser = _fresh(spec)
     for done in _steps(spec, model, optimiser, None):
         if done.step == step:
             break
+        yield None
     return State(step, {name: x.clone() for name, x in state_of(model, optimiser).items()})
 
 

@@ -10,6 +10,7 @@ from .answers import (
     HeadDone,
     Heads,
     LayerDone,
+    Looked,
     Measures,
     RecordFacts,
     Row,
@@ -32,6 +33,7 @@ from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .protocol import Service
 from .sweeps import SweepPart
+from .trainer import News
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
 from .writing import MOST_WRITTEN, BeamsGrown, Begun, Written
 
@@ -65,10 +67,12 @@ __all__ = [
     "LensRow",
     "LocalService",
     "LookPlace",
+    "Looked",
     "MapKind",
     "MapTransform",
     "Masked",
     "Measures",
+    "News",
     "NormFacts",
     "Opening",
     "OrderChange",

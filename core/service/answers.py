@@ -51,6 +51,19 @@ class Site:
 
 
 @dataclass(frozen=True, eq=False)
+class Looked:
+    """An example as one frame of a training sees it; live.Look in plain data."""
+
+    step: int
+    pattern: np.ndarray  # float32 [layer, head, query, key]
+    p: tuple[float, ...]  # of the right symbol at each place of the answer, what is before it given
+    best: tuple[str, ...]
+    own: str  # what it writes on its own
+    finds: np.ndarray  # float32 [layer, head]
+    ahead: np.ndarray  # float32 [layer, head]
+
+
+@dataclass(frozen=True, eq=False)
 class Facts:
     """Everything about a run but its large numbers. While the run goes on there are no steps, norms, seconds or bytes."""
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from torch import Tensor
 
-from .. import aggregate, memory
+from .. import aggregate, live, memory
 from ..ablations import HeadEffects
 from ..attention import AttentionRecord, Receipt
 from ..attribution import Contributions, LensLayer
@@ -32,6 +32,7 @@ from ..generate import Sampling
 from ..interventions import DropPadding, Intervention, NoScale
 from ..leakage import check_model, leakage, relearnt
 from ..leakage import facts as leak_facts
+from ..live import Spec
 from ..order import Equivariance, MovedOn, equivariance, moved_on, unturned
 from ..padding import inertness
 from ..recorder import Held
@@ -48,6 +49,7 @@ from .answers import (
     HeadDone,
     Heads,
     LayerDone,
+    Looked,
     Measures,
     Row,
     RunDone,
@@ -66,6 +68,7 @@ from .maps import MAP_KINDS, TILE, Map, MapTransform, array
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .sweeps import SweepPart, Sweeps
+from .trainer import News, Trainer
 from .walks import AddedFacts, Walked, added, walk_bytes, walked
 from .writing import BeamsGrown, Begun, Desk, Search, Written, own_target
 
@@ -90,6 +93,7 @@ class LocalService:
         self._slow = ThreadPoolExecutor(workers, thread_name_prefix="slow")
         self._places = threading.BoundedSemaphore(MOST_WAITING)
         self._kept = Kept(KEPT_BYTES, nbytes)
+        self._trainer = Trainer()
         self._walks = Kept(WALK_BYTES, walk_bytes)
         self._leaking = threading.Lock()
         # the model that leaks, and the one whose other weights it shares
@@ -241,6 +245,21 @@ class LocalService:
 
     async def predictions(self, key: str, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
         return await self._again(key, lambda run: run.predictions(positions, k))
+
+    def train(self, spec: Spec) -> AsyncGenerator[News]:
+        return self._trainer.watch(spec)
+
+    async def looks(self, spec: Spec, example: str) -> tuple[Looked, ...]:
+        of, frames = live.example(spec, example), self._trainer.frames(spec)
+        return tuple([await self._look(spec, frame, of) for frame in frames])
+
+    async def _look(self, spec: Spec, frame: live.Frame, of: live.Example) -> Looked:
+        def make() -> Looked:
+            seen = live.look(spec, frame, of)
+            pattern, finds, ahead = (array(x) for x in (seen.pattern, seen.finds, seen.ahead))
+            return Looked(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
+
+        return await self._kept.get(("look", spec, frame.step, of), lambda: self._work(make, slow=True))
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
         try:

@@ -14,6 +14,7 @@ from ..comparison import AnswerChange, Comparison
 from ..config import ModelConfig
 from ..generate import Sampling
 from ..interventions import Intervention
+from ..live import Spec
 from ..order import Equivariance, MovedOn
 from ..request import Progress, Request
 from ..scaling import Spread
@@ -27,6 +28,7 @@ from .answers import (
     HeadDone,
     Heads,
     LayerDone,
+    Looked,
     Measures,
     Row,
     RunDone,
@@ -40,6 +42,7 @@ from .maps import TILE, MapTransform
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, StackPositions
 from .sweeps import SweepPart
+from .trainer import News
 from .walks import AddedFacts, Walked
 from .writing import BeamsGrown, Begun, Written
 
@@ -132,6 +135,17 @@ class Service(Protocol):
 
     async def predictions(self, key: str, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
         """The k likeliest next tokens at each position; None asks for the last real token."""
+        ...
+
+    def train(self, spec: Spec) -> AsyncGenerator[News]:
+        """A training from its beginning, as far as it is, and then what comes of it until it has ended. Raises Busy.
+
+        It is begun if nobody did; when the last who watches closes the iterator, one that has not ended is cancelled.
+        """
+        ...
+
+    async def looks(self, spec: Spec, example: str) -> tuple[Looked, ...]:
+        """An example as every frame of a training sees it, so far. Raises Refused for one that the task does not read."""
         ...
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:

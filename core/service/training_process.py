@@ -1,0 +1,95 @@
+"""The process that trains: one thread, turns of a quarter of a second for each run. Commands come in as lines of JSON, news go out so."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import torch
+
+from ..errors import Refused
+from ..live import Frame, Point, run
+from .trainer import frame_text, spec_from
+
+TURN = 0.25  # seconds
+
+
+def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buffer) -> None:
+    """Train what is told until the commands end."""
+    torch.set_num_threads(1)
+    with suppress(AttributeError, OSError):  # Windows has no nice
+        os.nice(10)  # visitors who type go first
+    waiting: queue.Queue[dict[str, str] | None] = queue.Queue()
+    threading.Thread(target=_read, args=(commands, waiting), daemon=True).start()
+    runs: dict[str, Iterator[Point | Frame | None]] = {}
+
+    def say(**what: Any) -> None:
+        news.write(json.dumps(what, allow_nan=True).encode() + b"\n")
+        news.flush()
+
+    def obey(command: dict[str, str]) -> None:
+        if (key := command.get("stop")) is not None:
+            runs.pop(key, None)
+        elif (key := command.get("start")) is not None:
+            runs[key] = run(spec_from(key))
+
+    while True:
+        while not waiting.empty() or not runs:
+            command = waiting.get()
+            if command is None:
+                return
+            obey(command)
+        for key in list(runs):
+            _turn(key, runs, waiting, say)
+
+
+def _turn(key: str, runs: dict[str, Iterator[Point | Frame | None]], waiting: queue.Queue[Any], say: Any) -> None:
+    """One turn of one run, which ends early when there is a command."""
+    points: list[list[float]] = []
+    begun = time.monotonic()
+    done, why = False, ""
+    while time.monotonic() - begun < TURN and waiting.empty():
+        try:
+            made = next(runs[key])
+        except StopIteration:
+            done = True
+            break
+        except Refused as refusal:
+            done, why = True, str(refusal)
+            break
+        if made is None:
+            continue  # a step towards the state from which a run forks
+        if isinstance(made, Point):
+            points.append([made.step, made.loss, made.accuracy])
+        else:
+            _tell_points(key, points, begun, say)
+            points, begun = [], time.monotonic()
+            say(run=key, frame=frame_text(made))
+    _tell_points(key, points, begun, say)
+    if done:
+        runs.pop(key, None)
+        say(run=key, ended=True, why=why)
+
+
+def _tell_points(key: str, points: list[list[float]], begun: float, say: Any) -> None:
+    if points:
+        say(run=key, points=points, pace=(time.monotonic() - begun) / len(points))
+
+
+def _read(commands: BinaryIO, waiting: queue.Queue[Any]) -> None:
+    """Commands as they come; the end of them ends the process, as when the server has gone."""
+    for line in commands:
+        waiting.put(json.loads(line))
+    waiting.put(None)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()
