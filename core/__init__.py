@@ -53,7 +53,7 @@ from .sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
 from .text import Tokens
 from .trace import Trace, trace, trace_tokens
 from .training import Batch, Recipe, TrainStep, train
-from .writing import Reading, Writer
+from .writing import Opening, Reading, Writer, opening
 
 __all__ = [
     "Ablate",
@@ -87,6 +87,7 @@ __all__ = [
     "ModelConfig",
     "ModelSpec",
     "NoScale",
+    "Opening",
     "Outdated",
     "PositionRecord",
     "Predictions",
@@ -126,6 +127,7 @@ __all__ = [
     "hooked",
     "load",
     "measures",
+    "opening",
     "patch_heads",
     "plan",
     "report",

@@ -20,7 +20,7 @@ from .generate import Draft, Sampling, admit_writing, candidates, check_writes, 
 from .hooks import Hook, hooked
 from .passes import prepare
 from .predictions import head_of, strings_of
-from .prompt import Prompt
+from .prompt import Prompt, source_tokens, target_tokens
 from .rules import row_blocks
 from .text import Tokens, from_ids, visible
 from .trace import Trace
@@ -81,6 +81,7 @@ class LensRow:
 
     layer: int | None
     ids: tuple[int, ...]
+    labels: tuple[str, ...]
     probs: tuple[float, ...]
     rank: int  # of the token that was asked about
 
@@ -107,6 +108,20 @@ def beginning(run: Trace, opens_target: bool) -> Prompt:
     if run.target is None:
         return Prompt((opened(run.source, run.loaded.end_ids),))
     return Prompt((run.source,), (_first(run.target) if opens_target else opened(run.target, run.loaded.end_ids),))
+
+
+def opening(loaded: Loaded, text: str, target: str | None = None, path: Sequence[int] = ()) -> Opening:
+    """Read a text with the tokens of a path behind it, and say what may follow each. An encoder-decoder writes behind `target`.
+
+    Raises GenerationError for a model that cannot write and a path that it cannot read, TextError, and TooLarge.
+    """
+    check_writes(loaded)
+    sources = source_tokens(loaded, text, None, "source", "right")
+    if loaded.config.kind == "encoder-decoder":
+        return Writer(loaded, Prompt(sources, target_tokens(loaded, target, None, 1, "right")), path).open()
+    if target is not None:
+        raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
+    return Writer(loaded, Prompt((opened(sources[0], loaded.end_ids),)), path).open()
 
 
 def _first(tokens: Tokens) -> Tokens:
@@ -320,7 +335,9 @@ def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, tok
             logits = head(stack.norm(streams[point])[None, None])[0, 0].float()
             probs, ids = logits.softmax(-1).topk(min(k, logits.shape[-1]))
         rank = 1 + int((logits > logits[token]).sum())
-        found.append(LensRow(i - 1 if i else None, tuple(ids.tolist()), tuple(probs.tolist()), rank))
+        named = tuple(ids.tolist())
+        labels = tuple(label(loaded, i) for i in named)
+        found.append(LensRow(i - 1 if i else None, named, labels, tuple(probs.tolist()), rank))
     return found
 
 

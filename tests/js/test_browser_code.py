@@ -22,6 +22,7 @@ from core import aggregate, measures
 from core.service import MapKind, MapTransform, Site, maps, word_groups
 from tests.app import models
 from tests.app.served import ask, drawn, serve
+from tests.js import generate_golden
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -156,6 +157,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "lines": [lines(run, 1, 2, keep) for keep in (50, 80, 100)],
         }
         (folder / f"{name}.json").write_text(json.dumps(expected, allow_nan=False), encoding="utf-8")
+    (folder / "generate.json").write_text(json.dumps(generate_golden.columns()), encoding="utf-8")
     return folder
 
 

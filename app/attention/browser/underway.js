@@ -2,7 +2,7 @@
 
 import { numbersOf } from "./lens.js";
 import { Site } from "./site.js";
-import { unpack } from "../../kit/browser/messages.js";
+import { messages, unpack } from "../../kit/browser/messages.js";
 
 export class Underway {
   // header: of the picture, with what is opened of it. changed(run, site, layer): called at everything that comes
@@ -56,26 +56,5 @@ export class Underway {
 
   stop() {
     this.stopped.abort();
-  }
-}
-
-// What stands in a stream: messages of bytes, each behind its length as a u32.
-/** @param {ReadableStream<Uint8Array>} stream */
-async function* messages(stream) {
-  const reader = stream.getReader();
-  let rest = new Uint8Array(0);
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const all = new Uint8Array(rest.length + value.length);
-    all.set(rest);
-    all.set(value, rest.length);
-    rest = all;
-    while (rest.length >= 4) {
-      const end = 4 + new DataView(rest.buffer, rest.byteOffset, 4).getUint32(0, true);
-      if (rest.length < end) break;
-      yield rest.slice(4, end);
-      rest = rest.subarray(end);
-    }
   }
 }

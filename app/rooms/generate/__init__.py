@@ -1,0 +1,15 @@
+"""Generate: a text as a path through everything that it might have been."""
+
+from app.rooms.generate import choices, routes, view
+from app.rooms.generate import words as generate_words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="generate",
+    title=generate_words.TITLE,
+    group="try",
+    line=generate_words.LINE,
+    show=view.show,
+    params=choices.PARAMS,
+    routes=routes.ROUTES,
+)

@@ -1,0 +1,84 @@
+// What temperature, top-k and top-p make of the chances of the next word: as core.generate.candidates does.
+
+import { TEMPERATURES } from "./constants.js";
+
+/** @typedef {import("./types.js").Node} Node */
+/** @typedef {import("./types.js").Settings} Settings */
+/** @typedef {import("./types.js").Chances} Chances */
+
+/** @type {Settings} */
+export const OWN = { temperature: 1, topK: 0, topP: 1 };
+
+// The log-sum-exp of all words that a column does not name, divided by the temperature
+/** @param {Node} node @param {number} temperature */
+function restOf(node, temperature) {
+  return node.rest[Math.min(TEMPERATURES.length, Math.max(1, Math.round(temperature * 10))) - 1];
+}
+
+// The chance of each word that a column names, and of all others together. `left` says how many words can still come; null where
+// they are more than the column names, and how many is not known.
+/** @param {Node} node @param {Settings} settings @param {number} vocab @returns {Chances} */
+export function chances(node, { temperature, topK, topP }, vocab) {
+  const n = node.logits.length;
+  const kept = topK ? Math.min(topK, n) : n;
+  const top = node.logits[0] / temperature;
+  const probs = new Float64Array(n);
+  let sum = 0;
+  for (let i = 0; i < kept; i++) sum += probs[i] = Math.exp(node.logits[i] / temperature - top);
+  let rest = topK || vocab <= n ? 0 : Math.exp(restOf(node, temperature) - top);
+  const whole = sum + rest;
+  for (let i = 0; i < kept; i++) probs[i] /= whole;
+  rest /= whole;
+  if (topP >= 1) return { probs, rest, left: rest ? vocab : kept };
+  let before = 0;
+  let within = 0; // words of the nucleus that have a name
+  while (within < kept && before < topP) before += probs[within++];
+  if (before < topP && rest > 0) {
+    // The nucleus goes on among the words without a name: it ends as soon as it has reached top-p.
+    for (let i = 0; i < kept; i++) probs[i] /= topP;
+    return { probs, rest: (topP - before) / topP, left: null };
+  }
+  for (let i = 0; i < n; i++) probs[i] = i < within ? probs[i] / before : 0;
+  return { probs, rest: 0, left: within };
+}
+
+// What is known of one word here: its own chance and rank. Words without a name have them where core told them.
+/** @param {Node} node @param {number} id @param {number} vocab @returns {{prob: number, rank: number} | null} */
+export function known(node, id, vocab) {
+  const told = node.told.get(id);
+  if (told) return told;
+  const at = node.ids.indexOf(id);
+  return at < 0 ? null : { prob: chances(node, OWN, vocab).probs[at], rank: at + 1 };
+}
+
+/** @param {number} prob */
+export const bits = (prob) => -Math.log2(prob);
+
+// Where a column looks: shares of what it may look at, by one head or by all on average; null where this head was not sent.
+/** @param {Node} node @param {{layer: number, head: number} | null} by @param {number} heads @returns {Float32Array | null} */
+export function look(node, by, heads) {
+  const { rows, keys } = node;
+  const found = new Float32Array(keys);
+  /** @param {number} at @param {number} weight */
+  const add = (at, weight) => {
+    for (let i = 0; i < keys; i++) found[i] += (rows[at * keys + i] / 65535) * weight;
+  };
+  if (!node.whole) {
+    if (!by) add(0, 1);
+    else if (node.head && node.head[0] === by.layer && node.head[1] === by.head) add(1, 1);
+    else return null;
+  } else if (by) add(by.layer * heads + by.head, 1);
+  else {
+    const all = rows.length / keys;
+    for (let at = 0; at < all; at++) add(at, 1 / all);
+  }
+  return found;
+}
+
+// The token that gets most. A decoder's first one is left out where there are others: heads rest on it.
+/** @param {ArrayLike<number>} row @param {boolean} restsOnFirst */
+export function most(row, restsOnFirst) {
+  let best = restsOnFirst && row.length > 2 ? 1 : 0;
+  for (let i = best + 1; i < row.length; i++) if (row[i] > row[best]) best = i;
+  return best;
+}

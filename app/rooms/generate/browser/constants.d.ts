@@ -1,0 +1,8 @@
+// What Python writes into constants.js (app/rooms/generate/component.py).
+export const WORDS: Record<string, string>;
+export const PALETTES: Record<"light" | "dark", Record<string, string>>;
+export const TEMPERATURES: number[];
+export const MOST_K: number;
+export const BEAMS: [number, number];
+export const BRANCHES: number;
+export const STYLE: string;

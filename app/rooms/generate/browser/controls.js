@@ -1,0 +1,105 @@
+// The line of controls: play, how the next word is chosen, and what is chosen from.
+
+import { add, choice, el, fill } from "../../../kit/browser/dom.js";
+import { BEAMS, WORDS as words } from "./constants.js";
+
+const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
+
+/** @typedef {import("./types.js").Scene} Scene */
+/** @typedef {{choose: (changes: Record<string, string>) => void, first: () => void, step: (by: number) => void, play: () => void}} Acts */
+/** @typedef {{label: HTMLElement, input: HTMLInputElement, output: HTMLElement}} Slider */
+
+export class Controls {
+  /** @param {HTMLElement} parent @param {Acts} acts */
+  constructor(parent, acts) {
+    this.acts = acts;
+    this.box = add(parent, "div", "controls");
+    const plays = add(this.box, "span", "plays");
+    /** @param {string} text @param {string} help @param {() => void} act @param {string} [name] */
+    const button = (text, help, act, name = "quiet") => {
+      const made = add(plays, "button", name);
+      Object.assign(made, { type: "button", textContent: text, title: help });
+      made.setAttribute("aria-label", help);
+      made.addEventListener("click", act);
+      return made;
+    };
+    button("|◀", words.first, acts.first);
+    button("◀", words.back, () => acts.step(-1));
+    this.go = button("", words.play_help, acts.play, "go");
+    button("▶", words.on, () => acts.step(1));
+    this.how = choice(
+      words.how,
+      [["greedy", words.greedy, words.greedy_help], ["sample", words.sample, words.sample_help], ["beam", words.beam, words.beam_help]],
+      "greedy",
+      (how) => acts.choose({ how }),
+    );
+    this.box.append(this.how);
+    this.temperature = this.slider(words.temperature, { min: 0.1, max: 3, step: 0.1 }, (value) => ({ t: String(value) }));
+    this.topK = this.slider(words.top_k, { min: 1, max: SLIDER_K, step: 1 }, (value) => ({ k: String(value === SLIDER_K ? 0 : value) }));
+    this.topP = this.slider(words.top_p, { min: 0.05, max: 1, step: 0.05 }, (value) => ({ p: String(value) }));
+    this.seed = this.number(words.seed, words.seed_help, 0, 999_999, (value) => ({ seed: value }));
+    this.beams = this.number(words.beams, words.beam_help, BEAMS[0], BEAMS[1], (value) => ({ beams: value }));
+    const looking = add(this.box, "label", "looking");
+    looking.append(`${words.looking} `);
+    this.head = add(looking, "select");
+    this.head.addEventListener("change", () => {
+      const [layer = "", head = ""] = this.head.value.split(".");
+      acts.choose({ layer, head });
+    });
+    this.shape = "";
+  }
+
+  /** @param {string} name @param {{min: number, max: number, step: number}} range @param {(value: number) => Record<string, string>} say @returns {Slider} */
+  slider(name, range, say) {
+    const label = add(this.box, "label", "range");
+    label.append(`${name} `);
+    const input = add(label, "input");
+    Object.assign(input, { type: "range", ...Object.fromEntries(Object.entries(range).map(([key, value]) => [key, String(value)])) });
+    const output = add(label, "output");
+    input.addEventListener("input", () => this.acts.choose({ how: "sample", ...say(Math.round(Number(input.value) * 100) / 100) }));
+    return { label, input, output };
+  }
+
+  /** @param {string} name @param {string} help @param {number} min @param {number} max @param {(value: string) => Record<string, string>} say */
+  number(name, help, min, max, say) {
+    const label = add(this.box, "label", "whole");
+    label.title = help;
+    label.append(`${name} `);
+    const input = add(label, "input");
+    Object.assign(input, { type: "number", min: String(min), max: String(max), step: "1" });
+    input.addEventListener("change", () => {
+      const value = Math.max(min, Math.min(max, Math.round(Number(input.value)) || min));
+      this.acts.choose(say(String(value)));
+    });
+    return { label, input };
+  }
+
+  /** @param {Record<string, string>} values @param {boolean} playing @param {{layers: number, heads: number}} header */
+  draw(values, playing, { layers, heads }) {
+    this.go.textContent = playing ? `❙❙ ${words.stop}` : `▶ ${words.play}`;
+    this.go.setAttribute("aria-pressed", String(playing));
+    const names = ["greedy", "sample", "beam"];
+    names.forEach((name, i) => this.how.children[i].setAttribute("aria-pressed", String(values.how === name)));
+    /** @param {Slider} slider @param {number} value @param {string} text */
+    const set = ({ label, input, output }, value, text) => {
+      if (Number(input.value) !== value) input.value = String(value);
+      output.textContent = text;
+      input.setAttribute("aria-valuetext", text);
+      label.classList.toggle("idle", values.how !== "sample");
+    };
+    set(this.temperature, Number(values.t), Number(values.t).toFixed(1));
+    set(this.topK, Number(values.k) || SLIDER_K, Number(values.k) ? values.k : words.off);
+    set(this.topP, Number(values.p), Number(values.p) < 1 ? Number(values.p).toFixed(2) : words.off);
+    this.seed.label.hidden = values.how !== "sample";
+    this.beams.label.hidden = values.how !== "beam";
+    if (this.seed.input.value !== values.seed) this.seed.input.value = values.seed;
+    if (this.beams.input.value !== values.beams) this.beams.input.value = values.beams;
+    if (this.shape !== `${layers}.${heads}`) {
+      this.shape = `${layers}.${heads}`;
+      const options = [Object.assign(el("option", "", words.mean), { value: "" })];
+      for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) options.push(Object.assign(el("option", "", fill(words.head, { layer, head })), { value: `${layer}.${head}` }));
+      this.head.replaceChildren(...options);
+    }
+    this.head.value = values.layer !== "" && values.head !== "" ? `${values.layer}.${values.head}` : "";
+  }
+}

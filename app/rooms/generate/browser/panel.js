@@ -1,0 +1,143 @@
+// Beside the columns: the fact in words, the ten likeliest words, what each layer would say, and what the cache keeps.
+
+import { add, el, fill, phrase, quoted } from "../../../kit/browser/dom.js";
+import { bits } from "./chances.js";
+import { WORDS as words } from "./constants.js";
+import { percent, size, time } from "./shapes.js";
+
+/** @typedef {import("./types.js").Scene} Scene */
+/** @typedef {import("./types.js").Acts} Acts */
+/** @typedef {import("./types.js").Column} Column */
+
+export const BARS = 10;
+const REST = 0.0005; // below this a bar of the lens has the lightest colour
+
+/** @param {Scene} scene @returns {[template: string, parts: Record<string, unknown>]} */
+export function fact(scene) {
+  const column = scene.columns[scene.focus];
+  const { node, take, own, shown, known } = column;
+  const sampled = scene.how === "sample" && !column.given;
+  const vocab = scene.header.vocab.toLocaleString("en");
+  if (take === null || !known) {
+    const best = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
+    return [sampled ? words.fact_end_sample : words.fact_end, { word: [quoted(scene.label(node.ids[0])), "w"], share: [percent(best), "n"] }];
+  }
+  const word = [quoted(scene.label(take)), "w"];
+  if (!sampled) {
+    const parts = { word, share: [percent(known.prob), "n"], rank: known.rank.toLocaleString("en"), vocab, bits: [fill(words.n_bits, { n: bits(known.prob).toFixed(1) }), "n"] };
+    return [column.given ? words.fact_given : words.fact, parts];
+  }
+  const at = node.ids.indexOf(take);
+  const set = at < 0 ? null : shown.probs[at];
+  const template = shown.left === null ? words.fact_sample_more : shown.left >= scene.header.vocab ? words.fact_sample_all : words.fact_sample;
+  const left = shown.left === null ? node.ids.length : shown.left;
+  return [template, { word, share: [percent(known.prob), "n"], set: [set ? percent(set) : set === 0 ? words.no_chance : "?", "n"], n: left.toLocaleString("en") }];
+}
+
+/** @param {HTMLElement} box @param {Scene} scene */
+export function sayFact(box, scene) {
+  const column = scene.columns[scene.focus];
+  box.replaceChildren();
+  const heading = add(box, "h2");
+  heading.append(...phrase(words.after, { read: [quoted(column.read), "q"] }), " ");
+  add(heading, "span").textContent = column.given ? words.given_note : scene.how === "sample" ? words.sample_note : words.own_note;
+  const big = add(box, "p", "big");
+  const [template, parts] = fact(scene);
+  big.append(...phrase(template, parts));
+}
+
+/** @param {HTMLElement} box @param {Scene} scene @param {Acts} acts */
+export function bars(box, scene, acts) {
+  const column = scene.columns[scene.focus];
+  const { node, own, shown, take } = column;
+  const sampled = scene.how === "sample" && !column.given;
+  const n = Math.min(BARS, node.ids.length);
+  const most = Math.max(0.02, ...own.probs.slice(0, n), ...shown.probs.slice(0, n));
+  box.replaceChildren();
+  for (let j = 0; j < n; j++) {
+    const [id, label] = [node.ids[j], scene.label(node.ids[j])];
+    const row = /** @type {HTMLButtonElement} */ (add(box, "button", `bar${id === take ? " on" : ""}${shown.probs[j] <= 0 ? " cut" : ""}`));
+    row.type = "button";
+    const text = sampled ? `${(own.probs[j] * 100).toFixed(1)} → ${shown.probs[j] > 0 ? `${(shown.probs[j] * 100).toFixed(1)} %` : words.cut}` : `${(own.probs[j] * 100).toFixed(1)} %`;
+    row.title = fill(words.take, { word: label });
+    row.setAttribute("aria-label", fill(sampled ? words.bar_set : words.bar, { word: label, own: `${(own.probs[j] * 100).toFixed(1)} %`, set: `${(shown.probs[j] * 100).toFixed(1)} %` }));
+    row.setAttribute("aria-pressed", String(id === take));
+    add(row, "span").textContent = label;
+    const track = add(row, "b");
+    add(track, "i").style.width = `${(shown.probs[j] / most) * 100}%`;
+    if (sampled) add(track, "s").style.width = `${(own.probs[j] / most) * 100}%`;
+    add(row, "u").textContent = text;
+    row.addEventListener("click", () => acts.take(scene.focus, id));
+  }
+}
+
+/** @param {HTMLElement} box @param {Scene} scene @param {(v: number) => [background: string, ink: string]} shade */
+export function layers(box, scene, shade) {
+  const column = scene.columns[scene.focus];
+  const asked = scene.label(column.take ?? column.node.ids[0]);
+  box.replaceChildren();
+  const heading = add(box, "h2");
+  add(heading, "b").textContent = words.layers;
+  heading.append(" ");
+  const note = add(heading, "span");
+  note.textContent = fill(words.layers_note, { word: asked });
+  const why = el("span", "hint", "?");
+  Object.assign(why, { title: words.layers_help, tabIndex: 0, ariaLabel: words.layers_help });
+  why.setAttribute("role", "note");
+  heading.append(" ", why);
+  if (!scene.lens) {
+    add(box, "p", "mute").textContent = words.layers_wait;
+    return;
+  }
+  const table = add(box, "table", "lens");
+  add(table, "caption", "unseen").textContent = fill(words.layers_caption, { word: asked });
+  for (const { layer, ids, labels, probs, rank } of scene.lens) {
+    const row = add(table, "tr");
+    const name = add(row, "th");
+    name.scope = "row";
+    name.textContent = layer === null ? words.word_row : fill(words.layer_row, { n: layer });
+    ids.forEach((id, j) => {
+      const cell = add(row, "td", id === (column.take ?? column.node.ids[0]) ? "is" : "");
+      const label = add(cell, "span");
+      label.textContent = labels[j];
+      const [background, ink] = shade(Math.sqrt(Math.max(REST, probs[j])));
+      Object.assign(cell.style, { background, color: ink });
+      cell.title = percent(probs[j]);
+    });
+    add(row, "td", "rank").textContent = rank.toLocaleString("en");
+  }
+}
+
+/** @param {HTMLElement} box @param {Scene} scene @param {Acts} acts */
+export function cache(box, scene, acts) {
+  const { bytes, header, cost, cached } = scene;
+  const { node } = scene.columns[scene.focus];
+  const n = node.position + 1;
+  const beams = scene.how === "beam" ? scene.nBeams : 1;
+  box.replaceChildren();
+  const heading = add(box, "h2");
+  add(heading, "b").textContent = words.kv;
+  heading.append(" ", ...phrase(beams > 1 ? words.kv_beams : words.kv_sum, { n, per: size(bytes.token), beams, total: [size(node.cache * beams), "n"] }), " ");
+  const without = add(heading, "button", "quiet");
+  Object.assign(without, { type: "button", textContent: words.without });
+  without.setAttribute("aria-pressed", String(!cached));
+  without.addEventListener("click", () => acts.choose({ cache: cached ? "without" : "with" }));
+  const said = add(box, "p", "kv");
+  said.append(...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }), " ");
+  if (cost) {
+    const parts = { n: cost.n, with: time(cost.with_seconds * 1000), without: time(cost.without_seconds * 1000) };
+    said.append(fill(cached ? words.timed : words.timed_without, parts), " ");
+  } else {
+    if (node.ms !== null && cached) said.append(fill(words.newest, { ms: time(node.ms) }), " ");
+    const ask = add(said, "button", "quiet");
+    Object.assign(ask, { type: "button", textContent: scene.timing ? words.timing : words.time, disabled: scene.timing });
+    ask.addEventListener("click", () => acts.time());
+    said.append(" ");
+  }
+  const shared = add(said, "span", "mute");
+  const per = (/** @type {number} */ heads) => size((bytes.mqa * heads * n * beams));
+  const kv = header.kv_heads;
+  const others = [header.heads, 2, 1].filter((count, i, all) => count !== kv && count <= header.heads && all.indexOf(count) === i);
+  shared.textContent = others.map((count) => fill(count === 1 ? words.sharing_one : count === header.heads ? words.sharing_all : words.sharing, { n: count, size: per(count) })).join(" ");
+  if (bytes.memory) add(box, "p", "kv mute").textContent = fill(words.memory, { size: size(bytes.memory) });
+}

@@ -1,0 +1,43 @@
+// Small helpers for drawings as SVG, and numbers in words.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @template {keyof SVGElementTagNameMap} Tag @param {Element} parent @param {Tag} tag @param {Record<string, string | number>} attributes @param {string} [text] */
+export function draw(parent, tag, attributes, text) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
+  if (text !== undefined) node.textContent = text;
+  parent.append(node);
+  return node;
+}
+
+// As many letters as fit into a width, at about this size of type
+/** @param {string} text @param {number} width @param {number} [size] */
+export function cut(text, width, size = 12.5) {
+  const letters = Array.from(text);
+  const most = Math.max(1, Math.floor(width / (size * 0.5)));
+  return letters.length > most ? letters.slice(0, Math.max(1, most - 1)).join("") + "…" : text;
+}
+
+/** @param {number} p */
+export function percent(p) {
+  if (p >= 0.0995) return `${Math.round(p * 100)} %`;
+  if (p >= 0.00095) return `${(p * 100).toFixed(1)} %`;
+  return p > 0 ? "under 0.1 %" : "0 %";
+}
+
+/** @param {number} n */
+export function size(n) {
+  if (n < 1024) return `${n} bytes`;
+  const [amount, unit] = n < 1 << 20 ? [n / 1024, "KiB"] : [n / (1 << 20), "MiB"];
+  return `${amount >= 100 || Number.isInteger(amount) ? Math.round(amount).toLocaleString("en") : amount.toFixed(1)} ${unit}`;
+}
+
+/** @param {number} ms */
+export const time = (ms) => (ms < 100 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`);
+
+/** @param {number} n */
+export const short = (n) => (n > 999 ? `${(n / 1000).toFixed(1)}k` : String(n));
+
+/** @param {number} x */
+export const signed = (x, digits = 2) => x.toFixed(digits).replace("-", "−");

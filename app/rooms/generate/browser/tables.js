@@ -1,0 +1,98 @@
+// The same as tables: on the page for whoever sees no picture, and as CSV.
+
+import { add, fill } from "../../../kit/browser/dom.js";
+import { bits, look, most } from "./chances.js";
+import { WORDS as words } from "./constants.js";
+
+/** @typedef {import("./types.js").Scene} Scene */
+
+const WORDS_A_COLUMN = 10;
+
+/** @param {Scene} scene @returns {(string | number)[][]} */
+function rows(scene) {
+  return scene.columns.map(({ node, read, take, known }) => {
+    const row = look(node, scene.by, scene.header.heads);
+    const at = row ? most(row, !scene.header.source) : -1;
+    const seen = at < 0 ? "" : scene.header.source ? scene.header.source[at] : scene.nameAt(at);
+    return [
+      node.position,
+      read,
+      take === null ? "" : scene.label(take),
+      known ? known.prob.toPrecision(4) : "",
+      known ? known.rank : "",
+      known ? bits(known.prob).toFixed(2) : "",
+      seen,
+      Math.round(node.cache / 102.4) / 10,
+      node.ms === null ? "" : node.ms.toFixed(1),
+    ];
+  });
+}
+
+/** @param {Scene} scene @returns {(string | number)[][]} */
+function beamRows(scene) {
+  return scene.grown.flatMap(({ kept, dropped }, step) =>
+    [...kept, ...dropped].map((beam, i) => [step + 1, i + 1, beam.path.map(scene.label).join(" "), scene.label(beam.id), beam.logProb.toFixed(4), beam.ends ? words.ended : i < kept.length ? words.kept : words.dropped]),
+  );
+}
+
+/** @param {HTMLElement} box @param {Scene} scene */
+export function table(box, scene) {
+  box.replaceChildren();
+  fillTable(box, words.table_caption, words.table_heads, rows(scene));
+  if (scene.grown.length) fillTable(box, words.beam_caption, words.beam_heads, beamRows(scene));
+}
+
+/** @param {HTMLElement} box @param {string} caption @param {string} heads @param {(string | number)[][]} lines */
+function fillTable(box, caption, heads, lines) {
+  const made = add(add(box, "div", "tablebox"), "table", "numbers");
+  add(made, "caption").textContent = caption;
+  const top = add(made, "tr");
+  for (const head of heads.split(", ")) Object.assign(add(top, "th"), { textContent: head, scope: "col" });
+  for (const line of lines) {
+    const row = add(made, "tr");
+    for (const cell of line) add(row, "td").textContent = String(cell);
+  }
+}
+
+// Every column's ten likeliest words; what is drawn for a sample stands beside the model's own
+/** @param {Scene} scene @param {string[]} about */
+export function wordsCsv(scene, about) {
+  const head = ["position", "reads", "rank", "id", "word", "probability", "as_set", "taken"];
+  const lines = scene.columns.flatMap((column) =>
+    Array.from(column.node.ids.subarray(0, WORDS_A_COLUMN), (id, i) => [column.node.position, column.read, i + 1, id, scene.label(id), column.own.probs[i].toPrecision(9), column.shown.probs[i].toPrecision(9), id === column.take ? 1 : 0]),
+  );
+  return csv(head, lines, about);
+}
+
+/** @param {Scene} scene @param {string[]} about */
+export function beamsCsv(scene, about) {
+  return csv(["step", "beam", "text", "word", "log_probability", "state"], beamRows(scene), about);
+}
+
+/** @param {Scene} scene @param {string[]} about */
+export function branchesCsv(scene, about) {
+  const all = [scene.path, ...scene.others].filter((path) => path.length);
+  return csv(["branch", "tokens", "text"], all.map((path, i) => [i + 1, path.join(" "), path.map(scene.label).join(" ")]), about);
+}
+
+/** @param {string[]} head @param {(string | number)[][]} lines @param {string[]} about */
+function csv(head, lines, about) {
+  const comment = about.flatMap((text) => text.split("\n")).map((line) => `# ${line.replaceAll(/([,;\t])(?=[=+\-@])/g, "$1 ")}`.trimEnd());
+  return [...comment, head.join(","), ...lines.map((line) => line.map(cell).join(","))].join("\r\n") + "\r\n";
+}
+
+// A label as a quoted field; one that looks like a formula gets an apostrophe in front, so that no spreadsheet runs it.
+/** @param {string | number} value */
+export function cell(value) {
+  if (typeof value === "number" || /^-?\d+(\.\d+)?(e[-+]?\d+)?$/.test(value)) return String(value);
+  const text = value.replaceAll('"', '""');
+  return /^[=+\-@\t\r]/.test(text) ? `"'${text}"` : `"${text}"`;
+}
+
+/** @param {Scene} scene */
+export function aboutOf(scene) {
+  const { t, k, p, seed } = { t: scene.settings.temperature, k: scene.settings.topK || words.off, p: scene.settings.topP, seed: scene.seed };
+  const how = scene.how === "sample" ? fill(words.file_how, { t, k, p, seed }) : words[scene.how];
+  const caption = [scene.header.about.caption, how, fill(words.file_path, { path: scene.path.join(" ") || "0" })].join(" · ");
+  return { caption, snippet: scene.header.about.snippet.replace("PATH", scene.path.join(", ")) };
+}

@@ -1,0 +1,133 @@
+// Records of Generate's browser files.
+import type { AboutFiles } from "../../../kit/browser/types.js";
+import type { FromPython } from "../../../kit/browser/chosen.js";
+
+/** What Python sends with every script. */
+export interface Header {
+  key: string;
+  title: string;
+  vocab: number;
+  layers: number;
+  heads: number;
+  kv_heads: number;
+  source: string[] | null;
+  ran: string;
+  about: { caption: string; snippet: string; name: string };
+  chosen: FromPython;
+  changed?: boolean; // another text than at the last visit, and a link that says nothing of it
+}
+
+/** What is known of one token that was read. */
+export interface Node {
+  position: number;
+  id: number;
+  ids: Int32Array;
+  logits: Float32Array;
+  rest: Float32Array;
+  rows: Uint16Array;
+  keys: number;
+  whole: boolean;
+  head: [number, number] | null;
+  cache: number;
+  ms: number | null;
+  told: Map<number, { prob: number; rank: number }>;
+}
+
+export interface Settings {
+  temperature: number;
+  topK: number;
+  topP: number;
+}
+export interface Chances {
+  probs: Float64Array;
+  rest: number;
+  left: number | null;
+}
+
+/** One column: the token that was read, and the one that came. */
+export interface Column {
+  node: Node;
+  given: boolean; // whether the token that came was given
+  read: string;
+  take: number | null;
+  at: number; // how many tokens of the path were read here; below 0 in the text
+  own: Chances;
+  shown: Chances;
+  known: { prob: number; rank: number } | null; // of the token that came
+}
+
+export type Candidate = [row: number, id: number, logProb: number, kept: boolean, ends: boolean];
+export interface BeamStep {
+  index: number;
+  candidates: Candidate[];
+  finished: [ids: number[], logProb: number, score: number, stopped: string][];
+}
+export interface Beam {
+  row: number;
+  id: number;
+  logProb: number;
+  ends: boolean;
+  path: number[];
+}
+export interface Grown {
+  kept: Beam[];
+  dropped: Beam[];
+}
+
+export interface LensRow {
+  layer: number | null;
+  ids: number[];
+  labels: string[];
+  probs: number[];
+  rank: number;
+}
+export interface Cost {
+  n: number;
+  with_seconds: number;
+  without_seconds: number;
+  checked: number;
+  same: boolean;
+  difference: number;
+}
+export interface Bytes {
+  token: number;
+  mha: number;
+  mqa: number;
+  memory: number;
+}
+
+/** What the parts of the view draw. */
+export interface Scene {
+  header: Header;
+  columns: Column[];
+  first: number; // of the columns that are in sight
+  inSight: Column[];
+  focus: number; // the column with the ring, among all
+  how: string;
+  settings: Settings;
+  seed: number;
+  by: { layer: number; head: number } | null;
+  cached: boolean;
+  nBeams: number;
+  grown: Grown[];
+  winner: number[];
+  path: number[];
+  others: number[][];
+  bytes: Bytes;
+  losses: number[];
+  prompt: number[];
+  cost: Cost | null;
+  timing: boolean;
+  lens: LensRow[] | null;
+  label: (id: number) => string;
+  nameAt: (position: number) => string; // of a token that was read
+}
+
+export interface Acts {
+  focus(at: number): void;
+  take(at: number, id: number): void;
+  go(path: number[], focus: number | null): void;
+  choose(changes: Record<string, string>): void;
+  time(): void;
+}
+export type { AboutFiles };

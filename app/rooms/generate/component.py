@@ -1,0 +1,26 @@
+"""Registers the browser's part of Generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.kit import scripts, stage, theme
+from app.rooms.generate import words
+from app.rooms.generate.choices import BEAMS, BRANCHES, MOST_K, PARAMS
+from app.transport import modules
+from core.service import TEMPERATURES
+
+BROWSER = Path(__file__).parent / "browser"
+scripts.add()
+modules.add("rooms/generate/browser", BROWSER)
+modules.add_constants(
+    "rooms/generate/browser/constants.js",
+    WORDS=words.COMPONENT,
+    PALETTES=theme.PALETTES,
+    TEMPERATURES=TEMPERATURES,
+    MOST_K=MOST_K,
+    BEAMS=BEAMS,
+    BRANCHES=BRANCHES,
+    STYLE=(BROWSER / "generate.css").read_text(encoding="utf-8") + scripts.MENU,
+)
+STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js")

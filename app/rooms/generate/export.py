@@ -1,0 +1,42 @@
+"""What a file from Generate says about itself, and the code that gives its numbers again."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from app.export import about
+from app.rooms.generate import words
+from core.request import Request
+from core.service import Facts
+
+PATH = "PATH"  # in the code: where the browser puts the tokens that were taken
+
+
+def described(facts: Facts, request: Request) -> dict[str, str]:
+    """Caption, code and a name for the files; the browser adds what was taken."""
+    title = re.sub(r"[^a-z0-9]+", "-", facts.spec.title.lower()).strip("-") or "model"
+    ran = [facts.spec.title, words.EXPORT, f"{facts.device} {facts.dtype}"]
+    versions = [f"Headlight {about.version()}", f"torch {facts.torch_version}", date.today().isoformat()]
+    return {
+        "caption": about.line(ran + versions),
+        "snippet": snippet(facts, request),
+        "name": f"{title}-generate",
+    }
+
+
+def snippet(facts: Facts, request: Request) -> str:
+    """Python that gives the columns, with PATH for the tokens that were taken."""
+    arguments = ["loaded", about.literal(facts.source.text)]
+    if facts.target is not None and (request.target_text or request.write):
+        arguments.append(f"target={about.literal(facts.target.text)}")
+    lines = [
+        "import core",
+        "",
+        about.load_line(facts),
+        f"path = [{PATH}]  # the tokens that were taken behind the text",
+        f"opening = core.opening({', '.join(arguments)}, path=path)",
+        "for column in opening.readings:  # behind each token: what may come next, and how likely it is",
+        "    print(column.position, column.ids[:10], column.probs()[:10])",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,107 @@
+"""What the browser gets of a text that is being written: a header in words and numbers, and behind it raw arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.transport import messages
+from core.service import BeamsGrown, Begun, Facts, Reading, Written
+
+WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travels with the head that is looked with
+
+
+def outline(facts: Facts) -> dict[str, Any]:
+    """What the browser needs to know of a run before anything is read."""
+    config = facts.config
+    return {
+        "key": facts.key,
+        "title": facts.spec.title,
+        "vocab": config.vocab_size,
+        "layers": config.n_decoder_layers,
+        "heads": config.n_heads,
+        "kv_heads": config.n_kv_heads,
+        "source": list(facts.source.labels) if facts.target is not None else None,
+        "ran": f"{facts.device} {facts.dtype}",
+    }
+
+
+def begun(answer: Begun, head: tuple[int, int] | None) -> bytes:
+    """A prompt and what is behind it."""
+    opening = answer.opening
+    body = messages.Body()
+    whole = sum(reading.rows.size for reading in opening.readings) <= WHOLE
+    header = {
+        "kind": "begun",
+        "prompt": answer.prompt,
+        "names": answer.prompt_labels,
+        "labels": answer.labels,
+        "over": answer.over,
+        "losses": [round(loss, 6) for loss in opening.losses.tolist()],
+        "readings": [_reading(reading, body, whole, head) for reading in opening.readings],
+        "bytes": {
+            "token": answer.per_token.self_attention,
+            "mha": answer.per_token.as_mha,
+            "mqa": answer.per_token.as_mqa,
+            "memory": opening.memory_bytes,
+        },
+    }
+    return messages.framed(header, body.bytes())
+
+
+def written(answer: Written, head: tuple[int, int] | None) -> bytes:
+    """One more token."""
+    body = messages.Body()
+    reading, taken = answer.reading, answer.taken
+    header = {
+        "kind": "written",
+        "taken": [taken.id, taken.prob, taken.rank],
+        "labels": answer.labels,
+        "over": answer.over,
+        "reading": None if reading is None else _reading(reading, body, reading.rows.size <= WHOLE // 16, head),
+    }
+    return messages.framed(header, body.bytes())
+
+
+def beams(answer: BeamsGrown) -> bytes:
+    """One more step of a beam search."""
+    (candidates,), (finished,) = answer.step.candidates, answer.step.finished
+    header = {
+        "kind": "beams",
+        "index": answer.step.index,
+        "candidates": [[c.row, c.id, c.log_prob, c.kept, c.ends] for c in candidates],
+        "finished": [[beam.ids, beam.log_prob, beam.score, beam.stopped] for beam in finished],
+        "labels": answer.labels,
+    }
+    return messages.framed(header, b"")
+
+
+def refused(sentence: str) -> bytes:
+    """What is said where writing was begun and cannot go on."""
+    return messages.framed({"kind": "refused", "sentence": sentence}, b"")
+
+
+def _reading(reading: Reading, body: messages.Body, whole: bool, head: tuple[int, int] | None) -> dict[str, Any]:
+    rows = reading.rows.reshape(-1, reading.rows.shape[-1])
+    if not whole:
+        rows = np.stack([rows.mean(0), *([reading.rows[head]] if head is not None else [])])
+    taken = reading.taken
+    return {
+        "position": reading.position,
+        "id": reading.id,
+        "listed": len(reading.ids),
+        "keys": rows.shape[1],
+        "rows": len(rows),
+        "whole": whole,
+        "head": head,
+        "taken": None if taken is None else [taken.id, taken.prob, taken.rank],
+        "cache": reading.cache_bytes,
+        "ms": None if reading.seconds is None else reading.seconds * 1000,
+        "at": [
+            body.add(reading.ids.astype("<i4")),
+            body.add(messages.float32(reading.logits)),
+            body.add(messages.float32(reading.rest)),
+            body.add(messages.quantised(rows)),
+        ],
+    }

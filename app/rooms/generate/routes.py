@@ -1,0 +1,135 @@
+"""Routes of Generate: a text as it is written, beams as they grow, what each layer would say, and what the cache saves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from app.rooms.generate import choices, message, words
+from app.session import service
+from app.transport import routes
+from app.transport.routes import BadParameter, answering
+from core.errors import Refused
+from core.service import MOST_WRITTEN, Begun, Facts, Sampling, Written
+
+T = TypeVar("T")
+LONGEST_TIMED = 1024  # tokens
+FEWEST_TIMED = 16
+
+
+@answering
+async def write(request: Request) -> Response:
+    """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head.
+
+    Messages come as tokens do: message.begun first, then message.written for each. Whoever goes away stops the writing.
+    """
+    facts, asked = await _facts(request), request.query_params
+    path = _path(facts, asked.get("path", ""))
+    n = _number(request, "n", 0, MOST_WRITTEN, 0)
+    also = [i for part in asked.get("also", "").split(choices.APART) for i in _path(facts, part)]
+    head = None
+    if asked.get("head"):
+        head = (
+            _number(request, "layer", 0, facts.config.n_decoder_layers - 1, 0),
+            _number(request, "head", 0, facts.config.n_heads - 1, 0),
+        )
+
+    def packed(answer: Begun | Written) -> bytes:
+        return message.begun(answer, head) if isinstance(answer, Begun) else message.written(answer, head)
+
+    return await _streamed(service.service().write(facts.key, path, n, _sampling(request, facts), also), packed)
+
+
+@answering
+async def beams(request: Request) -> Response:
+    """The likeliest texts side by side: run, beams, n. message.beams for each step."""
+    facts = await _facts(request)
+    n_beams = _number(request, "beams", *choices.BEAMS, 3)
+    n = _number(request, "n", 1, MOST_WRITTEN, 8)
+    return await _streamed(service.service().beams(facts.key, n_beams, n), message.beams)
+
+
+@answering
+async def lens(request: Request) -> Response:
+    """What each layer would say behind one position: run, path, position, token."""
+    facts = await _facts(request)
+    path = _path(facts, request.query_params.get("path", ""))
+    position = _number(request, "position", 0, 1 << 20, 0)
+    token = _number(request, "token", 0, facts.config.vocab_size - 1, 0)
+    found = await service.service().lens_at(facts.key, path, position, token)
+    return JSONResponse([asdict(row) for row in found], headers=routes.KEPT)
+
+
+@answering
+async def cost(request: Request) -> Response:
+    """What a token takes with and without a cache, measured now: run, path, n."""
+    facts = await _facts(request)
+    path = _path(facts, request.query_params.get("path", ""))
+    n = _number(request, "n", FEWEST_TIMED, LONGEST_TIMED, 240)
+    return JSONResponse(asdict(await service.service().cache_cost(facts.key, path, n)))
+
+
+async def _facts(request: Request) -> Facts:
+    return await service.service().facts(request.query_params.get("run", ""))
+
+
+def _path(facts: Facts, text: str) -> tuple[int, ...]:
+    try:
+        return choices.ids_of(text, facts)
+    except ValueError:
+        allowed = words.PATH_ALLOWED.format(n=MOST_WRITTEN, most=facts.config.vocab_size - 1)
+        raise BadParameter(words.BAD_PATH.format(allowed=allowed)) from None
+
+
+def _number(request: Request, name: str, low: int, high: int, otherwise: int) -> int:
+    text = request.query_params.get(name)
+    return otherwise if text is None else routes.whole(name, text, low, high)
+
+
+def _sampling(request: Request, facts: Facts) -> Sampling:
+    """How each word is chosen, by the same texts as in the link."""
+    asked = request.query_params
+    values = {"how": "greedy", "t": "1", "k": "0", "p": "1", "seed": "1"}
+    for param in choices.PARAMS:
+        if param.name in values and param.name in asked:
+            try:
+                values[param.name] = param.read(asked[param.name], facts)
+            except ValueError:
+                allowed = param.allowed if isinstance(param.allowed, str) else param.allowed(facts)
+                raise BadParameter(words.BAD_CHOICE.format(name=param.name, allowed=allowed)) from None
+    if values["how"] != "sample":
+        return Sampling()
+    k, p = int(values["k"]), float(values["p"])
+    return Sampling(float(values["t"]), k or None, p if p < 1 else None, int(values["seed"]))
+
+
+async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) -> Response:
+    """Messages as answers come. What is refused before the first of them is refused as a whole."""
+    first = await anext(answers)
+
+    async def coming() -> AsyncIterator[bytes]:
+        async with aclosing(answers):
+            yield packed(first)
+            try:
+                async for answer in answers:
+                    yield packed(answer)
+            except Refused as error:
+                yield message.refused(str(error))
+
+    # Held by nobody on the way: a proxy that collects the answer would keep the words back until the last.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(coming(), media_type="application/octet-stream", headers=headers)
+
+
+ROUTES = [
+    Route("/headlight/generate/write", write),
+    Route("/headlight/generate/beams", beams),
+    Route("/headlight/generate/lens", lens),
+    Route("/headlight/generate/cost", cost),
+]

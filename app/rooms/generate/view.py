@@ -1,0 +1,43 @@
+"""Generate: a text as a path through everything that it might have been."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.kit import stage
+from app.rooms.generate import export, message, words
+from app.rooms.generate.component import STAGE
+from app.session.models import MODELS, TITLES
+from app.shell import request as shell_request
+from app.shell import run as shell_run
+
+SHOWN = "generate_run"  # in the session: the run that was shown last
+WRITERS = ("storyteller", "translator")  # that are offered where a model writes nothing
+
+
+def show() -> None:
+    """Draw the room."""
+    shown = shell_run.on_screen()
+    if shown is None:
+        return
+    if not shown.facts.writes:
+        _offer_writers(shown.facts.spec.title)
+        return
+    before, asked = st.session_state.get(SHOWN), "path" in st.query_params
+    st.session_state[SHOWN] = shown.facts.key
+    followed = stage.follow(STAGE, shown.facts)
+    shown.say(*followed.notes, *([words.EDITS_LEFT_OUT] if shown.facts.interventions else []))
+    # Words that were taken behind another text, in an earlier visit to this room, do not go on from this one.
+    changed = before not in (None, shown.facts.key) and not asked
+    header = {"changed": changed, **message.outline(shown.facts), "about": export.described(shown.facts, shown.request)}
+    stage.draw(STAGE, followed, header)
+
+
+def _offer_writers(title: str) -> None:
+    """A model that cannot write gets a sentence, and one click to a model that can."""
+    st.text(words.CANNOT_WRITE.format(title=title))
+    row = st.container(horizontal=True, gap="small", key="generate_writers")
+    for model in WRITERS:
+        if model in MODELS:
+            label = words.TAKE_WRITER.format(title=TITLES[model])
+            row.button(label, key=f"generate_{model}", on_click=shell_request.take_model, args=(model,))

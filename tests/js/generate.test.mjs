@@ -1,0 +1,129 @@
+// Temperature, top-k and top-p in the browser are core's; paths and branches as links write them; how a text comes as a stream.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { expected, near, served } from "./golden.mjs";
+
+const { OWN, bits, chances, known, look, most } = await served("rooms/generate/browser/chances.js");
+const paths = await served("rooms/generate/browser/paths.js");
+const { Writing } = await served("rooms/generate/browser/writing.js");
+const { cell } = await served("rooms/generate/browser/tables.js");
+const { percent, size } = await served("rooms/generate/browser/shapes.js");
+const { columns } = expected("generate");
+
+const node = ({ ids, logits, rest }) => ({ ids: Int32Array.from(ids), logits: Float32Array.from(logits), rest: Float32Array.from(rest), told: new Map() });
+
+test("chances are those that core draws from", () => {
+  for (const column of columns) {
+    for (const { settings, probs, rest, left, within } of column.expected) {
+      const found = chances(node(column), settings, column.vocab);
+      const what = JSON.stringify(settings);
+      assert(Math.abs(found.probs.reduce((a, b) => a + b, found.rest) - 1) < 1e-9, `${what} adds up to 1`);
+      if (within) {
+        near(found.probs, probs, 1e-5, what);
+        assert(Math.abs(found.rest - rest) < 1e-5, what);
+        assert.equal(found.left, left, what);
+      } else {
+        assert.equal(found.left, null, `${what}: more words are left than have a name`);
+        near(found.probs, probs, 0.01, what); // the last word of the nucleus has no name
+      }
+    }
+  }
+});
+
+test("a word's own chance, rank and surprise", () => {
+  const column = node(columns[0]);
+  const first = known(column, column.ids[0], columns[0].vocab);
+  assert.equal(first.rank, 1);
+  assert(Math.abs(first.prob - 0.10698) < 1e-4);
+  assert(Math.abs(bits(first.prob) - 3.2246) < 1e-3);
+  assert.equal(known(column, 10 ** 8, columns[0].vocab), null);
+  column.told.set(7, { prob: 0.25, rank: 300 });
+  assert.deepEqual(known(column, 7, columns[0].vocab), { prob: 0.25, rank: 300 });
+  assert.equal(OWN.temperature, 1);
+});
+
+test("where a column looks, by one head, by all, and where only some were sent", () => {
+  const rows = Uint16Array.from([65535, 0, 0, 0, 65535, 0]);
+  const whole = { rows, keys: 3, whole: true, head: null };
+  assert.deepEqual([...look(whole, { layer: 0, head: 1 }, 2)], [0, 1, 0]);
+  near(look(whole, null, 2), [0.5, 0.5, 0], 1e-6, "mean");
+  const some = { rows, keys: 3, whole: false, head: [2, 1] };
+  assert.deepEqual([...look(some, { layer: 2, head: 1 }, 2)], [0, 1, 0]);
+  assert.deepEqual([...look(some, null, 2)], [1, 0, 0]);
+  assert.equal(look(some, { layer: 0, head: 0 }, 2), null);
+  assert.equal(most([0.9, 0.06, 0.04], true), 1, "heads rest on the first token");
+  assert.equal(most([0.9, 0.06, 0.04], false), 0);
+  assert.equal(most([0.9, 0.1], true), 0);
+});
+
+test("paths and branches", () => {
+  assert.deepEqual(paths.read(""), []);
+  assert.deepEqual(paths.read(paths.written([5, 0, 12])), [5, 0, 12]);
+  assert.deepEqual(paths.readAll(paths.writtenAll([[1], [2, 3]])), [[1], [2, 3]]);
+  assert.equal(paths.common([1, 2, 3], [1, 2, 9]), 2);
+  assert.deepEqual(paths.left([[7], [1, 2]], [1, 2, 3], [1, 9]), [[1, 2, 3], [7]], "what the newest branch begins with says nothing");
+  assert.deepEqual(paths.left([], [1, 2], [1, 2, 3]), [], "nothing is left by going on");
+  assert.equal(paths.left([[2], [3], [4]], [5], [6]).length, 3);
+});
+
+test("beams: a row is a text that the step before kept", () => {
+  const steps = [
+    { index: 0, candidates: [[0, 5, -1, true, false], [0, 6, -2, true, false], [0, 7, -3, false, false]], finished: [] },
+    { index: 1, candidates: [[1, 8, -2.5, true, false], [0, 9, -2.6, true, false], [0, 2, -2.7, false, true]], finished: [] },
+  ];
+  const [, second] = paths.grown(steps);
+  assert.deepEqual(second.kept.map(({ path }) => path), [[6, 8], [5, 9]]);
+  assert.deepEqual(second.dropped.map(({ path, ends }) => [path, ends]), [[[5, 2], true]]);
+});
+
+// A message as Python frames it
+function framed(header, body = new Uint8Array(0)) {
+  let head = new TextEncoder().encode(JSON.stringify(header));
+  head = Uint8Array.from([...head, ...Array((4 - (head.length % 4)) % 4).fill(32)]);
+  const message = new Uint8Array(8 + head.length + body.length);
+  new DataView(message.buffer).setUint32(0, 4 + head.length + body.length, true);
+  new DataView(message.buffer).setUint32(4, head.length, true);
+  message.set(head, 8);
+  message.set(body, 8 + head.length);
+  return message;
+}
+
+test("words come as they are written, and a refusal in between keeps what is there", async (t) => {
+  const bytes = new Uint8Array(64);
+  new Int32Array(bytes.buffer, 0, 1)[0] = 3;
+  const reading = (position, id) => ({ position, id, listed: 1, keys: 2, rows: 1, whole: false, head: null, taken: null, cache: 8, ms: 1, at: [0, 4, 8, 12] });
+  const parts = [
+    framed({ kind: "begun", prompt: [1, 2], names: ["a", "b"], labels: { 3: "c" }, over: "", losses: [1], bytes: {}, readings: [reading(0, 1), reading(1, 2)] }, bytes),
+    framed({ kind: "written", taken: [3, 0.5, 1], labels: { 4: "d" }, over: "", reading: reading(2, 3) }, bytes),
+    framed({ kind: "refused", sentence: "Busy." }),
+  ];
+  const all = Uint8Array.from(parts.flatMap((part) => [...part]));
+  const cuts = [0, 3, 60, 61, parts[0].length + 5, all.length]; // a network cuts where it likes
+  t.mock.method(globalThis, "fetch", async () => new Response(new ReadableStream({
+    start(controller) {
+      cuts.slice(1).forEach((end, i) => controller.enqueue(all.slice(cuts[i], end)));
+      controller.close();
+    },
+  })));
+  globalThis.document = { baseURI: "http://localhost/" };
+  const writing = new Writing("key");
+  const seen = [];
+  assert.equal(await writing.write([], {}, new AbortController().signal, (path) => seen.push(path)), "Busy.");
+  assert.deepEqual(seen, [[], [3]]);
+  assert.equal(writing.given.length, 2);
+  assert.equal(writing.node([3]).position, 2);
+  assert.deepEqual(writing.node([]).told.get(3), { prob: 0.5, rank: 1 });
+  assert.deepEqual([writing.label(3), writing.label(4), writing.label(9)], ["c", "d", "9"]);
+  assert(writing.knows([3], null) && !writing.knows([3, 4], null) && !writing.knows([3], { layer: 0, head: 0 }));
+});
+
+test("cells of a table that a spreadsheet could run", () => {
+  assert.deepEqual(["=1+1", "-12.5", "1e-7", 'say "a"', "@x", 3].map(cell), ["\"'=1+1\"", "-12.5", "1e-7", '"say ""a"""', "\"'@x\"", "3"]);
+});
+
+test("numbers in words", () => {
+  assert.deepEqual([0.549, 0.0995, 0.05, 0.0001, 0].map(percent), ["55 %", "10 %", "5.0 %", "under 0.1 %", "0 %"]);
+  assert.deepEqual([12_288, 98_304, 1_536, 512, 3 << 20].map(size), ["12 KiB", "96 KiB", "1.5 KiB", "512 bytes", "3 MiB"]);
+});

@@ -1,0 +1,54 @@
+"""What core makes of temperature, top-k and top-p, for the browser's twin of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import core
+from core.generate import Sampling, candidates
+from core.writing import LISTED, Writer, beginning
+from tests.app import models
+
+SETTINGS = [(1.0, None, None), (0.7, None, 0.9), (0.1, 40, 0.95), (3.0, 5, None), (2.0, None, 0.3), (1.3, 200, 0.5)]
+
+
+def columns() -> dict[str, Any]:
+    """Columns of a text, as they travel, and the chances of the words that they name under every setting."""
+    loaded = models.load("storyteller")
+    writer = Writer(loaded, beginning(core.trace(loaded, "Once upon a time there was a"), False), room=3)
+    readings, logits = [writer.open().readings[-1]], [writer.logits]
+    for _ in range(2):
+        _, reading = writer.write(Sampling())
+        assert reading is not None
+        readings.append(reading)
+        logits.append(writer.logits)
+    found = []
+    for reading, row in zip(readings, logits, strict=True):
+        assert row is not None
+        expected = []
+        for temperature, top_k, top_p in SETTINGS:
+            words, probs = candidates(row[None].double(), temperature, top_k, top_p)
+            whole = torch.zeros(loaded.config.vocab_size, dtype=torch.float64).scatter(0, words[0], probs[0])
+            named = whole[torch.tensor(reading.ids).long()]
+            left = int((whole > 0).sum())
+            expected.append(
+                {
+                    "settings": {"temperature": temperature, "topK": top_k or 0, "topP": top_p or 1},
+                    "probs": named.tolist(),
+                    "rest": 1 - float(named.sum()),
+                    "left": left,
+                    "within": left <= LISTED or top_p is None,
+                }
+            )
+        found.append(
+            {
+                "ids": reading.ids.tolist(),
+                "logits": reading.logits.tolist(),
+                "rest": reading.rest.tolist(),
+                "vocab": loaded.config.vocab_size,
+                "expected": expected,
+            }
+        )
+    return {"columns": found}
