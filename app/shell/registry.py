@@ -13,6 +13,7 @@ from app.kit.params import Param
 
 ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first
     "explore",
+    "step",
     "generate",
     "training",
     "shapes",

@@ -1,0 +1,15 @@
+"""Step through: one token through one layer, every number of it."""
+
+from app.rooms.step import params, routes, view
+from app.rooms.step import words as step_words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="step",
+    title=step_words.TITLE,
+    group="look",
+    line=step_words.LINE,
+    show=view.show,
+    params=params.PARAMS,
+    routes=routes.ROUTES,
+)

@@ -1,0 +1,60 @@
+// What leaves the page as a file: numbers as CSV, and the code that gives them again.
+
+/** @typedef {import("./types.js").Numbers} Numbers */
+const PYTHON = /** @type {Record<string, string>} */ ({
+  one: "from core import small\n\none = small.one_head()\nprint(one.weights[0], one.output[0])\n",
+  batch: "from core import small\n\nbatch = small.batch()\nprint(batch.scores, batch.error, batch.wrong_by)\n",
+  reshape: "from core import small\n\nprint(small.reshape().qkv)\nprint(small.follow((2, 4, 24), 2, (0, 2, 5), parts=3))\n",
+});
+// Which of a walk's values a step shows, and which part of it
+const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
+
+/** @param {string} text a cell: what a spreadsheet would take for a formula is text */
+const quote = (text) => (/^[=+\-@\t\r]/.test(text) ? `"'${text.replaceAll('"', '""')}"` : /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+/** @param {Numbers} numbers @param {string} caption @param {string} code */
+export function csv({ columns, rows }, caption, code) {
+  const about = [caption, ...code.trimEnd().split("\n")].map((line) => `# ${line.replaceAll(/[\r\n]/g, " ")}`);
+  const body = [columns.map(quote), ...rows.map((row) => row.map((value) => (typeof value === "number" ? String(value) : quote(value))))];
+  return [...about.map((line) => (/[",]/.test(line) ? `"${line.replaceAll('"', '""')}"` : line)), ...body.map((row) => row.join(","))].join("\r\n") + "\r\n";
+}
+
+// Python that gives the numbers on the screen, as `numbers`, and the number that is looked at as a sum
+/** @param {string} page @param {string[]} lines @param {import("./step.js").Shown | null} on @param {[number, number]} [cell] */
+export function snippet(page, lines, on, cell) {
+  if (page !== "run" || !on) return PYTHON[page] ?? "";
+  const { step, header, site, head, edit } = on;
+  const code = [...lines, `found = walk(run, "${header.stack}", ${header.layer}, ${header.query})`];
+  const name = site?.site ?? "attn";
+  const { kind, value } = step;
+  if (kind === "next") return [...code, `numbers = guesses(run, ${header.query})  # behind every addition; only the last is the model's own`, ""].join("\n");
+  if (["scale", "mask", "softmax", "z"].includes(kind)) {
+    const changed = edit.divide !== null || edit.hide.length > 0;
+    if (kind === "scale" || changed) {
+      const own = `found.record("${name}").scores(queries=[${header.query}])[${head}, 0]`;
+      code.push(`scores = ${edit.divide === null ? own : `found.values["${name}.raw"][${head}] / ${edit.divide}`}  # head ${head}`);
+    }
+    if (changed && kind !== "scale") {
+      code.push(`scores[found.values["${name}.scores"][${head}].isneginf()] = float("-inf")`);
+      if (edit.hide.length) code.push(`scores[${JSON.stringify(edit.hide)}] = float("-inf")  # hidden by hand`);
+      if (kind !== "mask") code.push("numbers = scores.softmax(-1)");
+      else code.push("numbers = scores");
+      if (kind === "z") code.push(`numbers = numbers @ found.values["${name}.v"][${Math.floor(head / (site?.group ?? 1))}]`);
+      return [...code, ""].join("\n");
+    }
+    if (kind === "scale") return [...code, "numbers = scores", ""].join("\n");
+  }
+  if (kind === "token") return [...code, "from core.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`, ""].join("\n");
+  if (kind === "embed") return [...code, "from core.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).embed`, ""].join("\n");
+  code.push(`numbers = found.values["${value}"]${HEADS.includes(kind) ? `[${head}]  # head ${head}` : ""}`);
+  const index = indexOf(on, cell);
+  if (index) code.push(`print(terms(found, "${value}", ${index}))  # where this number came from`);
+  return [...code, ""].join("\n");
+}
+
+/** @param {import("./step.js").Shown} on @param {[number, number]} [cell] */
+function indexOf({ step, head }, cell) {
+  if (!cell || cell[1] < 0) return "";
+  if (["wo", "down", "up", "gate", "add"].includes(step.kind)) return `(${cell[1]},)`;
+  return step.kind === "z" ? `(${head}, ${cell[1]})` : "";
+}

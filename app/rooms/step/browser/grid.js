@@ -1,0 +1,122 @@
+// Numbers as cells of colour on a canvas, with the number in a cell where there is room, and frames around some of them.
+
+import { colours, fit } from "../../../kit/browser/colours.js";
+import { el } from "../../../kit/browser/dom.js";
+import { fixed } from "./sums.js";
+
+/** @typedef {{row?: number, column?: number, columns?: number, colour: string, width?: number}} Frame */
+/** @typedef {{plus: ReturnType<typeof colours>, minus: ReturnType<typeof colours>, box: string, ink: string, css: (name: string) => string}} Paint */
+
+/** @param {import("./types.js").Palette} palette @returns {Paint} */
+export function paintOf(palette) {
+  return { plus: colours(palette.ramp), minus: colours(palette.ahead), box: palette.ramp[0], ink: palette.ink, css: (name) => String(palette[name]) };
+}
+
+/** @param {Paint} paint @param {number} value @param {number} limit @returns {[fill: string, ink: string]} */
+export function colourOf(paint, value, limit) {
+  if (!Number.isFinite(value)) return [paint.box, paint.ink];
+  const ramp = value < 0 ? paint.minus : paint.plus;
+  const at = Math.round(255 * Math.min(1, Math.abs(value) / limit));
+  return [ramp.css[at], ramp.ink[at]];
+}
+
+// A vector as a barcode; of more numbers than pixels, the largest magnitude of each pixel
+/** @param {HTMLCanvasElement} canvas @param {ArrayLike<number>} vector @param {number} width @param {number} height @param {Paint} paint @param {number} limit */
+export function barcode(canvas, vector, width, height, paint, limit) {
+  const context = fit(canvas, width, height);
+  const n = vector.length;
+  if (!n) return;
+  const pixels = Math.min(n, Math.round(width * (devicePixelRatio || 1)));
+  const step = width / pixels;
+  for (let x = 0; x < pixels; x++) {
+    let best = vector[Math.floor((x * n) / pixels)];
+    for (let i = Math.floor((x * n) / pixels) + 1; i < Math.floor(((x + 1) * n) / pixels); i++) if (Math.abs(vector[i]) > Math.abs(best)) best = vector[i];
+    context.fillStyle = colourOf(paint, best, limit)[0];
+    context.fillRect(x * step, 0, step + 0.4, height);
+  }
+}
+
+export class Grid {
+  /** @type {Frame[]} */
+  frames = [];
+
+  /**
+   * @param {HTMLElement} host
+   * @param {{rows: number, columns: number, width: number, height: number, limit: number, value: (row: number, column: number) => number,
+   *   paint: Paint, size?: number, digits?: number, gap?: number, alpha?: (row: number, column: number) => number, frames?: Frame[]}} options
+   *   width and height are of one cell; size is that of the numbers in them, 0 for none
+   */
+  constructor(host, options) {
+    this.options = options;
+    this.fixedFrames = options.frames ?? [];
+    this.canvas = host.appendChild(el("canvas", "grid"));
+    this.canvas.setAttribute("aria-hidden", "true");
+    this.width = options.columns * options.width;
+    this.height = options.rows * options.height;
+    this.draw();
+  }
+
+  draw() {
+    const o = this.options;
+    const context = fit(this.canvas, this.width, this.height);
+    const gap = o.gap ?? (o.width >= 8 ? 1 : 0);
+    const below = o.height > 7 ? 1 : 0;
+    if (o.size) {
+      context.font = `${o.size}px "Source Sans", sans-serif`;
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+    }
+    for (let row = 0; row < o.rows; row++) {
+      for (let column = 0; column < o.columns; column++) {
+        const value = o.value(row, column);
+        const [fill, ink] = colourOf(o.paint, value, o.limit);
+        context.globalAlpha = o.alpha ? o.alpha(row, column) : 1;
+        context.fillStyle = fill;
+        context.fillRect(column * o.width, row * o.height, o.width - gap, o.height - below);
+        if (o.size) {
+          context.fillStyle = ink;
+          context.fillText(fixed(value, o.digits ?? 2), column * o.width + (o.width - gap) / 2, row * o.height + o.height / 2);
+        }
+      }
+    }
+    context.globalAlpha = 1;
+    for (const frame of [...this.fixedFrames, ...this.frames]) this.frame(context, frame, gap);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Frame} frame @param {number} gap */
+  frame(context, { row, column, columns = 1, colour, width = 2 }, gap) {
+    const o = this.options;
+    const left = column === undefined ? 0 : column * o.width;
+    const right = column === undefined ? this.width : (column + columns) * o.width - gap;
+    const top = row === undefined ? 0 : row * o.height;
+    const bottom = row === undefined ? this.height : (row + 1) * o.height;
+    const inset = width / 2;
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.strokeRect(Math.max(inset, left - 0.5), Math.max(inset, top - 0.5), Math.min(this.width - inset, right + 0.5) - Math.max(inset, left - 0.5), Math.min(this.height - inset, bottom) - Math.max(inset, top - 0.5));
+  }
+
+  /** @param {Frame[]} frames */
+  mark(frames) {
+    this.frames = frames;
+    this.draw();
+  }
+
+  /** @param {PointerEvent | MouseEvent} event @returns {[row: number, column: number]} */
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const o = this.options;
+    const row = Math.floor(((event.clientY - box.top) / box.height) * o.rows);
+    const column = Math.floor(((event.clientX - box.left) / box.width) * o.columns);
+    return [Math.max(0, Math.min(o.rows - 1, row)), Math.max(0, Math.min(o.columns - 1, column))];
+  }
+
+  // Pointing and choosing, with the cell; leave() when the pointer goes
+  /** @param {(row: number, column: number) => void} point @param {(row: number, column: number) => void} choose @param {() => void} leave */
+  listen(point, choose, leave) {
+    this.canvas.addEventListener("pointermove", (event) => point(...this.at(event)));
+    this.canvas.addEventListener("pointerleave", leave);
+    this.canvas.addEventListener("click", (event) => choose(...this.at(event)));
+    return this;
+  }
+}

@@ -1,0 +1,227 @@
+// Scores to weighted sum as one ledger: a row for every key, whose columns fill step by step.
+
+import { add, counted, el, fill, quoted } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { softmax } from "./compute.js";
+import { Grid } from "./grid.js";
+import { math } from "./sentences.js";
+import { fixed, largest, limit, percent } from "./sums.js";
+
+/** @typedef {import("./step.js").Shown} Shown */
+const ORDER = ["scores", "scale", "mask", "softmax", "z"];
+const MOST_ROWS = 17; // of a long text: the fifteen heaviest keys, the followed token, and the others together
+export const HEAVIEST = 15;
+
+// Which keys have a row, in their order, and which are summed up in the last one
+/** @param {ArrayLike<number>} weights @param {number | null} own the followed token among the keys @param {number} key the one that is looked at @returns {{rows: number[], others: number[]}} */
+export function ledgerRows(weights, own, key) {
+  const n = weights.length;
+  const all = Array.from({ length: n }, (_, k) => k);
+  if (n <= MOST_ROWS + 3) return { rows: all, others: [] };
+  const chosen = new Set([...all].sort((a, b) => weights[b] - weights[a] || a - b).slice(0, HEAVIEST));
+  if (own !== null) chosen.add(own);
+  chosen.add(key);
+  return { rows: all.filter((k) => chosen.has(k)), others: all.filter((k) => !chosen.has(k)) };
+}
+
+/** @param {HTMLElement} host @param {Shown} on @returns {import("./types.js").Picture} */
+export function ledger(host, on) {
+  const { step, site, at, header, head, paint, rem, labels, keyLabels } = on;
+  const { kind } = step;
+  const isZ = kind === "z";
+  const now = ORDER.indexOf(kind);
+  const r = rem / 15.55;
+  const dh = header.d_head;
+  const own = site?.site === "attn" ? header.query : null;
+  const { rows, others } = ledgerRows(at.weights, own, on.key);
+  const nRows = rows.length + (others.length ? 1 : 0);
+  const box = host.getBoundingClientRect();
+  const narrow = box.width < 560;
+  const biased = at.bias !== null;
+  /** @type {[label: string, key: "raw" | "scaled" | "mask" | "exp" | "weights", width: number][]} */
+  const columns = [
+    [words.col_raw, "raw", 54],
+    [at.divisor < 0.995 ? fill(words.col_scaled_plain, { c: fixed(1 / at.divisor) }) : fill(words.col_scaled, { c: fixed(at.divisor) }) + (biased ? words.col_bias : ""), "scaled", biased ? 84 : 56],
+    [words.col_mask, "mask", 46],
+    [words.col_exp, "exp", 54],
+    [words.col_weight, "weights", 58],
+  ];
+  const shownColumns = narrow ? columns.filter(([, key]) => key === { scores: "raw", scale: "scaled", mask: "mask", softmax: "exp", z: "weights" }[kind] || key === "weights") : columns;
+  const labelWidth = Math.min(84, narrow ? 70 : 84) * r;
+  const barWidth = (narrow ? 30 : 70) * r;
+  const numbersWidth = shownColumns.reduce((sum, [, , width]) => sum + width * r, 0);
+  const matrix = Math.max(40, box.width - labelWidth - numbersWidth - barWidth - 24 * r);
+  const cell = matrix / dh;
+  const extra = 26 * r;
+  const top = (isZ ? 0 : extra) + 18 * r;
+  const tall = Math.max(narrow ? 22 : 9, Math.min(20 * r, (box.height - top - (isZ ? extra + 6 * r : 4)) / nRows));
+  host.style.minHeight = narrow ? `${top + tall * nRows + extra + 10}px` : "";
+  const vectorTop = isZ ? top + tall * nRows + 6 * r : 0;
+  const products = isZ ? (/** @type {number} */ k, /** @type {number} */ j) => at.weights[k] * on.value(k)[j] : (/** @type {number} */ k, /** @type {number} */ j) => at.q[j] * on.keyVector(k)[j];
+  const rest = (/** @type {number} */ j) => others.reduce((sum, k) => sum + products(k, j), 0);
+  const number = (/** @type {number} */ row, /** @type {number} */ j) => (row < rows.length ? products(rows[row], j) : isZ ? rest(j) : NaN);
+  const every = [];
+  for (const k of rows) for (let j = 0; j < dh; j++) every.push(products(k, j));
+  const lim = limit(isZ ? every.concat(...at.z) : every);
+  const vector = isZ ? at.z : at.q;
+
+  /** @param {number} x @param {number} y @param {string} className @param {Node[] | string} text @param {number} [width] */
+  const label = (x, y, className, text, width) => {
+    const node = add(host, "div", `lab ${className}`);
+    node.append(...(typeof text === "string" ? [text] : text));
+    node.style.left = `${x}px`;
+    node.style.top = `${y}px`;
+    if (width !== undefined) node.style.width = `${width}px`;
+    return node;
+  };
+  const place = (/** @type {Grid} */ grid, /** @type {number} */ x, /** @type {number} */ y) => Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
+
+  // columns
+  const current = { scores: ["raw"], scale: ["scaled"], mask: ["mask"], softmax: ["exp", "weights"], z: ["weights"] }[kind] ?? [];
+  const reached = { raw: 0, scaled: 1, mask: 2, exp: 3, weights: 3 };
+  let x = labelWidth + matrix + 12 * r;
+  /** @type {HTMLElement[]} */
+  const cells = [];
+  for (const [text, key, width] of shownColumns) {
+    const isNow = current.includes(key);
+    const there = now >= reached[key] || (key === "weights" && now >= 1);
+    if (isNow) {
+      const tint = add(host, "div", "tint");
+      Object.assign(tint.style, { left: `${x + 3 * r}px`, top: `${top - 19 * r}px`, width: `${width * r + (key === "weights" ? barWidth + 4 * r : 0)}px`, height: `${tall * nRows + 21 * r}px` });
+    }
+    label(x, top - 15 * r, `top r ${isNow ? "now" : there ? "" : "todo"}`, math(text), width * r);
+    for (let i = 0; i < nRows; i++) {
+      const text = there ? cellText(key, i < rows.length ? rows[i] : -1) : "·";
+      cells.push(label(x, top + tall * (i + 0.5), `r num ${isNow ? "now" : there ? "" : "todo"}${rows[i] === on.key ? " here" : ""}`, text, width * r));
+    }
+    x += width * r;
+  }
+  /** @param {string} key @param {number} k */
+  function cellText(key, k) {
+    if (k < 0) {
+      const sum = (/** @type {number[]} */ of) => others.reduce((total, i) => total + of[i], 0);
+      return key === "weights" ? percent(sum(at.weights)) : key === "exp" ? fixed(sum(at.exp), 3) : "";
+    }
+    if (key === "raw") return fixed(at.raw[k]);
+    if (key === "scaled") return fixed(at.scaled[k]);
+    if (key === "mask") return at.seen[k] ? fixed(at.scaled[k], 1) : "−∞";
+    return key === "exp" ? fixed(at.exp[k], 3) : percent(at.weights[k]);
+  }
+  const most = Math.max(...at.weights, 1e-9);
+  if (now >= 1) {
+    for (let i = 0; i < nRows; i++) {
+      const weight = i < rows.length ? at.weights[rows[i]] : others.reduce((sum, k) => sum + at.weights[k], 0);
+      const bar = add(host, "div", "bar");
+      Object.assign(bar.style, { left: `${x + 4 * r}px`, top: `${top + tall * (i + 0.5)}px`, width: `${Math.max(1, (barWidth - 12 * r) * Math.min(1, weight / most))}px` });
+    }
+  }
+
+  // rows: a key each
+  /** @type {HTMLElement[]} */
+  const hits = [];
+  rows.forEach((k, i) => {
+    const hit = add(host, "button", "rowhit");
+    hit.type = "button";
+    hit.tabIndex = kind === "mask" ? 0 : -1;
+    Object.assign(hit.style, { top: `${top + tall * i}px`, height: `${tall - 1}px` });
+    hit.classList.toggle("on", k === on.key);
+    hit.classList.toggle("padding", site?.padding.includes(k) ?? false);
+    const hidden = on.edit.hide.includes(k);
+    hit.setAttribute("aria-label", kind === "mask" ? fill(hidden ? words.show : words.hide, { k: keyLabels[k] }) : keyLabels[k]);
+    if (kind === "mask") hit.setAttribute("aria-pressed", String(hidden));
+    hit.dataset.key = String(k);
+    hit.addEventListener("pointerenter", () => on.point([i, -1]));
+    hit.addEventListener("pointerleave", () => on.leave());
+    hit.addEventListener("click", () => (kind === "mask" ? on.toggle(k) : on.choose({ key: String(k), cell: `${i}.${on.cell[1]}` })));
+    hits.push(hit);
+    const name = label(0, top + tall * (i + 0.5), `r k${k === on.key ? " here" : ""}${at.seen[k] ? "" : " unseen"}`, keyLabels[k], labelWidth - 8 * r);
+    name.title = keyLabels[k];
+  });
+  if (others.length) label(0, top + tall * (rows.length + 0.5), "r mute", counted(words.other_keys, others.length), labelWidth - 8 * r);
+  label(0, vectorTop + (extra - 6 * r) / 2, "r here", isZ ? fill(words.head_z, { h: head }) : [el("em", "q", fill(narrow ? words.q_bare : words.q_of, { q: labels[header.query] }))], labelWidth - 8 * r);
+  const line = new Grid(host, { rows: 1, columns: dh, width: cell, height: extra - 6 * r, limit: limit(vector), paint, gap: 0.8, value: (_, j) => vector[j], frames: [{ row: 0, colour: paint.css("query") }] });
+  place(line, labelWidth, vectorTop);
+  const grid = new Grid(host, {
+    rows: nRows, columns: dh, width: cell, height: tall, limit: isZ ? lim * 1.15 : lim, paint, gap: 0.8, value: number,
+    alpha: (row) => (row >= rows.length || at.seen[rows[row]] ? 1 : 0.25),
+    frames: isZ ? [] : [{ row: rows.indexOf(on.key), colour: paint.css("key"), width: 1.6 }],
+  });
+  place(grid, labelWidth, top);
+  const click = (/** @type {number} */ row, /** @type {number} */ j) => {
+    const k = rows[Math.min(row, rows.length - 1)];
+    if (kind === "mask") on.toggle(k);
+    else on.choose({ key: String(k), cell: `${row}.${j}` });
+  };
+  grid.listen((row, j) => on.point([row, j]), click, () => on.leave());
+  line.listen((_, j) => on.point([isZ ? -1 : rows.indexOf(on.key), j]), (_, j) => on.choose({ cell: `${Math.max(0, rows.indexOf(on.key))}.${j}` }), () => on.leave());
+  label(labelWidth, top - 14 * r, "top", isZ ? words.z_down : words.scores_along);
+
+  return {
+    rows: nRows,
+    columns: dh,
+    opens: [Math.max(0, rows.indexOf(on.key)), isZ ? largest(at.z) : -1],
+    show([row, j], pointed) {
+      const orange = paint.css("query");
+      const blue = paint.css("key");
+      grid.mark([
+        ...(isZ ? [{ column: j, colour: orange }] : pointed ? [{ row, colour: blue, width: 1.6 }] : []),
+        ...(isZ || j < 0 ? [] : [{ row, column: j, colour: orange }]),
+      ]);
+      line.mark(j < 0 ? [] : [{ row: 0, column: j, colour: orange, width: 3 }]);
+      hits.forEach((hit, i) => hit.classList.toggle("at", pointed && i === row));
+    },
+    from([row, j]) {
+      const k = row >= 0 && row < rows.length ? rows[row] : on.key;
+      const name = [quoted(keyLabels[k])];
+      const who = [el("em", "q", quoted(labels[header.query])), " → ", el("em", "k", name[0])];
+      if (isZ) {
+        const column = j < 0 ? largest(at.z) : j;
+        const terms = Array.from(at.weights, (w, i) => ({ label: keyLabels[i], kind: "k", a: w, b: on.value(i)[column], product: w * on.value(i)[column] }))
+          .filter((_, i) => at.weights[i] > 0).sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
+        const shown = terms.slice(0, 5);
+        return { title: fill(words.z_title, { j: column, h: head, n: terms.length }), right: words.z_right, name: `z[${column}]`, total: at.z[column], terms: shown, nRest: terms.length - shown.length, factorDigits: 3, digits: 3 };
+      }
+      if (kind === "scores") {
+        const key = on.keyVector(k);
+        const list = Array.from(at.q, (q, i) => ({ label: fill(words.term_j, { j: i }), a: q, b: key[i], product: q * key[i] }));
+        const first = j >= 0 ? list.splice(j, 1) : [];
+        list.sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
+        const terms = [...first, ...list].slice(0, 6);
+        return { title: fill(words.scores_title, { q: quoted(labels[header.query]), k: name[0], d: dh }), right: words.scores_right, name: "q · k", total: at.raw[k], terms, nRest: dh - terms.length };
+      }
+      if (kind === "scale") {
+        const plain = softmax(at.raw, at.seen).weights;
+        const bias = at.bias ? at.bias[k] / ((site?.scale ?? 1) * at.divisor) : null;
+        return {
+          title: fill(bias === null ? words.scale_title : words.scale_bias_title, { q: quoted(labels[header.query]), k: name[0], d: dh }),
+          pieces: [
+            { label: words.scaled, value: fixed(at.scaled[k]), strong: true }, { op: "=" }, { label: words.col_raw, value: fixed(at.raw[k]) }, { op: "÷" },
+            { label: on.edit.divide === null ? `√${dh}` : words.yours, value: fixed(at.divisor, 3) },
+            ...(bias === null ? [] : [{ op: bias < 0 ? "−" : "+" }, { label: words.bias, value: fixed(Math.abs(bias)) }]),
+            { op: " " }, { label: words.undivided, value: percent(plain[k]) }, { label: words.divided, value: percent(at.weights[k]), strong: true },
+          ],
+        };
+      }
+      if (kind === "mask") {
+        const parts = { k: name[0], q: quoted(labels[header.query]), w: percent(at.weights[k]), s: fixed(at.scaled[k]), why: at.reason[k] ? on.reasons[at.reason[k]] : words.mask_yours };
+        return { title: fill(at.seen[k] ? words.mask_seen : words.mask_unseen, parts), note: words.mask_convention };
+      }
+      return {
+        title: who,
+        right: fill(words.largest, { x: fixed(at.largest) }),
+        pieces: [
+          { label: keyLabels[k], kind: "k", value: fixed(at.weights[k], 4), under: percent(at.weights[k]), strong: true }, { op: "=" },
+          { label: `e^(${fixed(at.masked[k])} − ${fixed(at.largest)})`, value: fixed(at.exp[k], 4) }, { op: "÷" },
+          { label: fill(words.sum_of, { n: at.seen.filter(Boolean).length }), value: fixed(at.total, 4) },
+          { op: " " }, { label: words.sum_weights, kind: "ok", value: fixed(at.weights.reduce((a, b) => a + b, 0), 6) },
+        ],
+      };
+    },
+    numbers() {
+      return {
+        columns: ["key", "token", "q · k", "scaled", "masked", "e^(s − max)", "weight"],
+        rows: keyLabels.map((text, k) => [k, text, at.raw[k], at.scaled[k], at.masked[k], at.exp[k], at.weights[k]]),
+      };
+    },
+  };
+}

@@ -1,0 +1,171 @@
+// The rail: every step of the layer with a barcode of the followed token's vector there. It is the scrubber.
+
+import { add, fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { barcode } from "./grid.js";
+import { count, limit } from "./sums.js";
+import { drawing, shape } from "./svg.js";
+
+/** @typedef {import("./types.js").Step} Step */
+/** @typedef {{y: number, step?: Step, at?: number}} Point */
+const [STREAM, BRANCH] = [18, 44]; // pixels from the left
+
+/** @param {import("./types.js").Step} step @param {any} header */
+export function nameOf(step, header) {
+  const { kind } = step;
+  if (kind === "embed" && ["learned", "sinusoidal"].includes(header.position)) return words.names.embed_position;
+  const site = header.sites.find((/** @type {any} */ s) => s.site === (step.id.startsWith("cross-") ? "cross_attn" : "attn"));
+  if (kind === "scale" && Math.abs(site.scale * Math.sqrt(header.d_head) - 1) > 1e-6) return words.names.scale_plain;
+  return fill(words.names[kind], { d: header.d_head });
+}
+
+export class Rail {
+  /** @type {Point[]} */
+  points = [];
+  /** @type {HTMLElement[]} */
+  rows = [];
+  shown = ""; // what the rows and their barcodes are of
+
+  /** @param {HTMLElement} host @param {(at: number) => void} go */
+  constructor(host, go) {
+    this.host = host;
+    host.tabIndex = 0;
+    host.setAttribute("role", "slider");
+    host.setAttribute("aria-label", words.rail);
+    host.setAttribute("aria-valuemin", "1");
+    let down = false;
+    const to = (/** @type {PointerEvent} */ event) => {
+      const y = event.clientY - host.getBoundingClientRect().top;
+      const steps = this.points.filter((point) => point.at !== undefined);
+      if (steps.length) go(/** @type {number} */ (steps.reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best)).at));
+    };
+    host.addEventListener("pointerdown", (event) => {
+      down = true;
+      host.setPointerCapture(event.pointerId);
+      to(event);
+    });
+    host.addEventListener("pointermove", (event) => down && to(event));
+    host.addEventListener("pointerup", () => (down = false));
+    host.addEventListener("pointercancel", () => (down = false));
+  }
+
+  // Rows and barcodes, where they are not there yet; then where the visitor is
+  /**
+   * @param {import("./walk.js").Walk} walk
+   * @param {{id: string, head: number, edit: import("./types.js").Edit, paint: import("./grid.js").Paint, rem: number}} view
+   * @param {number} current
+   */
+  draw(walk, { id, head, edit, paint, rem }, current) {
+    const height = this.host.clientHeight;
+    const what = `${id}/${head}/${edit.divide}/${edit.hide}/${height}/${this.host.clientWidth}`;
+    if (what !== this.shown) this.build(walk, head, edit, paint, rem, height);
+    this.shown = what;
+    this.rows.forEach((row, i) => {
+      row.classList.toggle("on", i === current);
+      row.classList.toggle("todo", i > current);
+    });
+    this.lines(paint, rem, current);
+    this.host.setAttribute("aria-valuemax", String(this.rows.length));
+    this.host.setAttribute("aria-valuenow", String(current + 1));
+    this.host.setAttribute("aria-valuetext", fill(words.rail_value, { i: current + 1, n: this.rows.length, name: nameOf(walk.steps[current], walk.header) }));
+  }
+
+  /** @param {import("./walk.js").Walk} walk @param {number} head @param {import("./types.js").Edit} edit @param {import("./grid.js").Paint} paint @param {number} rem @param {number} height */
+  build(walk, head, edit, paint, rem, height) {
+    const { header } = walk;
+    const folds = header.steps.filter((/** @type {any} */ step) => step.fold).length;
+    const fold = 0.97 * rem;
+    const row = Math.min(1.8 * rem, (height - folds * fold - 4) / (header.steps.length - folds));
+    this.host.replaceChildren();
+    this.points = [];
+    this.rows = [];
+    let y = 0;
+    let cross = false;
+    for (const step of header.steps) {
+      const tall = step.fold ? fold : row;
+      const node = add(this.host, "div", step.fold ? "rs fold" : "rs");
+      node.style.top = `${y}px`;
+      node.style.height = `${tall}px`;
+      if (step.fold) {
+        const [a, b] = step.fold;
+        add(node, "b").textContent = fill(words.fold[a === b ? 1 : 0], { a, b });
+        this.points.push({ y: y + tall / 2 });
+      } else {
+        const label = add(node, "b");
+        label.textContent = nameOf(step, header);
+        if (step.id.startsWith("cross-") && !cross) label.title = words.cross;
+        cross = step.id.startsWith("cross-");
+        node.classList.toggle("cross", cross);
+        const vector = walk.vector(step, head, edit);
+        const canvas = add(node, "canvas");
+        canvas.setAttribute("aria-hidden", "true");
+        barcode(canvas, vector, 6.7 * rem, Math.min(0.78 * rem, tall - 3), paint, limit(vector));
+        add(node, "small").textContent = count(walk.size(step));
+        node.dataset.step = step.id;
+        this.points.push({ y: y + tall / 2, step, at: this.rows.length });
+        this.rows.push(node);
+      }
+      y += tall;
+    }
+    this.svg = drawing({ width: 62 * (rem / 15.55), height: y + 2 });
+    this.host.append(this.svg);
+    this.bottom = y - 2;
+  }
+
+  // The stream, its branches, and the orange thread of the followed token as far as the visitor is
+  /** @param {import("./grid.js").Paint} paint @param {number} rem @param {number} current */
+  lines(paint, rem, current) {
+    const r = rem / 15.55;
+    const [main, side] = [STREAM * r, BRANCH * r];
+    const { points } = this;
+    const y = (/** @type {number} */ i) => points[i].y;
+    const svg = /** @type {SVGSVGElement} */ (this.svg);
+    svg.replaceChildren();
+    /** @param {string} d @param {string} stroke @param {number} width @param {Record<string, string | number>} [more] */
+    const path = (d, stroke, width, more = {}) => shape(svg, "path", { d, stroke, "stroke-width": width * r, fill: "none", ...more });
+    const stream = paint.css("d_model");
+    const orange = paint.css("query");
+    path(`M${main} 4V${this.bottom}`, stream, 4.6);
+    for (const point of points) if (!point.step) path(`M${main} ${point.y - 6 * r}V${point.y + 6 * r}`, paint.css("background"), 3, { "stroke-dasharray": `${2.4 * r} ${2.4 * r}` });
+    /** @type {[from: number, to: number][]} */
+    const branches = [];
+    for (let a = 0; a < points.length; a++) {
+      if (points[a].step?.lane !== "branch") continue;
+      let b = a;
+      while (points[b + 1]?.step?.lane === "branch") b++;
+      branches.push([a - 1, b + 1]);
+      a = b;
+    }
+    /** @param {number} a @param {number} end */
+    const out1 = (a, end) => `M${main} ${y(a)}C${main} ${(y(a) + y(a + 1)) / 2 + 2} ${side} ${(y(a) + y(a + 1)) / 2 - 2} ${side} ${y(a + 1)}V${end}`;
+    /** @param {number} b */
+    const back = (b) => `C${side} ${(y(b - 1) + y(b)) / 2 + 2} ${main} ${(y(b - 1) + y(b)) / 2 - 2} ${main} ${y(b)}`;
+    for (const [a, b] of branches) path(out1(a, y(b - 1)) + back(b), paint.css("mute"), 2.6, { "stroke-opacity": 0.55 });
+    const here = points.findIndex((point) => point.at === current);
+    const within = branches.find(([a, b]) => a < here && here < b);
+    path(`M${main} 4V${within ? y(within[0]) : y(here)}`, orange, 2);
+    for (const [a, b] of branches) if (b <= here) path(out1(a, y(b - 1)) + back(b), orange, 2);
+    if (within) path(out1(within[0], y(here)), orange, 2);
+    points.forEach((point, i) => {
+      if (!point.step) return;
+      const { lane } = point.step;
+      const [on, done] = [i === here, i < here];
+      const own = lane === "branch" ? paint.css("mute") : stream;
+      const [fill, stroke] = [on ? orange : paint.css("background"), on || done ? orange : own];
+      if (lane === "add") {
+        shape(svg, "circle", { cx: main, cy: point.y, r: 8 * r, fill, stroke: on ? orange : own, "stroke-width": 2.4 * r });
+        path(`M${main - 4.4 * r} ${point.y}h${8.8 * r}M${main} ${point.y - 4.4 * r}v${8.8 * r}`, on ? paint.css("background") : own, 2);
+      } else shape(svg, "circle", { cx: lane === "branch" ? side : main, cy: point.y, r: (on ? 7 : 4.6) * r, fill, stroke, "stroke-width": 2.3 * r });
+    });
+  }
+}
+
+// Other words for a slider on a phone, where the rail has no room
+/** @param {HTMLElement} host @param {(at: number) => void} go */
+export function slider(host, go) {
+  const input = add(host, "input");
+  Object.assign(input, { type: "range", min: "0", step: "1" });
+  input.setAttribute("aria-label", words.rail);
+  input.addEventListener("input", () => go(Number(input.value)));
+  return input;
+}

@@ -1,0 +1,192 @@
+// What stands above a picture: one sentence, one equation, one line of PyTorch; of numbers that are on the screen.
+
+import { el, fill, phrase, quoted } from "../../../kit/browser/dom.js";
+import { LOWEST, softmax } from "./compute.js";
+import { WORDS as words } from "./constants.js";
+import { count, fixed, length, percent, spread } from "./sums.js";
+
+/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./types.js").Step} Step */
+
+// "*x*_0_ = e^s^" as nodes: italics, below and above the line
+/** @param {string} text */
+export function math(text) {
+  return text.split(/(\*[^*]+\*|_[^_]+_|\^[^^]+\^)/).filter(Boolean).map((piece) => {
+    const tag = /** @type {const} */ ({ "*": "i", _: "sub", "^": "sup" })[piece[0]];
+    return tag && piece.length > 2 && piece.at(-1) === piece[0] ? el(tag, "", piece.slice(1, -1)) : document.createTextNode(piece);
+  });
+}
+
+// "measures each *row*" as nodes, with its parts filled in
+/** @param {string} template @param {Record<string, unknown>} parts */
+export const sentence = (template, parts) =>
+  template.split(/(\*[^*]+\*)/).filter(Boolean).flatMap((piece) => {
+    if (piece[0] !== "*") return phrase(piece, parts);
+    const set = el("em");
+    set.append(...phrase(piece.slice(1, -1), parts));
+    return [set];
+  });
+
+const strong = (/** @type {string} */ text) => [text, ""];
+
+// {sentence, equation, code} of a step
+/** @param {Shown} on @returns {{sentence: Node[], equation: Node[], code: string}} */
+export function above(on) {
+  const [key, parts, equation, more] = saysOf(on);
+  const d = on.header.d_head;
+  const places = { q: on.q, k: on.k, ...parts };
+  return {
+    sentence: sentence(words.says[key], places),
+    equation: math(fill(words.equations[equation], { d, ...more })),
+    code: fill(words.codes[codeOf(on)], { d: on.step.kind === "norm" ? on.header.d_model : d, H: on.header.heads, ...codeParts(on) }),
+  };
+}
+
+/** @param {Shown} on */
+function codeOf({ step, header, site, chosen }) {
+  const { kind } = step;
+  const cross = site?.site === "cross_attn";
+  if (kind === "embed") return header.embed_normed ? "embed_normed" : header.position === "learned" || header.position === "sinusoidal" ? "embed_position" : "embed";
+  if (kind === "norm") return chosen.norm === "batch" ? "norm_batch" : header.order === "post" ? "norm_post" : "norm_pre";
+  if (kind === "qkv" && cross) return "qkv_cross";
+  if (kind === "scale" && site && header.arrays[`${site.site}.bias`]) return "scale_bias";
+  return kind;
+}
+
+/** @param {Shown} on */
+function codeParts({ step, header, chosen }) {
+  const part = step.value.split(".")[0];
+  const short = { attn: "attn", cross_attn: "cross", mlp: "mlp" }[part] ?? "attn";
+  const act = chosen.act === "own" ? header.activation : chosen.act;
+  const name = step.value.endsWith("out_norm") ? `${short}_out_norm` : `${short}_norm`;
+  return { name, added: `${short}_out`, act: act === "gelu_tanh" ? "gelu" : act };
+}
+
+/** @param {Shown} on @returns {[says: string, parts: Record<string, unknown>, equation: string, more: Record<string, unknown>]} */
+function saysOf(on) {
+  const { step, header, walk, site, head, at } = on;
+  const [H, dh, d] = [header.heads, header.d_head, header.d_model];
+  const wide = H * dh;
+  switch (step.kind) {
+    case "token":
+      return ["token", { id: strong(count(on.id)), vocab: count(header.vocab), d: strong(String(d)) }, "token", { id: on.id }];
+    case "embed": {
+      if (!walk.has("start.position")) {
+        const how = { rotary: words.says.embed_rotary, alibi: words.says.embed_bias, relative: words.says.embed_bias }[/** @type {"rotary"} */ (header.position)] ?? words.says.embed_none;
+        return ["embed", { how }, "embed", {}];
+      }
+      return ["embed_position", { p: strong(String(header.query)), n: count(header.n_ctx), kind: header.position }, header.embed_normed ? "embed_normed" : "embed_position", {}];
+    }
+    case "x":
+      return [header.layer ? "x" : "x_first", { x: strong(fixed(length(walk.array("x")))) }, "x", { d }];
+    case "norm": {
+      if (on.chosen.norm === "batch") return ["norm_batch", {}, "norm_batch", {}];
+      const norm = walk.norms[step.value];
+      if (norm.mean) return ["norm_layer", { d }, "norm_layer", {}];
+      const row = on.normRow(step.value);
+      return ["norm_rms", { d, r: strong(fixed(length(row) / Math.sqrt(row.length))) }, "norm_rms", {}];
+    }
+    case "qkv": {
+      if (site?.site === "cross_attn") return ["qkv_cross", { d: dh }, "qkv_cross", {}];
+      if (site && site.group > 1) {
+        const g = Math.floor(head / site.group);
+        return ["qkv_shared", { h: head, g, first: g * site.group, last: (g + 1) * site.group - 1 }, "qkv", {}];
+      }
+      return ["qkv", { d: dh }, "qkv", {}];
+    }
+    case "heads":
+      return ["heads", { wide, H: [String(H), "hd"], d: [String(dh), "dh"] }, "heads", { n: on.labels.length, wide, H }];
+    case "turn":
+      return [header.query ? "turn" : "turn_first", { p: header.query }, "turn", { p: header.query, base: header.rotary_base.toLocaleString("en", { useGrouping: false }) }];
+    case "scores":
+      return ["scores", { d: dh, s: strong(fixed(at.raw[on.key])) }, "scores", {}];
+    case "scale": {
+      const [, deviation] = spread(at.raw.filter((_, k) => at.seen[k]));
+      const plain = softmax(at.raw, at.seen).weights;
+      const best = plain.indexOf(Math.max(...plain));
+      const own = site && Math.abs(site.scale * Math.sqrt(dh) - 1) < 1e-6;
+      const biased = site && walk.has(`${site.site}.bias`);
+      const equation = biased ? "scale_bias" : own ? "scale" : "scale_plain";
+      const parts = { sd: fixed(deviation, 1), k: [quoted(on.keyLabels[best]), "k"], p: strong(percent(plain[best])), c: fixed(at.divisor), w: strong(percent(at.weights[best])) };
+      const divides = Math.abs(at.divisor - 1) > 1e-9;
+      return [divides ? "scale" : "scale_plain", parts, equation, { c: fixed(at.divisor, 3), scale: fixed(site?.scale ?? 1, 4) }];
+    }
+    case "mask":
+      return [...maskSays(on), "mask", {}];
+    case "softmax":
+      return ["softmax", { w: strong(percent(at.weights[on.key])), n: at.seen.filter(Boolean).length }, "softmax", {}];
+    case "z":
+      return ["z", { h: head, w: strong(percent(at.weights[on.key])) }, "z", {}];
+    case "join":
+      return ["join", { H, d: dh, wide: strong(String(wide)), h: head, first: head * dh, last: head * dh + dh - 1 }, "join", { last: H - 1 }];
+    case "wo": {
+      const lengths = Array.from(walk.array(`${site?.site}.lengths`));
+      const rank = lengths.filter((x) => x > lengths[head]).length + 1;
+      return ["wo", { h: head, H, a: strong(fixed(lengths[head])), rank }, "wo", {}];
+    }
+    case "add": {
+      const part = /** @type {"attn"} */ (step.value.split(".")[0]);
+      const [before, added, together] = on.additionOf(part);
+      return [`add_${part}`, { a: strong(fixed(length(added))), x: strong(fixed(length(before))), s: fixed(length(together)) }, "add", { what: words[`what_${part}`] }];
+    }
+    case "gate":
+      return ["gate", { d, f: [count(header.d_ff), "ff"] }, "gate", {}];
+    case "up": {
+      if (header.gated) return ["up_gated", { d, f: [count(header.d_ff), "ff"] }, "up_gated", {}];
+      return ["up", { d, f: [count(header.d_ff), "ff"], n: strong(count(walk.array("mlp.up").filter((x) => x > 0).length)) }, "up", {}];
+    }
+    case "act":
+    case "product": {
+      const act = /** @type {"gelu"} */ (on.chosen.act === "own" ? header.activation : on.chosen.act);
+      const before = walk.array(step.kind === "product" ? "mlp.gate" : "mlp.up");
+      const n = before.filter((x) => x > 0).length;
+      const f = words.acts[act];
+      if (step.kind === "product") return ["product", { f, n: strong(count(n)), all: count(before.length) }, "product", { act: f }];
+      return [LOWEST[act] ? "act_soft" : "act_relu", { f, n: strong(count(n)), m: count(before.length - n), min: fixed(LOWEST[act] ?? 0) }, act, {}];
+    }
+    case "down":
+      return ["down", { f: [count(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.written"))) }, "down", {}];
+    case "next": {
+      const found = on.guesses;
+      if (!found || found.refused) return ["next_waiting", {}, "next", {}];
+      const [word, p] = found.words[0];
+      const parts = { w: [wordOf(word), "vo"], p: strong(percent(p)) };
+      const since = sinceWhen(found.guesses);
+      return since ? ["next_since", { ...parts, l: since.layer, sublayer: words.sublayers[since.sublayer] ?? since.sublayer }, "next", {}] : ["next", parts, "next", {}];
+    }
+    default:
+      return header.kind === "encoder-decoder" ? ["result_encoder", { n: on.labels.length }, "result", {}] : ["result", { n: on.labels.length, model: on.model }, "result", {}];
+  }
+}
+
+/** @param {Shown} on @returns {[says: string, parts: Record<string, unknown>]} */
+function maskSays(on) {
+  const { at, edit, header, site } = on;
+  const hidden = edit.hide.filter((k) => !at.reason[k] && k < at.raw.length);
+  if (hidden.length) {
+    const was = on.plain.weights;
+    const names = hidden.slice(0, 3).map((k) => quoted(on.keyLabels[k])).join(", ") + (hidden.length > 3 ? " …" : "");
+    return ["mask_hidden", { k: [names, "k"], w: strong(percent(hidden.reduce((sum, k) => sum + was[k], 0))) }];
+  }
+  const blocked = at.reason.filter(Boolean).length;
+  const future = at.reason.filter((why) => on.reasons[why] === "future").length;
+  if (!blocked) {
+    if (header.causal && site?.site === "attn") return ["mask_last", { p: header.query }];
+    return [site?.site === "cross_attn" ? "mask_cross" : "mask_both", {}];
+  }
+  if (future === blocked) return ["mask_causal", { p: header.query, n: strong(count(blocked)) }];
+  const why = [...new Set(at.reason.filter(Boolean).map((code) => on.reasons[code]))].join(", ");
+  return ["mask_some", { n: strong(count(blocked)), why }];
+}
+
+// Since which addition the model's word has been the best guess; null where it always was, or came last
+/** @param {import("./types.js").Guess[]} guesses */
+export function sinceWhen(guesses) {
+  let first = guesses.length - 1;
+  while (first > 0 && guesses[first - 1].rank === 1) first--;
+  return first > 0 && first < guesses.length ? guesses[first] : null;
+}
+
+// A token of the vocabulary as it is read
+/** @param {string} word */
+export const wordOf = (word) => word.replace(/^[Ġ▁ ]/, "").replace(/^##/, "") || "␣";

@@ -1,0 +1,618 @@
+// Step through: one token through one layer. The rail is the scrubber; a step is a sentence, an equation, a line of PyTorch, a
+// picture; below stands where the chosen number came from. Everything but another walk is worked out here.
+
+import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { add, arrow, choice, clamp, el, fill, keepingFocus, quoted, scientific } from "../../../kit/browser/dom.js";
+import { rows } from "../../../kit/browser/drawing.js";
+import { Files } from "../../../kit/browser/files.js";
+import { unpack } from "../../../kit/browser/messages.js";
+import { mounted } from "../../../kit/browser/mount.js";
+import { Projector } from "../../../kit/browser/projector.js";
+import { Remote } from "../../../kit/browser/remote.js";
+import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { csv, snippet } from "./export.js";
+import { drawFrom } from "./from.js";
+import { paintOf } from "./grid.js";
+import { guessPicture } from "./guesses.js";
+import { ledger, ledgerRows } from "./ledger.js";
+import { PICTURES } from "./pictures.js";
+import { nameOf, Rail, slider } from "./rail.js";
+import { above } from "./sentences.js";
+import { PAGES, Small } from "./small.js";
+import { count, fixed } from "./sums.js";
+import { drawTable } from "./table.js";
+import { Walk } from "./walk.js";
+
+/** @typedef {import("./types.js").Picture} Picture */
+/** @typedef {import("./types.js").Step} Step */
+/** @typedef {import("./types.js").Run} Run */
+/** @typedef {[row: number, column: number]} Cell */
+/**
+ * What a picture is of.
+ * @typedef {{
+ *   step: Step, header: any, walk: Walk, site: import("./types.js").Site | undefined, head: number, at: import("./types.js").Attended,
+ *   plain: import("./types.js").Attended, edit: import("./types.js").Edit, key: number, cell: Cell, chosen: Record<string, string>,
+ *   labels: string[], keyLabels: string[], id: number, q: [string, string], k: [string, string], model: string, reasons: string[],
+ *   guesses: import("./types.js").Guesses | null, paint: import("./grid.js").Paint, rem: number, perLayer: number, sublayers: string[],
+ *   ledgerRows: {rows: number[], others: number[]}, normRow: (value: string) => Float32Array, additionOf: (part: string) => Float32Array[],
+ *   keyVector: (key: number) => Float32Array, value: (key: number) => Float32Array, point: (cell: Cell) => void, leave: () => void,
+ *   choose: (changes: Record<string, string>) => void, toggle: (key: number) => void,
+ *   terms: (step: string, index: number[]) => import("./types.js").ServerTerms | null,
+ * }} Shown
+ */
+const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
+const ATTENTION = ["qkv", "heads", "turn", ...LEDGER, "join", "wo"];
+const MLP = ["gate", "up", "act", "product", "down"];
+
+/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
+export default function ({ data, parentElement, setStateValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
+  view.update(data, setStateValue);
+  return leave;
+}
+
+export class View {
+  chosen = new Chosen();
+  /** @type {Run | null} */
+  run = null;
+  /** @type {any} What a file says about itself */
+  about;
+  /** @type {Remote} */
+  remote;
+  /** @type {Walk | null} */
+  walk = null;
+  /** @type {Picture | null} */
+  picture = null;
+  /** @type {Shown | null} */
+  shown = null;
+  /** @type {import("./types.js").Palette} */
+  palette;
+  /** @type {import("./grid.js").Paint} */
+  paint;
+  /** @type {Cell | null} The cell under the pointer */
+  pointed = null;
+  drawn = ""; // what the picture on the screen is of
+  walkOf = ""; // the run that the walk is of
+  rem = 16; // pixels
+  said = ""; // the sum that is shown, in words
+  /** @type {number | undefined} A frame in which the picture is drawn */
+  frame;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    root.replaceChildren();
+    this.bar = add(root, "div", "bar-top");
+    this.main = add(root, "div", "main");
+    this.phone = add(root, "div", "phone-rail");
+    this.railBox = add(this.main, "div", "rail");
+    this.stage = add(this.main, "section", "stage");
+    this.meta = add(this.stage, "div", "meta");
+    this.big = add(this.stage, "p", "big");
+    this.big.setAttribute("aria-live", "polite");
+    this.eq = add(this.stage, "div", "eq");
+    this.pic = add(this.stage, "div", "pic");
+    this.fromBox = add(this.stage, "div", "from");
+    this.footer = add(root, "div", "foot");
+    this.live = add(root, "div", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    this.rail = new Rail(this.railBox, (at) => this.go(at));
+    this.slider = slider(this.phone, (at) => this.go(at));
+    this.small = new Small(this);
+    this.files = new Files(() => rows([this.meta, this.big, this.eq, this.pic, this.fromBox]), () => this.file(), () => this.palette);
+    this.projector = new Projector(() => this.draw(true), (by) => this.turn(by));
+    this.pic.addEventListener("keydown", (event) => this.walkCells(event));
+    this.keys = (/** @type {KeyboardEvent} */ event) => this.key(event);
+    document.addEventListener("keydown", this.keys);
+    this.watch = new ResizeObserver(() => this.soon(true));
+    this.watch.observe(this.main);
+    document.fonts.ready.then(() => this.soon(true));
+  }
+
+  destroy() {
+    document.removeEventListener("keydown", this.keys);
+    this.watch.disconnect();
+    this.files.destroy();
+    this.projector.destroy();
+    this.chosen.destroy();
+    if (this.frame) cancelAnimationFrame(this.frame);
+  }
+
+  // ------------------------------------------------------------------ data in, choices out
+
+  /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
+  update(data, setStateValue) {
+    const [header] = unpack(data);
+    this.chosen.take(header.chosen, setStateValue);
+    this.run = header.run;
+    this.about = header.about;
+    const key = this.run?.key ?? "";
+    if (this.remote?.key !== key) this.remote = new Remote(key, () => this.soon(false));
+    this.theme();
+    this.draw(true);
+  }
+
+  theme() {
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
+    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    if (this.root.dataset.theme === name) return;
+    this.palette = PALETTES[name];
+    this.paint = paintOf(this.palette);
+    for (const [key, value] of Object.entries(this.palette)) if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
+    this.root.style.setProperty("--scale", `linear-gradient(90deg, ${[...this.palette.ahead].reverse().join(", ")}, ${this.palette.ramp.join(", ")})`);
+    this.root.dataset.theme = name;
+    this.rail.shown = "";
+  }
+
+  /** @param {Record<string, string>} changes */
+  choose(changes) {
+    this.chosen.choose(changes);
+    this.draw(true);
+  }
+
+  // Drawn in the next frame, however often it is asked for
+  /** @param {boolean} everything */
+  soon(everything) {
+    if (everything) this.drawn = "";
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = undefined;
+      this.draw(false);
+    });
+  }
+
+  get values() {
+    return this.chosen.values;
+  }
+
+  // The stack, the layer and the token as this run has them
+  get place() {
+    const run = /** @type {Run} */ (this.run);
+    const stacks = Object.keys(run.layers);
+    const stack = run.layers[this.values.stack] ? this.values.stack : stacks[stacks.length - 1];
+    const labels = run.tokens[stack].labels;
+    return { stack, layer: clamp(whole(this.values.layer), 0, run.layers[stack] - 1), query: clamp(whole(this.values.query), 0, labels.length - 1), head: clamp(whole(this.values.head), 0, run.heads - 1) };
+  }
+
+  /** @returns {import("./types.js").Edit} */
+  get edit() {
+    const divide = Number(this.values.divide);
+    const hide = this.values.hide ? this.values.hide.split(",").map(Number) : [];
+    return { divide: this.values.divide && divide >= DIVISOR[0] ? divide : null, hide };
+  }
+
+  // ------------------------------------------------------------------ drawing
+
+  /** @param {boolean} everything */
+  draw(everything) {
+    if (everything) this.drawn = "";
+    if (!this.palette) return;
+    const page = this.run ? this.values.page : this.values.page === "run" ? "one" : this.values.page;
+    this.root.classList.toggle("projector", this.projector.on);
+    this.root.classList.toggle("small-page", page !== "run");
+    keepingFocus(this.root, () => (page === "run" ? this.drawRun() : this.drawSmall(page)));
+    Object.assign(this.root.dataset, { page, projector: String(this.projector.on), chosen: String(this.chosen.number) });
+  }
+
+  /** @param {string} page */
+  drawSmall(page) {
+    const found = this.remote.get("step/small", {}, (bytes) => unpack(bytes)[0]);
+    this.drawBar(page);
+    if (!found) return;
+    this.shown = null;
+    this.small.draw(found, page);
+    this.root.dataset.painted = "1";
+  }
+
+  drawRun() {
+    const { stack, layer, query, head } = this.place;
+    this.drawBar("run");
+    const asked = (/** @type {number} */ h) => this.remote.get("step/walk", { stack, layer, query, head: h }, (bytes) => new Walk(bytes));
+    const known = this.walk;
+    const same = known && known.header.stack === stack && known.header.layer === layer && known.header.query === query && this.walkOf === this.remote.key;
+    let walk = same && known.holds(head) ? known : asked(same ? head : this.firstHead(head));
+    if (walk && /** @type {any} */ (walk).refused) {
+      this.big.textContent = /** @type {any} */ (walk).refused;
+      this.root.dataset.painted = "1";
+      return;
+    }
+    if (walk && !walk.holds(head)) walk = asked(head);
+    if (!walk) {
+      this.root.dataset.waiting = "1";
+      if (this.remote.failed) this.live.textContent = words.failed;
+      if (!this.walk) return;
+      return; // what was there stays until the new one is
+    }
+    delete this.root.dataset.waiting;
+    this.walk = walk;
+    this.walkOf = this.remote.key;
+    this.rem = parseFloat(getComputedStyle(this.root).fontSize) || 16;
+    const at = this.stepAt();
+    const step = walk.steps[at];
+    this.rail.draw(walk, { id: `${this.remote.key}/${stack}/${layer}/${query}`, head, edit: this.edit, paint: this.paint, rem: this.rem }, at);
+    Object.assign(this.slider, { max: String(walk.steps.length - 1), value: String(at) });
+    this.slider.setAttribute("aria-valuetext", fill(words.rail_value, { i: at + 1, n: walk.steps.length, name: nameOf(step, walk.header) }));
+    const shown = (this.shown = this.shownOf(walk, step));
+    const what = JSON.stringify([this.remote.key, stack, layer, query, head, step.id, this.values.divide, this.values.hide, this.values.act, this.values.norm, this.values.show, shown.key, shown.guesses !== null, this.main.clientWidth, this.main.clientHeight]);
+    if (what !== this.drawn) {
+      this.drawn = what;
+      this.drawStage(shown, at);
+    }
+    this.drawFrom();
+    this.drawFoot(shown, at);
+    Object.assign(this.root.dataset, {
+      painted: "1", at: step.id, layer, head, query, stack, key: shown.key, run: this.remote.key, steps: walk.steps.length, show: this.values.show,
+      tokens: shown.labels.length, edited: String(Boolean(this.run?.edits.length)),
+    });
+  }
+
+  // Which head's keys to ask for: where not all come, those of the head that is looked at
+  /** @param {number} head */
+  firstHead(head) {
+    const run = /** @type {Run} */ (this.run);
+    const longest = Math.max(...Object.values(run.tokens).map(({ labels }) => labels.length));
+    return longest > 128 ? head : 0; // of a short text all come, and one answer serves every head
+  }
+
+  stepAt() {
+    const steps = /** @type {Walk} */ (this.walk).steps;
+    const found = steps.findIndex((step) => step.id === this.values.at);
+    return found >= 0 ? found : Math.max(0, steps.findIndex((step) => step.id === "softmax"));
+  }
+
+  /** @param {Walk} walk @param {Step} step @returns {Shown} */
+  shownOf(walk, step) {
+    const run = /** @type {Run} */ (this.run);
+    const { header } = walk;
+    const { head } = this.place;
+    const site = walk.site(step);
+    const labels = run.tokens[header.stack].labels;
+    const keyLabels = site.labels;
+    const hide = this.edit.hide.filter((k) => k < keyLabels.length);
+    const edit = { divide: this.edit.divide, hide: hide.length < keyLabels.length ? hide : [] };
+    const at = walk.attended(site, head, edit);
+    const heaviest = at.weights.indexOf(Math.max(...at.weights));
+    const key = this.values.key === "" ? heaviest : clamp(whole(this.values.key), 0, keyLabels.length - 1);
+    const [, shared] = walk.places(site, head);
+    const sublayers = walk.sites.map(({ site: name }) => name).concat("mlp");
+    const query = quoted(labels[header.query]);
+    return {
+      step, header, walk, site, head, at, plain: walk.attended(site, head), edit, key, cell: [0, 0], chosen: this.values, labels, keyLabels,
+      id: run.tokens[header.stack].ids[header.query], q: [query, "q"], k: [quoted(keyLabels[key]), "k"], model: run.model, reasons: header.reasons,
+      guesses: step.kind === "next" ? this.remote.get("step/guesses", { query: header.query }, read) : null,
+      paint: this.paint, rem: this.rem ?? 16, perLayer: sublayers.length, sublayers,
+      ledgerRows: ledgerRows(at.weights, site.site === "attn" ? header.query : null, key),
+      normRow: (value) => {
+        const norm = walk.norms[value];
+        return walk.row(`${value}.before`, norm.of > 1 ? header.query - norm.first : 0);
+      },
+      additionOf: (part) => this.additionOf(walk, part),
+      keyVector: (k) => walk.row(`${site.site}.keys`, shared, k),
+      value: (k) => walk.row(`${site.site}.v`, shared, k),
+      point: (cell) => this.point(cell),
+      leave: () => this.point(null),
+      choose: (changes) => this.choose(changes),
+      toggle: (k) => this.toggle(k, keyLabels),
+      terms: (name, index) => this.remote.get("step/terms", { stack: header.stack, layer: header.layer, query: header.query, step: name, index: index.join(".") }, read),
+    };
+  }
+
+  // The stream before an addition, what is added, and both together
+  /** @param {Walk} walk @param {string} part */
+  additionOf(walk, part) {
+    const { header } = walk;
+    const together = walk.array(`${part}.add`);
+    const added = walk.array(walk.has(`${part}.out_norm`) ? `${part}.out_norm` : `${part}.written`);
+    let before = walk.array("x");
+    const above = part === "attn" ? null : part === "cross_attn" || !walk.has("cross_attn.add") ? "attn" : "cross_attn";
+    if (above) before = walk.array(header.order === "post" ? `${above}.norm` : `${above}.add`);
+    return [before, added, together];
+  }
+
+  /** @param {Shown} on @param {number} at */
+  drawStage(on, at) {
+    const { step, header, head } = on;
+    const { kind } = step;
+    const steps = on.walk.steps;
+    const where = ["token", "embed"].includes(kind) ? words.where_before : kind === "next" || kind === "result" ? words.where_after
+      : ATTENTION.includes(kind) ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })
+        : MLP.includes(kind) ? fill(words.where_mlp, { layer: header.layer }) : fill(words.where_layer, { layer: header.layer });
+    const sizes = el("span", "sh");
+    for (const [axis, n] of step.axes) sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
+    this.meta.replaceChildren(el("b", "", where), el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), this.controls(on), sizes);
+    const said = above(on);
+    this.big.replaceChildren(...said.sentence);
+    const m = el("span", "m");
+    m.append(...said.equation);
+    this.eq.replaceChildren(m, el("code", "", said.code));
+    this.pic.replaceChildren();
+    this.pic.style.minHeight = "";
+    this.pic.tabIndex = 0;
+    this.pic.setAttribute("role", "group");
+    this.pic.setAttribute("aria-label", fill(words.picture, { name: nameOf(step, header) }));
+    this.pointed = null;
+    const table = this.values.show === "table";
+    this.pic.classList.toggle("tabled", table);
+    this.picture = (LEDGER.includes(kind) ? ledger : kind === "next" ? guessPicture : PICTURES[kind])(table ? el("div") : this.pic, on);
+    if (table) drawTable(this.pic, this.picture.numbers(), nameOf(step, header));
+  }
+
+  // What can be changed at this step
+  /** @param {Shown} on */
+  controls({ step, header, at, site, walk }) {
+    const box = el("span", "ctl");
+    if (step.kind === "scale" && site) {
+      const base = site.temperature / site.scale;
+      const input = el("input");
+      const most = Math.max(16, Math.ceil(base * 2));
+      Object.assign(input, { type: "range", min: "0.5", max: String(Math.min(DIVISOR[1], most)), step: "0.01", value: String(at.divisor) });
+      input.setAttribute("aria-label", words.divide_by);
+      const value = el("b", "", fixed(at.divisor));
+      input.addEventListener("input", () => {
+        const near = Math.abs(Number(input.value) / base - 1) < 0.02;
+        this.choose({ divide: near ? "" : input.value });
+      });
+      const label = el("label", "", words.divide_by);
+      label.append(input, value);
+      box.append(label);
+    }
+    if (step.kind === "act" || step.kind === "product") {
+      const own = header.activation;
+      /** @type {[string, string][]} */
+      const options = ["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => [name === own ? "own" : name.replace("_tanh", ""), name === own ? fill(words.norm_own, { name: words.acts[name] }) : words.acts[name]]);
+      box.append(choice(words.act_switch, options, this.values.act === own ? "own" : this.values.act, (act) => this.choose({ act })));
+    }
+    if (step.kind === "norm" && walk.norms[step.value].of > 1) {
+      const name = walk.norms[step.value].mean ? "LayerNorm" : "RMSNorm";
+      box.append(choice(words.norm_switch, [["own", fill(words.norm_own, { name })], ["batch", words.norm_batch]], this.values.norm, (norm) => this.choose({ norm })));
+    }
+    if (this.projector.on) return box;
+    box.append(choice(words.as, [["picture", words.as_picture], ["table", words.as_table]], this.values.show, (show) => this.choose({ show })));
+    return box;
+  }
+
+  // The cell that is looked at: pointed at, or chosen, or where the picture opens
+  /** @returns {Cell} */
+  get cell() {
+    const picture = /** @type {Picture} */ (this.picture);
+    if (this.pointed) return this.pointed;
+    const [row, column] = (this.values.cell || "").split(".").map(Number);
+    if (!this.values.cell || Number.isNaN(column)) return picture.opens;
+    return [clamp(row, 0, picture.rows - 1), clamp(column, 0, picture.columns - 1)];
+  }
+
+  drawFrom() {
+    const { picture } = this;
+    if (!picture) return;
+    const cell = this.cell;
+    picture.show(cell, this.pointed !== null || this.values.cell !== "");
+    const from = picture.from(cell);
+    this.said = drawFrom(this.fromBox, from);
+    this.root.dataset.cell = cell.join(".");
+    this.root.dataset.total = from.total === undefined ? "" : String(from.total);
+  }
+
+  /** @param {Cell | null} cell */
+  point(cell) {
+    if (String(cell) === String(this.pointed)) return;
+    this.pointed = cell;
+    this.drawFrom();
+  }
+
+  /** @param {number} key @param {string[]} labels */
+  toggle(key, labels) {
+    const { shown } = this;
+    if (!shown) return;
+    const hidden = new Set(shown.edit.hide);
+    if (hidden.has(key)) hidden.delete(key);
+    else {
+      const left = shown.at.seen.filter(Boolean).length;
+      if (!shown.at.seen[key]) return;
+      if (left <= 1) {
+        this.live.textContent = fill(words.mask_keep, { k: labels[key] });
+        return;
+      }
+      hidden.add(key);
+    }
+    this.choose({ hide: [...hidden].sort((a, b) => a - b).join(","), key: "" });
+  }
+
+  // ------------------------------------------------------------------ what stands around the picture
+
+  /** @param {string} page */
+  drawBar(page) {
+    const { run } = this;
+    const pages = choice(words.pages, /** @type {[string, string][]} */ ([...(run ? [["run", words.page_run]] : []), ...(page === "run" ? PAGES.slice(0, 1) : PAGES).map((name) => [name, words[`page_${name}`]])]), page, (next) => this.choose({ page: next, cell: "", at: next === "one" ? "output" : next === "run" ? "softmax" : this.values.at }));
+    pages.classList.add("pages");
+    if (page !== "run" || !run) {
+      this.bar.replaceChildren(pages);
+      return;
+    }
+    const { stack, layer, query, head } = this.place;
+    const { labels, joins } = run.tokens[stack];
+    const strip = el("div", "toks");
+    strip.setAttribute("role", "group");
+    strip.setAttribute("aria-label", words.strip);
+    const at = this.walk && this.walkOf === run.key ? this.shown : null;
+    const weighs = at && at.site?.site === "attn" && ["softmax", "z"].includes(this.values.at) && at.header.query === query ? at.at.weights : null;
+    labels.forEach((text, i) => {
+      const token = add(strip, "button", i === query ? "tok q" : "tok");
+      Object.assign(token, { type: "button", textContent: text });
+      token.classList.toggle("joined", joins.includes(i));
+      token.setAttribute("aria-pressed", String(i === query));
+      token.setAttribute("aria-label", fill(words.strip_token, { label: text, i }));
+      token.dataset.i = String(i);
+      if (weighs) {
+        const part = Math.round(255 * Math.sqrt(weighs[i]) * 0.9);
+        token.style.background = this.paint.plus.css[part];
+        token.style.color = this.paint.plus.ink[part];
+      }
+      token.addEventListener("click", () => this.choose({ query: String(i), key: "", cell: "", hide: "" }));
+    });
+    const pick = el("div", "pick");
+    /** @param {string} label @param {[string, string][]} options @param {string} now @param {(value: string) => void} act */
+    const select = (label, options, now, act) => {
+      const box = add(pick, "label");
+      box.append(label, " ");
+      const node = add(box, "select");
+      node.setAttribute("aria-label", label);
+      for (const [value, text] of options) node.append(new Option(text, value, false, value === now));
+      node.addEventListener("change", () => act(node.value));
+    };
+    const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => /** @type {[string, string]} */ ([String(i), String(i)]));
+    if (Object.keys(run.layers).length > 1) select(words.stack, Object.keys(run.layers).map((name) => [name, words.stacks[name]]), stack, (name) => this.choose({ stack: name, key: "", cell: "", hide: "" }));
+    select(words.layer, numbers(run.layers[stack]), String(layer), (value) => this.choose({ layer: value, key: "", cell: "" }));
+    select(words.head, numbers(run.heads), String(head), (value) => this.choose({ head: value, key: "", cell: "" }));
+    this.bar.replaceChildren(strip, pick, pages);
+  }
+
+  /** @param {Shown} on @param {number} at */
+  drawFoot(on, at) {
+    const run = /** @type {Run} */ (this.run);
+    const steps = on.walk.steps;
+    const kind = on.step.kind;
+    const changed = on.edit.divide !== null || on.edit.hide.length > 0;
+    const live = changed && ["scale", "mask", "softmax", "z"].includes(kind);
+    const after = changed && !live && at > steps.findIndex((step) => step.kind === "z");
+    const act = this.values.act !== "own" && (kind === "act" || kind === "product");
+    const facts = el("span", "facts");
+    /** @param {string} className @param {string} text */
+    const say = (className, text) => facts.append(el("span", className, text));
+    /** @param {string} text @param {() => void} work @param {string} [title] */
+    const button = (text, work, title = "") => {
+      const node = el("button", "quiet", text);
+      Object.assign(node, { type: "button", title });
+      node.addEventListener("click", work);
+      facts.append(node);
+      return node;
+    };
+    if (ATTENTION.includes(kind) && Math.abs(on.at.weights.reduce((a, b) => a + b, 0) - 1) < 1e-5) say("ok", words.ok_rows);
+    if (live || act) {
+      say("changed", act ? words.changed_act : words.changed);
+      if (live) button(words.run_it, () => this.runIt(on), fill(words.run_it_help, { what: this.editWords(on) })).classList.add("run");
+      button(words.put_back, () => this.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
+    } else {
+      if (ATTENTION.includes(kind) && on.site) {
+        const proof = this.remote.get("proof", { record: on.site.record }, read);
+        if (proof && !proof.refused) say(proof.fused_error === null ? "mute" : "ok", proof.fused_error === null ? words.not_fused : fill(words.ok_fused, { error: scientific(proof.fused_error) }));
+      }
+      if (run.edits.length) {
+        say("changed", words.run_done);
+        button(words.run_leave, () => this.choose({ edits: "" }));
+      }
+      if (after) say("changed", words.from_here);
+      else if (!run.edits.length) say("mute", fill(words.run_facts, { n: on.labels.length, ms: fixed(run.ms, 0), device: run.device, dtype: run.dtype }));
+    }
+    this.feet(facts, at, steps.length);
+  }
+
+  // Back and Next, what there is to say, and the files
+  /** @param {HTMLElement} facts @param {number} at @param {number} n */
+  feet(facts, at, n) {
+    const [back, next] = [el("button", "go", words.back), el("button", "go next", words.next)];
+    Object.assign(back, { type: "button", disabled: at <= 0 });
+    Object.assign(next, { type: "button", disabled: at >= n - 1 });
+    back.addEventListener("click", () => this.turn(-1));
+    next.addEventListener("click", () => this.turn(1));
+    const right = el("span", "right");
+    const ramp = el("span", "ramp");
+    ramp.title = words.legend;
+    right.append("−", ramp, "+", this.files.box, this.projector.button);
+    this.footer.replaceChildren(back, next, facts, right);
+  }
+
+  // The change as a run of its own, from this layer to the end
+  /** @param {Shown} on */
+  runIt(on) {
+    const { header, site, head, edit } = on;
+    const cross = site?.site === "cross_attn";
+    const parts = this.run?.edits.length && this.values.edits ? [this.values.edits] : [];
+    if (edit.divide !== null && site) {
+      const value = Number((edit.divide * (site.scale / site.temperature)).toPrecision(6));
+      parts.push(`temperature_${value}_${header.stack}_L${header.layer}_${cross ? "cross" : "self"}`);
+    }
+    if (edit.hide.length) parts.push(`mask_${header.stack}_L${header.layer}_q${header.query}_k${edit.hide.join(".")}_H${head}${cross ? "_cross" : ""}`);
+    this.choose({ edits: parts.join("~"), divide: "", hide: "", key: "" });
+  }
+
+  /** @param {Shown} on */
+  editWords({ edit, head, keyLabels }) {
+    const parts = [];
+    if (edit.divide !== null) parts.push(fill(words.run_divide, { c: fixed(edit.divide) }));
+    if (edit.hide.length) parts.push(fill(words.run_hide, { h: head, k: edit.hide.map((k) => quoted(keyLabels[k])).join(", ") }));
+    return parts.join("; ");
+  }
+
+  // ------------------------------------------------------------------ keys
+
+  /** @param {number} at */
+  go(at) {
+    const { walk } = this;
+    if (this.root.classList.contains("small-page")) return this.small.go(at);
+    if (!walk) return;
+    const step = walk.steps[clamp(at, 0, walk.steps.length - 1)];
+    if (step.id !== this.values.at) this.choose({ at: step.id, cell: "" });
+  }
+
+  /** @param {number} by */
+  turn(by) {
+    if (this.root.classList.contains("small-page")) this.small.go(this.small.at + by);
+    else if (this.walk) this.go(this.stepAt() + by);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const at = /** @type {HTMLElement} */ (event.composedPath()[0]);
+    const ours = event.composedPath().includes(this.root) || at === document.body;
+    const writes = /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName ?? "") || at.isContentEditable;
+    if (!ours || writes || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !this.root.isConnected) return;
+    if (at === this.pic || this.files.menu.contains(at)) return;
+    const onRail = at === this.railBox;
+    const step = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1, ...(onRail ? { ArrowDown: 1, ArrowUp: -1 } : {}) }[event.key];
+    if (step) this.turn(step);
+    else if (event.key === "Home") this.go(0);
+    else if (event.key === "End") this.go(1e6);
+    else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && this.run && !this.root.classList.contains("small-page")) {
+      const { head } = this.place;
+      const by = event.key === "ArrowUp" ? this.run.heads - 1 : 1;
+      this.choose({ head: String((head + by) % this.run.heads), key: "", cell: "" });
+    } else return;
+    event.preventDefault();
+  }
+
+  // Arrows in the picture go from number to number, and say the sum.
+  /** @param {KeyboardEvent} event */
+  walkCells(event) {
+    if (event.target !== this.pic || !this.picture || this.values.show === "table") return;
+    const by = arrow(event);
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const [row, column] = this.cell;
+    const cell = [clamp(row + by[0], 0, this.picture.rows - 1), clamp(Math.max(0, column) + by[1], 0, this.picture.columns - 1)];
+    this.pointed = null;
+    this.chosen.choose({ cell: cell.join(".") });
+    this.drawFrom();
+    this.live.textContent = this.said ?? "";
+  }
+
+  // ------------------------------------------------------------------ files
+
+  /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
+  file() {
+    const page = this.root.dataset.page ?? "run";
+    const at = this.shown?.step.id ?? "";
+    const name = page === "run" ? fill(words.file, { model: this.about.name, layer: this.place.layer, step: at }) : fill(words.file_small, { page });
+    const code = snippet(page, this.about.code, this.shown, this.cell);
+    const title = this.big.textContent ?? "";
+    const numbers = page === "run" ? /** @type {Picture} */ (this.picture).numbers() : this.small.numbers();
+    return {
+      title, alt: `${title} ${this.said ?? ""}`, caption: this.about.caption, snippet: code, name,
+      tables: [[words.csv, name, csv(numbers, this.about.caption, code)]],
+      picture: this.values.show !== "table",
+    };
+  }
+}
+
+/** @param {Uint8Array} bytes */
+const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));

@@ -1,0 +1,79 @@
+// Numbers as they are shown, and sums whose shown numbers add up.
+
+// With a real minus sign; −0.00 is 0.00.
+/** @param {number} value @param {number} [digits] */
+export function fixed(value, digits = 2) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
+  const text = Math.abs(value).toFixed(digits);
+  return value < 0 && Number(text) !== 0 ? `−${text}` : text;
+}
+
+// A share of one: what is nearly all is never rounded to all.
+/** @param {number} p */
+export function percent(p) {
+  if (p > 0.999995 && p < 1) return "99.999+\u00a0%";
+  if (p > 0 && p < 0.0005) return "under 0.1\u00a0%";
+  return `${(100 * p).toFixed(p > 0.995 && p < 1 ? 3 : 1)}\u00a0%`;
+}
+
+/** @param {number} n */
+export const count = (n) => Math.round(n).toLocaleString("en");
+
+// The parts of a sum, rounded so that what is shown adds up: each to a neighbouring step of the last digit, those nearest to
+// theirs first. Where there are others, they take what is left, so that every part is rounded as ever.
+/**
+ * @param {number} total
+ * @param {number[]} parts that are shown
+ * @param {{others?: boolean, digits?: number}} [options]
+ * @returns {{total: number, parts: number[], others: number}} in units of the last digit
+ */
+export function addUp(total, parts, { others = false, digits = 2 } = {}) {
+  const unit = 10 ** digits;
+  const whole = Math.round(total * unit);
+  const rounded = parts.map((part) => Math.round(part * unit));
+  const left = whole - rounded.reduce((a, b) => a + b, 0);
+  if (others || !left || !parts.length) return { total: whole, parts: rounded, others: others ? left : 0 };
+  const sign = Math.sign(left);
+  // Who was rounded furthest the other way is moved first; nobody by more than one, unless rounding cannot explain it.
+  const order = parts.map((part, i) => ({ i, gain: sign * (part * unit - rounded[i]) })).sort((a, b) => b.gain - a.gain);
+  for (let step = 0; step < Math.abs(left); step++) rounded[order[step % order.length].i] += sign;
+  return { total: whole, parts: rounded, others: 0 };
+}
+
+// A number in units of the last digit, as text
+/** @param {number} units @param {number} digits */
+export const ofUnits = (units, digits) => fixed(units / 10 ** digits, digits);
+
+/** @param {ArrayLike<number>} values */
+export function length(values) {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i] * values[i];
+  return Math.sqrt(sum);
+}
+
+// Mean and deviation (of all, not of a sample)
+/** @param {ArrayLike<number>} values @returns {[mean: number, deviation: number]} */
+export function spread(values) {
+  const n = values.length;
+  let sum = 0;
+  for (let i = 0; i < n; i++) sum += values[i];
+  const mean = sum / n;
+  let squares = 0;
+  for (let i = 0; i < n; i++) squares += (values[i] - mean) ** 2;
+  return [mean, Math.sqrt(squares / n)];
+}
+
+// Where the number of the largest magnitude is
+/** @param {ArrayLike<number>} values */
+export function largest(values) {
+  let best = 0;
+  for (let i = 1; i < values.length; i++) if (Math.abs(values[i]) > Math.abs(values[best]) || Number.isNaN(values[best])) best = i;
+  return best;
+}
+
+// The magnitude that gets the full colour: the 98.5th of a hundred, so that one outlier does not pale the rest
+/** @param {ArrayLike<number>} values */
+export function limit(values) {
+  const found = Array.from(values, Math.abs).filter(Number.isFinite).sort((a, b) => a - b);
+  return found[Math.min(found.length - 1, Math.floor(found.length * 0.985))] || 1;
+}

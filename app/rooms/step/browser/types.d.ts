@@ -1,0 +1,167 @@
+// Records that the modules of Step through share.
+
+export interface Palette {
+  background: string;
+  panel: string;
+  ink: string;
+  mute: string;
+  line: string;
+  query: string;
+  key: string;
+  proof: string;
+  ramp: string[];
+  ahead: string[];
+  hatch: string;
+  [axis: string]: string | string[];
+}
+
+/** One row of the rail, or layers that are folded away. */
+export interface Step {
+  id: string;
+  kind: string;
+  lane: "stream" | "branch" | "add";
+  value: string;
+  axes: [name: string, size: number][];
+  fold?: undefined;
+}
+export interface Folded {
+  fold: [first: number, last: number];
+}
+
+/** One attention of the layer. */
+export interface Site {
+  site: string;
+  record: number;
+  labels: string[];
+  padding: number[];
+  scale: number;
+  temperature: number;
+  group: number;
+  head: number | null;
+}
+
+/** A norm: which rows of its input are here. */
+export interface Norm {
+  first: number;
+  of: number;
+  eps: number;
+  mean: boolean;
+}
+
+/** What a visitor changed in one head. */
+export interface Edit {
+  divide: number | null;
+  hide: number[];
+}
+
+/** One row of attention, step by step; entries are of keys. */
+export interface Attended {
+  q: Float32Array;
+  raw: number[];
+  seen: boolean[];
+  reason: number[];
+  bias: number[] | null;
+  divisor: number;
+  scaled: number[];
+  masked: number[];
+  largest: number;
+  exp: number[];
+  total: number;
+  weights: number[];
+  z: Float64Array;
+}
+
+/** One term of a sum as it is shown: its label, its two factors, its product. */
+export interface Term {
+  label: string;
+  kind?: string;
+  a?: number;
+  b?: number;
+  product: number;
+}
+
+/** Where a number came from. */
+export interface From {
+  title: (Node | string)[] | string;
+  right?: string;
+  name?: string;
+  total?: number;
+  terms?: Term[];
+  rest?: number;
+  nRest?: number;
+  bias?: number | null;
+  edited?: number;
+  digits?: number;
+  factorDigits?: number;
+  pieces?: Piece[];
+  note?: string;
+}
+/** A part of a line that is no sum of products. */
+export type Piece = { op: string } | { label: string; value: string; kind?: string; strong?: boolean; under?: string };
+
+/** The terms of a number as the server works them out. */
+export interface ServerTerms {
+  value: number;
+  indices: number[];
+  factors: [number, number][];
+  products: number[];
+  rest: number;
+  n_rest: number;
+  bias: number;
+  edited: number;
+  refused?: string;
+}
+
+/** A table of what a picture shows. */
+export interface Numbers {
+  columns: string[];
+  rows: (string | number)[][];
+}
+
+export type Cell = [row: number, column: number];
+
+/** A picture of one step: its numbers, and where each came from. */
+export interface Picture {
+  rows: number;
+  columns: number;
+  opens: Cell;
+  show(cell: Cell, pointed: boolean): void;
+  from(cell: Cell): From;
+  numbers(): Numbers;
+}
+
+/** The guess behind one addition. */
+export interface Guess {
+  layer: number | null;
+  sublayer: string;
+  word: string;
+  p: number;
+  final: number;
+  rank: number;
+}
+export interface Guesses {
+  guesses: Guess[];
+  words: [word: string, p: number][];
+  refused?: string;
+}
+
+/** What the browser knows of a run before it asks for a walk. */
+export interface Run {
+  key: string;
+  model: string;
+  text: string;
+  layers: Record<string, number>;
+  heads: number;
+  tokens: Record<string, { labels: string[]; joins: number[]; ids: number[] }>;
+  records: [stack: string, layer: number, site: string][];
+  edits: string[];
+  ms: number;
+  device: string;
+  dtype: string;
+  torch: string;
+}
+export interface Small {
+  one: Record<string, number[][]>;
+  batch: { q: number[][][]; k: number[][][]; scores: number[][][]; error: string; wrong_by: number };
+  reshape: { qkv: number[][][]; error: string; strides: number[] };
+}

@@ -1,0 +1,23 @@
+"""Registers the browser's part of Step through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.kit import scripts, stage, theme
+from app.rooms.step import words
+from app.rooms.step.params import DIVISOR, PARAMS
+from app.transport import modules
+
+BROWSER = Path(__file__).parent / "browser"
+PALETTES = {name: palette | theme.AXES[name] for name, palette in theme.PALETTES.items()}
+scripts.add()
+modules.add("rooms/step/browser", BROWSER)
+modules.add_constants(
+    "rooms/step/browser/constants.js",
+    WORDS=words.COMPONENT,
+    PALETTES=PALETTES,
+    DIVISOR=DIVISOR,
+    STYLE=(BROWSER / "step.css").read_text(encoding="utf-8") + scripts.MENU,
+)
+STAGE = stage.stage("step", PARAMS, "rooms/step/browser/step.js")

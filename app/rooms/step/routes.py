@@ -1,0 +1,84 @@
+"""What Step through asks for later: another walk, the terms of one number, the guess behind every addition."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app.rooms.step import message, words
+from app.rooms.step.small import small_message
+from app.session import service
+from app.transport.routes import BadParameter, answering, number, whole
+from app.transport.routes import message as bytes_of
+
+MOST = 1 << 30
+SHOWN = 5  # terms of a sum
+WORDS = 10  # of the next word's probabilities
+
+
+@answering
+async def walked(request: Request) -> Response:
+    """One token's walk through one layer: run, stack, layer, query, head."""
+    key, stack, layer, query = _place(request)
+    return bytes_of(await made(key, stack, layer, query, number(request, "head", 0, MOST)))
+
+
+async def made(key: str, stack: str, layer: int, query: int, head: int) -> bytes:
+    """The message of a walk. Raises Refused."""
+    asked = service.service()
+    run = await asked.facts(key)
+    if not 0 <= head < run.config.n_heads:
+        raise BadParameter(words.NO_HEAD.format(head=head, last=run.config.n_heads - 1))
+    walk = await asked.walk(key, stack, layer, query)
+    return message.packed(run, walk, await asked.additions(key, stack), head)
+
+
+@answering
+async def terms(request: Request) -> Response:
+    """One number as the sum that it is: as for a walk, with step and index, its place in that step's tensor."""
+    key, stack, layer, query = _place(request)
+    index = [whole("index", part, 0, MOST) for part in request.query_params.get("index", "").split(".")[:4]]
+    found = await service.service().terms(
+        key, stack, layer, query, request.query_params.get("step", "")[:40], index, SHOWN
+    )
+    return JSONResponse(
+        {
+            "value": found.value,
+            "indices": found.indices,
+            "factors": found.factors,
+            "products": found.products,
+            "rest": found.rest,
+            "n_rest": found.n_rest,
+            "bias": found.bias,
+            "edited": found.edited,
+        }
+    )
+
+
+@answering
+async def guesses(request: Request) -> Response:
+    """What the head would make of the stream behind every addition to one token, and the next word's probabilities."""
+    key, query = request.query_params.get("run", ""), number(request, "query", 0, MOST)
+    asked = service.service()
+    found = await asked.guesses(key, query)
+    return JSONResponse(message.lines_of(found, await asked.predictions(key, [query], WORDS)))
+
+
+async def small(_: Request) -> Response:
+    """The pages of small numbers."""
+    return bytes_of(small_message())
+
+
+def _place(request: Request) -> tuple[str, str, int, int]:
+    params = request.query_params
+    layer, query = number(request, "layer", 0, MOST), number(request, "query", 0, MOST)
+    return params.get("run", ""), params.get("stack", "")[:20], layer, query
+
+
+ROUTES = [
+    Route("/headlight/step/walk", walked),
+    Route("/headlight/step/terms", terms),
+    Route("/headlight/step/guesses", guesses),
+    Route("/headlight/step/small", small),
+]
