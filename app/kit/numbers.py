@@ -16,6 +16,12 @@ def share(of: float, digits: int = 0) -> str:
     return f"{100 * of:.{digits}f} %"
 
 
+def part_of(part: float, whole: float) -> str:
+    """A part in per cent, which is 100 only where it is all of it: "34 %", "99.7 %"."""
+    said = share(part / whole)
+    return share(part / whole, 1) if said == "100 %" and part != whole else said
+
+
 def size(n_bytes: int) -> str:
     """Bytes in words: "613 bytes", "4.2 MiB"."""
     amount, unit = float(n_bytes), "bytes"

@@ -23,6 +23,7 @@ from core.request import Request
 from core.service import Facts
 
 WRITTEN_AT_ONCE = 20  # tokens
+KEPT = ("text", "target", "model", "step")
 
 
 def request() -> tuple[Request, list[str]]:
@@ -101,6 +102,13 @@ def take_edits(edits: tuple[Edit, ...]) -> None:
     """Have the run of the request box changed in this way, in every room; for a callback. Raises InterventionError if a link cannot hold it."""
     to_text(edits)
     st.session_state["edits"] = edits
+
+
+def keep() -> None:
+    """What the boxes hold outlives a visit to something that needs no sentence. Streamlit forgets a box that is not drawn."""
+    for name in KEPT:
+        if name in st.session_state:
+            st.session_state[name] = st.session_state[name]
 
 
 def _fill(model: str) -> None:

@@ -64,6 +64,15 @@ def on_screen() -> OnScreen | None:
     return OnScreen(answer.request, answer.facts, answer.request == request, sentences)
 
 
+def if_wanted(wanted: bool) -> Facts | None:
+    """What runs on the screen, in a room that also goes without a run: then the boxes are not drawn, and keep what they hold."""
+    if not wanted:
+        shell_request.keep()
+        return None
+    shown = on_screen()
+    return None if shown is None else shown.facts
+
+
 def edited(shown: OnScreen, edits: tuple[Intervention, ...]) -> Facts | None:
     """The run on the screen with these interventions as well, as side b of the room: waited for, and cancelled when the visitor goes on.
 

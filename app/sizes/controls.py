@@ -23,10 +23,13 @@ from core.config import ModelConfig
 from core.errors import ConfigError
 from core.planner import PRESETS
 from core.planner.plan import check_positions
+from core.service import Facts
 
+RUN = words.OF_RUN
 TITLES = {preset.title: preset for preset in PRESETS.values()}
-IDS = {name: preset.title for name, preset in PRESETS.items()}  # links may say either
-FIRST = PRESETS["lesson-encoder"].title
+IDS = {"run": RUN} | {name: preset.title for name, preset in PRESETS.items()}  # links may say either
+FIRST = PRESETS["lesson-encoder"].title  # of a link that names sizes and no model
+MODELS = (RUN, *TITLES)
 FORMATS = ("float32", "bfloat16", "float16")
 STORED = (words.SAME, *FORMATS, "int8")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -79,16 +82,66 @@ class Look:
 Parts = Mapping[str, Callable[[Setup, Look], None]]
 
 
-def show(view: str, titles: dict[str, str], parts: Parts, choices: charts.Choices, *, training: bool) -> None:
+@dataclass(frozen=True)
+class Given:
+    """A model and how much of it there is to begin with."""
+
+    title: str
+    config: ModelConfig
+    batch: int
+    source: int
+    target: int
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Where each slider begins."""
+        config = self.config
+        return {
+            "batch": self.batch,
+            "source": self.source,
+            "target": self.target,
+            "d_model": config.d_model,
+            "heads": config.n_heads,
+            "kv_heads": config.n_kv_heads,
+            "layers": layers(config),
+            "d_ff": config.d_ff,
+            "vocab": config.vocab_size,
+        }
+
+
+def show(
+    view: str,
+    titles: dict[str, str],
+    parts: Parts,
+    choices: charts.Choices,
+    *,
+    training: bool,
+    above: Callable[[bool], Facts | None],
+) -> None:
     """Draw a view: its controls, and the part of it that was chosen. `training` offers the choice to train.
 
-    `choices` are what a link may choose for the controls that are the view's own.
+    `choices` are what a link may choose for the controls that are the view's own. `above(True)` draws the request box and says what
+    runs there; it is asked so where the visitor's own model and sentence are chosen, which a visit begins with.
     """
-    _show(view, titles, parts, choices, training)
+    if "plan_extra" not in st.session_state and not any(name.startswith("plan_") for name in st.query_params):
+        # Said in the address before any widget owns it: a link with sizes and no model is of the textbook encoder.
+        st.query_params.update({"plan_model": RUN} | ({"plan_phase": words.PHASES["inference"]} if training else {}))
+        st.session_state["plan_model"] = RUN
+        st.session_state["plan_phase"] = "inference"
+    asked = IDS.get(st.query_params.get("plan_model", ""), st.query_params.get("plan_model", FIRST))
+    is_run = st.session_state.get("plan_model", asked) == RUN
+    facts = above(is_run)
+    if is_run:
+        if facts is None:
+            return
+        _take_run(facts)
+    _show(view, titles, parts, choices, training, is_run)
 
 
 @st.fragment
-def _show(view: str, titles: dict[str, str], parts: Parts, choices: charts.Choices, training: bool) -> None:
+def _show(
+    view: str, titles: dict[str, str], parts: Parts, choices: charts.Choices, training: bool, is_run: bool
+) -> None:
     if room.is_left(view):
         st.rerun()  # another view was chosen in the same moment as something here, and this came instead of it
     wrong = charts.unknown_choices(view, {**_known_choices(view, titles), **choices})
@@ -101,12 +154,37 @@ def _show(view: str, titles: dict[str, str], parts: Parts, choices: charts.Choic
     for note in [*notices.take(), *wrong]:
         sentences.text(note)  # never markdown: it quotes what a link says
     with left:
-        found, said = setup(sentences, training=training)
+        found, said = setup(sentences, training=training, is_run=is_run)
     if found is not None:
         with body:
             theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
             look = Look(view, titles[chosen], theme, scale, said, found.training, projected)
             parts[chosen](found, look)
+
+
+def _take_run(facts: Facts) -> None:
+    """Where the sliders begin is now this run. Of another text of the same model only the lengths are new."""
+    target = 0 if facts.target is None else len(facts.target)
+    given = Given(facts.spec.title, facts.config, facts.texts, len(facts.source), target)
+    before: Given | None = st.session_state.get("plan_run")
+    st.session_state["plan_run"] = given
+    if "plan_extra" not in st.session_state:
+        return  # a visit begins, and the link may say more
+    if before is None or before.config != given.config:
+        take(RUN)
+    elif before != given:
+        st.session_state.update({"plan_source": given.source, "plan_target": given.target})
+
+
+def given_by(title: str) -> Given:
+    """What is offered under this title: the run above as it was last seen, or a known model."""
+    if title == RUN and (run := st.session_state.get("plan_run")) is not None:
+        return run
+    preset = TITLES.get(title, TITLES[FIRST])
+    batch, source, target = ENDS[preset.config.kind]
+    if preset.config.has_position_table and preset.config.position == "learned":
+        source = min(source, preset.config.n_ctx)
+    return Given(preset.title, preset.config, batch, source, target)
 
 
 def headline(
@@ -119,19 +197,22 @@ def headline(
     tables: Sequence[tuple[str, str, Any]] = (),
     wanted: str = "plan.total",
     live: bool = True,
+    counted: Setup | None = None,
 ) -> str:
     """Draw the sentence of a part, which follows a slider while it is held, and the files of its chart. Returns it.
 
-    `tables` are (label, file name, DataFrame); `wanted` is the expression that the exported code prints.
+    `tables` are (label, file name, DataFrame); `wanted` is the expression that the exported code prints; `counted` is what the
+    chart shows where it is another setup than `found`.
     """
+    counted = counted or found
     sentence = sentence_of(found)
     data: dict[str, Any] = {"sentence": sentence, "scale": look.scale}
     if live:
         data["ahead"] = ahead(look.said, look.training, sentence_of)
         data["at"] = {name: str(look.said[name]) for name in data["ahead"]}
     if chart:
-        code = export.snippet(found.config, found.workload, wanted)
-        caption = export.caption(found, look.part, date.today())
+        code = export.snippet(counted.config, counted.workload, wanted)
+        caption = export.caption(counted, look.part, date.today())
         data |= {"chart": f"{look.view}_{chart}"}
         data["about"] = about.about(f"headlight-{look.view}-{chart}", sentence, note, caption, code, tables)
     kit_headline.headline(look.view, data)
@@ -151,13 +232,13 @@ def draw(look: Look, name: str, figure: Any, alt: str, *, shrinks: bool = True) 
 
 def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:
     """What the sentence would be at every place of every slider, the others left where they are."""
-    preset = TITLES[said["model"]]
+    given = given_by(said["model"])
     found: dict[str, dict[str, str]] = {}
     for name in (name for name in SIZES if name in said):
         found[name] = {}
         for value in _places(name):
             try:
-                there = _read(preset.title, preset.config, {**said, name: value}, training)
+                there = _read(given, {**said, name: value}, training)
                 check_positions(there.config, source_len=there.source_len, target_len=there.target_len)
                 sentence = sentence_of(there)
             except ConfigError as error:
@@ -166,11 +247,11 @@ def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> di
     return found
 
 
-def setup(said_in: DeltaGenerator, *, training: bool) -> tuple[Setup | None, Said]:
+def setup(said_in: DeltaGenerator, *, training: bool, is_run: bool = False) -> tuple[Setup | None, Said]:
     """Draw the controls; the setup they say, or the last one that fits together, and what they say.
 
     Sentences go into `said_in`, among them what is wrong with the newest sizes.
-    `training` offers the choice between running and training. None where there has never been one that fits.
+    `training` offers the choice between running and training; `is_run` says that the run above is on the page. None where there has never been one that fits.
     """
     sentences = _remember()
     place = st.container(key="planning", gap="small")
@@ -178,26 +259,29 @@ def setup(said_in: DeltaGenerator, *, training: bool) -> tuple[Setup | None, Sai
     _take_again()
     place.selectbox(
         words.PRESET,
-        list(TITLES),
+        MODELS,
+        index=MODELS.index(FIRST),
         key="plan_model",
         bind="query-params",
         persist_state="session",
         help=words.PRESET_HELP,
-        on_change=take,
+        on_change=_chosen,
         label_visibility="collapsed",
     )
-    preset = TITLES[st.session_state["plan_model"]]
-    kind = preset.config.kind
+    if (st.session_state["plan_model"] == RUN) != is_run:
+        st.rerun()  # the whole page: the request box comes or goes
+    given = given_by(st.session_state["plan_model"])
+    kind = given.config.kind
     phase = _segmented(place, "phase") if training else "inference"
     lengths = ("batch", "source", "target") if kind == "encoder-decoder" else ("batch", "source")
     formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
     fields = [*lengths, "attention", "dtype", *formats, "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"]
     columns = place.columns(2, gap="medium")
-    said: dict[str, Any] = {"model": preset.title}
+    said: dict[str, Any] = {"model": st.session_state["plan_model"]}
     for i, name in enumerate(fields):
         said[name] = _slider(columns[i % 2], name) if name in SIZES else _choice(columns[i % 2], name)
     try:
-        found = _read(preset.title, preset.config, said, phase == "training")
+        found = _read(given, said, phase == "training")
         planned(found)
         st.session_state["plan_last"] = found
     except ConfigError as error:
@@ -217,10 +301,20 @@ def take(title: str | None = None) -> None:
     """Set the sliders to a preset; for a callback, before any widget is drawn."""
     if title is not None:
         st.session_state["plan_model"] = title
-    sizes = {f"plan_{name}": value for name, value in _sizes(st.session_state["plan_model"]).items()}
+    if st.session_state["plan_model"] == RUN and "plan_run" not in st.session_state:
+        return  # its sizes come with it
+    sizes = {f"plan_{name}": value for name, value in given_by(st.session_state["plan_model"]).sizes.items()}
     before = {key: st.session_state.get(key) for key in sizes}
     st.session_state["plan_taken"] = (st.session_state["plan_model"], before, sizes)
     st.session_state.update(sizes)
+
+
+def _chosen() -> None:
+    """Another model was chosen; what runs above is run, not trained."""
+    chosen = st.session_state["plan_model"]
+    if chosen == RUN:
+        st.session_state["plan_phase"] = "inference"
+    take(chosen)  # set here too: else the address that comes with the request box says the model before
 
 
 def _take_again() -> None:
@@ -280,10 +374,11 @@ def _remember() -> list[str]:
         return notes
     asked = st.query_params
     title = asked.get("plan_model", FIRST)
-    if title not in TITLES:
+    title = st.session_state.get("plan_model", title) if "plan_model" not in asked else title
+    if title not in MODELS:
         notes.append(kit_words.UNREADABLE.format(name=words.PRESET, asked=quoted(title), shown=FIRST))
         title = FIRST
-    values = _sizes(title)
+    values = given_by(title).sizes
     extra: dict[str, int] = {}
     for name in SIZES:
         text = asked.get(f"plan_{name}")
@@ -301,28 +396,10 @@ def _remember() -> list[str]:
     return notes
 
 
-def _sizes(title: str) -> dict[str, int]:
-    config = TITLES[title].config
-    batch, source, target = ENDS[config.kind]
-    if config.has_position_table and config.position == "learned":
-        source = min(source, config.n_ctx)
-    return {
-        "batch": batch,
-        "source": source,
-        "target": target,
-        "d_model": config.d_model,
-        "heads": config.n_heads,
-        "kv_heads": config.n_kv_heads,
-        "layers": layers(config),
-        "d_ff": config.d_ff,
-        "vocab": config.vocab_size,
-    }
-
-
-def _read(title: str, config: ModelConfig, said: dict[str, Any], training: bool) -> Setup:
+def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
     target = said.get("target", 0)
     sized = shaped(
-        config,
+        given.config,
         d_model=said["d_model"],
         n_heads=said["heads"],
         n_kv_heads=said["kv_heads"],
@@ -336,7 +413,7 @@ def _read(title: str, config: ModelConfig, said: dict[str, Any], training: bool)
         return None if said.get(name, words.SAME) == words.SAME else said[name]
 
     return Setup(
-        title,
+        given.title,
         sized,
         said["batch"],
         said["source"],
@@ -355,7 +432,7 @@ def _read(title: str, config: ModelConfig, said: dict[str, Any], training: bool)
 def _slider(place: Any, name: str) -> int:
     """A link leaves out what is as the model has it, so that is where the slider begins."""
     key, (label, more) = f"plan_{name}", words.LABELS[name]
-    own = _sizes(st.session_state["plan_model"])[name]
+    own = given_by(st.session_state["plan_model"]).sizes[name]
     return place.select_slider(
         label, _places(name), own, key=key, bind="query-params", persist_state="session", help=more
     )
@@ -364,7 +441,7 @@ def _slider(place: Any, name: str) -> int:
 def _places(name: str) -> list[int]:
     """Where a slider can stand: round sizes, those of the known models, and what the link asked for."""
     sizes = {getattr(preset.config, _FIELD[name]) for preset in TITLES.values()} if name in _FIELD else set()
-    own = _sizes(st.session_state["plan_model"])[name]
+    own = given_by(st.session_state["plan_model"]).sizes[name]
     sizes |= {*SIZES[name], own, st.session_state["plan_extra"].get(name, own)}
     return sorted(sizes | {st.session_state.get(f"plan_{name}", own)})
 

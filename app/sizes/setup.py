@@ -56,17 +56,18 @@ def shaped(
     vocab_size: int,
     longest: int,
 ) -> ModelConfig:
-    """`config` with other sizes; heads share d_model among them. Raises ConfigError where they do not fit together.
+    """`config` with other sizes; heads share d_model where one of both is another. Raises ConfigError where they do not fit together.
 
     A table of sinusoids is worked out for as many positions as are asked for; a learned table stays as long as it is.
     """
     n_ctx = max(config.n_ctx, longest) if config.position == "sinusoidal" else config.n_ctx
+    shares = (d_model, n_heads) != (config.d_model, config.n_heads)
     sized = replace(
         config,
         d_model=d_model,
         n_heads=n_heads,
         n_kv_heads=n_kv_heads,
-        d_head=0,
+        d_head=0 if shares else config.d_head,
         d_ff=d_ff,
         vocab_size=vocab_size,
         n_ctx=n_ctx,
@@ -77,6 +78,19 @@ def shaped(
 def layers(config: ModelConfig) -> int:
     """Layers of one stack; encoder and decoder have as many."""
     return max(config.n_encoder_layers, config.n_decoder_layers)
+
+
+def as_decoder(setup: Setup) -> Setup:
+    """The same layers as a decoder, for an encoder."""
+    config = replace(setup.config, n_encoder_layers=0, n_decoder_layers=layers(setup.config))
+    return replace(setup, config=config, target_len=0)
+
+
+def as_pair(setup: Setup) -> Setup:
+    """The same layers in an encoder and in a decoder, which writes as much as is read."""
+    n = layers(setup.config)
+    config = replace(setup.config, n_encoder_layers=n, n_decoder_layers=n, parallel=False)
+    return replace(setup, config=config, target_len=setup.target_len or setup.source_len)
 
 
 def planned(setup: Setup) -> Plan:

@@ -2,7 +2,8 @@
 
 # controls
 PRESET = "Model"
-PRESET_HELP = "A known model. It sets the sliders below, and every one of them can be moved from there."
+PRESET_HELP = "The model and the sentence above, or a known model. It sets the sliders below, and every one of them can be moved from there."
+OF_RUN = "The run above"
 PHASE = "What it does"
 PHASES = {"inference": "run", "training": "train"}
 LABELS = {

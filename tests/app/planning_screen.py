@@ -26,7 +26,9 @@ class Planner(Screen):
         page.set_default_timeout(PATIENCE)
 
     def see(self, view: str, chart: bool = True, /, **params: str) -> Planner:
-        """Open a view by its link; ready when its sentence stands and, with `chart`, its picture."""
+        """Open a view by its link, on the textbook encoder; ready when its sentence stands and, with `chart`, its picture."""
+        if view.lower() in ("memory", "compute"):
+            params = {"plan_model": "lesson-encoder"} | params
         self.page.goto(f"{self.address}/?{urlencode({'view': view, **params})}")
         self.root.and_(self.page.locator("[data-painted]")).wait_for()
         if chart:

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from app.kit import numbers
 from app.kit.theme import PALETTES
@@ -26,6 +26,7 @@ from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.checkpoints import curve
 from core.planner import PRESETS, plan
+from tests.app.browsing import go_to
 from tests.app.planning_screen import Planner, visiting
 from tests.app.test_accessibility import findings
 from tests.app.test_theme import contrast
@@ -513,6 +514,38 @@ def test_light_and_dark(browser: Browser, address: str) -> None:
             paper = screen.page.locator(".js-plotly-plot").evaluate("host => host.layout.paper_bgcolor")
             assert paper == PALETTES[scheme]["background"]
             assert isinstance(screen, Planner)
+
+
+def test_a_visit_begins_with_the_run_above_and_follows_its_sentence(browser: Browser, address: str) -> None:
+    """Memory and Compute count the visitor's own model and sentence, and a known model takes the box away and gives it back."""
+    config = PRESETS["minilm"].config
+    with visiting(browser, address) as screen:
+        screen.page.goto(f"{address}/?view=memory&text=The+cat+sat+on+the+mat.")
+        screen.root.and_(screen.page.locator("[data-painted]")).wait_for()
+        takes = numbers.both(plan(config, source_len=9).total)
+        screen.text(re.compile(f"^MiniLM-L6 takes {re.escape(takes)} to run"))
+        assert screen.slider("source").get_attribute("aria-valuetext") == "9"
+        screen.page.wait_for_url(lambda url: "plan_model=The+run+above" in url)
+        screen.type("A cat.")
+        screen.page.locator(".st-key-plan_source input[aria-valuetext='5']").wait_for(state="attached")
+        screen.move("batch", 1)
+        screen.page.wait_for_url(lambda url: "plan_batch=2" in url)
+        screen.idle()
+        link = screen.page.url
+        screen.choose("plan_model", "GPT-2 small")
+        screen.text(re.compile("^GPT-2 small takes"))
+        screen.page.get_by_label("Sentence").wait_for(state="hidden")
+        screen.choose("plan_model", sizes_words.OF_RUN)
+        expect(screen.page.get_by_label("Sentence")).to_have_value("A cat.")
+        screen.page.locator(".st-key-plan_source input[aria-valuetext='5']").wait_for(state="attached")
+        screen.page.wait_for_url(lambda url: "plan_model=The+run+above" in url)
+        go_to(screen.page, "Compute")
+        screen.root.and_(screen.page.locator("[data-view=compute]")).wait_for()
+        work = numbers.count(plan(config, source_len=5).flops)
+        screen.text(re.compile(f"^MiniLM-L6, 1 × 5 tokens: {re.escape(work)}FLOP"))
+        screen.page.goto(link)
+        takes = numbers.both(plan(config, batch=2, source_len=5).total)
+        screen.text(re.compile(f"^MiniLM-L6 takes {re.escape(takes)} to run"))
 
 
 PRESS = "k = (within, i) => document.querySelectorAll(`${within} button`)[i].click()"

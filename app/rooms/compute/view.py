@@ -9,10 +9,11 @@ import streamlit as st
 from app.kit import charts, numbers
 from app.kit.numbers import both, count
 from app.rooms.compute import devices, tables, words
+from app.shell import run
 from app.sizes import controls
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
-from app.sizes.setup import Setup, layers
+from app.sizes.setup import Setup, as_pair, layers
 from core.planner import DEVICES, PRESETS, Device, parameters, total_bytes, total_flops
 
 CARD = "A100 80 GB"
@@ -26,7 +27,7 @@ CHOICES: charts.Choices = {
 
 def show() -> None:
     """Draw the view."""
-    controls.show(VIEW, words.COMPUTE_PARTS, PARTS, CHOICES, training=False)
+    controls.show(VIEW, words.COMPUTE_PARTS, PARTS, CHOICES, training=False, above=run.if_wanted)
 
 
 def _work(setup: Setup, step: str) -> str:
@@ -206,21 +207,15 @@ def _rnn(setup: Setup, look: Look) -> None:
 
 
 def _reads(setup: Setup) -> str:
-    """How much it reads and writes."""
-    return words.CROSS.format(
-        title=setup.title,
-        n=f"{setup.batch} × {setup.source_len:,}",
-        m=f"{setup.batch} × {setup.target_len:,}",
-    )
+    """How much it reads and writes, or would if its layers stood in an encoder and in a decoder."""
+    shown = setup if setup.config.kind == "encoder-decoder" else as_pair(setup)
+    said = words.CROSS if shown is setup else words.CROSS_IF
+    n, m = (f"{setup.batch} × {length:,}" for length in (shown.source_len, shown.target_len))
+    return said.format(title=setup.title, kind=setup.config.kind, n=n, m=m)
 
 
-def _cross(setup: Setup, look: Look) -> None:
-    if setup.config.kind != "encoder-decoder":
-        none = words.CROSS_NONE.format(title=setup.title, kind=setup.config.kind)
-        controls.headline(look, setup, lambda _: none, live=False)
-        title = PRESETS["transformer-base"].title
-        st.button(words.TAKE_TRANSFORMER, on_click=controls.take, args=(title,), key="compute_take")
-        return
+def _cross(given: Setup, look: Look) -> None:
+    setup = given if given.config.kind == "encoder-decoder" else as_pair(given)
     terms = tables.cross_terms(setup)
     found = terms["at_once"]
     maps = sum(found[name] for name in ("encoder_maps", "decoder_maps", "cross_maps"))
@@ -232,10 +227,15 @@ def _cross(setup: Setup, look: Look) -> None:
     )
     table = tables.cross_table(setup)
     files = [(words.FILE_CROSS, "headlight-compute-encoder-decoder", table)]
-    sentence = controls.headline(look, setup, _reads, chart="cross", note=more, tables=files, wanted="plan.flops")
+    sentence = controls.headline(
+        look, given, _reads, chart="cross", note=more, tables=files, wanted="plan.flops", counted=setup
+    )
     st.text(more)
     controls.draw(look, "cross", charts.figures(FIGURES).cross(terms, look.theme, look.scale), sentence)
     st.caption(words.CROSS_NOTE)
+    if setup is not given:
+        title = PRESETS["transformer-base"].title
+        st.button(words.TAKE_TRANSFORMER, on_click=controls.take, args=(title,), key="compute_take")
     controls.show_table(table, "encoder-decoder")
 
 

@@ -108,7 +108,7 @@ CROSS_SIZES = (
 )
 CROSS_WAYS = {"at_once": "target at once", "by_word": "word by word"}
 CROSS_NOTE = "At once: the whole target, as in training, full maps. Word by word: with a cache of keys and values, the encoder run once. Counted like every FLOP here, and equal to the trace of the same model."
-CROSS_NONE = "{title} is {kind}-only: it has one of these terms. Choose an encoder–decoder to see all three."
+CROSS_IF = "{title} is {kind}-only: it has one of these terms. With these layers in an encoder and in a decoder it would read {n} tokens and write {m}."
 CROSS_AXIS = "FLOPs"
 TAKE_TRANSFORMER = "Take Transformer base"
 PARAMETER_PARTS = {

@@ -7,9 +7,10 @@ import logging
 import streamlit as st
 
 from app.kit import charts
-from app.kit.numbers import both, size
+from app.kit.numbers import both, part_of, size
 from app.rooms.memory import tables, words
 from app.rooms.memory.measure import WORKER, Measured, free
+from app.shell import run
 from app.sizes import controls
 from app.sizes import setup as sizes_setup
 from app.sizes import words as sizes_words
@@ -33,7 +34,7 @@ CHOICES: charts.Choices = {
 
 def show() -> None:
     """Draw the view."""
-    controls.show(VIEW, words.MEMORY_PARTS, PARTS, CHOICES, training=True)
+    controls.show(VIEW, words.MEMORY_PARTS, PARTS, CHOICES, training=True, above=run.if_wanted)
 
 
 def _total(setup: Setup) -> str:
@@ -46,7 +47,7 @@ def _total(setup: Setup) -> str:
         total=both(total),
         phase=words.PHASE_WORDS["training" if setup.training else "inference"],
         largest=words.COMPONENTS[largest][0],
-        share=round(100 * parts[largest] / total),
+        share=part_of(parts[largest], total),
     )
 
 
@@ -207,19 +208,20 @@ def _kept(setup: Setup, look: Look) -> None:
 
 
 def _grows(setup: Setup) -> str:
-    """What each new token adds to the cache."""
-    found = kv_cache(setup.config, batch=setup.batch, n=1, dtype=setup.kv_dtype or setup.dtype)
-    return words.CACHE.format(title=setup.title, per_token=both(found.per_token))
+    """What each new token adds to the cache, or would add if an encoder's layers were a decoder's."""
+    shown = setup if setup.config.n_decoder_layers else sizes_setup.as_decoder(setup)
+    found = kv_cache(shown.config, batch=setup.batch, n=1, dtype=setup.kv_dtype or setup.dtype)
+    said = words.CACHE if shown is setup else words.CACHE_IF
+    return said.format(title=setup.title, per_token=both(found.per_token))
 
 
-def _cache(setup: Setup, look: Look) -> None:
-    if not setup.config.n_decoder_layers:
-        controls.headline(look, setup, lambda setup: words.CACHE_NONE.format(title=setup.title), live=False)
-        st.button(words.TAKE_DECODER, on_click=controls.take, args=("GPT-2 small",), key="memory_take")
-        return
-    config, planned = setup.config, sizes_setup.planned(setup)
-    found = planned.kv_cache
+def _cache(given: Setup, look: Look) -> None:
+    setup = given if given.config.n_decoder_layers else sizes_setup.as_decoder(given)
+    config = setup.config
     n = setup.target_len or setup.source_len
+    memory_len = setup.source_len if config.kind == "encoder-decoder" else 0
+    kept_as = setup.kv_dtype or setup.dtype
+    found = kv_cache(config, batch=setup.batch, n=n, memory_len=memory_len, dtype=kept_as)
     by = found.per_token // (2 * config.n_decoder_layers * config.n_kv_heads * config.d_head)
     more = words.CACHE_TOTAL.format(
         formula=words.CACHE_FORMULA.format(
@@ -240,16 +242,19 @@ def _cache(setup: Setup, look: Look) -> None:
     table = tables.cache_table(setup)
     sentence = controls.headline(
         look,
-        setup,
+        given,
         _grows,
         chart="cache",
         note=more,
         tables=[(words.FILE_CACHE, "headlight-memory-kv-cache", table)],
         wanted="plan.kv_cache.per_token, plan.kv_cache.total",
+        counted=setup,
     )
     figure = charts.figures(FIGURES).cache(tables.cache_lines(setup), look.theme, look.scale)
     controls.draw(look, "cache", figure, sentence)
     st.text(more.strip())
+    if setup is not given:
+        st.button(words.TAKE_DECODER, on_click=controls.take, args=("GPT-2 small",), key="memory_take")
     controls.show_table(table, "kv-cache")
 
 

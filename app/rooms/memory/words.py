@@ -26,7 +26,7 @@ COMPONENTS = {
     "transient": ("temporary buffers (peak)", "The widest moment of the pass, an upper bound."),
 }
 BYTES_AXIS = "bytes"
-GOES = "{title} takes {total} to {phase}. Largest part: {largest}, {share} %."
+GOES = "{title} takes {total} to {phase}. Largest part: {largest}, {share}."
 GOES_EAGER = "With scores and weights as tensors it would be {eager}; the fused kernel saves {saved}."
 GOES_NOTE = (
     "Weights, gradients, optimizer, activations and KV cache are exact; temporary buffers are an upper bound. "
@@ -91,7 +91,7 @@ CACHE_FORMULA = "2 · {layers} layers · {kv} KV heads · {d_head} · {by}"
 CACHE_MHA = "With keys and values for each of the {heads} heads it would be {mha}, with one for all {mqa}."
 CACHE_CROSS = " Cross-attention adds {cross} once, for {source} source tokens."
 CACHE_WINDOW = " Its window holds {window} tokens: layers that have it stop growing there."
-CACHE_NONE = "{title} is an encoder: it reads the whole text at once and keeps nothing for later, so there is no cache. Choose a decoder to see one grow."
+CACHE_IF = "{title} is an encoder: it keeps nothing for later. A decoder of its sizes would add {per_token} for each new token of each text."
 CACHE_LINES = {"mha": "MHA: a pair for every head", "own": "this model", "mqa": "MQA: one pair for all"}
 CACHE_AXIS = "tokens so far"
 CACHE_BYTES = "bytes of cache"

@@ -47,7 +47,6 @@ TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is where n
     "vocabulary": ("vocab_size", 32_000),
     "context": ("n_ctx", 2048),
 }
-KEPT = ("text", "target", "model", "step")  # of Explore's controls, which outlive a visit to a model without a sentence
 
 
 def show() -> None:
@@ -79,9 +78,7 @@ def show() -> None:
             stopped = answer.stopped
             data = _run(answer, notes)
         else:
-            for name in KEPT:
-                if name in st.session_state:
-                    st.session_state[name] = st.session_state[name]
+            shell_request.keep()
             line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
             config, title = _config(of, line)
             lengths = _lengths(config, line)
