@@ -46,6 +46,7 @@ bench: browser
 	$(PYTHON) -m benchmarks.generate
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
+	$(PYTHON) -m benchmarks.sweep
 	$(PYTHON) -m benchmarks.card
 
 models: dev

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from .ablations import (
     Outcome,
@@ -98,6 +100,9 @@ class Sweep:
     labels: Mapping[int, str] = field(default_factory=dict)  # of every token that a row names
     single: tuple[int, ...] = ()  # queries with one key alone, or with none, which are never cut
     query: int | None = None  # the only query whose looks were cut; None: every one
+    written: np.ndarray | None = (
+        None  # float32 [row]: ‖z W_O‖ of each head that is silenced, in the run itself: see _written()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +113,7 @@ class Sweeping:
     rows: Rows
     single: tuple[int, ...] = ()
     query: int | None = None
+    written: np.ndarray | None = None
 
     def part(self, after: Outcome, first: int) -> Sweep:
         """What has been found of the rows from `first` on."""
@@ -118,7 +124,8 @@ class Sweeping:
         places = self.places[first : first + after.n_rows]
         watched = self.rows.watched
         names = dict(zip(ids, labels, strict=True))
-        return Sweep(places, before, after, self.rows.position, watched, names, self.single, self.query)
+        written = None if self.written is None else self.written[first : first + after.n_rows]
+        return Sweep(places, before, after, self.rows.position, watched, names, self.single, self.query, written)
 
     def finish(self, watch: Callable[[int, int], object]) -> Sweep:
         """All rows, one batch after the other."""
@@ -189,7 +196,8 @@ def begin_heads(run: Trace, to: To = "zero", position: int | None = None, token:
     edits = silenced(heads, to, run.forward.prompt.of(run.index))
     at = asked_position(run, position, token)
     rows = rows_of(run.forward, run.index, read_last(run), len(heads), edits, at, token, "Silencing a head")
-    return Sweeping(tuple(HeadPlace(*place_of(name), head) for name, head in heads), rows)
+    places = tuple(HeadPlace(*place_of(name), head) for name, head in heads)
+    return Sweeping(places, rows, written=_written(rows, heads))
 
 
 def begin_edges(
@@ -289,3 +297,20 @@ def _last(run: Trace, name: str) -> slice:
     tokens = run.source if name.startswith("encoder") else read_last(run)
     (at,) = checked_positions(tokens, None)
     return slice(at, at + 1)
+
+
+def _written(rows: Rows, heads: Sequence[tuple[str, int]]) -> np.ndarray:
+    """How long a vector each head writes into the stream, before a norm behind it: behind the position that is asked about;
+    where none is, and in the encoder of two stacks, the mean over the tokens of the text. float32 [head]."""
+    prompt = rows.forward.prompt
+    last = rows.forward.loaded.config.stacks[-1][0]
+
+    def norms(point: str, x: Tensor) -> Tensor:  # [1, pos, head, d_model] -> [head]
+        each = x[0].float().norm(dim=-1)
+        if rows.position is not None and point.startswith(last):
+            return each[rows.position].cpu()
+        read = prompt.sources if point.startswith("encoder") or prompt.targets is None else prompt.targets
+        return each[~torch.tensor(read[0].padding, device=each.device)].mean(0).cpu()
+
+    found = rows.forward.moments([f"{name}.hook_result" for name in dict.fromkeys(name for name, _ in heads)], norms)
+    return np.array([found[f"{name}.hook_result"][head].item() for name, head in heads], np.float32)

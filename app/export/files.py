@@ -56,6 +56,11 @@ def cell(text: str) -> str:
     return f'"\'{text}"' if RISKY.match(text) else f'"{text}"'
 
 
+def safe(text: str) -> str:
+    """A label for a table: one that looks like a formula gets an apostrophe in front, as in cell()."""
+    return f"'{text}" if RISKY.match(text) else text
+
+
 def npz(found: Numbers, caption: str, alt: str, snippet: str, unit: str) -> bytes:
     """The same as arrays for numpy: the values under the name of their unit, [query, key] float32."""
     out = io.BytesIO()

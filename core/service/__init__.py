@@ -1,6 +1,6 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
-from ..comparison import AnswerChange, WordChange
+from ..comparison import AnswerChange, HeadDifference, WordChange
 from ..generate import Sampling
 from ..sweeps import Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
 from ..writing import TEMPERATURES, CacheCost, LensRow, Opening, Reading, Taken
@@ -58,6 +58,7 @@ __all__ = [
     "CutLooks",
     "Facts",
     "Following",
+    "HeadDifference",
     "HeadDone",
     "HeadPlace",
     "Heads",

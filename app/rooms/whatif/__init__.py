@@ -1,0 +1,14 @@
+"""What if: which head, which look, which change this answer depends on."""
+
+from app.rooms.whatif import changes, routes, view, words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="whatif",
+    title=words.TITLE,
+    group="try",
+    line=words.LINE,
+    show=view.show,
+    params=changes.PARAMS,
+    routes=routes.ROUTES,
+)

@@ -1,0 +1,49 @@
+// How a sentence about a change begins: what was silenced, cut or taken over, and what was changed beside it.
+
+import { WORDS as words } from "./constants.js";
+import { fill, phrase, quoted } from "../../../kit/browser/dom.js";
+
+// "L5 H3" or "layer 5 head 3"; of a model with several kinds of attention, with its kind
+/** @param {import("./types.js").Header} data @param {string} site @param {number} layer @param {number} head @param {boolean} [long] */
+export function headName(data, site, layer, head, long = false) {
+  const name = fill(long ? words.head_long : words.head_name, { layer, head });
+  const place = data.places.find(({ id }) => id === site);
+  return data.places.length > 1 && place ? fill(words.site_name, { site: place.title, head: name }) : name;
+}
+
+// The labels of the queries and the keys of a kind of attention
+/** @param {import("./types.js").Header} data @param {string} site @returns {[string[], string[]]} */
+export function labelsOf(data, site) {
+  const place = data.places.find(({ id }) => id === site) ?? data.places[data.places.length - 1];
+  /** @param {string} side */
+  const of = (side) => (side === "target" && data.target ? data.target : data.source);
+  return [of(place.query), of(place.key)];
+}
+
+// What is changed, without the pick, in words
+/** @param {import("./types.js").Header} data @param {Record<string, string>} values @param {import("./types.js").Side | null} side */
+export function beside(data, values, side) {
+  const said = side ? side.edits.map(([, text]) => text) : [];
+  if (values.against && values.sweep !== "patch") said.push(words.of_text);
+  if (values.other) said.push([...data.models, ...data.steps.map(([id, step]) => [id, `${words.step} ${step}`])].find(([id]) => id === values.other)?.[1] ?? values.other);
+  return said.length > 1 ? `${said.slice(0, -1).join(", ")}${words.with_and}${said[said.length - 1]}` : (said[0] ?? "");
+}
+
+/** @param {import("./types.js").Header} data @param {Record<string, string>} values @param {import("./types.js").Row | null} pick @param {string} changes @returns {Node[]} */
+export function lead(data, values, pick, changes) {
+  const nodes = changes ? phrase(words.with, { changes: [changes, "number"] }) : [];
+  if (!pick) return nodes;
+  /** @type {(template: string, parts: Record<string, unknown>) => void} */
+  const say = (template, parts) => {
+    const text = changes ? template[0].toLowerCase() + template.slice(1) : template;
+    nodes.push(...phrase(text, parts));
+  };
+  if (pick.length === 2) {
+    const [queries, keys] = labelsOf(data, values.site);
+    const place = data.places.find(({ id }) => id === values.site) ?? data.places[data.places.length - 1];
+    const one = values.only === "one" && values.layer !== "" && values.head !== "";
+    const where = one ? fill(words.in_one, { head: headName(data, place.id, Number(values.layer), Number(values.head), true) }) : "";
+    say(words.cut_look, { query: [quoted(queries[pick[0]] ?? String(pick[0])), "query"], key: [pick[0] === pick[1] && place.query === place.key ? words.itself_key : quoted(keys[pick[1]] ?? String(pick[1])), "key"], where });
+  } else say(values.sweep === "patch" ? words.patched : words.silent, { head: [headName(data, ...pick, true), "number"] });
+  return nodes;
+}

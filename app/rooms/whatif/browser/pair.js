@@ -1,0 +1,135 @@
+// One head in both runs: its map as it is, as it is changed, the difference, and what moved most.
+
+import { WORDS as words } from "./constants.js";
+import { colours, fit } from "../../../kit/browser/colours.js";
+import { add, choice, el, fill, short } from "../../../kit/browser/dom.js";
+import { movedMost, percent, points, tone } from "./numbers.js";
+import { scales } from "./sweepmap.js";
+
+/** @typedef {{rows: number, columns: number, values: Float32Array}} Matrix */
+
+/** @param {import("./types.js").Numbers2d | null} found @param {ArrayBuffer} body @returns {Matrix | null} */
+export function matrix(found, body) {
+  if (!found) return null;
+  const [rows, columns] = found.shape;
+  return { rows, columns, values: new Float32Array(body, found.at, rows * columns) };
+}
+
+// The rest of the view asks: choose another head to look at
+/** @typedef {{name: (site: string, layer: number, head: number) => string, choose: (moved: string) => void}} Ask */
+
+export class Pair {
+  /** @param {HTMLElement} box @param {Ask} ask */
+  constructor(box, ask) {
+    this.box = box;
+    this.ask = ask;
+    const line = add(box, "div", "line");
+    this.heading = add(line, "h3");
+    this.tabs = add(line, "span", "tabs");
+    this.note = add(box, "p", "note");
+    const grid = add(box, "div", "maps");
+    /** @param {string} title @param {string} more */
+    const panel = (title, more = "") => {
+      const node = add(grid, "figure");
+      const caption = add(node, "figcaption");
+      caption.append(el("span", "", title), el("span", "mute", more));
+      const canvas = add(node, "canvas");
+      canvas.setAttribute("role", "img");
+      return { node, canvas };
+    };
+    this.before = panel(words.as_it_is, words.query_key);
+    this.after = panel(words.changed);
+    this.difference = panel(words.difference);
+    const legend = /** @type {HTMLElement} */ (this.difference.node.querySelector("figcaption .mute"));
+    legend.className = "legend mute";
+    legend.append(el("i", "less"), words.less, el("i", "more"), words.more);
+    this.list = add(grid, "div", "most");
+    this.read = add(box, "p", "read note");
+    this.read.setAttribute("aria-live", "off");
+    for (const { canvas } of [this.before, this.after, this.difference]) {
+      canvas.addEventListener("pointermove", (e) => this.point(e, canvas));
+      canvas.addEventListener("pointerleave", () => (this.read.textContent = ""));
+    }
+  }
+
+  /** @param {import("./types.js").Side} side @param {string} chosen @param {[queries: string[], keys: string[]]} labels @param {import("./types.js").Palette} palette */
+  draw(side, chosen, labels, palette) {
+    this.labels = labels;
+    const found = side.maps.find((map) => `${map.site}.${map.layer}.${map.head}` === chosen) ?? side.maps[0];
+    this.heading.replaceChildren();
+    this.tabs.replaceChildren();
+    this.list.replaceChildren();
+    if (!found) {
+      this.note.textContent = side.too_long ? words.no_maps : "";
+      for (const { node } of [this.before, this.after, this.difference]) node.hidden = true;
+      return;
+    }
+    const moved = side.moved.some(([site, layer, head]) => site === found.site && layer === found.layer && head === found.head);
+    this.heading.append(el("b", "", this.ask.name(found.site, found.layer, found.head)), ` ${moved ? words.looks_elsewhere : words.itself}`);
+    const options = side.moved.map(([site, layer, head]) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([`${site}.${layer}.${head}`, this.ask.name(site, layer, head)]));
+    if (options.length) this.tabs.append(choice(words.moved_heads, options, `${found.site}.${found.layer}.${found.head}`, (id) => this.ask.choose(id)));
+    const before = (this.one = matrix(found.before, side.body));
+    const after = (this.two = matrix(found.after, side.body));
+    const alike = before && after && before.rows === after.rows && before.columns === after.columns && side.comparable;
+    this.note.textContent = !alike ? words.no_difference : side.moved.length ? "" : words.last_layer;
+    this.paint(this.before, before, palette, this.heading.textContent ?? "");
+    this.paint(this.after, alike && !side.moved.length ? null : after, palette, this.heading.textContent ?? "");
+    this.difference.node.hidden = this.list.hidden = !alike || !side.moved.length;
+    if (!alike || !side.moved.length) return;
+    const change = { ...before, values: after.values.map((x, i) => x - before.values[i]) };
+    const top = movedMost(before.values, after.values, before.columns, 7);
+    this.paint(this.difference, change, palette, words.difference, top[0], true);
+    this.found = top;
+    add(this.list, "div", "mute").textContent = words.moved_most;
+    const most = Math.abs(top[0]?.[2] ?? 1);
+    for (const [query, key, by] of top) {
+      const row = add(this.list, "div", "moved");
+      const names = add(row, "span");
+      names.append(el("b", "query", short(labels[0][query] ?? String(query))), " → ", el("b", "key", short(labels[1][key] ?? String(key))));
+      add(row, "span", "value").textContent = points(by);
+      const bar = add(row, "span", by < 0 ? "line less" : "line more");
+      bar.style.width = `${Math.max(2, (Math.abs(by) / most) * 100)}%`;
+    }
+  }
+
+  /** @param {{node: HTMLElement, canvas: HTMLCanvasElement}} panel @param {Matrix | null} found @param {import("./types.js").Palette} palette @param {string} name @param {[number, number, number]} [marked] @param {boolean} [signed] */
+  paint({ node, canvas }, found, palette, name, marked, signed = false) {
+    node.hidden = !found;
+    if (!found) return;
+    canvas.setAttribute("aria-label", name);
+    const width = Math.max(120, node.clientWidth || 190);
+    const cell = Math.min(width / found.columns, 26);
+    const height = Math.min(found.rows * cell, 420);
+    const context = fit(canvas, cell * found.columns, height);
+    const ramp = colours(palette.ramp);
+    const scale = scales(palette);
+    const h = height / found.rows;
+    const gap = cell > 6 ? 0.7 : 0;
+    for (let i = 0; i < found.rows; i++) {
+      for (let j = 0; j < found.columns; j++) {
+        const value = found.values[i * found.columns + j];
+        context.fillStyle = signed ? scale.of(value, 1).fill : ramp.css[tone(value, 1)];
+        context.fillRect(j * cell, i * h, cell - gap, h - gap);
+      }
+    }
+    if (!marked) return;
+    context.strokeStyle = palette.query;
+    context.lineWidth = 2;
+    context.strokeRect(marked[1] * cell, marked[0] * h, cell, h);
+  }
+
+  /** @param {PointerEvent} event @param {HTMLCanvasElement} canvas */
+  point(event, canvas) {
+    const { one, two } = this;
+    if (!one || !this.labels) return;
+    const at = canvas.getBoundingClientRect();
+    const of = canvas === this.after.canvas && two ? two : one;
+    const i = Math.floor(((event.clientY - at.top) / at.height) * of.rows);
+    const j = Math.floor(((event.clientX - at.left) / at.width) * of.columns);
+    const [queries, keys] = this.labels;
+    if (!(i >= 0 && j >= 0 && i < of.rows && j < of.columns)) return;
+    const a = one.values[i * one.columns + j];
+    const b = two && two.columns === one.columns && two.rows === one.rows ? two.values[i * two.columns + j] : null;
+    this.read.textContent = `${queries[i] ?? i} → ${keys[j] ?? j}: ${fill("{a} → {b}", { a: percent(a), b: percent(b) })}`;
+  }
+}

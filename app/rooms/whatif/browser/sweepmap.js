@@ -1,0 +1,113 @@
+// The map of a sweep, layers × heads or queries × keys, and all changes in order, as small drawings.
+
+import { colours } from "../../../kit/browser/colours.js";
+import { short } from "../../../kit/browser/dom.js";
+import { points, tone } from "./numbers.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string} [text] */
+export function make(parent, name, attributes, text) {
+  const node = parent.appendChild(document.createElementNS(SVG, name));
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+// Both ramps of a palette; of a signed change, less goes one way and more the other
+/** @param {import("./types.js").Palette} palette */
+export function scales(palette) {
+  const less = colours(palette.ramp);
+  const more = colours(palette.ahead);
+  return {
+    /** @param {number} x @param {number} most */
+    of: (x, most) => {
+      const table = x < 0 ? less : more;
+      const at = tone(x, most);
+      return { fill: table.css[at], ink: table.ink[at] };
+    },
+    /** @param {number} x @param {number} most */
+    plain: (x, most) => ({ fill: less.css[tone(x, most)], ink: less.ink[tone(x, most)] }),
+    less,
+    more,
+  };
+}
+
+/**
+ * @typedef {{rows: string[], columns: string[], values: (number | undefined)[][], chosen: [number, number] | null, turns: boolean,
+ *   tokens: boolean, most: number}} Grid values [row][column]; undefined is not known or never changed
+ */
+
+// Draw a grid into an svg element, as wide as `width`, at most `height` high; where its cells are, for the pointer.
+/** @param {SVGSVGElement} svg @param {Grid} grid @param {import("./types.js").Palette} palette @param {number} width @param {number} height */
+export function drawGrid(svg, grid, palette, width, height) {
+  svg.replaceChildren();
+  const [n, m] = [grid.rows.length, grid.columns.length];
+  const labels = grid.tokens && n <= 24;
+  const left = grid.tokens ? (n <= 40 ? 62 : 4) : 26;
+  const top = grid.tokens ? (labels && m <= 24 ? 46 : 4) : 16;
+  let w = (width - left - 2) / m;
+  const h = Math.max(7, Math.min(34, (height - top) / n, grid.tokens ? w : 34));
+  if (grid.tokens) w = n === 1 ? w : Math.min(w, Math.max(h, 12));
+  const total = top + n * h + 2;
+  svg.setAttribute("width", String(width));
+  svg.setAttribute("height", String(total));
+  const scale = scales(palette);
+  const gap = w > 12 && h > 10 ? 2 : w > 5 ? 1 : 0;
+  const size = Math.min(13, h * 0.62, w * 0.42);
+  if (!grid.tokens) {
+    grid.columns.forEach((name, j) => w > 11 && make(svg, "text", { x: left + (j + 0.5) * w, y: top - 5, "text-anchor": "middle", "font-size": 12, fill: palette.mute }, name));
+    grid.rows.forEach((name, i) => make(svg, "text", { x: left - 8, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(12, h), fill: palette.mute }, name));
+  } else {
+    if (n <= 40) grid.rows.forEach((name, i) => make(svg, "text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(12, Math.max(8, h)), fill: palette.query }, short(name)));
+    if (labels && m <= 24) grid.columns.forEach((name, j) => make(svg, "text", { x: 0, y: 0, transform: `translate(${left + (j + 0.6) * w} ${top - 5}) rotate(-50)`, "font-size": 12, fill: palette.key }, short(name)));
+  }
+  grid.values.forEach((line, i) => line.forEach((value, j) => {
+    const x = left + j * w;
+    const y = top + i * h;
+    if (value === undefined) {
+      if (!grid.tokens) make(svg, "rect", { x: x + gap / 2, y: y + gap / 2, width: w - gap, height: h - gap, rx: 2, fill: "none", stroke: palette.line });
+      return;
+    }
+    const { fill, ink } = grid.turns ? scale.plain(value, grid.most) : scale.of(value, 1);
+    make(svg, "rect", { x: x + gap / 2, y: y + gap / 2, width: w - gap, height: h - gap, rx: 2, fill });
+    if (size < 8 || w < 22) return;
+    const text = grid.turns ? (value * 100).toFixed(1) : points(value);
+    const strong = grid.turns ? value >= 0.01 : Math.abs(value) >= 0.1;
+    make(svg, "text", { x: x + w / 2, y: y + h / 2 + size * 0.36, "text-anchor": "middle", "font-size": size, "font-weight": strong ? 650 : 400, fill: ink }, text);
+  }));
+  if (grid.chosen) {
+    const [i, j] = grid.chosen;
+    make(svg, "rect", { x: left + j * w, y: top + i * h, width: w, height: h, rx: 3, fill: "none", stroke: palette.query, "stroke-width": 2.5 });
+  }
+  return {
+    /** @param {number} x @param {number} y @returns {[number, number] | null} */
+    at: (x, y) => {
+      const [i, j] = [Math.floor((y - top) / h), Math.floor((x - left) / w)];
+      return i >= 0 && j >= 0 && i < n && j < m ? [i, j] : null;
+    },
+  };
+}
+
+// All changes in order, bars from a line: what falls hangs below it, what rises stands above it
+/** @param {SVGSVGElement} svg @param {{values: number[], names: string[], chosen: number, turns: boolean}} order @param {import("./types.js").Palette} palette @param {number} width */
+export function drawOrder(svg, { values, names, chosen, turns }, palette, width) {
+  svg.replaceChildren();
+  const [above, below] = turns ? [0, 58] : [12, 58];
+  const most = Math.max(...values.map(Math.abs), 1e-9);
+  const step = width / Math.max(values.length, 12);
+  svg.setAttribute("width", String(width));
+  svg.setAttribute("height", String(above + below + 22));
+  values.forEach((value, i) => {
+    const down = turns ? value : -value;
+    const length = Math.max(1, (Math.abs(value) / most) * (down >= 0 ? below : above));
+    make(svg, "rect", { x: i * step + 0.5, y: down >= 0 ? above : above - length, width: Math.max(1, step - 1.5), height: length, fill: i === chosen ? palette.query : value > 0 && !turns ? palette.ahead[3] : palette.ramp[3] });
+  });
+  let last = -1;
+  names.slice(0, 3).forEach((name, i) => {
+    const x = Math.max(i * step, last + 8);
+    const at = make(svg, "text", { x, y: above + (Math.abs(values[i]) / most) * below + (i ? 13 : 14), "font-size": 12, "font-weight": i === chosen ? 650 : 400, fill: i === chosen ? palette.ink : palette.mute }, name);
+    last = x + (at instanceof SVGTextContentElement ? at.getComputedTextLength() : 40);
+  });
+  return { at: (/** @type {number} */ x) => (x >= 0 && x < step * values.length ? Math.floor(x / step) : -1) };
+}

@@ -1,0 +1,104 @@
+// What travels to What if, and what its browser files hand to each other.
+import type { FromPython } from "../../../kit/browser/chosen.js";
+
+export interface Palette extends Record<"background" | "panel" | "ink" | "mute" | "line" | "query" | "key" | "proof" | "hatch", string> {
+  ramp: string[];
+  ahead: string[];
+}
+
+/** A kind of attention whose heads are swept. */
+export interface Place {
+  id: string;
+  stack: string;
+  site: string;
+  title: string;
+  layers: number;
+  heads: number;
+  kv_heads: number;
+  query: "source" | "target";
+  key: "source" | "target";
+}
+
+/** What the room gets from its script (view.py). */
+export interface Header {
+  key: string;
+  title: string;
+  kind: string;
+  writes: boolean;
+  source: string[];
+  target: string[] | null;
+  places: Place[];
+  cannot: Record<string, string>;
+  models: [id: string, title: string][];
+  steps: [id: string, step: string][];
+  device: string;
+  dtype: string;
+  link: Record<string, string>;
+  chosen: FromPython;
+}
+
+/** A row of a sweep: a head [site, layer, head] or a look [query, key]. */
+export type Row = [site: string, layer: number, head: number] | [query: number, key: number];
+
+/** Some rows of a sweep, or its end (routes.py). */
+export interface Part {
+  refused?: string;
+  snippet?: string;
+  caption?: string;
+  name?: string;
+  table?: [label: string, name: string, text: string];
+  first: number;
+  of: number;
+  rows: Row[];
+  position: number | null;
+  watched: number[];
+  labels: Record<string, string>;
+  single: number[];
+  only: number | null;
+  probability?: number[][];
+  probability_before?: number[];
+  kl?: number[];
+  ids?: number[][];
+  ids_before?: number[];
+  likeliest?: number[][];
+  likeliest_before?: number[];
+  distance?: number[];
+  turned?: number[][];
+  written?: number[];
+}
+
+/** A word: its number, label, and probabilities before and after. */
+export type Word = [id: number, label: string, before: number | null, after: number | null];
+
+export interface Numbers2d {
+  at: number;
+  shape: [rows: number, columns: number];
+}
+
+/** The changed run beside the plain one (routes.py). */
+export interface Side {
+  refused?: string;
+  words: Word[];
+  likeliest: [Word, Word] | null;
+  shared: boolean;
+  kl: number | null;
+  losses: [number, number] | null;
+  distance: number | null;
+  turned: number[] | null;
+  entropy: [number, number] | null;
+  comparable: boolean;
+  moved: [site: string, layer: number, head: number, moved: number, query: number, key: number, largest: number][];
+  elsewhere: number;
+  maps: { site: string; layer: number; head: number; before: Numbers2d | null; after: Numbers2d | null }[];
+  too_long: boolean;
+  source: string[];
+  target: string[] | null;
+  changed: number[];
+  model: string;
+  pick: string | null;
+  edits: [text: string, said: string][];
+  caption: string;
+  snippet: string;
+  tables: [label: string, name: string, text: string][];
+  body: ArrayBuffer;
+}

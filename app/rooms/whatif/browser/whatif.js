@@ -1,0 +1,649 @@
+// What if: every head silenced in turn, every look cut, every head taken from another sentence; the changed run beside the plain one.
+//
+// What is chosen stands in the link (chosen.js); the sweep and the changed run come from routes, each under the numbers it was asked with.
+
+import { WORDS as words, PALETTES, STYLE } from "./constants.js";
+import { beneath, drawTurned, drawWords, sentence } from "./answer.js";
+import { Chosen } from "../../../kit/browser/chosen.js";
+import { add, arrow, choice, el, fill, keepingFocus, quoted } from "../../../kit/browser/dom.js";
+import { rows } from "../../../kit/browser/drawing.js";
+import { Files } from "../../../kit/browser/files.js";
+import { beside, headName, labelsOf, lead } from "./lead.js";
+import { unpack } from "../../../kit/browser/messages.js";
+import { mounted } from "../../../kit/browser/mount.js";
+import { added, finer, percent, points, ranked, stepped, Swept, tenth } from "./numbers.js";
+import { Pair } from "./pair.js";
+import { Projector } from "../../../kit/browser/projector.js";
+import { Rack } from "./rack.js";
+import { Remote } from "../../../kit/browser/remote.js";
+import { Share } from "../../../kit/browser/share.js";
+import { sweep } from "./stream.js";
+import { drawGrid, drawOrder, scales } from "./sweepmap.js";
+
+/** @typedef {import("./types.js").Header} Header */
+/** @typedef {import("./types.js").Row} Row */
+/** @typedef {import("./types.js").Side} Side */
+const AGAIN = 3000; // ms before a server that did not answer is asked again
+const SWEPT_BY = ["sweep", "by", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
+
+/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
+export default function ({ data, parentElement, setStateValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
+  view.update(data, setStateValue);
+  return leave;
+}
+
+class View {
+  /** @type {Header} */
+  data;
+  chosen = new Chosen();
+  swept = new Swept();
+  /** @type {Side | null} The newest that is here */
+  side = null;
+  asked = ""; // of the sweep that is here or comes
+  /** @type {AbortController | undefined} */
+  stop;
+  /** @type {Remote | undefined} */
+  remote;
+  table = false;
+  ms = 0;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    root.replaceChildren();
+    this.lines = add(root, "div", "lines");
+    this.rack = new Rack(add(root, "div"), (changes) => this.choose(changes));
+    this.problem = add(root, "p", "problem");
+    this.problem.setAttribute("role", "alert");
+    const columns = add(root, "div", "columns");
+    this.left = add(columns, "section", "left");
+    this.middle = add(columns, "section", "middle");
+    this.right = add(columns, "section", "right");
+    const line = add(this.left, "div", "line");
+    this.heading = add(line, "h3");
+    this.switches = add(this.left, "div", "switches");
+    this.map = add(this.left, "div", "grid");
+    Object.assign(this.map, { tabIndex: 0 });
+    this.map.setAttribute("role", "group");
+    this.grid = /** @type {SVGSVGElement} */ (this.map.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg")));
+    this.grid.setAttribute("aria-hidden", "true");
+    this.legend = add(this.left, "div", "legend mute");
+    this.order = add(this.left, "div", "order");
+    const steps = add(this.order, "div", "line");
+    this.sorted = add(steps, "b");
+    this.steps = add(steps, "span", "steps");
+    for (const [by, text] of /** @type {[number, string][]} */ ([[-1, words.stronger], [1, words.weaker]])) {
+      const button = add(this.steps, "button", "quiet");
+      Object.assign(button, { type: "button", textContent: text });
+      button.addEventListener("click", () => this.next(by));
+    }
+    this.bars = /** @type {SVGSVGElement} */ (this.order.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg")));
+    this.bars.setAttribute("aria-hidden", "true");
+    this.few = add(this.left, "p", "few");
+    this.pair = new Pair(this.middle, { name: (...head) => headName(this.data, ...head), choose: (moved) => this.choose({ moved }) });
+    this.over = add(this.right, "div", "over");
+    this.fact = add(this.right, "p", "fact");
+    this.fact.setAttribute("aria-live", "polite");
+    this.scale = add(this.right, "div", "mute");
+    this.words = add(this.right, "div", "bars");
+    this.said = add(this.right, "p", "said");
+    this.tables = add(root, "div", "tables");
+    this.foot = add(root, "footer");
+    this.proof = add(this.foot, "span", "proof");
+    this.state = add(this.foot, "span", "mute");
+    this.state.setAttribute("role", "status");
+    const acts = add(this.foot, "span", "acts");
+    this.projector = new Projector(() => this.projected(), (by) => this.next(by));
+    this.files = new Files(() => rows([this.lines, this.right, this.left, this.middle]), () => this.about(), () => this.palette);
+    const how = this.button(words.how, () => (this.explained.hidden = !this.explained.hidden));
+    this.tabled = this.button(words.as_table, () => this.turn());
+    this.tabled.setAttribute("aria-pressed", "false");
+    this.explained = add(root, "p", "note how");
+    Object.assign(this.explained, { textContent: words.how_text, hidden: true });
+    this.share = new Share(/** @type {any} */ (this.shared()), root);
+    acts.append(how, this.tabled, ...this.share.actions(), this.files.box, this.projector.button);
+    this.live = add(root, "span", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    this.map.addEventListener("click", (e) => this.pointed(e));
+    this.bars.addEventListener("click", (e) => this.barred(e));
+    root.addEventListener("keydown", (e) => this.key(e));
+    this.resized = new ResizeObserver(() => this.soon());
+    this.resized.observe(columns);
+  }
+
+  /** @param {string} text @param {() => void} act */
+  button(text, act) {
+    const button = el("button", "quiet", text);
+    button.type = "button";
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  shared() {
+    const view = this;
+    return {
+      root: this.root,
+      get picture() {
+        return { link: view.data.link };
+      },
+      get place() {
+        return { query: view.values.query };
+      },
+      options: { theme: "auto" },
+      optionTexts: () => Object.fromEntries(Object.entries(view.values).filter(([, text]) => text !== "")),
+      setOption: () => {},
+      announce: (/** @type {string} */ text) => (this.live.textContent = text),
+    };
+  }
+
+  destroy() {
+    this.stop?.abort();
+    this.chosen.destroy();
+    this.resized.disconnect();
+    this.projector.destroy();
+    this.files.destroy();
+    clearTimeout(this.waiting);
+    cancelAnimationFrame(this.frame ?? 0);
+  }
+
+  /** @type {number | undefined} */
+  frame;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  waiting;
+
+  get values() {
+    return this.chosen.values;
+  }
+
+  /** @param {Uint8Array} bytes @param {import("../../../kit/browser/types.js").Tell} setStateValue */
+  update(bytes, setStateValue) {
+    [this.data] = unpack(bytes);
+    this.chosen.take(this.data.chosen, setStateValue);
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
+    this.palette = page === PALETTES.dark.background ? PALETTES.dark : PALETTES.light;
+    for (const [name, colour] of Object.entries(this.palette)) if (typeof colour === "string") this.root.style.setProperty(`--${name}`, colour);
+    this.root.style.setProperty("--less", this.palette.ramp[3]);
+    this.root.style.setProperty("--more", this.palette.ahead[3]);
+    if (this.remote?.key !== this.data.key) {
+      this.remote = new Remote(this.data.key, () => this.soon());
+      this.side = null;
+      this.rack.fit(this.data);
+    }
+    this.projected();
+  }
+
+  projected() {
+    this.root.classList.toggle("projector", this.projector.on);
+    this.root.dataset.projector = String(this.projector.on);
+    this.soon();
+  }
+
+  /** @param {Record<string, string>} changes */
+  choose(changes) {
+    this.chosen.choose(changes);
+    this.soon();
+  }
+
+  soon() {
+    if (!this.data || this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = undefined;
+      this.fetch();
+      this.draw();
+    });
+  }
+
+  // ---------------------------------------------------------------- what is asked for
+
+  // The place that is changed now; the strongest where nobody chose
+  /** @returns {Row | null} */
+  get pick() {
+    const { pick, sweep: what, site, layer, head, query, key } = this.values;
+    if (pick === "off") return null;
+    if (what === "looks" ? query !== "" && key !== "" : layer !== "" && head !== "") {
+      /** @type {Row} */
+      const place = what === "looks" ? [Number(query), Number(key)] : [site || this.place.id, Number(layer), Number(head)];
+      if (!this.swept.done || this.swept.indexOf(place) >= 0) return place;
+    }
+    return this.swept.done ? (this.swept.rows[ranked(this.swept.changes)[0]] ?? null) : null;
+  }
+
+  get place() {
+    const { places } = this.data;
+    return places.find(({ id }) => id === this.values.site) ?? places[places.length - 1];
+  }
+
+  fetch() {
+    const { values } = this;
+    const params = { run: this.data.key, ...Object.fromEntries(SWEPT_BY.map((name) => [name, values[name]])) };
+    Object.assign(params, values.sweep === "looks" ? { site: values.site } : {});
+    if (values.sweep === "looks" && values.only === "one") Object.assign(params, { layer: values.layer, head: values.head });
+    if (values.sweep === "patch") Object.assign(params, { against: values.against });
+    const asked = JSON.stringify(params);
+    if (asked !== this.asked) this.sweep(asked, params);
+    if (!this.swept.done && !this.swept.refused && values.pick !== "off") return; // what is picked is not known yet
+    const side = this.remote?.get("whatif/side", this.sideParams(), readSide);
+    if (side) this.side = /** @type {Side} */ (side);
+    this.fresh = Boolean(side);
+    if (!side && this.remote?.failed) this.retry();
+  }
+
+  sideParams() {
+    const pick = this.pick;
+    const { values } = this;
+    const chosen = { ...values, pick: pick ? "on" : "off" };
+    if (pick?.length === 3) Object.assign(chosen, { site: pick[0], layer: pick[1], head: pick[2] });
+    if (pick?.length === 2) Object.assign(chosen, { query: pick[0], key: pick[1] });
+    return Object.fromEntries(Object.entries(chosen).map(([name, text]) => [name, String(text)]).filter(([, text]) => text !== ""));
+  }
+
+  /** @param {string} asked @param {Record<string, string>} params */
+  sweep(asked, params) {
+    this.stop?.abort();
+    this.asked = asked;
+    const stop = (this.stop = new AbortController());
+    const swept = (this.swept = new Swept());
+    const begun = performance.now();
+    this.failed = false;
+    sweep(Object.fromEntries(Object.entries(params).filter(([, text]) => text !== "")), (part) => {
+      swept.take(part);
+      if (swept.done) this.ms = performance.now() - begun;
+      if (swept === this.swept) this.soon();
+    }, stop.signal).catch(() => {
+      if (stop.signal.aborted) return;
+      this.failed = true;
+      this.retry();
+      this.soon();
+    });
+  }
+
+  retry() {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => {
+      if (this.failed) this.asked = "";
+      this.soon();
+    }, AGAIN);
+  }
+
+  // ---------------------------------------------------------------- drawing
+
+  draw() {
+    const { data, values, swept, side } = this;
+    const pick = this.pick;
+    const at = pick ? swept.indexOf(pick) : -1;
+    keepingFocus(this.root, () => {
+      this.rack.draw(values, side?.edits ?? []);
+      this.drawLines();
+      this.drawSweep(pick, at);
+      this.drawAnswer(pick, at);
+      const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
+      if (side && !side.refused) this.pair.draw(side, values.moved, labelsOf(data, site), this.palette);
+      this.drawFoot(pick, at);
+      this.drawTables();
+    });
+    this.problem.textContent = swept.refused || side?.refused || (this.failed ? words.failed : "");
+    this.problem.hidden = !this.problem.textContent;
+    this.middle.hidden = !side || Boolean(side.refused);
+    const settled = (swept.done || swept.refused) && this.fresh;
+    Object.assign(this.root.dataset, {
+      painted: "1",
+      run: data.key,
+      swept: String(swept.done),
+      settled: String(Boolean(settled)),
+      sweep: values.sweep,
+      pick: pick ? pick.join(".") : "",
+      change: at >= 0 ? String(swept.changes[at]) : "",
+      answer: side && !side.refused ? String(side.words[0]?.[3] ?? side.distance ?? "") : "",
+      rows: String(Object.keys(swept.rows).length),
+      moved: side?.maps[0] ? `${side.maps[0].site}.${side.maps[0].layer}.${side.maps[0].head}` : "",
+    });
+  }
+
+  drawLines() {
+    const { data, side, values } = this;
+    const labels = data.target ?? data.source;
+    const at = values.at === "" ? labels.length - 1 : Number(values.at);
+    const answers = data.kind !== "encoder" && data.writes;
+    const map = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side?.maps[0];
+    /** @param {"before" | "after"} which */
+    const row = (which) => {
+      const found = map?.[which];
+      if (!found || !side || found.shape[1] !== labels.length) return null;
+      const all = new Float32Array(side.body, found.at, found.shape[0] * found.shape[1]);
+      if (answers) return all.subarray(Math.min(at, found.shape[0] - 1) * found.shape[1]).subarray(0, found.shape[1]);
+      return Float32Array.from(labels, (_, j) => labels.reduce((sum, __, i) => sum + (all[i * labels.length + j] ?? 0), 0) / labels.length);
+    };
+    const scale = scales(this.palette);
+    /** @param {string} name @param {string[]} tokens @param {ArrayLike<number> | null} shade @param {boolean} turned @param {[string, number | null] | null} answer @param {number[]} changed @param {boolean} choosable */
+    const line = (name, tokens, shade, turned, answer, changed, choosable) => {
+      const box = el("div", "sentence");
+      add(box, "span", "mute name").textContent = name;
+      const words_ = add(box, "span", "tokens");
+      tokens.forEach((token, i) => {
+        const node = add(words_, choosable ? "button" : "span", i === at && answers && (choosable || !changed.length) ? "token asked" : "token");
+        if (choosable) Object.assign(node, { type: "button", title: fill(words.ask_after, { token: quoted(token) }) });
+        if (choosable) node.addEventListener("click", () => this.choose({ at: i === labels.length - 1 ? "" : String(i) }));
+        node.textContent = token;
+        if (changed.includes(i)) node.classList.add("other");
+        if (shade && i < shade.length) {
+          const x = turned ? scale.of(shade[i] * 8, 1) : scale.plain(shade[i], 1.4);
+          node.style.background = x.fill;
+          node.style.color = x.ink;
+        }
+      });
+      if (answer) {
+        const said = add(box, "span", "says");
+        said.append(el("b", "", answer[0]), ` ${percent(answer[1])}`);
+      }
+      return box;
+    };
+    const pair = side?.likeliest;
+    const before = pair ? /** @type {[string, number | null]} */ ([pair[0][1], pair[0][2]]) : null;
+    const after = pair ? /** @type {[string, number | null]} */ ([pair[1][1], pair[1][3]]) : null;
+    const both = [line(answers ? words.as_it_is : words.looked_at, labels, row("before"), false, before, [], answers)];
+    const turned = answers ? null : (side?.turned ?? null);
+    const theirs = side ? (side.target ?? side.source) : labels;
+    both.push(line(answers ? words.changed : words.moved_row, theirs, answers ? row("after") : turned, !answers, after, side?.changed ?? [], false));
+    this.lines.replaceChildren(...both);
+  }
+
+  /** @param {Row | null} pick @param {number} at */
+  drawSweep(pick, at) {
+    const { data, values, swept } = this;
+    const looks = values.sweep === "looks";
+    this.heading.textContent = words[`heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
+    this.drawSwitches();
+    const turns = swept.turns;
+    const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
+    /** @type {import("./sweepmap.js").Grid} */
+    let grid;
+    /** @type {[number, number] | null} */
+    let chosen = null;
+    if (looks) {
+      const [queries, keys] = labelsOf(data, values.site);
+      const only = swept.part?.only ?? null;
+      const lines = only === null ? queries.map((_, i) => i) : [only];
+      const known = new Map(swept.rows.map((row, i) => [`${row[0]}.${row[1]}`, swept.changes[i]]));
+      grid = { rows: lines.map((i) => queries[i]), columns: keys, values: lines.map((i) => keys.map((_, j) => known.get(`${i}.${j}`))), chosen, turns, tokens: true, most };
+      if (pick?.length === 2 && lines.includes(pick[0])) chosen = [lines.indexOf(pick[0]), pick[1]];
+      this.places = (i, j) => [lines[i], j];
+    } else {
+      const { id, layers, heads } = this.place;
+      const known = new Map(swept.rows.map((row, i) => [row.join("."), swept.changes[i]]));
+      const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => String(i));
+      grid = { rows: numbers(layers), columns: numbers(heads), values: numbers(layers).map((l) => numbers(heads).map((h) => known.get(`${id}.${l}.${h}`))), chosen, turns, tokens: false, most };
+      if (pick?.length === 3 && pick[0] === id) chosen = [pick[1], pick[2]];
+      this.places = (i, j) => [id, i, j];
+    }
+    grid.chosen = this.at = chosen;
+    this.size = [grid.rows.length, grid.columns.length];
+    this.known = grid.values;
+    const width = Math.max(240, this.left.clientWidth || 400);
+    this.cells = drawGrid(this.grid, grid, this.palette, width, this.projector.on ? 420 : looks ? 300 : 220);
+    this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
+    const word = swept.part && swept.part.watched.length ? swept.labels[swept.part.watched[0]] : "";
+    this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
+    const ramp = add(this.legend, "span", turns ? "ramp plain" : "ramp");
+    ramp.append(turns ? "0" : words.falls_by, el("i", "less"), turns ? words.most : "0", ...(turns ? [] : [el("i", "more"), words.rises_by]));
+    const order = ranked(swept.changes);
+    this.ranks = order;
+    this.order.hidden = !swept.done;
+    this.few.hidden = !swept.done;
+    if (!swept.done) return;
+    const sorted = turns ? order : [...order].sort((a, b) => (swept.changes[a] ?? 0) - (swept.changes[b] ?? 0));
+    this.along = sorted;
+    this.sorted.textContent = fill(words.sorted, { n: swept.of });
+    this.barsAt = drawOrder(this.bars, { values: sorted.map((i) => swept.changes[i] ?? 0), names: sorted.slice(0, 3).map((i) => this.rowName(i)), chosen: sorted.indexOf(at), turns }, this.palette, width);
+    let said = fill(turns ? words.few_turn : looks ? words.few_looks : words.few_heads, { n: swept.few, heads: swept.of });
+    if (turns && looks) said = fill(words.few_turn_looks, { n: swept.few, heads: swept.of });
+    if (values.sweep === "heads" && swept.written.length) {
+      const loud = swept.loudest;
+      said += fill(turns ? words.writes_most_turn : words.writes_most, { head: this.rowName(loud), d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0), rank: order.indexOf(loud) + 1, heads: swept.of });
+    }
+    if (looks && swept.part?.single.length) said += words.never_cut;
+    if (looks && swept.part && swept.part.only !== null) said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
+    this.few.textContent = said;
+  }
+
+  /** @type {(i: number, j: number) => Row} */
+  places = () => ["", 0, 0];
+
+  drawSwitches() {
+    const { data, values } = this;
+    /** @type {HTMLElement[]} */
+    const made = [];
+    made.push(choice(words.what, [["heads", words.heads], ["looks", words.looks]], values.sweep, (sweep) => this.choose({ sweep, pick: "on" })));
+    if (values.sweep === "heads") made.push(choice(words.by, [["zero", words.by_zero, words.by_zero_help], ["mean", words.by_mean, words.by_mean_help]], values.by, (by) => this.choose({ by })));
+    if (values.sweep === "patch") made.push(choice(words.where, [["all", words.where_all], ["last", words.where_last]], values.where, (where) => this.choose({ where })));
+    if (values.sweep === "looks") {
+      const head = values.layer !== "" && values.head !== "" ? headName(data, this.place.id, Number(values.layer), Number(values.head)) : words.one_head;
+      made.push(choice(words.cut_where, [["all", words.only_all], ["one", fill(words.only_one, { head })]], values.only, (only) => this.choose(only === "one" && values.layer === "" ? { only, layer: "0", head: "0" } : { only })));
+    }
+    if (data.places.length > 1) made.push(choice(words.site, data.places.map(({ id, title }) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([id, title])), this.place.id, (site) => this.choose({ site, layer: "", head: "", query: "", key: "" })));
+    this.switches.replaceChildren(...made);
+  }
+
+  /** @param {number} i */
+  rowName(i) {
+    const row = this.swept.rows[i];
+    if (!row) return "";
+    if (row.length === 3) return headName(this.data, ...row);
+    const [queries, keys] = labelsOf(this.data, this.values.site);
+    return `${queries[row[0]]} → ${keys[row[1]]}`;
+  }
+
+  /** @param {Row | null} pick @param {number} at */
+  drawAnswer(pick, at) {
+    const { data, values, swept, side } = this;
+    const turns = swept.part ? swept.turns : data.kind === "encoder" || !data.writes;
+    const labels = data.target ?? data.source;
+    const position = values.at === "" ? labels.length - 1 : Number(values.at);
+    this.over.replaceChildren(el("b", "", turns ? words.vectors : words.predicts), " ", el("span", "mute", turns ? words.vectors_note : fill(words.after, { token: quoted(labels[position] ?? "") })));
+    const changes = beside(data, values, side);
+    const plain = !pick && !values.edits && !values.against && !values.other;
+    /** @type {import("./answer.js").Fact} */
+    const fact = { lead: lead(data, values, pick, changes), before: null, after: null, word: "", likeliest: null, other: null, plain, turn: null, token: null, unlike: null };
+    const row = at >= 0 ? swept.after[at] : null;
+    const part = swept.part;
+    // What the batch says of this row is there at once; of what changes beside it only the run itself knows.
+    const byRow = row && part && (values.sweep === "patch" || (!values.edits && !values.other && !values.against));
+    /** @type {import("./types.js").Word[]} */
+    let found = [];
+    if (turns) {
+      fact.turn = byRow ? (swept.changes[at] ?? null) : plain ? 0 : (side?.distance ?? null);
+      const turned = byRow ? row.turned : side?.turned;
+      if (turned) fact.token = labels[turned.indexOf(Math.max(...turned))] ?? null;
+      drawTurned(this.words, turned ?? [], labels, this.palette);
+    } else if (byRow && part.probability_before && row.probability && row.ids && row.likeliest) {
+      const [first, second] = part.watched;
+      fact.word = swept.labels[first];
+      fact.before = part.probability_before[0];
+      fact.after = row.probability[0];
+      fact.likeliest = [swept.labels[row.ids[0]], row.likeliest[0]];
+      if (second !== undefined && second !== first) fact.other = [swept.labels[second], part.probability_before[1], row.probability[1]];
+      const before = new Map((part.ids_before ?? []).map((id, i) => [id, part.likeliest_before?.[i] ?? null]));
+      const after = new Map(row.ids.map((id, i) => [id, row.likeliest?.[i] ?? null]));
+      after.set(first, row.probability[0]);
+      found = [...new Set([...before.keys(), ...after.keys()])].map((id) => [id, swept.labels[id], before.get(id) ?? null, after.get(id) ?? null]);
+      const exact = values.sweep !== "patch" && this.fresh && side && side.shared && side.words.length ? side.words : found;
+      drawWords(this.words, exact, this.palette);
+    } else if (side?.likeliest) {
+      found = side.words;
+      const [a, b] = side.likeliest;
+      fact.word = a[1];
+      fact.before = a[2];
+      fact.after = a[3];
+      fact.likeliest = b[3] === null ? null : [b[1], b[3]];
+      if (!side.shared) fact.unlike = [a, b];
+      drawWords(this.words, found, this.palette);
+    }
+    // What was said before stays until the changed run is here.
+    this.right.classList.toggle("waiting", !byRow && !this.fresh);
+    if (byRow || this.fresh) this.fact.replaceChildren(...sentence(fact));
+    this.scale.textContent = turns ? words.turned : words.outlined;
+    this.said.textContent = side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch" ? beneath(side, Boolean(pick), values.edits.includes("nocausal")) : "";
+  }
+
+  /** @param {Row | null} pick @param {number} at */
+  drawFoot(pick, at) {
+    const { swept, side, values, data } = this;
+    const row = at >= 0 ? swept.after[at] : null;
+    const same = this.fresh && side && pick && row && values.sweep !== "patch" && !values.against && !values.other;
+    const alone = side?.words.find(([id]) => id === swept.part?.watched[0])?.[3];
+    const one = swept.turns ? (values.edits ? undefined : side?.distance) : alone;
+    const batch = swept.turns ? swept.changes[at] : row?.probability?.[0];
+    this.proof.replaceChildren();
+    this.proof.append(`✓ ${words.proof}`);
+    if (same && one !== undefined && one !== null && batch !== undefined) {
+      const d = Math.abs(one - batch);
+      this.proof.append(`   ${d <= 1e-4 ? "✓ " : ""}${fill(d <= 1e-4 ? words.equals : words.differs, { d: d.toExponential(0) })}`);
+      this.root.dataset.batch = String(d);
+    }
+    const n = Object.keys(swept.rows).length;
+    this.state.textContent = swept.refused ? "" : swept.done ? fill(words.swept, { of: swept.of, ms: Math.round(this.ms), device: data.device, dtype: data.dtype }) : swept.of ? fill(words.sweeping, { n, of: swept.of }) : words.loading;
+    this.proof.hidden = !swept.done;
+    this.keep ??= this.rack.button(/** @type {HTMLElement} */ (this.rack.undo.parentElement), words.keep, words.keep_help, () => this.hold());
+    this.keep.disabled = !(this.fresh && side?.pick);
+    this.tabled.setAttribute("aria-pressed", String(this.table));
+  }
+
+  /** @type {HTMLButtonElement | undefined} */
+  keep;
+
+  // The pick becomes a change that stays, and the sweep goes on from there.
+  hold() {
+    if (!this.side?.pick) return;
+    this.choose({ edits: added(this.values.edits, this.side.pick), layer: "", head: "", query: "", key: "", pick: "off", moved: "" });
+  }
+
+  turn() {
+    this.table = !this.table;
+    this.soon();
+  }
+
+  drawTables() {
+    this.tables.hidden = !this.table;
+    this.tables.replaceChildren();
+    if (!this.table) return;
+    const { swept, side } = this;
+    /** @param {string} title @param {string[]} head @param {string[][]} lines */
+    const table = (title, head, lines) => {
+      const box = add(this.tables, "div", "scroll");
+      box.tabIndex = 0;
+      const made = add(box, "table");
+      add(made, "caption").textContent = title;
+      const top = add(add(made, "thead"), "tr");
+      for (const name of head) Object.assign(add(top, "th"), { textContent: name, scope: "col" });
+      const body = add(made, "tbody");
+      for (const line of lines) {
+        const row = add(body, "tr");
+        line.forEach((text, i) => Object.assign(add(row, i ? "td" : "th"), i ? { textContent: text } : { textContent: text, scope: "row" }));
+      }
+    };
+    const looks = this.values.sweep === "looks";
+    table(words.table_sweep, [looks ? words.column_look : words.column_head, words.column_change], ranked(swept.changes).map((i) => [this.rowName(i), swept.turns ? (swept.changes[i] ?? 0).toFixed(4) : `${finer(swept.changes[i] ?? 0)}`]));
+    if (side?.words?.length) table(words.table_words, [words.column_word, words.column_before, words.column_after], side.words.map(([, label, a, b]) => [label, tenth(a), tenth(b)]));
+    if (side?.turned) table(words.turned, [words.column_token, words.column_change], (this.data.target ?? this.data.source).map((label, i) => [label, (side.turned?.[i] ?? 0).toFixed(4)]));
+    if (this.pair.found && side?.maps.length) {
+      const map = side.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === this.values.moved) ?? side.maps[0];
+      const [queries, keys] = labelsOf(this.data, map.site);
+      table(fill(words.table_moved, { head: headName(this.data, map.site, map.layer, map.head) }), [words.column_look, words.column_change], this.pair.found.map(([q, k, by]) => [`${queries[q]} → ${keys[k]}`, finer(by)]));
+    }
+  }
+
+  // What the files say
+  about() {
+    const { swept, side } = this;
+    const sentence_ = this.fact.textContent ?? "";
+    const tables = [swept.about?.table, ...(side?.tables ?? [])].filter((t) => t !== undefined);
+    const snippets = [swept.about?.snippet, side && this.values.sweep !== "patch" ? side.snippet : ""].filter(Boolean);
+    return {
+      title: sentence_,
+      alt: fill(words.alt, { heading: this.heading.textContent, sentence: sentence_ }),
+      caption: (this.values.sweep === "patch" ? swept.about?.caption : side?.caption) ?? "",
+      snippet: snippets.join("\n\n"),
+      name: swept.about?.name ?? "headlight-whatif",
+      tables: /** @type {[string, string, string][]} */ (tables),
+    };
+  }
+
+  // ---------------------------------------------------------------- what the visitor does
+
+  /** @param {Row} place */
+  take(place) {
+    const at = this.swept.indexOf(place);
+    if (at >= 0) this.live.textContent = fill(words.chosen, { place: this.rowName(at), change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0) });
+    if (place.length === 3) this.choose({ site: this.data.places.length > 1 ? place[0] : "", layer: String(place[1]), head: String(place[2]), pick: "on", moved: "" });
+    else this.choose({ query: String(place[0]), key: String(place[1]), pick: "on", moved: "" });
+  }
+
+  // The next in order of strength
+  /** @param {number} by */
+  next(by) {
+    const order = this.ranks ?? [];
+    const pick = this.pick;
+    const at = pick ? order.indexOf(this.swept.indexOf(pick)) + by : 0;
+    const row = this.swept.rows[order[Math.max(0, Math.min(order.length - 1, at))]];
+    if (row) this.take(row);
+  }
+
+  /** @param {MouseEvent} event */
+  pointed(event) {
+    const at = this.grid.getBoundingClientRect();
+    const cell = this.cells?.at(event.clientX - at.left, event.clientY - at.top);
+    if (cell && this.known?.[cell[0]][cell[1]] !== undefined) this.take(this.places(...cell));
+  }
+
+  /** @param {MouseEvent} event */
+  barred(event) {
+    const at = this.barsAt?.at(event.clientX - this.bars.getBoundingClientRect().left) ?? -1;
+    const row = at >= 0 && this.along ? this.swept.rows[this.along[at]] : undefined;
+    if (row) this.take(row);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const from = /** @type {HTMLElement} */ (event.target);
+    if (from.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const by = arrow(event);
+    if (by && from === this.map && this.size) {
+      event.preventDefault();
+      let at = this.at ?? [0, 0];
+      for (let i = 0; i < Math.max(...this.size); i++) {
+        const to = stepped(at, by, /** @type {[number, number]} */ (this.size));
+        if (to[0] === at[0] && to[1] === at[1]) return;
+        at = to;
+        if (this.known?.[at[0]][at[1]] !== undefined) return this.take(this.places(...at));
+      }
+    } else if (event.key === "u" || event.key === "U") this.rack.undo.click();
+    else if (event.key === "l" || event.key === "L") this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" });
+    else return;
+    event.stopPropagation();
+  }
+
+  /** @type {ReturnType<typeof drawGrid> | undefined} */
+  cells;
+  /** @type {ReturnType<typeof drawOrder> | undefined} */
+  barsAt;
+  /** @type {(number | undefined)[][] | undefined} */
+  known;
+  /** @type {number[] | undefined} */
+  ranks;
+  /** @type {number[] | undefined} */
+  along;
+  /** @type {[number, number] | null} */
+  at = null;
+  /** @type {number[] | undefined} */
+  size;
+  fresh = false;
+  failed = false;
+  /** @type {import("./types.js").Palette} */
+  palette;
+}
+
+/** @param {Uint8Array} bytes @returns {Side} */
+function readSide(bytes) {
+  const [header, body] = unpack(bytes);
+  return { ...header, body };
+}

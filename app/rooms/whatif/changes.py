@@ -1,0 +1,164 @@
+"""What is changed in the room, as the texts of its link say it: what is swept, and what the changed run is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from app.kit.params import Param, one_of, whole
+from app.rooms.whatif import words
+from app.session.models import MODELS
+from core.errors import InterventionError
+from core.interventions import Ablate, Edit, EditMask, from_text, to_text
+from core.service import Asked, CutLooks, Facts, PatchHeads, SilenceHeads
+
+SWEEPS = ("heads", "looks", "patch")
+LONGEST = 2_000  # characters of another sentence in a link
+
+
+@dataclass(frozen=True)
+class Place:
+    """One kind of attention whose heads are swept."""
+
+    id: str
+    stack: str
+    site: Literal["attn", "cross_attn"]
+    layers: int
+    heads: int
+    kv_heads: int
+    query: str
+    key: str
+
+
+def places(shown: Facts) -> tuple[Place, ...]:
+    """The kinds of attention of a run, in its order."""
+    found = []
+    for site in shown.sites:
+        record = shown.records[site.records[0]]
+        found.append(
+            Place(
+                site.id,
+                record.stack,
+                record.site,
+                len(site.records),
+                site.n_heads,
+                site.n_kv_heads,
+                site.query,
+                site.key,
+            )
+        )
+    return tuple(found)
+
+
+def place_of(shown: Facts, site: str) -> Place:
+    """One of them; the last where it is not named. Raises KeyError."""
+    found = {place.id: place for place in places(shown)}
+    return found[site] if site else places(shown)[-1]
+
+
+def _site(text: str, shown: Facts) -> str:
+    return place_of(shown, text).id if text else ""
+
+
+def _edits(text: str, _: Any) -> str:
+    try:
+        return to_text(from_text(text))
+    except InterventionError as error:
+        raise ValueError from error
+
+
+def _against(text: str, _: Any) -> str:
+    if len(text) > LONGEST:
+        raise ValueError
+    return text
+
+
+def model_ids() -> dict[str, str]:
+    """What `other` may say -> its title: every model, and every step of the training of one that has any."""
+    found = {}
+    for name, spec in MODELS.items():
+        found[name] = spec.title
+        for point, _ in spec.points[:-1]:
+            found[f"{name}@{point}"] = words.AT_STEP.format(title=spec.title, step=f"{int(point):,}")
+    return found
+
+
+def _other(text: str, _: Any) -> str:
+    if text and text not in model_ids():
+        raise ValueError
+    return text
+
+
+def _head(text: str, shown: Facts) -> str:
+    """ "decoder.5.3": a head by its kind of attention, layer and number."""
+    if not text:
+        return ""
+    site, layer, head = text.split(".")
+    place = place_of(shown, site)
+    if not (site and int(layer) < place.layers and int(head) < place.heads):
+        raise ValueError
+    return f"{place.id}.{int(layer)}.{int(head)}"
+
+
+def _tokens(shown: Facts) -> int:
+    return max(len(shown.source), len(shown.target or ()))
+
+
+PARAMS = (
+    one_of("sweep", *SWEEPS),
+    one_of("by", "zero", "mean"),
+    one_of("pick", "on", "off"),
+    one_of("only", "all", "one"),
+    one_of("where", "all", "last"),
+    Param("site", "", _site, lambda shown: ", ".join(place.id for place in places(shown))),
+    whole("layer", "", lambda shown: max(place.layers for place in places(shown)), empty=True),
+    whole("head", "", lambda shown: shown.config.n_heads, empty=True),
+    whole("query", "", _tokens, empty=True),
+    whole("key", "", _tokens, empty=True),
+    whole("at", "", lambda shown: len(shown.target or shown.source), empty=True),
+    Param("edits", "", _edits, words.EDITS_ALLOWED),
+    Param("against", "", _against, words.AGAINST_ALLOWED),
+    Param("other", "", _other, words.OTHER_ALLOWED),
+    Param("moved", "", _head, words.MOVED_ALLOWED),
+)
+
+
+def number(text: str | None) -> int | None:
+    return int(text) if text else None
+
+
+def base(said: Mapping[str, str]) -> tuple[Edit, ...]:
+    """The edits that hold in every row of the sweep. Raises InterventionError."""
+    return from_text(said.get("edits", ""))
+
+
+def picked(said: Mapping[str, str], shown: Facts) -> Edit | None:
+    """The one edit that is looked at: a silenced head or a look that is cut. None for a head of another run, and for none."""
+    if said.get("pick") == "off" or said.get("sweep") == "patch":
+        return None
+    place = place_of(shown, said.get("site", ""))
+    stack, layer, head = cast(Any, place.stack), number(said.get("layer")), number(said.get("head"))
+    if said.get("sweep") == "looks":
+        query, key = number(said.get("query")), number(said.get("key"))
+        if query is None or key is None:
+            return None
+        if said.get("only") == "one":
+            return EditMask(stack, layer, query, key, head=head, site=place.site)
+        return EditMask(stack, None, query, key, site=place.site)
+    if layer is None or head is None:
+        return None
+    return Ablate(stack, layer, head, place.site, cast(Any, said.get("by", "zero")))
+
+
+def asked(said: Mapping[str, str], shown: Facts, other: str) -> Asked:
+    """What is swept; `other` is the key of the run that heads are taken from."""
+    position = number(said.get("at"))
+    if said.get("sweep") == "patch":
+        return PatchHeads(other, cast(Any, said.get("where", "all")), position)
+    if said.get("sweep") != "looks":
+        return SilenceHeads(cast(Any, said.get("by", "zero")), position)
+    place = place_of(shown, said.get("site", ""))
+    one = said.get("only") == "one"
+    layer, head = (number(said.get(name)) if one else None for name in ("layer", "head"))
+    return CutLooks(place.site, place.stack, layer, head, None, position)

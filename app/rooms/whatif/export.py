@@ -1,0 +1,146 @@
+"""What leaves What if as files: captions, tables and the code that gives the numbers again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from difflib import SequenceMatcher
+from math import log
+from typing import Any
+
+import pandas as pd
+
+from app.export import about, files
+from app.rooms.whatif import words
+from core.service import (
+    AnswerChange,
+    Asked,
+    CutLooks,
+    Facts,
+    HeadDifference,
+    HeadPlace,
+    PatchHeads,
+    SilenceHeads,
+    SweepPart,
+)
+
+BITS = 1 / log(2)  # of a nat
+
+
+def caption(run: Facts, today: date) -> str:
+    """One line that every file says of itself."""
+    return about.line(
+        [
+            "Headlight " + about.version(),
+            run.spec.title,
+            words.CAPTION_TEXT.format(text=run.source.text),
+            *([words.CAPTION_EDITS.format(edits=", ".join(run.interventions))] if run.interventions else []),
+            f"{run.dtype}, {run.device}",
+            today.isoformat(),
+        ]
+    )
+
+
+def call(asked: Asked) -> str:
+    """The call of core that gives a sweep again."""
+    named: dict[str, Any] = {"position": asked.position, "token": asked.token}
+    if isinstance(asked, SilenceHeads):
+        name, named = "sweep_heads(run", {"to": asked.to} | named
+    elif isinstance(asked, CutLooks):
+        name = "sweep_edges(run"
+        named = {n: getattr(asked, n) for n in ("site", "stack", "layer", "head", "query")} | named
+    else:
+        name, named = "patch_heads(run, other", {"where": asked.where} | named
+    plain = {"to": "zero", "where": "all", "site": "attn"}
+    said = [f"{key}={value!r}" for key, value in named.items() if value is not None and plain.get(key) != value]
+    return f"found = core.{', '.join([name, *said])})"
+
+
+def sweep_code(run: Facts, other: Facts | None, asked: Asked, predicts: bool) -> str:
+    """Python that gives the numbers of a sweep again, a line for each."""
+    lines = ["import core", "", about.load_line(run), about.trace_line(run)]
+    if other is not None:
+        lines.append(about.trace_line(other).replace("run =", "other =", 1))
+    lines.append(call(asked))
+    if predicts:
+        lines.append("change = found.after.probability[:, 0] - found.before.probability[0, 0]")
+    else:
+        lines.append("change = found.after.distance")
+    lines += ["for place, number in zip(found.places, change):", "    print(place, float(number))"]
+    return "\n".join(lines)
+
+
+def of_sweep(run: Facts, other: Facts | None, asked: Asked, parts: Sequence[SweepPart], today: date) -> dict[str, Any]:
+    """What the files of a sweep say: caption, code and its table."""
+    predicts = parts[0].sweep.position is not None
+    said, code = caption(run, today), sweep_code(run, other, asked, predicts)
+    rows = []
+    for part in parts:
+        sweep = part.sweep
+        for i, place in enumerate(sweep.places):
+            where = (
+                {"stack": place.stack, "layer": place.layer, "site": place.site, "head": place.head}
+                if isinstance(place, HeadPlace)
+                else {"query": place.query, "key": place.key}
+            )
+            rows.append(where | _numbers(part, i))
+    kind = {SilenceHeads: "heads", CutLooks: "looks", PatchHeads: "patch"}[type(asked)]
+    name = f"headlight-whatif-{kind}"
+    table = files.table_csv(pd.DataFrame(rows), said, code)
+    return {"caption": said, "snippet": code, "name": name, "table": [words.TABLE_SWEEP, name, table]}
+
+
+def _numbers(part: SweepPart, row: int) -> dict[str, Any]:
+    """The columns of one row."""
+    before, after = part.sweep.before, part.sweep.after
+    if after.distance is not None:
+        return {"distance": float(after.distance[row])}
+    assert before.probability is not None and after.probability is not None and after.kl is not None
+    labels, found = part.sweep.labels, {}
+    for i, token in enumerate(part.sweep.watched):
+        name = "" if i == 0 else "_of_the_other"
+        found[f"word{name}"] = files.safe(labels[token])
+        found[f"before{name}"] = float(before.probability[0, i])
+        found[f"after{name}"] = float(after.probability[row, i])
+    return found | {"kl_bits": float(after.kl[row]) * BITS}
+
+
+def of_side(a: Facts, b: Facts, answer: AnswerChange, moved: Sequence[HeadDifference], today: date) -> dict[str, Any]:
+    """What the files of two runs side by side say: caption, code and tables."""
+    said = caption(b, today)
+    second = [] if b.spec.id == a.spec.id else [about.load_line(b).replace("loaded =", "second =", 1)]
+    of_b = about.trace_line(b).replace("run =", "b =", 1)
+    lines = ["import core", "", about.load_line(a), *second, about.trace_line(a).replace("run =", "a =", 1)]
+    lines += [of_b.replace("(loaded,", "(second,", 1) if second else of_b, "answer = core.answer_change(a, b)"]
+    lines.append("for word in answer.words:\n    print(word)" if answer.words else "print(answer.distance)")
+    if moved:
+        lines.append("for head in core.compare(a, b).most_different(5):\n    print(head)")
+    code = "\n".join(lines)
+    tables = []
+    if answer.words:
+        columns = [
+            {"word": files.safe(word.label), "before": word.before, "after": word.after} for word in answer.words
+        ]
+        tables.append([words.TABLE_WORDS, "headlight-whatif-words", files.table_csv(pd.DataFrame(columns), said, code)])
+    if moved:
+        heads = [
+            {
+                "stack_layer": h.name,
+                "head": h.head,
+                "moved": h.moved,
+                "query": h.query,
+                "key": h.key,
+                "largest": h.largest,
+            }
+            for h in moved
+        ]
+        tables.append([words.TABLE_MOVED, "headlight-whatif-moved", files.table_csv(pd.DataFrame(heads), said, code)])
+    return {"caption": said, "snippet": code, "tables": tables}
+
+
+def unmatched(a: Sequence[str], b: Sequence[str]) -> list[int]:
+    """The tokens of b that have no counterpart in a, word by word."""
+    kept: set[int] = set()
+    for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
+        kept.update(range(block.b, block.b + block.size))
+    return [i for i in range(len(b)) if i not in kept]

@@ -1,0 +1,230 @@
+"""Routes of What if: a sweep as it is worked out, and the changed run beside the plain one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from app.kit import params as kit_params
+from app.rooms.whatif import changes, export, words
+from app.session import service
+from app.transport import messages
+from app.transport.routes import BadParameter, answering, message
+from core.errors import Refused, TextError
+from core.interventions import Edit, edit_text
+from core.request import Request as RunRequest
+from core.service import Facts, HeadPlace, MapTransform, SweepPart
+
+MOST_TOKENS = 256  # along a side of the maps of both runs; what moved most is told of longer texts as well
+MOST_SEVERAL = 64  # beyond, one head alone is sent
+MOVED_HEADS = 3
+MOVED = 0.02  # of a head's weight, beyond which it is said to look elsewhere
+
+
+@dataclass(frozen=True)
+class Both:
+    """What the visitor asks for: the plain run a, and what is changed."""
+
+    said: Mapping[str, str]
+    a: Facts
+    edits: tuple[Edit, ...]  # in every row of the sweep
+    text: str  # of b
+    model: str  # of b
+
+    @property
+    def same_text(self) -> bool:
+        return self.text == self.a.source.text and self.model == self.a.spec.id
+
+
+async def read(request: Request) -> Both:
+    """The parameters of a route. Raises BadParameter, Refused."""
+    facts = await service.service().facts(request.query_params.get("run", ""))
+    said, notes = kit_params.read(changes.PARAMS, facts, request.query_params)
+    if notes:
+        raise BadParameter(notes[0])
+    return Both(said, facts, changes.base(said), said["against"] or facts.source.text, said["other"] or facts.spec.id)
+
+
+async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
+    """The key of a run with these edits: of the text on the screen, or of the other text and model."""
+    asked = service.service()
+    if not other or both.same_text:
+        return await asked.edited(both.a.key, edits) if edits else both.a.key
+    target = None if both.a.target is None else both.a.target.text
+    return await asked.submit(RunRequest(both.model, (both.text,), target, interventions=edits))
+
+
+@answering
+async def sweep(request: Request) -> Response:
+    """A sweep as framed messages: rows as they are worked out, and at the end what its files say. A refusal is a sentence."""
+    both = await read(request)
+    key = await run_of(both, both.edits, other=False)
+    taken = both.said["sweep"] == "patch"
+    if taken and not both.said["against"]:
+        raise BadParameter(words.PATCH_NEEDS_TEXT)
+    other = await run_of(both, both.edits, other=True) if taken else key
+    asked = changes.asked(both.said, both.a, other)
+    parts = service.service().sweep(key, asked)
+    first = await anext(parts)  # what it is refused for comes before anything is sent
+
+    async def stream() -> AsyncGenerator[bytes]:
+        found = [first]
+        yield framed(both, first)
+        try:
+            async for part in parts:
+                found.append(part)
+                yield framed(both, part)
+            facts = await service.service().facts(key)
+            theirs = await service.service().facts(other) if taken else None
+            yield messages.framed(export.of_sweep(facts, theirs, asked, found, date.today()), b"")
+        except (Refused, IndexError) as error:
+            yield messages.framed({"refused": str(error)}, b"")
+        finally:
+            await parts.aclose()
+
+    return StreamingResponse(stream(), media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+
+
+def framed(both: Both, part: SweepPart) -> bytes:
+    """One message: where its rows stand, and their numbers."""
+    found = part.sweep
+    before, after = found.before, found.after
+    sites = {(place.stack, place.site): place.id for place in changes.places(both.a)}
+    rows = [
+        [sites[place.stack, place.site], place.layer, place.head]
+        if isinstance(place, HeadPlace)
+        else [place.query, place.key]
+        for place in found.places
+    ]
+    header: dict[str, Any] = {
+        "first": part.first,
+        "of": part.of,
+        "rows": rows,
+        "position": found.position,
+        "watched": found.watched,
+        "labels": {str(i): label for i, label in found.labels.items()},
+        "single": found.single,
+        "only": found.query,
+    }
+    for name in ("probability", "kl", "ids", "likeliest", "distance", "turned"):
+        one, many = getattr(before, name), getattr(after, name)
+        if many is not None:
+            header[name] = np.asarray(many, float).round(7).tolist() if name != "ids" else many.tolist()
+            header[f"{name}_before"] = np.asarray(one[0], float).round(7).tolist() if name != "ids" else one[0].tolist()
+    if found.written is not None:
+        header["written"] = found.written.astype(float).round(5).tolist()
+    return messages.framed(header, b"")
+
+
+@answering
+async def side(request: Request) -> Response:
+    """The changed run beside the plain one: its words or vectors, which heads look elsewhere, and the maps of some of them."""
+    both = await read(request)
+    pick = changes.picked(both.said, both.a)
+    edits = (*both.edits, *(() if pick is None else (pick,)))
+    asked = service.service()
+    key = await run_of(both, edits, other=True)
+    b = await asked.facts(key)
+    position = changes.number(both.said["at"])
+    answer = await asked.answer_change(both.a.key, key, position)
+    heads = ()
+    with suppress(TextError):  # of texts of other length, and models of other shape
+        heads = (await asked.compare(both.a.key, key)).heads
+    names = {record.name: i for i, record in enumerate(both.a.records)}
+    ranked = sorted((head for head in heads if head.moved > 0), key=lambda head: -head.moved)
+    shown = [(names[head.name], head.head) for head in ranked[:MOVED_HEADS]]
+    sites = {record: site for site in both.a.sites for record in site.records}
+    if both.said["moved"]:
+        site_id, layer, head = both.said["moved"].split(".")
+        record = next(site for site in both.a.sites if site.id == site_id).records[int(layer)]
+        shown = [(record, int(head)), *(found for found in shown if found != (record, int(head)))]
+    elif not shown:
+        shown = [_own(both, pick)]
+    size = max(max(both.a.records[i].n_query, both.a.records[i].n_key) for i, _ in shown)
+    wanted = shown[: 1 if size > MOST_SEVERAL else MOVED_HEADS + 1] if size <= MOST_TOKENS else []
+    body = messages.Body()
+    maps = []
+    for record, head in wanted:
+        mine, theirs = await asyncio.gather(_map(both.a, record, head), _map(b, record, head))
+        place = both.a.records[record]
+        maps.append(
+            {
+                "site": sites[record].id,
+                "layer": place.layer,
+                "head": head,
+                "before": None if mine is None else {"at": body.add(messages.float32(mine)), "shape": mine.shape},
+                "after": None if theirs is None else {"at": body.add(messages.float32(theirs)), "shape": theirs.shape},
+            }
+        )
+    moved = {(head.name, head.head): head for head in heads}
+    header = {
+        "words": [[word.id, word.label, word.before, word.after] for word in answer.words],
+        "likeliest": None
+        if answer.likeliest is None
+        else [[word.id, word.label, word.before, word.after] for word in answer.likeliest],
+        "shared": answer.shared,
+        "kl": answer.kl,
+        "losses": answer.losses,
+        "distance": answer.distance,
+        "turned": answer.turned,
+        "entropy": answer.entropy,
+        "comparable": bool(heads),
+        "moved": [
+            [sites[names[head.name]].id, head.layer, head.head, head.moved, head.query, head.key, head.largest]
+            for head in ranked[:MOVED_HEADS]
+        ],
+        "elsewhere": sum(head.moved > MOVED for head in moved.values()),
+        "maps": maps,
+        "too_long": size > MOST_TOKENS,
+        "source": b.source.labels,
+        "target": None if b.target is None else b.target.labels,
+        "changed": changed(both.a, b),
+        "model": b.spec.title,
+        "pick": None if pick is None else edit_text(pick),
+        "edits": [[edit_text(edit), said(edit)] for edit in both.edits],
+        **export.of_side(both.a, b, answer, ranked, date.today()),
+    }
+    return message(messages.pack(header, body.bytes()))
+
+
+def _own(both: Both, pick: Edit | None) -> tuple[int, int]:
+    """The head that was changed itself, where none looks elsewhere; else the last one."""
+    layer, head = (changes.number(both.said[name]) for name in ("layer", "head"))
+    site = next(s for s in both.a.sites if s.id == changes.place_of(both.a, both.said["site"]).id)
+    return site.records[-1 if layer is None else layer], head or 0
+
+
+async def _map(run: Facts, record: int, head: int) -> np.ndarray | None:
+    """Every weight of a head, float32 [query, key]; None where the run has no such head."""
+    if record >= len(run.records) or head >= run.records[record].n_heads:
+        return None
+    found = run.records[record]
+    if max(found.n_query, found.n_key) > MOST_TOKENS:
+        return None
+    of = MapTransform(record, head, "head")
+    tile = await service.service().cells(run.key, of, (0, found.n_query), (0, found.n_key))
+    return np.nan_to_num(tile.values)
+
+
+def said(edit: Edit) -> str:
+    """An edit in a few words."""
+    return words.CHANGES.get(edit_text(edit)) or words.CHANGES_BY_KIND.get(edit.word, repr(edit)).format(
+        **{name: getattr(edit, name) for name in edit.__dataclass_fields__}
+    )
+
+
+def changed(a: Facts, b: Facts) -> list[int]:
+    """The tokens of b that have no counterpart in a, word by word."""
+    return export.unmatched(a.source.labels, b.source.labels)
+
+
+ROUTES = [Route("/headlight/whatif/sweep", sweep), Route("/headlight/whatif/side", side)]

@@ -1,0 +1,187 @@
+"""Every word of What if. Names in braces are filled in where the words are used."""
+
+from typing import Any
+
+from app.kit import words as kit
+
+TITLE = "What if"
+LINE = "which head does this answer depend on?"
+
+SITES = {"encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"}
+AT_STEP = "{title}, step {step}"
+NO_CAUSAL_MASK = "This model is an encoder: it has no causal mask."
+EDITS_ALLOWED = (
+    "edits as Headlight writes them, such as ablate_decoder_L0_H5 or temperature_4, joined by ~: "
+    "silence a head here and press “Keep” to see one"
+)
+AGAINST_ALLOWED = "another sentence of at most 2,000 characters"
+OTHER_ALLOWED = "a model that is offered here, such as storyteller or copy@00122"
+MOVED_ALLOWED = "a head by its kind of attention, layer and number, such as decoder.5.3"
+PATCH_NEEDS_TEXT = (
+    "Whose head? Type another sentence beside “another sentence”, of the same number of tokens. "
+    "Then each head in turn gives what it gave there."
+)
+
+# changes, by their text in a link, else by their kind
+CHANGES = {
+    "nocausal": "no causal mask",
+    "nopositions": "no positions",
+    "noscale": "no 1/√d",
+}
+CHANGES_BY_KIND = {
+    "temperature": "an attention temperature of {value:g}",
+    "ablate": "layer {layer} head {head} silent",
+    "scale": "layer {layer} head {head} times {factor:g}",
+    "window": "a window of {size}",
+}
+
+# files
+CAPTION_TEXT = "“{text}”"
+CAPTION_EDITS = "edits: {edits}"
+TABLE_SWEEP = "sweep"
+TABLE_WORDS = "words"
+TABLE_MOVED = "heads that moved"
+
+# what the browser writes; it fills in the braces itself
+COMPONENT: dict[str, Any] = kit.COMPONENT | {
+    "as_it_is": "as it is",
+    "changed": "changed",
+    "looked_at": "looked at",
+    "moved_row": "moved",
+    "change": "Change",
+    "silence": "silence a head",
+    "silence_help": "Each head is silenced in turn: what it gives becomes zero, or its mean over the text.",
+    "cut": "cut a look",
+    "cut_help": "Each look, of a query at a key, is forbidden in turn.",
+    "patch": "take a head from another sentence",
+    "patch_help": "Each head in turn gives what it gave for another sentence: which of them carries the difference?",
+    "toggles": {
+        "nocausal": ["no causal mask", "Every query may look at the future."],
+        "nopositions": ["no positions", "The order of the words is taken away."],
+        "noscale": ["no 1/√d", "Scores are not divided by √d_head."],
+    },
+    "temperature": "temperature of attention",
+    "temperature_help": "Scores are divided by this before the softmax: below 1 sharper, above 1 flatter.",
+    "other_text": "another sentence",
+    "other_text_help": "A second sentence beside the first, word by word. Of the same number of tokens it has a difference map.",
+    "other_text_label": "Another sentence",
+    "other_model": "another model",
+    "step": "step of training",
+    "none": "none",
+    "undo": "Undo",
+    "undo_help": "Back to the plain run. Key: U.",
+    "keep": "Keep",
+    "keep_help": "Keep this change, and sweep again with it: changes add up.",
+    "kept": "Kept changes",
+    "drop": "Take back: {change}",
+    "heading_heads": "Which head does this answer depend on?",
+    "heading_looks": "Which look does this answer depend on?",
+    "heading_patch": "Which head carries the difference?",
+    "heading_with": "with the kept changes",
+    "what": "What is changed in turn",
+    "heads": "heads",
+    "looks": "looks",
+    "by": "Silent means",
+    "by_zero": "zero",
+    "by_mean": "mean over the text",
+    "by_zero_help": "The head's output becomes zero. Zero is only one way to silence.",
+    "by_mean_help": "The head's output becomes its mean over the tokens of the text: it still writes, everywhere the same.",
+    "only_all": "in all heads",
+    "only_one": "in {head} only",
+    "where": "Where it is taken",
+    "where_all": "at all tokens",
+    "where_last": "at the last token",
+    "site": "Kind of attention",
+    "map_label": "The change of the answer by each head, rows are layers and columns are heads. Arrow keys move, the change follows.",
+    "map_label_looks": "The change of the answer by each look, rows are queries and columns are keys. Arrow keys move, the change follows.",
+    "legend": "change of {word}, points (colour: √)",
+    "legend_turn": "turn of its vector, × 100 (colour: √)",
+    "falls_by": "−100",
+    "rises_by": "+100",
+    "most": "most",
+    "sorted": "All {n}, sorted",
+    "few_heads": "{n} of {heads} heads change it by less than 3 points.",
+    "few_looks": "{n} of {heads} looks change it by less than 3 points.",
+    "few_turn": "{n} of {heads} heads turn it by less than 0.01.",
+    "writes_most": " The head that writes most here, {head}, changes it by {d}.",
+    "writes_most_turn": " The head that writes most here, {head}, turns it by {d}: rank {rank} of {heads}.",
+    "never_cut": " The first row has one key and is never cut.",
+    "one_query": " The text is long: the looks of {query} alone are cut.",
+    "silent": "Silence {head} and ",
+    "cut_look": "If {query} may not look at {key}{where}, ",
+    "in_one": " in {head}",
+    "patched": "Give {head} what it gave for the other sentence, and ",
+    "with": "With {changes}, ",
+    "with_and": " and ",
+    "of_text": "the other sentence",
+    "falls": "{word} falls from {p} to {q}.",
+    "rises": "{word} rises from {p} to {q}.",
+    "stays": "{word} stays at {q}.",
+    "now": " The likeliest is now {word}, {p}.",
+    "theirs": " {word}, the answer there, goes from {p} to {q}.",
+    "turns": "the sentence’s vector turns by {d} (1 − cosine).",
+    "most_moves": " {token} moves most.",
+    "plain": "Nothing is changed. {word} is the likeliest, {p}.",
+    "plain_turn": "Nothing is changed. Choose a head to silence it.",
+    "unlike": "{word}, {p}, is what the run above says; here it is {other}, {q}. Their vocabularies differ: no probability can be held against another.",
+    "predicts": "What the model predicts",
+    "after": "after {token}",
+    "vectors": "Which vectors moved",
+    "vectors_note": "an encoder answers with vectors",
+    "outlined": "outlined: as it is · filled: changed",
+    "turned": "1 − cosine of each token’s last vector, before and after",
+    "kl": "The whole distribution moved by {bits} bits (KL).",
+    "elsewhere": [
+        "{n} head looks elsewhere by more than 2 % of its weight.",
+        "{n} heads look elsewhere by more than 2 % of their weight.",
+    ],
+    "entropy": "An average row of attention had {a} bits of entropy; now {b}.",
+    "loss": "The loss over the text itself goes from {a} to {b}.",
+    "honest": "This answer changes: other heads may stand in for a silenced one, and zero is only one way to silence.",
+    "looks_elsewhere": "looks elsewhere now",
+    "itself": "as it was",
+    "last_layer": "No head reads what this one writes before the end, so no attention moved.",
+    "no_difference": "The texts have other lengths, or the models other shapes: there is no difference map.",
+    "no_maps": "This text is too long for maps of both runs. What moved most is told in the table.",
+    "difference": "difference",
+    "less": "less",
+    "more": "more",
+    "moved_most": "what moved most",
+    "query_key": "query ↓ key →",
+    "moved_heads": "Heads that moved most",
+    "as_table": "as tables",
+    "table_sweep": "Every change",
+    "table_words": "Words",
+    "table_moved": "What moved most in {head}",
+    "column_head": "head",
+    "column_look": "look",
+    "column_change": "change",
+    "column_word": "word",
+    "column_before": "before",
+    "column_after": "after",
+    "column_token": "token",
+    "proof": "every number is a run of its own",
+    "equals": "the batch equals the single run, |Δ| {d}",
+    "differs": "the batch differs from the single run by {d}",
+    "sweeping": "{n} of {of} …",
+    "swept": "{of} runs, {ms} ms, {device} {dtype}",
+    "loading": "Working it out …",
+    "failed": "The server does not answer. It is asked again in a moment.",
+    "head_name": "L{layer} H{head}",
+    "head_long": "layer {layer} head {head}",
+    "site_name": "{site} {head}",
+    "how": "How to read this",
+    "how_text": "Rows are layers, columns are heads. Each cell is a run of its own in which that head alone is silent, and its number is how the "
+    "probability of the answer changed, in points. Where a head looks is one picture; what depends on it is another. A large effect in an "
+    "early layer also breaks everything behind it: it is not a place where a fact is kept. Colours are square-root scaled so that small "
+    "changes show; the numbers are not. Keys: arrows move, U undoes, L switches to looks.",
+    "chosen": "{place}: {change}",
+    "stronger": "‹ stronger",
+    "weaker": "weaker ›",
+    "itself_key": "itself",
+    "one_head": "one head",
+    "cut_where": "Where it is cut",
+    "ask_after": "Ask what comes after {token}",
+    "few_turn_looks": "{n} of {heads} looks turn it by less than 0.01.",
+    "alt": "{heading} {sentence}",
+}

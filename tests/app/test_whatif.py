@@ -1,0 +1,333 @@
+"""What if: the numbers of the mock's text on the screen and in the routes equal core's; links, refusals, keys, a phone, files."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import core
+from app.kit import params as kit_params
+from app.rooms.whatif import changes, export
+from app.session import service
+from app.shell import routes
+from app.transport import messages
+from core.interventions import Ablate, EditMask
+from core.request import Request
+from core.service import Facts
+from tests.app.browsing import Screen
+
+APP = "app/main.py"
+DOROTHY = "Dorothy ran home over the prairie to Uncle Henry and Aunt"
+UNCLE = "Dorothy ran home over the prairie to Uncle Henry and Uncle"
+WIDE, PHONE = (1280, 720), (390, 844)
+STORY = {"model": "Storyteller", "text": DOROTHY}
+
+
+# routes
+
+
+@cache
+def facts(model: str = "storyteller", text: str = DOROTHY) -> Facts:
+    ask = service.calls()
+    return ask.result(service.service().facts(ask.result(service.service().submit(Request(model, (text,))))))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(Starlette(routes=routes.ROUTES), raise_server_exceptions=True) as client:
+        yield client
+
+
+def swept(client: TestClient, run: Facts, **said: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The parts of a sweep, and what comes last."""
+    answer = client.get("/headlight/whatif/sweep", params={"run": run.key, **said})
+    assert answer.status_code == 200, answer.text
+    found, rest = [], answer.content
+    while rest:
+        (length,) = struct.unpack_from("<I", rest)
+        found.append(messages.unpack(rest[4 : 4 + length])[0])
+        rest = rest[4 + length :]
+    return found[:-1], found[-1]
+
+
+def rows(parts: list[dict[str, Any]]) -> dict[tuple[Any, ...], float]:
+    return {
+        tuple(row): part["distance"][i] if "distance" in part else part["probability"][i][0]
+        for part in parts
+        for i, row in enumerate(part["rows"])
+    }
+
+
+def side(client: TestClient, run: Facts, **said: str) -> dict[str, Any]:
+    answer = client.get("/headlight/whatif/side", params={"run": run.key, **said})
+    assert answer.status_code == 200, answer.text
+    return messages.unpack(answer.content)[0]
+
+
+def printed(code: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    exec(code, {})
+    return capsys.readouterr().out
+
+
+def test_the_mocks_heads_and_the_code_that_gives_them(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    parts, about = swept(client, facts())
+    found = rows(parts)
+    assert len(found) == 48 and found["decoder", 0, 5] == pytest.approx(0.0289, abs=5e-5)
+    assert parts[0]["labels"][str(parts[0]["watched"][0])] == "Em"
+    assert parts[0]["probability_before"][0] == pytest.approx(0.899, abs=5e-4)
+    assert sum(abs(p - parts[0]["probability_before"][0]) < 0.03 for p in found.values()) == 43
+    out = printed(about["snippet"], capsys).splitlines()
+    assert len(out) == 48
+    for line, after in zip(out, found.values(), strict=True):
+        assert float(line.split()[-1]) == pytest.approx(after - parts[0]["probability_before"][0], abs=1e-5)
+    assert "decoder,0,attn,5,Em,0.89" in about["table"][2] and DOROTHY in about["caption"]
+
+
+def test_the_mocks_looks(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    parts, about = swept(client, facts(), sweep="looks")
+    found = rows(parts)
+    assert len(found) == 104 and parts[0]["single"] == [0]
+    assert found[13, 13] == pytest.approx(0.0068, abs=5e-5) and found[13, 9] == pytest.approx(0.389, abs=5e-4)
+    one, about = swept(client, facts(), sweep="looks", only="one", layer="0", head="5")
+    assert rows(one)[13, 13] == pytest.approx(0.0404, abs=5e-5)
+    assert "layer=0, head=5" in about["snippet"] and len(printed(about["snippet"], capsys).splitlines()) == 104
+
+
+def test_the_changed_run_is_the_one_of_the_row(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    found = side(client, facts(), layer="0", head="5")
+    assert found["words"][0][1] == "Em" and found["words"][0][3] == pytest.approx(0.0289, abs=5e-5)
+    assert found["likeliest"][1][1] == "ial" and found["likeliest"][1][3] == pytest.approx(0.0534, abs=5e-5)
+    assert found["kl"] / 0.693147 == pytest.approx(4.27, abs=5e-3) and found["elsewhere"] == 38
+    assert found["pick"] == "ablate_decoder_L0_H5" and found["maps"][0]["before"]["shape"] == [14, 14]
+    assert "Em" in printed(found["snippet"], capsys)
+    warm = side(client, facts(), edits="temperature_4", pick="off")
+    assert warm["likeliest"][1][1] == "Oz" and warm["likeliest"][1][3] == pytest.approx(0.061, abs=5e-4)
+    assert warm["entropy"] == pytest.approx([1.25, 2.58], abs=5e-3) and warm["pick"] is None
+    assert warm["edits"] == [["temperature_4", "an attention temperature of 4"]]
+
+
+def test_an_encoder_turns_its_vectors(client: TestClient) -> None:
+    run = facts("minilm", "The animal didn't cross the street because it was too tired.")
+    parts, _ = swept(client, run)
+    found = rows(parts)
+    assert found["encoder", 5, 11] == pytest.approx(0.079, abs=5e-4)
+    assert found["encoder", 3, 1] == pytest.approx(0.002, abs=5e-4)
+    changed = side(client, run, layer="5", head="11")
+    assert changed["distance"] == pytest.approx(found["encoder", 5, 11], abs=1e-5)
+    assert changed["turned"][run.source.labels.index("it")] == pytest.approx(0.106, abs=5e-4)
+    assert changed["moved"] == [] and changed["maps"][0]["layer"] == 5 and changed["maps"][0]["head"] == 11
+
+
+def test_another_sentence_and_another_model(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    other = side(client, facts(), against=UNCLE, pick="off")
+    assert other["comparable"] and other["changed"] == [13] and other["source"][13] == "Uncle"
+    parts, about = swept(client, facts(), sweep="patch", against=UNCLE)
+    found = rows(parts)
+    assert len(found) == 48 and len(parts[0]["watched"]) == 2
+    assert min(found, key=lambda row: found[row]) == ("decoder", 0, 5)
+    assert len(printed(about["snippet"], capsys).splitlines()) == 48
+    longer = side(client, facts(), against=f"{DOROTHY} Em", pick="off")
+    assert not longer["comparable"] and longer["changed"] == [14] and longer["shared"]
+    copy = side(client, facts(), other="copy", against="iklippan=iklippan", pick="off")
+    assert not copy["shared"] and copy["kl"] is None and copy["model"] == "Copy"
+
+
+@pytest.mark.parametrize(
+    "path, said, sentence",
+    [
+        ("sweep", {"sweep": "patch"}, "Type another sentence"),
+        ("sweep", {"sweep": "patch", "against": f"{DOROTHY} Em"}, "14 and 15 tokens"),
+        ("sweep", {"layer": "6"}, "0 to 5"),
+        ("sweep", {"edits": "nonsense_1"}, "edits as Headlight writes them"),
+        ("sweep", {"edits": "ablate_encoder_L0_H0"}, "no encoder"),
+        ("side", {"other": "no-such-model"}, "a model that is offered"),
+        ("side", {"edits": "positions_0-3"}, "positions are given"),
+        ("side", {"layer": "0", "head": "5", "against": " "}, ""),
+    ],
+)
+def test_what_cannot_be_done_gets_its_sentence(
+    client: TestClient, path: str, said: dict[str, str], sentence: str
+) -> None:
+    answer = client.get(f"/headlight/whatif/{path}", params={"run": facts().key, **said})
+    assert answer.status_code == 400 and sentence in answer.text and len(answer.text) < 500
+    assert client.get(f"/headlight/whatif/{path}", params={"run": "gone"}).status_code == 404
+
+
+def test_fuzzed_links_are_read_and_never_fail(client: TestClient) -> None:
+    chance, run = random.Random(3), facts()
+    names = [param.name for param in changes.PARAMS]
+    texts = [
+        "",
+        "0",
+        "5",
+        "99",
+        "-1",
+        "one",
+        "off",
+        "patch",
+        "looks",
+        "temperature_2",
+        "~~",
+        "decoder.0.5",
+        "x.y.z",
+        "é" * 3000,
+        "cross",
+        "{a}",
+        "copy@",
+    ]
+    for _ in range(200):
+        said = {chance.choice(names): chance.choice(texts) for _ in range(4)}
+        values, _ = kit_params.read(changes.PARAMS, run, said)
+        assert kit_params.read(changes.PARAMS, run, values) == (values, [])
+        changes.picked(values, run)
+        changes.asked(values, run, "key")
+    for _ in range(6):
+        said = {chance.choice(names): chance.choice(texts[:12]) for _ in range(3)}
+        assert client.get("/headlight/whatif/side", params={"run": run.key, **said}).status_code in (200, 400)
+
+
+def test_the_pick_is_an_edit_of_core() -> None:
+    said = kit_params.opening(changes.PARAMS, facts())
+    assert changes.picked(said | {"layer": "0", "head": "5", "by": "mean"}, facts()) == Ablate(
+        "decoder", 0, 5, to="mean"
+    )
+    look = said | {"sweep": "looks", "query": "3", "key": "1"}
+    assert changes.picked(look, facts()) == EditMask("decoder", None, 3, 1)
+    one = look | {"only": "one", "layer": "2", "head": "1"}
+    assert changes.picked(one, facts()) == EditMask("decoder", 2, 3, 1, head=1)
+    assert changes.picked(said, facts()) is changes.picked(look | {"pick": "off"}, facts()) is None
+
+
+def test_words_are_aligned_one_by_one() -> None:
+    assert export.unmatched(["a", "b", "c", "d"], ["a", "x", "c", "e", "d"]) == [1, 3]
+    assert export.unmatched([], ["a"]) == [0] and export.unmatched(["a"], ["a"]) == []
+
+
+# the screen
+
+
+def visit(browser: Browser, address: str, size: tuple[int, int], /, **said: str) -> Screen:
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    screen = Screen(context.new_page(), address)
+    screen.page.goto(f"{address}/?{urlencode({'view': 'whatif', **said})}")
+    settled(screen.page)
+    return screen
+
+
+def settled(page: Page, **attributes: str) -> None:
+    """Until the sweep and the changed run are here, and the root says what is asked for."""
+    said = "".join(f'[data-{name}="{value}"]' for name, value in ({"settled": "true"} | attributes).items())
+    page.locator(f".hl.whatif{said}").wait_for()
+
+
+def leave(screen: Screen) -> None:
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    screen.page.context.close()
+
+
+def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
+    screen = visit(browser, address, WIDE, **STORY)
+    page, root = screen.page, screen.page.locator(".hl.whatif")
+    settled(page, pick="decoder.0.5", rows="48", swept="true")
+    run = core.trace(core.load("storyteller"), DOROTHY)
+    found = core.sweep_heads(run)
+    assert found.after.probability is not None and found.before.probability is not None
+    change = float(found.after.probability[5, 0] - found.before.probability[0, 0])
+    data = json.loads(root.evaluate("root => JSON.stringify(root.dataset)"))
+    assert float(data["change"]) == pytest.approx(change, abs=1e-5)
+    assert float(data["answer"]) == pytest.approx(float(found.after.probability[5, 0]), abs=1e-5)
+    assert float(data["batch"]) < 1e-4
+    fact = root.locator(".fact")
+    expect(fact).to_have_text(
+        "Silence layer 0 head 5 and Em falls from 90 % to 2.9 %. The likeliest is now ial, 5.3 %."
+    )
+    expect(root.locator(".few")).to_contain_text("43 of 48 heads change it by less than 3 points.")
+    expect(root.locator(".few")).to_contain_text("L1 H0, changes it by −0.9")
+    expect(root.locator(".said")).to_contain_text("4.27 bits (KL). 38 heads look elsewhere")
+    expect(root.locator(".says").first).to_have_text("Em 90 %")
+    # keys: the strongest head, its neighbour, undo
+    grid = root.locator(".grid")
+    grid.focus()
+    page.keyboard.press("ArrowRight")
+    settled(page, pick="decoder.0.6")
+    expect(fact).to_have_text("Silence layer 0 head 6 and Em falls from 90 % to 67 %.")
+    page.wait_for_url(lambda url: "layer=0" in url and "head=6" in url)
+    page.keyboard.press("l")
+    settled(page, sweep="looks", pick="13.13", rows="104")
+    expect(fact).to_contain_text("If Aunt may not look at itself, Em falls from 90 % to 0.7 %.")
+    page.keyboard.press("u")
+    settled(page, pick="")
+    expect(fact).to_have_text("Nothing is changed. Em is the likeliest, 90 %.")
+    # a switch, and a change that is kept beside it
+    root.get_by_role("button", name="no 1/√d").click()
+    expect(fact).to_contain_text("With no 1/√d, Em falls from 90 % to 73 %.")
+    expect(root.get_by_role("button", name="no 1/√d")).to_have_attribute("aria-pressed", "true")
+    page.wait_for_url(lambda url: "edits=noscale" in url)
+    root.get_by_role("button", name="as tables").click()
+    expect(root.locator("table caption").first).to_have_text("Every change")
+    # files
+    root.get_by_role("button", name="Export").click()
+    menu = page.get_by_role("dialog", name="Export")
+    for name in ("PNG 1×", "SVG", "CSV: sweep", "CSV: words"):
+        with page.expect_download() as waiting:
+            menu.get_by_role("button", name=name, exact=True).click()
+        assert waiting.value.suggested_filename.startswith("headlight-whatif")
+    leave(screen)
+
+
+def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browser, address: str) -> None:
+    screen = visit(
+        browser,
+        address,
+        WIDE,
+        **STORY,
+        sweep="patch",
+        against=UNCLE,
+        layer="0",
+        head="5",
+        head_="x",
+        at="99",
+        edits="é",
+    )
+    settled(screen.page, sweep="patch", pick="decoder.0.5")
+    root = screen.page.locator(".hl.whatif")
+    expect(root.locator(".fact")).to_contain_text(
+        "Give layer 0 head 5 what it gave for the other sentence, and Em falls from 90 % to 28 %."
+    )
+    sentences = screen.page.locator(".st-key-sentences")
+    expect(sentences).to_contain_text("at “99”")
+    expect(sentences).to_contain_text("edits “é”")
+    root.get_by_role("button", name="Copy link").click()
+    link = screen.page.locator(".hl.whatif[data-link]").get_attribute("data-link") or ""
+    assert "sweep=patch" in link and "head=5" in link and "against=Dorothy" in link
+    leave(screen)
+
+
+def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
+    screen = visit(browser, address, PHONE)
+    root = screen.page.locator(".hl.whatif")
+    settled(screen.page, pick="encoder.5.11", rows="72")
+    expect(root.locator(".fact")).to_contain_text(
+        "Silence layer 5 head 11 and the sentence’s vector turns by 0.079 (1 − cosine)."
+    )
+    assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    small = root.evaluate(
+        "root => [...root.querySelectorAll('button, select, input')].filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.textContent || e.type)"
+    )
+    assert small == []
+    expect(root.get_by_role("button", name="no causal mask")).to_be_disabled()
+    root.get_by_role("button", name="weaker").click()
+    settled(screen.page, pick="encoder.5.7")
+    leave(screen)

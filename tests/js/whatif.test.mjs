@@ -1,0 +1,78 @@
+// What if in the browser: changes in words, their order, cells that moved, edits as the text of a link, and rows put together.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { served } from "./golden.mjs";
+
+const { added, edited, finer, movedMost, percent, points, ranked, stepped, Swept, temperature, tone, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
+const { framed } = await served("rooms/whatif/browser/stream.js");
+
+test("a change is whole points with its sign, and nothing is no sign", () => {
+  assert.deepEqual([-0.8703, 0.021, 0.004, -0.004, 0].map(points), ["−87", "+2", "0", "0", "0"]);
+  assert.equal(finer(-0.0094), "−0.9");
+});
+
+test("a probability is never rounded to nothing", () => {
+  assert.deepEqual([0.899, 0.0289, 0.0534, 0.0003, 0, null].map(percent), ["90 %", "2.9 %", "5.3 %", "under 0.1 %", "0.0 %", "·"]);
+});
+
+test("the strongest come first, and rows that are not here are left out", () => {
+  assert.deepEqual(ranked([0.1, undefined, -0.5, 0.5]), [2, 3, 0]);
+});
+
+test("colours are square-root scaled", () => {
+  assert.deepEqual([tone(0.25, 1), tone(-1, 1), tone(4, 1), tone(0, 0)], [128, 255, 255, 0]);
+});
+
+test("what moved most is found in rows and columns", () => {
+  assert.deepEqual(movedMost([0, 0.5, 1, 0.2], [0.25, 0.5, 0.5, 0.201], 2, 3), [[1, 0, -0.5], [0, 0, 0.25]]);
+});
+
+test("edits are put in, taken out and read", () => {
+  assert.equal(withEdit("nocausal~temperature_2", "temperature", "temperature_4"), "nocausal~temperature_4");
+  assert.equal(withEdit("nocausal", "nocausal", ""), "");
+  assert.equal(added("", "ablate_decoder_L0_H5"), "ablate_decoder_L0_H5");
+  assert.equal(added("noscale", "noscale"), "noscale");
+  assert.equal(without("noscale~nocausal", "noscale"), "nocausal");
+  assert.equal(edited("noscale~temperature_0.5", "temperature"), "temperature_0.5");
+  assert.deepEqual(["temperature_0.5", "", "temperature_x"].map(temperature), [0.5, 1, 1]);
+});
+
+test("arrows stop at the edges", () => {
+  assert.deepEqual(stepped([0, 0], [-1, 0], [2, 3]), [0, 0]);
+  assert.deepEqual(stepped([0, 1], [0, 1], [2, 3]), [0, 2]);
+});
+
+const PART = { of: 3, position: 4, watched: [7], labels: { 7: "Em" }, single: [], only: null, probability_before: [0.5] };
+
+test("rows that come in parts are one sweep", () => {
+  const swept = new Swept();
+  swept.take({ ...PART, first: 1, rows: [["decoder", 0, 1], ["decoder", 0, 2]], probability: [[0.25], [0.49]], written: [3, 1] });
+  assert.deepEqual([swept.done, swept.few, swept.indexOf(["decoder", 0, 0])], [false, 1, -1]);
+  swept.take({ ...PART, first: 0, rows: [["decoder", 0, 0]], probability: [[0.5]], written: [2] });
+  assert.deepEqual([swept.done, swept.turns, swept.few, swept.loudest], [true, false, 2, 1]);
+  assert.deepEqual(swept.changes, [0, -0.25, -0.010000000000000009]);
+  assert.equal(swept.indexOf(["decoder", 0, 2]), 2);
+  swept.take({ snippet: "import core", name: "x" });
+  assert.equal(swept.about.snippet, "import core");
+});
+
+test("of vectors the change is how far they turn", () => {
+  const swept = new Swept();
+  swept.take({ ...PART, of: 1, first: 0, position: null, watched: [], rows: [["encoder", 0, 0]], distance: [0.02], turned: [[0.1]] });
+  assert.deepEqual([swept.turns, swept.changes, swept.few], [true, [0.02], 0]);
+});
+
+test("messages are cut where they end, however they arrive", async () => {
+  const bytes = new Uint8Array([2, 0, 0, 0, 10, 11, 1, 0, 0, 0, 12]);
+  const stream = new ReadableStream({
+    start(control) {
+      for (const at of [0, 3, 5, 9]) control.enqueue(bytes.slice(at, { 0: 3, 3: 5, 5: 9, 9: 11 }[at]));
+      control.close();
+    },
+  });
+  const found = [];
+  for await (const message of framed(stream)) found.push([...message]);
+  assert.deepEqual(found, [[10, 11], [12]]);
+});
