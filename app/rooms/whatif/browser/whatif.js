@@ -125,10 +125,10 @@ class View {
     return {
       root: this.root,
       get picture() {
-        return { link: view.data.link };
+        return { link: view.data?.link ?? {} };
       },
       get place() {
-        return { query: view.values.query };
+        return { query: view.values.query ?? "" };
       },
       options: { theme: "auto" },
       optionTexts: () => Object.fromEntries(Object.entries(view.values).filter(([, text]) => text !== "")),
