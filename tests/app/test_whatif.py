@@ -153,7 +153,6 @@ def test_another_sentence_and_another_model(client: TestClient, capsys: pytest.C
         ("sweep", {"edits": "ablate_encoder_L0_H0"}, "no encoder"),
         ("side", {"other": "no-such-model"}, "a model that is offered"),
         ("side", {"edits": "positions_0-3"}, "positions are given"),
-        ("side", {"layer": "0", "head": "5", "against": " "}, ""),
     ],
 )
 def test_what_cannot_be_done_gets_its_sentence(
