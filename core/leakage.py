@@ -109,8 +109,8 @@ def leakage(run: Trace, other: Loaded) -> Leakage:
     layer = run.config.n_decoder_layers - 1
     if len(run.source) < 3:
         raise Refused("A loss needs a word that is foretold. Write at least two words.")
-    dropped = trace_tokens(run.loaded, (run.source,), None, (DropCausalMask(),))
-    again = trace_tokens(other, (run.source,), None, (DropCausalMask(layer),))
+    dropped = trace_tokens(run.loaded, (run.source,), None, (*run.interventions, DropCausalMask()))
+    again = trace_tokens(other, (run.source,), None, (*run.interventions, DropCausalMask(layer)))
     patterns = again.attention.at(layer).pattern()  # [head, query, key]
     ahead = patterns.diagonal(1, -2, -1).mean(-1)  # [head]
     head = int(ahead.argmax())

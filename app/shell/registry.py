@@ -14,6 +14,7 @@ from app.kit.params import Param
 ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first
     "explore",
     "step",
+    "masks",
     "generate",
     "whatif",
     "training",

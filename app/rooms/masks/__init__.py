@@ -1,0 +1,14 @@
+"""Masks: who may look at whom, painted by hand, in padding, in leakage, in three kinds of attention; and why scores are divided."""
+
+from app.rooms.masks import component, routes, view, words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="masks",
+    title=words.TITLE,
+    group="try",
+    line=words.LINE,
+    show=view.show,
+    params=component.PARAMS,
+    routes=routes.ROUTES,
+)

@@ -1,0 +1,6 @@
+// What Python writes into constants.js (app/rooms/masks/component.py).
+export const WORDS: any;
+export const PALETTES: Record<"light" | "dark", any>;
+export const REASONS: string[];
+export const PAINTED: number;
+export const STYLE: string;

@@ -1,0 +1,120 @@
+// The sentence of Paint a mask, as pieces of text: every number in it is worked out from what is on the screen.
+
+import { isCausal } from "./rules.js";
+import { named } from "./sheet.js";
+
+/** @typedef {import("./types.js").Piece} Piece */
+const LITTLE = 0.005; // of a row: next to nothing
+
+/** @param {string} template @param {Record<string, string | number | Piece | Piece[]>} [parts] @returns {Piece[]} */
+export function pieces(template, parts = {}) {
+  return template.split(/(\{\w+\})/).filter(Boolean).flatMap((text) => {
+    if (text[0] !== "{") return [/** @type {Piece} */ ([text, ""])];
+    const part = parts[text.slice(1, -1)];
+    if (Array.isArray(part)) return Array.isArray(part[0]) ? /** @type {Piece[]} */ (part) : [/** @type {Piece} */ (part)];
+    return [/** @type {Piece} */ ([String(part), ""])];
+  });
+}
+
+/** @param {Piece[][]} several @param {any} words @returns {Piece[]} */
+export const listed = (several, words) => several.flatMap((one, i) => (i === 0 ? one : [[i === several.length - 1 ? words.and : words.comma, ""], ...one]));
+
+/** A share as people read it: 82 %, 3.2 %, 0.4 %. @param {number} p @param {number} [digits] */
+export function percent(p, digits) {
+  if (p > 0 && p < 0.0005) return "under 0.1 %";
+  return `${(100 * p).toFixed(digits ?? (p < 0.0995 && p > 0 ? 1 : 0))} %`;
+}
+
+/**
+ * @param {{
+ *   labels: {queries: string[], keys: string[]}, site: string, n_key: number, row: number, layer: number, head: number,
+ *   own: Uint8Array | null, mask: Uint8Array, preset: string, window: number, one: boolean, after: boolean, finite: boolean, changed: boolean,
+ *   weights: Float64Array, ownWeights: Float64Array, sums: Float64Array, painted: number,
+ *   busiest: (keys: number[]) => {layer: number, head: number, share: number} | null,
+ *   outcome: import("./types.js").Outcome | null, ownOutcome: import("./types.js").Outcome, cosine: number | null,
+ * }} shown
+ * @param {any} words
+ * @returns {Piece[]}
+ */
+export function factOf(shown, words) {
+  const { labels, row, n_key, mask, own, weights, ownWeights, sums } = shown;
+  const at = row * n_key;
+  const last = labels.queries.length - 1;
+  /** @type {Piece[]} */
+  const q = row === last ? [[labels.queries[row], "q"]] : named(labels.queries, row, "q");
+  const key = (/** @type {number} */ k) => named(labels.keys, k, "k");
+  const next = nextWord(shown, words);
+  const strongest = (/** @type {Float64Array} */ from, only = (/** @type {number} */ _) => true) => {
+    let best = -1;
+    for (let k = 0; k < n_key; k++) if (only(k) && (best < 0 || from[at + k] > from[at + best])) best = k;
+    return best;
+  };
+  if (!shown.changed) {
+    const best = strongest(ownWeights);
+    const hides = own?.some((reason) => reason > 0);
+    const template = isCausal(own, n_key) && shown.site !== "cross" ? words.fact_causal : hides ? words.fact_window_own : shown.site === "cross" ? words.fact_cross : words.fact_free;
+    const [word] = shown.ownOutcome.words;
+    const end = word ? pieces(words.fact_next, { w: [word[1].trim(), "b"], pw: [percent(word[2]), "b"] }) : pieces(words.fact_end);
+    return [...pieces(template, { q, p: [percent(ownWeights[at + best]), "b"], k: key(best) }), ...end];
+  }
+  /** @type {Piece[]} */
+  const begin = shown.one ? [[words.fact_one, ""]] : [];
+  if (shown.after) {
+    const sum = sums[row];
+    const lost = sum < 0.9995 ? pieces(words.fact_lost, { p: [percent(1 - sum), "b"] }) : pieces(words.fact_end);
+    return [...begin, ...pieces(words.fact_after, { q, sum: [sum.toFixed(2), "b"] }), ...lost, ...next];
+  }
+  const keys = Array.from({ length: n_key }, (_, k) => k);
+  if (keys.every((k) => mask[at + k])) {
+    if (shown.finite) return [...begin, ...pieces(words.fact_nothing_1e9, { q, p: [percent(1 / n_key, 1), "b"] }), ...next];
+    return [...begin, ...pieces(words.fact_nothing, { q }), ...next];
+  }
+  if (!shown.painted && shown.preset !== "model") return [...begin, ...presetFact(shown, words), ...next, ...lossFact(shown, words)];
+  const gone = keys.filter((k) => mask[at + k] && !own?.[at + k]);
+  if (gone.length) {
+    const share = gone.reduce((sum, k) => sum + ownWeights[at + k], 0);
+    const said = pieces(words.fact_forbid, { q, keys: listed(gone.map(key), words) });
+    if (share > LITTLE) {
+      const best = strongest(weights, (k) => !mask[at + k]);
+      return [...begin, ...said, ...pieces(words.fact_shared, { p: [percent(share), "b"], k: key(best) }), ...next];
+    }
+    const busy = shown.busiest(gone);
+    const template = gone.length > 1 ? words.fact_little_many : words.fact_little;
+    const little = busy ? pieces(template, { layer: busy.layer, head: busy.head, p: [percent(busy.share), "b"] }) : [];
+    return [...begin, ...said, ...little, ...next];
+  }
+  const more = keys.filter((k) => !mask[at + k] && own?.[at + k]);
+  if (more.length && more.length <= 6) {
+    const share = more.reduce((sum, k) => sum + weights[at + k], 0);
+    const template = more.length > 1 ? words.fact_allow_many : words.fact_allow;
+    return [...begin, ...pieces(template, { q, keys: listed(more.map(key), words), p: [percent(share), "b"] }), ...next];
+  }
+  return [...begin, ...pieces(words.fact_changed, { n: [String(shown.painted), "b"] }), ...next];
+}
+
+/** @param {any} shown @param {any} words @returns {Piece[]} */
+function presetFact({ preset, window, own, n_key }, words) {
+  if (preset === "none") return pieces(words.fact_none);
+  if (preset === "causal") return pieces(words.fact_causal_given);
+  if (window === 1) return pieces(words.fact_window_one);
+  return pieces(isCausal(own, n_key) ? words.fact_window : words.fact_window_both, { n: [String(window - 1), "b"] });
+}
+
+/** @param {any} shown @param {any} words @returns {Piece[]} */
+function lossFact({ outcome, ownOutcome }, words) {
+  if (!outcome || outcome.loss === null || ownOutcome.loss === null) return [];
+  return pieces(words.fact_loss, { loss: [outcome.loss.toFixed(2), "b"], own: ownOutcome.loss.toFixed(2) });
+}
+
+/** What becomes of the next word, once the run has said it. @param {any} shown @param {any} words @returns {Piece[]} */
+function nextWord({ outcome, ownOutcome, cosine }, words) {
+  if (!outcome) return [];
+  const [own] = ownOutcome.words;
+  if (!own) return cosine === null ? [] : pieces(words.fact_vector, { cosine: [cosine.toFixed(3), "b"] });
+  const [a, b] = [own[2], outcome.asked[0]];
+  const template = percent(a) === percent(b) ? words.fact_stays : b < a ? words.fact_falls : words.fact_rises;
+  const said = pieces(template, { w: [own[1].trim(), "b"], a: [percent(a), "b"], b: [percent(b), "b"] });
+  const [leader] = outcome.words;
+  const leads = leader[0] !== own[0] ? pieces(words.fact_leads, { w2: [leader[1].trim(), "b"], c: [percent(leader[2]), "b"] }) : [];
+  return [...said, ...leads, ...pieces(words.fact_end)];
+}

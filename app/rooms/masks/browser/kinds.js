@@ -1,0 +1,161 @@
+// Three kinds of attention: a head of each that this model has, under its own mask.
+
+import { clamp, el, fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { percent, pieces } from "./facts.js";
+import { ABOVE, Grid, canvas, hatch } from "./maps.js";
+import { weigh } from "./rules.js";
+import { named } from "./sheet.js";
+import { elsewhere, table } from "./tables.js";
+
+const IDS = /** @type {const} */ (["encoder", "decoder", "cross"]);
+
+export class Kinds {
+  /** @type {Record<string, any>} */
+  shown = {};
+  drawn = "";
+
+  /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
+  constructor(view, stage) {
+    this.view = view;
+    this.stage = stage;
+  }
+
+  /** @param {string} id */
+  place(id) {
+    const site = /** @type {import("./sheet.js").Scores} */ (this.view.sites.get(id));
+    const [layer, head] = this.view.values[id].split(".").map(Number);
+    return { layer: clamp(layer || 0, 0, site.layers - 1), head: clamp(head || 0, 0, site.heads - 1) };
+  }
+
+  draw() {
+    const { view } = this;
+    const ids = IDS.filter((id) => view.sites.has(id));
+    let ready = true;
+    for (const id of ids) {
+      const site = /** @type {import("./sheet.js").Scores} */ (view.sites.get(id));
+      const { layer, head } = this.place(id);
+      const scores = view.scores(site, layer, head);
+      if (!scores) ready = false;
+      else {
+        const mask = site.mask(layer, head) ?? new Uint8Array(site.cells);
+        this.shown[id] = { site, layer, head, scores, mask, ...weigh(scores, mask, site.n_key) };
+      }
+    }
+    if (!ready) return view.say([[words.loading, ""]]);
+    const state = [view.layout, view.values.query, ...ids.map((id) => view.values[id])].join(" ");
+    if (state !== this.drawn) this.build(ids);
+    this.drawn = state;
+    const cross = this.shown.cross;
+    if (!cross || ids.length < 3) return view.say(pieces(words.kinds_one, { title: view.header.title }));
+    const queries = view.labels(cross.site.query);
+    const row = this.row("cross");
+    const best = this.best("cross", row);
+    view.say(pieces(words.kinds_fact, { q: named(queries, row, "q"), p: [percent(cross.weights[row * cross.site.n_key + best], 1), "b"], k: named(view.labels(cross.site.key), best, "k") }));
+  }
+
+  /** The locked row of a kind. @param {string} id */
+  row(id) {
+    const { site } = this.shown[id];
+    const wanted = this.view.values.row;
+    const opening = this.view.header.sites.find((one) => one.id === (this.view.sites.has("cross") ? "cross" : id))?.opening;
+    const row = wanted !== "" ? Number(wanted) : (opening?.[2] ?? 0);
+    return clamp(row, 0, site.n_query - 1);
+  }
+
+  /** @param {string} id @param {number} row */
+  best(id, row) {
+    const { site, weights } = this.shown[id];
+    let best = 0;
+    for (let k = 0; k < site.n_key; k++) if (weights[row * site.n_key + k] > weights[row * site.n_key + best]) best = k;
+    return best;
+  }
+
+  /** @param {readonly string[]} ids */
+  build(ids) {
+    const { view, stage } = this;
+    const { palette } = view.tones;
+    const three = el("div", "three");
+    for (const id of ids) {
+      const { site, layer, head, mask, weights } = this.shown[id];
+      const [queries, keys] = [view.labels(site.query), view.labels(site.key)];
+      const part = three.appendChild(el("section"));
+      part.dataset.kind = id;
+      const line = part.appendChild(el("div", "line"));
+      const heading = line.appendChild(el("h3"));
+      heading.append(el("b", "", words.kinds_title[id]), ` ${fill(words.kinds_of, { layer, head })}`);
+      const steps = line.appendChild(el("span", "seg steps"));
+      for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([[-1, "‹", words.previous_head], [1, "›", words.next_head]])) {
+        const button = steps.appendChild(el("button", "", sign));
+        Object.assign(button, { type: "button", title: label, ariaLabel: `${words.kinds_title[id]}: ${label}` });
+        button.addEventListener("click", () => {
+          const at = (layer * site.heads + head + by + site.layers * site.heads) % (site.layers * site.heads);
+          view.choose({ [id]: `${Math.floor(at / site.heads)}.${at % site.heads}` });
+        });
+      }
+      const width = view.narrow ? view.root.clientWidth : Math.min(400, (view.root.clientWidth - 48) / Math.max(2, ids.length));
+      const cell = clamp((width - 92) / site.n_key, 3, 34);
+      const alt = fill(words.map_alt, { what: words.kinds_title[id], n_query: site.n_query, n_key: site.n_key, query: queries[this.row(id)] });
+      const svg = canvas(part, width, ABOVE + site.n_query * cell + 6, palette, alt);
+      const grid = new Grid(svg, { x: 84, y: ABOVE, cell, rows: queries, columns: keys, palette, named: true, act: (q) => view.choose({ row: String(q) }) });
+      grid.fill((q, k) => (mask[q * site.n_key + k] ? hatch(mask[q * site.n_key + k]) : view.tones.heat(weights[q * site.n_key + k])));
+      const row = this.row(id);
+      grid.look(row);
+      svg.addEventListener("pointermove", (e) => {
+        const frame = svg.getBoundingClientRect();
+        const at = grid.at(e.clientX - frame.left, e.clientY - frame.top);
+        if (!at) return view.hint("");
+        const names = { q: queries[at[0]], k: keys[at[1]] };
+        const reason = mask[at[0] * site.n_key + at[1]];
+        view.hint(reason ? fill(words.cell_not, { ...names, reason: words.reasons[reason] }) : `${fill(words.cell_may, names)} ${percent(weights[at[0] * site.n_key + at[1]], 1)}`, e);
+      });
+      svg.addEventListener("pointerleave", () => view.hint(""));
+      const best = this.best(id, row);
+      part.append(el("p", "", words.kinds_how[id]));
+      const from = part.appendChild(el("p", "mute"));
+      from.textContent = fill(words.kinds_from, { Q: "Q", query: words.kinds_side[site.query], K: "K", key: words.kinds_side[site.key] });
+      const free = mask.filter((/** @type {number} */ reason) => !reason).length;
+      const triangle = free === (site.n_query * (site.n_query + 1)) / 2 && free < site.cells;
+      part.append(el("p", "mute cells", fill(words.kinds_free, { n: free, all: site.cells, formula: triangle ? fill(words.kinds_formula, { n: site.n_query, m: site.n_query + 1 }) : "" })));
+      part.append(el("p", "mute", fill(words.kinds_weight, { q: queries[row], p: percent(weights[row * site.n_key + best], 1), k: keys[best] })));
+      Object.assign(part.dataset, { free: String(free), cells: String(site.cells), weight: weights[row * site.n_key + best].toFixed(6) });
+    }
+    stage.replaceChildren(three);
+    if (ids.length < 3) stage.append(elsewhere(words.open_translator, "kinds", "Translator", words.german));
+  }
+
+  // The same row of all three
+  /** @param {number} down */
+  arrow(down) {
+    const ids = Object.keys(this.shown);
+    const id = ids.includes("cross") ? "cross" : ids[0];
+    this.view.choose({ row: String(clamp(this.row(id) + down, 0, this.shown[id].site.n_query - 1)) });
+  }
+
+  cells() {
+    return Object.entries(this.shown).flatMap(([id, { site, mask, scores, weights }]) => {
+      const [queries, keys] = [this.view.labels(site.query), this.view.labels(site.key)];
+      return Array.from({ length: site.cells }, (_, at) => {
+        const [q, k] = [Math.floor(at / site.n_key), at % site.n_key];
+        return [`${words.kinds_title[id]}: ${queries[q]} ${q}`, `${keys[k]} ${k}`, Number(scores[at].toPrecision(6)), mask[at] ? words.no : words.yes, mask[at] ? words.reasons[mask[at]] : "", Number(weights[at].toPrecision(6))];
+      });
+    });
+  }
+
+  /** @param {HTMLElement} box */
+  table(box) {
+    box.setAttribute("aria-label", words.lab.kinds);
+    box.replaceChildren(table(words.lab.kinds, words.columns, this.cells()));
+  }
+
+  foot() {
+    const { source, target } = this.view.header.labels;
+    const rest = target ? [fill(words.kinds_size, { source: source.length, target: target.length })] : [];
+    return { ok: [words.ok_rows, words.ok_cells], rest, legend: ["future"] };
+  }
+
+  /** @returns {import("./types.js").Files} */
+  files() {
+    return { ...this.view.header.about, tables: [[words.csv_cells, "kinds", words.columns, this.cells()]] };
+  }
+}

@@ -1,0 +1,142 @@
+// Leakage: loss at every position for three models, one head before and after, and what each then writes.
+
+import { clamp, el, fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { percent, pieces } from "./facts.js";
+import { Grid, canvas, cut, draw, hatch } from "./maps.js";
+import { elsewhere, table } from "./tables.js";
+
+const FUTURE = 1;
+
+/** @param {number[]} values */
+const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+
+export class Leak {
+  drawn = "";
+  /** @type {any} */
+  now;
+
+  /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
+  constructor(view, stage) {
+    this.view = view;
+    this.stage = stage;
+  }
+
+  draw() {
+    const { view, stage } = this;
+    if (view.header.model !== "storyteller") {
+      view.say([[words.leak_only, ""]]);
+      return stage.replaceChildren(elsewhere(words.open_storyteller, "leak", "Storyteller", words.king));
+    }
+    const found = view.ask("leak", {});
+    if (!found?.header) {
+      const said = found?.refused ?? (view.remote.failed ? words.unreachable : words.loading);
+      view.say([[said, ""]]);
+      return stage.replaceChildren();
+    }
+    const { header } = found;
+    this.now = header;
+    const own = /** @type {[string, string]} */ ([mean(header.losses).toFixed(2), "b"]);
+    const leaky = /** @type {[string, string]} */ ([mean(header.relearnt).toFixed(2), "q"]);
+    const labels = view.labels("source");
+    const last = labels[labels.length - 1];
+    const copies = header.written_relearnt.trim().split(/\s+/).every((/** @type {string} */ word) => word === last);
+    view.say(copies ? pieces(words.leak_fact, { own, leaky, word: [last, "b"] }) : pieces(words.leak_fact_plain, { own, leaky }));
+    if (this.drawn !== view.layout) this.build();
+    this.drawn = view.layout;
+    Object.assign(stage.dataset, { own: mean(header.losses).toFixed(6), dropped: mean(header.dropped).toFixed(6), relearnt: mean(header.relearnt).toFixed(6), next: header.next_word.toFixed(6) });
+  }
+
+  build() {
+    const { view, stage, now } = this;
+    const { palette } = view.tones;
+    const labels = view.labels("source");
+    const tones = [view.tones.palette.ramp[3], palette.hatch, palette.query];
+    const rows = [now.losses, now.dropped, now.relearnt];
+    const legend = el("div", "lines legend");
+    rows.forEach((losses, i) => {
+      const one = legend.appendChild(el("span"));
+      const swatch = one.appendChild(el("i", "sw"));
+      swatch.style.background = tones[i];
+      one.append(el("b", i === 2 ? "q" : "", words.leak_names[i]), ` ${mean(losses).toFixed(2)}`);
+    });
+    const board = el("div", "board");
+    const left = board.appendChild(el("div", "left"));
+    const right = board.appendChild(el("aside", "wide"));
+    const heading = left.appendChild(el("h3", "", `${words.leak_loss} `));
+    heading.append(el("span", "mute", words.leak_loss_how));
+    const n = labels.length - 1;
+    const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.narrow ? view.root.clientWidth : Math.max(480, view.root.clientWidth - 432));
+    const x0 = 44;
+    const step = (width - x0) / n;
+    const tall = 196;
+    const top = Math.max(2, Math.ceil(Math.max(...rows.flat()) / 2) * 2);
+    const y = (/** @type {number} */ v) => 8 + tall - (tall * v) / top;
+    const box = left.appendChild(el("div", "scroll"));
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", words.leak_loss);
+    const svg = canvas(box, width, tall + 54, palette, `${words.leak_loss}. ${rows.map((losses, i) => `${words.leak_names[i]} ${mean(losses).toFixed(2)}`).join(", ")}.`);
+    for (let v = 0; v <= top; v += 2) {
+      draw(svg, "path", { d: `M${x0} ${y(v)}H${width}`, stroke: palette.line });
+      draw(svg, "text", { x: x0 - 8, y: y(v) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute }, String(v));
+    }
+    for (let i = 0; i < n; i++) {
+      rows.forEach((losses, j) => {
+        const bar = (step - 12) / 3;
+        draw(svg, "rect", { x: x0 + i * step + 6 + j * bar, y: Math.min(y(losses[i]), y(0) - 2), width: Math.max(1, bar - 2), height: Math.max(2, y(0) - y(losses[i])), rx: 2, fill: tones[j] });
+      });
+      if (step < 16 && i % 2) continue;
+      const size = clamp(step / 4.4, 8, 13.5);
+      draw(svg, "text", { x: x0 + (i + 0.5) * step, y: y(0) + 19, "text-anchor": "middle", "font-size": size, "font-weight": 650, fill: palette.ink }, cut(labels[i + 1]));
+      draw(svg, "text", { x: x0 + (i + 0.5) * step, y: y(0) + 36, "text-anchor": "middle", "font-size": size - 1, fill: palette.query }, `${cut(labels[i])} ⇥`);
+    }
+    draw(svg, "text", { x: 0, y: y(0) + 19, "font-size": 12.5, fill: palette.mute }, words.leak_word);
+    draw(svg, "text", { x: 0, y: y(0) + 36, "font-size": 12.5, fill: palette.mute }, words.leak_from);
+    const name = right.appendChild(el("h3"));
+    name.append(el("b", "", fill(words.leak_map, { layer: now.layer, head: now.head })), ` ${words.leak_map_how}`);
+    const pair = right.appendChild(el("div", "pair"));
+    const cell = clamp(172 / labels.length, 2, 16);
+    for (const [map, hides, said] of /** @type {[number[][], boolean, string][]} */ ([[now.before, true, words.leak_before], [now.after, false, fill(words.leak_after, { share: percent(now.next_word, 2) })]])) {
+      const one = pair.appendChild(el("div"));
+      const drawn = canvas(one, labels.length * cell, labels.length * cell, palette, said);
+      const grid = new Grid(drawn, { x: 0, y: 0, cell, rows: labels, columns: labels, palette, above: false });
+      grid.fill((q, k) => (hides && k > q ? hatch(FUTURE) : view.tones.heat(map[q][k])));
+      one.append(el("p", hides ? "mute small" : "small", said));
+    }
+    const wrote = el("div", "wrote");
+    wrote.append(el("h3", "", words.leak_write));
+    for (const [text, tone] of [[now.written, "own"], [now.written_relearnt, "leaky"]]) {
+      const line = wrote.appendChild(el("p", tone));
+      line.append(el("span", "mute", view.header.text.trimEnd()), " ", el("b", "", `${text.trim()} …`));
+    }
+    const note = el("p", "mute small", fill(words.leak_note, { steps: now.steps, seconds: now.seconds }));
+    stage.replaceChildren(legend, board, wrote, note);
+  }
+
+  foot() {
+    if (!this.now) return { ok: [], rest: [], legend: [] };
+    const [own, leaky] = [mean(this.now.losses), mean(this.now.relearnt)];
+    const rest = [fill(words.leak_choice, { own: own.toFixed(2), many: Math.exp(own).toFixed(0), leaky: leaky.toFixed(2), few: Math.exp(leaky).toFixed(1) })];
+    return { ok: [fill(words.leak_ok, { n: this.now.losses.length })], rest, legend: ["future"] };
+  }
+
+  rows() {
+    const labels = this.view.labels("source");
+    const { losses, dropped, relearnt } = this.now;
+    return losses.map((/** @type {number} */ loss, /** @type {number} */ i) => [labels[i + 1], labels[i], ...[loss, dropped[i], relearnt[i]].map((x) => Number(x.toFixed(4)))]);
+  }
+
+  /** @param {HTMLElement} box */
+  table(box) {
+    if (!this.now) return box.replaceChildren();
+    box.setAttribute("aria-label", words.leak_loss);
+    box.replaceChildren(table(words.leak_loss, words.leak_columns, this.rows()));
+  }
+
+  /** @returns {import("./types.js").Files} */
+  files() {
+    if (!this.now) return { ...this.view.header.about, tables: [] };
+    return { ...this.now.about, tables: [[words.csv_numbers, "leakage", words.leak_columns, this.rows()]] };
+  }
+}

@@ -1,0 +1,115 @@
+// Beside the maps: the next word before and after, the loss, or of an encoder the sentence's vector; and cells worth trying.
+
+import { el, fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { percent } from "./facts.js";
+import { weigh } from "./rules.js";
+
+/** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
+export function drawAside(paint, place) {
+  const { view, now } = paint;
+  const { outcome: own, title: model, writes } = view.header;
+  const { found, changed } = now;
+  const outcome = changed ? (found?.header?.outcome ?? null) : own;
+  const state = JSON.stringify([view.layout, changed, found?.header?.key ?? null, Boolean(found), view.remote.failed, view.place.query]);
+  if (state === paint.aside) return;
+  paint.aside = state;
+  const parts = [];
+  if (own.words.length) {
+    const last = queriesLast(paint);
+    const heading = el("h3");
+    heading.append(...fillNodes(words.next_after, "word", el("em", "q", last)));
+    parts.push(heading, listOf(own, outcome, changed), ...hidden(paint, own, outcome));
+    const loss = el("p", "loss");
+    const [a, b] = [outcome?.loss, own.loss];
+    if (b !== null) loss.append(words.loss, el("br"), el("b", "", a === undefined || a === null ? "…" : a.toFixed(2)), ` ${fill(words.loss_says, { loss: "", own: b.toFixed(2) }).trim()}`);
+    parts.push(loss);
+  } else {
+    parts.push(el("h3", "", words.vector));
+    const cosine = !changed ? 1 : (found?.header?.cosine ?? null);
+    parts.push(el("p", "cosine", fill(words.vector_says, { cosine: cosine === null ? "…" : cosine.toFixed(4) })));
+    if (!writes) parts.push(el("p", "mute", fill(words.no_words, { title: model })));
+  }
+  if (changed && !found) parts.push(el("p", "mute", `${view.remote.failed ? words.unreachable : words.running} ${view.values.scope === "one" ? words.exact_here : ""}`));
+  if (paint.mayPaint && paint.site.id !== "cross") parts.push(tries(paint));
+  place.replaceChildren(...parts);
+  const [first] = outcome?.words ?? [];
+  Object.assign(place.dataset, { next: first ? first[1].trim() : "", chance: String(changed ? (outcome?.asked[0] ?? "") : (own.words[0]?.[2] ?? "")), loss: String(outcome?.loss ?? ""), cosine: String(found?.header?.cosine ?? "") });
+}
+
+/** @param {import("./paint.js").Paint} paint */
+function queriesLast(paint) {
+  const labels = paint.view.labels(paint.view.header.labels.target ? "target" : "source");
+  return labels[labels.length - 1];
+}
+
+/** @param {import("./types.js").Outcome} own @param {import("./types.js").Outcome | null} outcome @param {boolean} changed */
+function listOf(own, outcome, changed) {
+  /** @type {[string, number | null, number | null][]} */
+  const lines = own.words.map(([, label, p], i) => [label.trim(), p, !outcome ? null : changed ? outcome.asked[i] : p]);
+  const leader = changed ? outcome?.words[0] : undefined;
+  if (leader && !own.words.some(([id]) => id === leader[0])) lines.splice(-1, 1), lines.unshift([leader[1].trim(), null, leader[2]]);
+  const top = Math.max(0.05, ...lines.map(([, a, b]) => Math.max(a ?? 0, b ?? 0)));
+  const box = el("div", "words");
+  const first = Math.max(...lines.map(([, , b]) => b ?? 0));
+  for (const [label, before, now] of lines) {
+    const line = el("div");
+    const bars = el("i");
+    const ghost = el("u", "ghost");
+    ghost.style.width = `${(100 * (before ?? 0)) / top}%`;
+    bars.append(ghost);
+    if (now !== null) {
+      const bar = el("u");
+      bar.style.width = `${(100 * now) / top}%`;
+      bars.append(bar);
+    }
+    line.append(el("span", now !== null && now === first ? "b" : "", label), bars, el("s", "", now === null ? "…" : percent(now)), el("s", "mute", before === null ? words.new_word : percent(before)));
+    box.append(line);
+  }
+  const legend = el("p", "mute small");
+  legend.append(el("i", "sw"), words.with_mask, el("i", "sw ghost"), words.models_own);
+  const both = el("div");
+  both.append(box, legend);
+  return both;
+}
+
+// A word that the last row may not see: does the model still say it?
+/** @param {import("./paint.js").Paint} paint @param {import("./types.js").Outcome} own @param {import("./types.js").Outcome | null} outcome */
+function hidden(paint, own, outcome) {
+  const { n_key, n_query } = paint.site;
+  const { mask, ownMask, changed } = paint.now;
+  if (!outcome || !changed) return [];
+  const at = (n_query - 1) * n_key;
+  const i = own.words.findIndex(([, label], j) => j > 0 && paint.keys.some((key, k) => key === label.trim() && mask[at + k] && !ownMask[at + k]));
+  if (i < 0) return [];
+  const [a, b] = [own.words[i][2], outcome.asked[i]];
+  const said = fill(b < a ? words.hidden_word : words.hidden_word_more, { word: own.words[i][1].trim(), a: percent(a, 1), b: percent(b, 1) });
+  return [el("p", "small", said)];
+}
+
+// Cells that are worth trying: what the locked row looks at most, and a short word, and everything but itself
+/** @param {import("./paint.js").Paint} paint */
+function tries(paint) {
+  const { n_key, n_query } = paint.site;
+  const row = paint.view.header.writes ? n_query - 1 : paint.view.place.query;
+  const { own, ownMask } = paint.now;
+  const { weights } = weigh(own.subarray(row * n_key, (row + 1) * n_key), ownMask.subarray(row * n_key, (row + 1) * n_key), n_key);
+  const order = Array.from({ length: n_key }, (_, k) => k).filter((k) => k !== row && weights[k] > 0).sort((a, b) => weights[b] - weights[a]).slice(0, 2);
+  const box = el("div", "try");
+  box.append(el("span", "mute", words.try));
+  for (const k of order) {
+    const button = box.appendChild(el("button", "quiet", fill(words.try_pair, { q: paint.queries[row], k: paint.keys[k] })));
+    button.type = "button";
+    button.addEventListener("click", () => paint.view.choose({ mask: "model", forbid: `${row}-${k}`, allow: "", query: String(row), whose: "yours" }));
+  }
+  const self = box.appendChild(el("button", "quiet", words.try_self));
+  self.type = "button";
+  self.addEventListener("click", () => paint.view.choose({ mask: "window", window: "1", forbid: "", allow: "", query: String(row), whose: "yours" }));
+  return box;
+}
+
+/** @param {string} template @param {string} name @param {Node} node */
+function fillNodes(template, name, node) {
+  const [before, after] = template.split(`{${name}}`);
+  return [document.createTextNode(before), node, document.createTextNode(after)];
+}

@@ -1,0 +1,302 @@
+// Paint a mask: scores, masked scores and weights of one head, the locked row in numbers, the next word before and after.
+
+import { clamp, el, fill } from "../../../kit/browser/dom.js";
+import { Brush } from "./brush.js";
+import { PAINTED, WORDS as words } from "./constants.js";
+import { factOf, percent } from "./facts.js";
+import { ABOVE, Grid, arrow, canvas, draw, hatch, hatchOver, title } from "./maps.js";
+import { drawAside } from "./nextword.js";
+import { drawPresets } from "./presets.js";
+import { drawRow } from "./row.js";
+import { decode, paintedMask, presetMask, weigh } from "./rules.js";
+import { Scores } from "./sheet.js";
+import { table } from "./tables.js";
+
+const FULL = 0.9995; // a row that sums to this says 1
+const LATER = 1_500_000; // bytes of scores: a larger run is asked for one layer at a time
+
+export class Paint {
+  /** @type {Set<number>} */
+  forbid = new Set();
+  /** @type {Set<number>} */
+  allow = new Set();
+  painted = ""; // the texts that the two sets are of
+  options = "";
+  aside = "";
+  how = ""; // which headings stand above the maps
+  /** @type {any} What is on the screen: scores, mask, weights, and the run under that mask */
+  now;
+  /** @type {Brush} */
+  brush;
+
+  /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
+  constructor(view, stage) {
+    this.view = view;
+    this.site = view.site;
+    this.queries = view.labels(this.site.query);
+    this.keys = view.labels(this.site.key);
+    this.choose = stage.appendChild(el("div", "choose"));
+    this.board = stage.appendChild(el("div", "board"));
+    this.left = this.board.appendChild(el("div", "left"));
+    this.right = this.board.appendChild(el("aside"));
+    this.build();
+    this.row = this.left.appendChild(el("div", "row"));
+    this.row.tabIndex = 0;
+    this.row.setAttribute("role", "region");
+  }
+
+  get mayPaint() {
+    return Math.max(this.site.n_query, this.site.n_key) <= PAINTED;
+  }
+
+  build() {
+    const { narrow, tones, root } = this.view;
+    const { palette } = tones;
+    const { n_query, n_key } = this.site;
+    const labels = Math.min(86, 14 + Math.max(...this.queries.map((label) => Math.min(10, label.length))) * 7.2);
+    const projected = root.dataset.projector === "true";
+    const width = root.clientWidth;
+    const most = Math.max(n_query, n_key);
+    const room = narrow ? width - labels - 52 : clamp((width - labels - (projected ? 60 : 330) - 160) / 3, 180, 420);
+    const tall = clamp((projected ? 0.55 : 0.315) * innerHeight, 210, 460);
+    const cell = clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
+    const gap = 62;
+    const wide = n_key * cell;
+    const height = ABOVE + 20 + n_query * cell + 6;
+    const common = { y: ABOVE + 20, cell, rows: this.queries, columns: this.keys, palette };
+    const alt = fill(words.map_alt, { what: words.masked, n_query, n_key, query: this.queries[this.view.place.query] });
+    this.most = most;
+    const lock = (/** @type {number} */ q) => this.view.choose({ query: String(q) });
+    const places = narrow ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];
+    const boxes = narrow ? places.map(() => this.left.appendChild(el("div", "maps"))) : Array(3).fill(this.left.appendChild(el("div", "maps")));
+    const svgs = narrow ? boxes.map((box) => canvas(box, width, height, palette, alt)) : Array(3).fill(canvas(boxes[0], labels + 3 * wide + 2 * gap + 56, height, palette, alt));
+    this.titles = svgs.map((svg) => draw(svg, "g"));
+    this.grids = svgs.map((svg, i) => new Grid(svg, { ...common, x: places[i], named: narrow || i === 0, act: lock }));
+    this.arrows = svgs.map((svg) => draw(svg, "g"));
+    this.marks = draw(svgs[1], "g", { "pointer-events": "none" });
+    this.sums = draw(svgs[2], "g");
+    this.wide = wide;
+    this.gap = gap;
+    this.svgs = [...new Set(svgs)];
+    for (const svg of this.svgs) {
+      svg.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => this.point(e, svg));
+      svg.addEventListener("pointerleave", () => this.view.hint(""));
+    }
+    this.brush = new Brush(this, boxes[1], this.grids[1]);
+  }
+
+  // Heads by the arrow keys, layers by those up and down
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    this.view.step(right + down * this.site.heads);
+  }
+
+  preset() {
+    const { values, place } = this.view;
+    return presetMask(this.site.mask(place.layer, place.head), { mask: values.mask, window: Number(values.window) }, this.site.n_query, this.site.n_key);
+  }
+
+  // The run under the chosen mask: null while it is on its way, {refused} where it was refused
+  run() {
+    const { values, place, header } = this.view;
+    const { site } = this;
+    /** @type {Record<string, string | number>} */
+    const params = { site: site.id, mask: values.mask, window: values.window, when: values.when, fill: values.fill, scope: values.scope, forbid: values.forbid, allow: values.allow };
+    if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head });
+    else if (site.layers * site.heads * site.cells * 4 > LATER) params.layer = place.layer;
+    params.ids = header.outcome.words.map(([id]) => id).join(",");
+    const found = this.view.ask("edited", params);
+    if (found?.header && !found.scores) found.scores = new Scores(found.header.site, found.body);
+    return found;
+  }
+
+  draw() {
+    const { view, site } = this;
+    const { values, place, header } = view;
+    const { n_query, n_key } = site;
+    const own = view.scores(site, place.layer, place.head);
+    this.left.dataset.loading = String(!own);
+    if (!own) return view.say([[words.loading, ""]]);
+    const texts = `${values.forbid} ${values.allow}`;
+    if (this.brush.painting === null && texts !== this.painted) {
+      [this.forbid, this.allow, this.painted] = [decode(values.forbid, n_query, n_key), decode(values.allow, n_query, n_key), texts];
+    }
+    const ownMask = site.mask(place.layer, place.head) ?? new Uint8Array(site.cells);
+    const changed = (view.isChanged || this.forbid.size + this.allow.size > 0) && values.whose === "yours";
+    const mask = changed ? paintedMask(this.preset(), this.forbid, this.allow) : ownMask;
+    const after = changed && values.when === "after";
+    const fillWith = changed && values.fill === "1e9" && !after ? -1e9 : -Infinity;
+    const found = changed && this.brush.painting === null && view.isChanged ? this.run() : null;
+    const scores = found?.scores?.scores(place.layer, place.head) ?? own;
+    const weighed = weigh(scores, mask, n_key, { after, fill: fillWith });
+    const ownWeighed = weigh(own, ownMask, n_key);
+    this.now = { scores, mask, weighed, own, ownMask, changed, after, found, fillWith };
+    this.drawMaps();
+    drawPresets(this, this.choose);
+    drawRow(this, this.row);
+    drawAside(this, this.right);
+    if (found?.refused) view.say([[found.refused, ""]]);
+    else {
+      view.say(
+        factOf(
+          {
+            labels: { queries: this.queries, keys: this.keys }, site: site.id, n_key, row: place.query, ...place,
+            own: ownMask, mask, preset: values.mask, window: Number(values.window), one: values.scope === "one", after,
+            finite: fillWith > -Infinity, changed, weights: weighed.weights, ownWeights: ownWeighed.weights, sums: weighed.sums,
+            painted: this.forbid.size + this.allow.size, busiest: (keys) => this.busiest(keys),
+            outcome: found?.header?.outcome ?? null, ownOutcome: header.outcome, cosine: found?.header?.cosine ?? null,
+          },
+          words,
+        ),
+      );
+    }
+    view.root.dataset.edited = found?.header?.key ?? "";
+    view.root.dataset.fresh = String(!changed || Boolean(found?.header || found?.refused));
+  }
+
+  // The head that gives these keys most from the locked row, among those that are here
+  /** @param {number[]} keys */
+  busiest(keys) {
+    const { site } = this;
+    const { query } = this.view.place;
+    let best = null;
+    for (const layer of site.sent.keys()) {
+      for (let head = 0; head < site.heads; head++) {
+        const scores = /** @type {Float32Array} */ (site.scores(layer, head)).subarray(query * site.n_key, (query + 1) * site.n_key);
+        const mask = site.mask(layer, head)?.subarray(query * site.n_key, (query + 1) * site.n_key) ?? new Uint8Array(site.n_key);
+        const { weights } = weigh(scores, mask, site.n_key);
+        const share = keys.reduce((sum, k) => sum + weights[k], 0);
+        if (!best || share > best.share) best = { layer, head, share };
+      }
+    }
+    return best;
+  }
+
+  drawMaps() {
+    const { view, now } = this;
+    const { tones, place, header } = view;
+    const { palette } = tones;
+    const { n_key } = this.site;
+    const grids = /** @type {Grid[]} */ (this.grids);
+    const top = now.scores.reduce((/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)), 1e-9);
+    const { mask, after, weighed } = now;
+    grids[0].fill((q, k) => tones.signed(now.scores[q * n_key + k] / top));
+    grids[1].fill((q, k) => (after ? tones.heat(weighed.softmax[q * n_key + k]) : mask[q * n_key + k] ? hatch(mask[q * n_key + k]) : tones.signed(now.scores[q * n_key + k] / top)));
+    grids[1].cover((q, k) => (after && mask[q * n_key + k] ? hatchOver(mask[q * n_key + k]) : ""));
+    grids[2].fill((q, k) => (mask[q * n_key + k] && !(now.fillWith > -Infinity && weighed.weights[q * n_key + k] > 0) ? hatch(mask[q * n_key + k]) : tones.heat(weighed.weights[q * n_key + k])));
+    for (const grid of grids) grid.look(place.query);
+    const how = `${after} ${view.layout}`;
+    if (this.how !== how) {
+      this.how = how;
+      const scaled = (header.divided ? fill(words.scores_how, { d: header.d }) : words.scores_plain) + (header.biased ? words.scores_bias : "");
+      const middle = this.mayPaint ? words.paint_how : fill(words.paint_long, { n: PAINTED });
+      const said = [[words.scores, scaled], [after ? words.softmax_all : words.masked, after ? words.sum_one : middle], [after ? words.after_mask : words.weights, after ? words.sum_less : words.sum_one]];
+      /** @type {SVGElement[]} */ (this.titles).forEach((box, i) => {
+        box.replaceChildren();
+        title(box, grids[i].x, 14, said[i][0], said[i][1], palette);
+      });
+      const names = after ? [words.arrow_softmax, words.arrow_times] : [words.arrow_mask, words.arrow_softmax];
+      /** @type {SVGElement[]} */ (this.arrows).forEach((box, i) => {
+        box.replaceChildren();
+        if (i < 2 && !view.narrow) arrow(box, grids[i].x + grids[i].width + 6, grids[i].y + grids[i].height / 2, /** @type {number} */ (this.gap) - 14, names[i], palette);
+      });
+    }
+    const marks = /** @type {SVGElement} */ (this.marks);
+    marks.replaceChildren();
+    const { x, y, cell } = grids[1];
+    if (!after && cell >= 13) {
+      const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
+      for (let k = 0; k < n_key; k++) {
+        if (mask[place.query * n_key + k]) draw(marks, "text", { x: x + (k + 0.5) * cell - 0.5, y: y + (place.query + 0.5) * cell + 4, "text-anchor": "middle", "font-size": sign.length > 2 ? cell * 0.4 : 11, "font-weight": 650, fill: palette.ink, stroke: palette.background, "stroke-width": 4, "paint-order": "stroke" }, sign);
+      }
+    }
+    this.drawSums(grids[2]);
+  }
+
+  /** @param {Grid} grid */
+  drawSums({ x, y, cell, width }) {
+    const { palette } = this.view.tones;
+    const box = /** @type {SVGElement} */ (this.sums);
+    const { sums } = this.now.weighed;
+    const at = x + width + 10;
+    box.replaceChildren();
+    draw(box, "text", { x: at, y: y - 7, "font-size": 13, fill: palette.mute }, "Σ");
+    const tall = Math.max(2, cell * 0.55);
+    sums.forEach((/** @type {number} */ sum, /** @type {number} */ q) => {
+      const middle = y + q * cell + (cell - tall) / 2;
+      draw(box, "rect", { x: at, y: middle, width: 24, height: tall, rx: 2, fill: palette.line });
+      draw(box, "rect", { x: at, y: middle, width: 24 * Math.min(1, sum), height: tall, rx: 2, fill: sum > FULL ? palette.proof : palette.query });
+      if (sum <= FULL && cell > 10) draw(box, "text", { x: at + 28, y: y + (q + 0.5) * cell + 4, "font-size": 11.5, fill: palette.query }, sum.toFixed(2));
+    });
+  }
+
+  /** @param {PointerEvent} e @param {SVGSVGElement} svg */
+  point(e, svg) {
+    const frame = svg.getBoundingClientRect();
+    const scale = frame.width / Number(svg.getAttribute("width"));
+    for (const grid of /** @type {Grid[]} */ (this.grids)) {
+      const at = grid.svg === svg ? grid.at((e.clientX - frame.left) / scale, (e.clientY - frame.top) / scale) : null;
+      if (at) return this.view.hint(this.why(at), e);
+    }
+    this.view.hint("");
+  }
+
+  /** Who may look at whom here, and why not. @param {[number, number]} at @param {boolean} [numbers] */
+  why([q, k], numbers = false) {
+    if (!this.now) return "";
+    const at = q * this.site.n_key + k;
+    const reason = this.now.mask[at];
+    const names = { q: this.queries[q], k: this.keys[k] };
+    if (numbers) return fill(words.at_cell, { ...names, state: reason ? words.state_not : words.state_may, score: this.now.scores[at].toFixed(2), weight: percent(this.now.weighed.weights[at], 1) });
+    const may = reason ? fill(words.cell_not, { ...names, reason: words.reasons[reason] }) : fill(words.cell_may, names);
+    return `${may} ${fill(words.cell_score, { score: this.now.scores[at].toFixed(2).replace("-", "−"), weight: percent(this.now.weighed.weights[at], 1) })}`;
+  }
+
+  cells() {
+    const { n_query, n_key } = this.site;
+    const { mask, scores, weighed } = this.now;
+    const lines = [];
+    for (let q = 0, at = 0; q < n_query; q++) {
+      for (let k = 0; k < n_key; k++, at++) lines.push([`${this.queries[q]} ${q}`, `${this.keys[k]} ${k}`, Number(scores[at].toPrecision(9)), mask[at] ? words.no : words.yes, mask[at] ? words.reasons[mask[at]] : "", Number(weighed.weights[at].toPrecision(9))]);
+    }
+    return lines;
+  }
+
+  /** @param {HTMLElement} box */
+  table(box) {
+    if (!this.now) return;
+    const { layer, head } = this.view.place;
+    const caption = fill(words.table_of, { layer, head });
+    const lines = this.cells().map((line) => [...line.slice(0, 2), Number(line[2]).toFixed(3), line[3], line[4], percent(Number(line[5]), 2)]);
+    box.setAttribute("aria-label", caption);
+    box.replaceChildren(table(caption, words.columns, lines));
+  }
+
+  foot() {
+    const { layer, head } = this.view.place;
+    const { n_query, n_key } = this.site;
+    const rest = [fill(words.foot_place, { n: n_query === n_key ? n_query : `${n_query} × ${n_key}`, layer, head })];
+    const legend = ["future", "edited", "window"];
+    if (!this.now) return { ok: [], rest, legend };
+    const { mask, weighed, after } = this.now;
+    const zero = weighed.sums.filter((/** @type {number} */ sum) => sum === 0).length;
+    const right = weighed.sums.every((/** @type {number} */ sum) => sum === 0 || Math.abs(sum - 1) < 1e-6);
+    const exact = mask.every((/** @type {number} */ reason, /** @type {number} */ at) => !reason || weighed.weights[at] === 0);
+    const ok = [];
+    if (!after && right) ok.push(zero ? fill(words.ok_rows_zero, { n: zero }) : words.ok_rows);
+    if (exact) ok.push(words.ok_cells);
+    return { ok, rest, legend };
+  }
+
+  /** @returns {import("./types.js").Files} */
+  files() {
+    const about = this.now?.found?.header?.about ?? this.view.header.about;
+    const { outcome: own } = this.view.header;
+    const now = this.now?.found?.header?.outcome;
+    const guesses = own.words.map(([, label, p], i) => [label.trim(), p, now?.asked[i] ?? p]);
+    /** @type {import("./types.js").Files["tables"]} */
+    const tables = [[words.csv_cells, "cells", words.columns, this.now ? this.cells() : []]];
+    if (guesses.length) tables.push([words.csv_words, "words", ["word", words.models_own, words.with_mask], guesses]);
+    return { ...about, tables };
+  }
+}

@@ -1,0 +1,79 @@
+// The masks to begin with, and how the chosen one is applied: every head or this one, before or after the softmax, −∞ or −1e9.
+
+import { choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { draw } from "./maps.js";
+
+/** @type {Record<string, (q: number, k: number) => boolean>} */
+const ICONS = { none: () => true, causal: (q, k) => k <= q, window: (q, k) => k <= q && q - k < 2, padding: (_, k) => k < 4, own: (q, k) => (q * 7 + k * 5) % 3 !== 0 };
+
+/**
+ * The row of presets and options, made anew when one of them changes.
+ * @param {import("./paint.js").Paint} paint @param {HTMLElement} place
+ */
+export function drawPresets(paint, place) {
+  const { view } = paint;
+  const { values } = view;
+  const cross = paint.site.id === "cross";
+  const own = paint.forbid.size + paint.allow.size > 0;
+  const causal = (paint.site.mask(view.place.layer, view.place.head)?.[1] ?? 0) === 1;
+  const modelIs = causal ? "causal" : "none";
+  const preset = own ? "own" : values.mask === "model" ? modelIs : values.mask;
+  const state = [preset, values.window, values.scope, values.when, values.fill, paint.how].join(" ");
+  if (state === paint.options) return;
+  paint.options = state;
+  const presets = el("span", "presets");
+  presets.setAttribute("role", "group");
+  presets.setAttribute("aria-label", words.presets);
+  const names = cross ? ["none", "padding", "own"] : ["none", "causal", "window", "padding", "own"];
+  for (const name of names) {
+    const [label, line] = words.preset[name];
+    const button = el("button", "preset");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(preset === name));
+    const says = name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : fill(line, { n: values.window });
+    const two = el("span");
+    two.append(label, el("small", "", says));
+    button.append(icon(paint, ICONS[name]), two);
+    button.addEventListener("click", () => press(paint, name, modelIs));
+    presets.append(button);
+    if (name !== "window") continue;
+    const sizes = el("span", "seg steps");
+    for (const [by, sign, title] of /** @type {[number, string, string][]} */ ([[-1, "−", words.narrower], [1, "+", words.wider]])) {
+      const step = sizes.appendChild(el("button", "", sign));
+      Object.assign(step, { type: "button", title, ariaLabel: title });
+      step.addEventListener("click", () => view.choose({ mask: "window", whose: "yours", window: String(clamp(Number(values.window) + by, 1, 64)) }));
+    }
+    presets.append(sizes);
+  }
+  const options = el("span", "options");
+  /** @param {string} name @param {string} label @param {Record<string, string>} found @param {string} [help] */
+  const option = (name, label, found, help) => {
+    const box = el("span", "option");
+    box.append(el("span", "", label));
+    if (help) box.title = help;
+    const row = choice(label, Object.entries(found), values[name], (id) => view.choose({ [name]: id, whose: "yours" }));
+    box.append(row);
+    options.append(box);
+  };
+  option("scope", words.scope, words.scopes);
+  option("when", words.when, words.whens, values.scope === "one" ? words.when_one : undefined);
+  if (values.when === "before") option("fill", words.fill, words.fills, words.fill_help);
+  keepingFocus(view.root, () => place.replaceChildren(presets, options));
+  }
+
+/** @param {import("./paint.js").Paint} paint @param {string} name @param {string} modelIs */
+function press(paint, name, modelIs) {
+  if (name === "padding") return paint.view.choose({ lab: "padding" });
+  if (name === "own") return paint.brush?.box.focus();
+  paint.view.choose({ mask: name === modelIs ? "model" : name, forbid: "", allow: "", whose: "yours" });
+}
+
+/** @param {import("./paint.js").Paint} paint @param {(q: number, k: number) => boolean} may */
+function icon(paint, may) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [key, value] of Object.entries({ width: 28, height: 28, "aria-hidden": "true" })) svg.setAttribute(key, String(value));
+  const { palette } = paint.view.tones;
+  for (let q = 0; q < 6; q++) for (let k = 0; k < 6; k++) draw(svg, "rect", { x: k * 4.6, y: q * 4.6, width: 4, height: 4, rx: 0.6, fill: may(q, k) ? palette.ramp[3] : palette.line });
+  return svg;
+}

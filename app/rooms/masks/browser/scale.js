@@ -1,0 +1,150 @@
+// Why ÷ √d: the variance of q·k against d, the largest weight against d, and a row of this model with the division and without.
+
+import { choice, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { percent, pieces } from "./facts.js";
+import { canvas, draw } from "./maps.js";
+import { entropy, weigh } from "./rules.js";
+import { named } from "./sheet.js";
+import { table } from "./tables.js";
+
+export class Scale {
+  /** @type {any} */
+  now;
+  drawn = "";
+
+  /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
+  constructor(view, stage) {
+    this.view = view;
+    this.stage = stage;
+  }
+
+  draw() {
+    const { view, stage } = this;
+    const { site, place, header } = view;
+    const scores = view.scores(site, place.layer, place.head);
+    const found = view.ask("scale", {});
+    if (!found?.header || !scores) {
+      view.say([[found?.refused ?? (view.remote.failed ? words.unreachable : words.loading), ""]]);
+      this.drawn = "";
+      return stage.replaceChildren();
+    }
+    const { n_key } = site;
+    const row = scores.slice(place.query * n_key, (place.query + 1) * n_key);
+    const mask = (site.mask(place.layer, place.head) ?? new Uint8Array(site.cells)).subarray(place.query * n_key, (place.query + 1) * n_key);
+    const own = weigh(row, mask, n_key).weights;
+    const free = weigh(row.map((x) => x * Math.sqrt(header.d)), mask, n_key).weights;
+    this.now = { header: found.header, own, free, bits: entropy(own), bits_free: entropy(free) };
+    const labels = view.labels(site.query);
+    /** @type {import("./types.js").Piece[]} */
+    const q = place.query === labels.length - 1 ? [[labels[place.query], "q"]] : named(labels, place.query, "q");
+    const said = header.divided
+      ? pieces(words.scale_fact, { q, free: [percent(Math.max(...free), 1), "b"], own: [percent(Math.max(...own), 1), "b"], bits_free: [this.now.bits_free.toFixed(2), "b"], bits: [this.now.bits.toFixed(2), "b"] })
+      : pieces(words.scale_none, { title: header.title });
+    view.say(said);
+    const state = [view.layout, place.layer, place.head, place.query, view.values.scale].join(" ");
+    if (state !== this.drawn) this.build();
+    this.drawn = state;
+    Object.assign(stage.dataset, { own: Math.max(...own).toFixed(6), free: Math.max(...free).toFixed(6), entropy: found.header.own[2].toFixed(6), without: found.header.without[2].toFixed(6) });
+  }
+
+  build() {
+    const { view, stage, now } = this;
+    const { site, place, header } = view;
+    const { palette } = view.tones;
+    const { spreads } = now.header;
+    const three = el("div", "three");
+    const charts = [
+      { heading: words.scale_random, how: words.scale_random_how, lines: [1, 2], log: true, ticks: [1, 8, 64, 512], said: [words.scale_variance, words.scale_one] },
+      { heading: words.scale_largest, how: words.scale_largest_how, lines: [3, 4], log: false, ticks: [0, 0.5, 1], said: [words.scale_all, words.scale_kept] },
+    ];
+    const width = view.narrow ? view.root.clientWidth : Math.min(420, (view.root.clientWidth - 48) / 3);
+    for (const { heading, how, lines, log, ticks, said } of charts) {
+      const part = three.appendChild(el("section"));
+      const title = part.appendChild(el("h3"));
+      title.append(el("b", "", heading), ` ${how}`);
+      const [x0, tall] = [52, 270];
+      const x = (/** @type {number} */ d) => x0 + ((width - x0 - 20) * Math.log2(d)) / 9;
+      const y = (/** @type {number} */ v) => 10 + tall - (log ? (tall * Math.log2(clamp(v, 0.9, 600))) / 9 : tall * v);
+      const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`);
+      for (const tick of ticks) {
+        draw(svg, "path", { d: `M${x0} ${y(tick)}H${width - 20}`, stroke: palette.line });
+        draw(svg, "text", { x: x0 - 8, y: y(tick) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute }, log ? String(tick) : `${tick * 100} %`);
+      }
+      for (const d of [1, 8, 64, 512]) draw(svg, "text", { x: x(d), y: tall + 30, "text-anchor": "middle", "font-size": 13, fill: palette.mute }, String(d));
+      draw(svg, "text", { x: (x0 + width - 20) / 2, y: tall + 50, "text-anchor": "middle", "font-size": 13, fill: palette.mute }, words.scale_axis);
+      lines.forEach((column, i) => {
+        const tone = i ? palette.proof : palette.query;
+        draw(svg, "path", { d: `M${spreads.map((/** @type {number[]} */ one) => `${x(one[0]).toFixed(1)} ${y(one[column]).toFixed(1)}`).join("L")}`, fill: "none", stroke: tone, "stroke-width": 2.5, "stroke-dasharray": i ? "6 3" : "none" });
+        for (const one of spreads) draw(svg, "circle", { cx: x(one[0]), cy: y(one[column]), r: 3.5, fill: tone });
+        const at = log ? (i ? [x(20), y(1) - 9, "start"] : [x(64) - 14, y(64) - 10, "end"]) : i ? [x(512), y(spreads.at(-1)[4]) - 10, "end"] : [x(64), y(0.9) - 12, "end"];
+        draw(svg, "text", { x: at[0], y: at[1], "text-anchor": at[2], "font-size": 13, fill: tone }, said[i]);
+      });
+    }
+    const part = three.appendChild(el("section"));
+    const line = part.appendChild(el("div", "line"));
+    const title = line.appendChild(el("h3"));
+    const labels = view.labels(site.query);
+    title.append(el("b", "", words.scale_this), ` ${fill(words.scale_this_how, { q: labels[place.query], layer: place.layer, head: place.head })}`);
+    const options = Object.entries(words.scale_on).map(([id, label]) => /** @type {[string, string]} */ ([id, fill(String(label), { d: header.d })]));
+    line.append(choice(words.scale_switch, options, view.values.scale, (id) => view.choose({ scale: id })));
+    const shown = view.values.scale === "on" ? now.own : now.free;
+    const bars = part.appendChild(el("div", "words tall"));
+    view.labels(site.key).forEach((label, k) => {
+      const one = bars.appendChild(el("div"));
+      const track = el("i");
+      const bar = track.appendChild(el("u"));
+      bar.style.width = `${100 * shown[k]}%`;
+      one.append(el("span", "k", label), track, el("s", "", percent(shown[k], 1)));
+    });
+    const note = el("p", "small");
+    note.textContent = this.note();
+    stage.replaceChildren(three, note);
+  }
+
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    if (right) this.view.step(right);
+    else this.view.choose({ query: String(clamp(this.view.place.query + down, 0, this.view.site.n_query - 1)) });
+  }
+
+  note() {
+    const { header: found } = this.now;
+    const { header } = this.view;
+    const said = fill(words.scale_here, { d: header.d, raw: found.own[0].toFixed(0), scaled: found.own[1].toFixed(1) }) + fill(words.scale_run, { a: found.own[2].toFixed(2), b: found.without[2].toFixed(2) });
+    const [word] = header.outcome.words;
+    if (!header.divided) return "";
+    if (!word || found.outcome.loss === null || header.outcome.loss === null) return `${said}.`;
+    return said + fill(words.scale_next, { w: word[1].trim(), a: percent(word[2]), b: percent(found.outcome.asked[0]), c: header.outcome.loss.toFixed(2), e: found.outcome.loss.toFixed(2) });
+  }
+
+  foot() {
+    if (!this.now) return { ok: [], rest: [], legend: [] };
+    const ratios = this.now.header.spreads.map((/** @type {number[]} */ one) => one[2]);
+    return { ok: [fill(words.scale_ok, { low: Math.min(...ratios).toFixed(2), high: Math.max(...ratios).toFixed(2) })], rest: [], legend: [] };
+  }
+
+  rows() {
+    return this.now.header.spreads.map((/** @type {number[]} */ one) => one.map((x) => Number(x.toPrecision(5))));
+  }
+
+  /** @param {HTMLElement} box */
+  table(box) {
+    if (!this.now) return box.replaceChildren();
+    box.setAttribute("aria-label", words.scale_random);
+    box.replaceChildren(table(words.scale_random, words.scale_columns, this.rows()));
+  }
+
+  /** @returns {import("./types.js").Files} */
+  files() {
+    if (!this.now) return { ...this.view.header.about, tables: [] };
+    const keys = this.view.labels(this.view.site.key);
+    return {
+      ...this.now.header.about,
+      tables: [
+        [words.csv_numbers, "scale", words.scale_columns, this.rows()],
+        [words.csv_cells, "row", ["key", "÷ √d", "unscaled"], keys.map((key, k) => [key, this.now.own[k], this.now.free[k]])],
+      ],
+    };
+  }
+}

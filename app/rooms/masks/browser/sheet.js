@@ -1,0 +1,55 @@
+// A run as the room has it: for every kind of attention the scores of its heads before any mask, and the masks.
+
+export class Scores {
+  /** @param {import("./types.js").SiteHeader} header @param {ArrayBuffer} body */
+  constructor(header, body) {
+    this.id = header.id;
+    this.layers = header.layers;
+    this.heads = header.heads;
+    this.query = header.query;
+    this.key = header.key;
+    this.n_query = header.n_query;
+    this.n_key = header.n_key;
+    /** @type {Map<number, {scores: Float32Array, masks: (Uint8Array | null)[]}>} by layer */
+    this.sent = new Map();
+    this.take(header, body);
+  }
+
+  get cells() {
+    return this.n_query * this.n_key;
+  }
+
+  // More layers
+  /** @param {import("./types.js").SiteHeader} header @param {ArrayBuffer} body */
+  take(header, body) {
+    const masks = header.masks.map((offset) => new Uint8Array(body, offset, this.cells));
+    header.sent.forEach((layer, i) => {
+      const scores = new Float32Array(body, header.offset + i * this.heads * this.cells * 4, this.heads * this.cells);
+      this.sent.set(layer, { scores, masks: header.mask_of[i].map((at) => (at < 0 ? null : masks[at])) });
+    });
+  }
+
+  /** @param {number} layer */
+  has(layer) {
+    return this.sent.has(layer);
+  }
+
+  /** @param {number} layer @param {number} head @returns {Float32Array | null} */
+  scores(layer, head) {
+    return this.sent.get(layer)?.scores.subarray(head * this.cells, (head + 1) * this.cells) ?? null;
+  }
+
+  /** @param {number} layer @param {number} head @returns {Uint8Array | null} */
+  mask(layer, head) {
+    const masks = this.sent.get(layer)?.masks ?? [];
+    return masks[masks.length > 1 ? head : 0] ?? null;
+  }
+}
+
+// Labels of which some occur twice: those carry their position.
+/** @param {string[]} labels @param {number} at @param {string} tone @returns {import("./types.js").Piece[]} */
+export function named(labels, at, tone) {
+  const twice = labels.indexOf(labels[at]) !== labels.lastIndexOf(labels[at]);
+  const word = /^[\p{P}\p{S}\s]+$/u.test(labels[at]) ? `“${labels[at]}”` : labels[at];
+  return twice ? [[word, tone], [String(at), "sub"]] : [[word, tone]];
+}

@@ -1,0 +1,74 @@
+// Records that the files of this room share.
+
+/** A piece of a sentence, and the class that sets it off; "" is plain text. */
+export type Piece = [text: string, tone: string];
+
+export interface SiteHeader {
+  id: string;
+  layers: number;
+  heads: number;
+  query: "source" | "target";
+  key: "source" | "target";
+  n_query: number;
+  n_key: number;
+  opening?: [layer: number, head: number, query: number];
+  sent: number[];
+  offset: number;
+  masks: number[];
+  mask_of: number[][];
+}
+
+export interface Outcome {
+  words: [id: number, label: string, chance: number][];
+  asked: number[];
+  losses: number[];
+  loss: number | null;
+}
+
+export interface AboutRun {
+  caption: string;
+  snippet: string;
+  name: string;
+}
+
+export interface Header {
+  key: string;
+  title: string;
+  model: string;
+  kind: string;
+  writes: boolean;
+  d: number;
+  divided: boolean;
+  biased: boolean;
+  labels: { source: string[]; target: string[] | null };
+  sites: SiteHeader[];
+  outcome: Outcome;
+  lines: number;
+  text: string;
+  link: Record<string, string>;
+  about: AboutRun;
+  partner: string;
+  chosen: { values: Record<string, string>; stamp: number; reported: number };
+}
+
+/** What a fact is said of. */
+export interface Said {
+  pieces: Piece[];
+}
+
+export interface Files {
+  caption: string;
+  snippet: string;
+  name: string;
+  tables: [label: string, name: string, columns: string[], rows: (string | number)[][]][];
+}
+
+/** One of the five labs: builds its part of the stage, draws what is chosen. */
+export interface Lab {
+  draw(): void;
+  files(): Files;
+  /** Keys: a row up or down, a head back or on. */
+  arrow?(down: number, right: number): void;
+  foot(): { ok: string[]; rest: string[]; legend: string[] };
+  destroy?(): void;
+}

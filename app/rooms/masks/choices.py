@@ -1,0 +1,216 @@
+"""What can be chosen in the room, as links say it, and the edits of a run that the choices stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.kit.params import Param, one_of, whole
+from app.rooms.masks import words
+from core.interventions import Edit, EditMask, MaskAfterSoftmax, MaskFill, NoScale, SetMask
+from core.service import Facts, Site
+
+LABS = ("paint", "padding", "leak", "kinds", "scale")
+PAINTED = 32  # tokens up to which single cells can be painted
+SHOWN = 96  # tokens up to which maps are drawn at all
+WIDEST = 64  # tokens of a window
+MOST_TEXTS = 4  # of a batch
+MOST_PARTNER = 400  # characters of the sentences that are added to a batch
+CELL = re.compile(r"([0-9]{1,4})-([0-9]{1,4})(?:\.\.([0-9]{1,4}))?")
+FILLS = {"inf": None, "1e9": -1e9}
+NO_SCALE = NoScale()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the choices are of: a run, and the head and row that its picture opens with, of each site."""
+
+    facts: Facts
+    openings: Mapping[str, tuple[int, int, int]]  # site -> layer, head, query
+
+    @property
+    def site(self) -> str:
+        """The kind of attention that is painted where nobody chose: how the model reads what it writes, or its text."""
+        return "decoder" if "decoder" in self.openings else "encoder"
+
+    def widest(self, name: str) -> int:
+        """The most layers, heads, queries or keys that any site has."""
+        sizes = {
+            "layer": lambda site: len(site.records),
+            "head": lambda site: site.n_heads,
+            "query": lambda site: site.n_query,
+            "key": lambda site: site.n_key,
+        }
+        return max(sizes[name](site) for site in self.facts.sites)
+
+    def place(self, site: str) -> str:
+        layer, head, _ = self.openings.get(site, (0, 0, 0))
+        return f"{layer}.{head}"
+
+
+def cells(text: str) -> list[tuple[int, range]]:
+    """Cells of a link, "11-3,11-5..7", as queries and runs of keys. Raises ValueError for anything else."""
+    found = []
+    for part in text.split(",") if text else []:
+        match = CELL.fullmatch(part)
+        if match is None:
+            raise ValueError(part)
+        first = int(match[2])
+        last = int(match[3] or first)
+        if last < first:
+            raise ValueError(part)
+        found.append((int(match[1]), range(first, last + 1)))
+    return found
+
+
+def written(found: list[tuple[int, range]]) -> str:
+    """Cells as a link says them."""
+    return ",".join(f"{query}-{keys.start}" + (f"..{keys.stop - 1}" if len(keys) > 1 else "") for query, keys in found)
+
+
+def within(found: list[tuple[int, range]], n_query: int, n_key: int) -> list[tuple[int, range]]:
+    """Those cells that a map of this size has."""
+    cut = [(query, range(keys.start, min(keys.stop, n_key))) for query, keys in found if query < n_query]
+    return [(query, keys) for query, keys in cut if keys]
+
+
+def left_out(text: str | None, shown: Shown) -> bool:
+    """Whether a link names cells that no map of this run has."""
+    try:
+        found = cells(text or "")
+    except ValueError:
+        return False  # the link is told so in another sentence
+    return within(found, shown.widest("query"), shown.widest("key")) != found
+
+
+def _cells(name: str) -> Param:
+    def read(text: str, shown: Shown) -> str:
+        return written(within(cells(text), shown.widest("query"), shown.widest("key")))
+
+    return Param(name, "", read, words.CELLS)
+
+
+def _window() -> Param:
+    def read(text: str, _: Shown) -> str:
+        if not (text.isascii() and text.isdecimal() and len(text) <= 3 and 1 <= int(text) <= WIDEST):
+            raise ValueError
+        return str(int(text))
+
+    return Param("window", "3", read, words.WINDOW_SIZES.format(most=WIDEST))
+
+
+def _place(site: str) -> Param:
+    """Layer and head of one kind of attention, "2.3"."""
+
+    def read(text: str, shown: Shown) -> str:
+        found, at = site_of(shown.facts, site), re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", text)
+        if at is None or (found is not None and not (int(at[1]) < len(found.records) and int(at[2]) < found.n_heads)):
+            raise ValueError
+        return f"{int(at[1])}.{int(at[2])}"
+
+    return Param(site, lambda shown: shown.place(site), read, words.PLACES)
+
+
+def _site() -> Param:
+    def read(text: str, shown: Shown) -> str:
+        if site_of(shown.facts, text) is None:
+            raise ValueError
+        return text
+
+    return Param("site", lambda shown: shown.site, read, lambda shown: ", ".join(s.id for s in shown.facts.sites))
+
+
+def _partner() -> Param:
+    def read(text: str, _: Shown) -> str:
+        if len(text) > MOST_PARTNER:
+            raise ValueError
+        return text
+
+    return Param("partner", "", read, words.PARTNERS.format(most=MOST_PARTNER))
+
+
+def _in_batch() -> Param:
+    """Layer and head that are seen in a batch; "" is the head that would give padding most."""
+
+    def read(text: str, shown: Shown) -> str:
+        found = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", text)
+        site = shown.facts.sites[0]
+        if text and (found is None or int(found[1]) >= len(site.records) or int(found[2]) >= site.n_heads):
+            raise ValueError
+        return text
+
+    return Param("at", "", read, words.PLACES)
+
+
+def _at(name: str, i: int) -> Param:
+    def default(shown: Shown) -> str:
+        return str(shown.openings[shown.site][i])
+
+    return whole(name, default, lambda shown: shown.widest(name))
+
+
+PARAMS: tuple[Param, ...] = (
+    one_of("lab", *LABS),
+    _site(),
+    _at("layer", 0),
+    _at("head", 1),
+    _at("query", 2),
+    one_of("mask", "model", "none", "causal", "window"),
+    _window(),
+    one_of("when", "before", "after"),
+    one_of("fill", *FILLS),
+    one_of("scope", "all", "one"),
+    _cells("forbid"),
+    _cells("allow"),
+    one_of("whose", "yours", "model"),
+    _partner(),
+    one_of("side", "right", "left"),
+    one_of("pad", "on", "off"),
+    _in_batch(),
+    whole("sentence", "", lambda _: MOST_TEXTS, empty=True),
+    _place("encoder"),
+    _place("decoder"),
+    _place("cross"),
+    whole("row", "", lambda shown: max(shown.widest("query"), 1), empty=True),
+    one_of("scale", "on", "off"),
+    one_of("table", "off", "on"),
+)
+
+
+def site_of(facts: Facts, name: str) -> Site | None:
+    """The kind of attention of this name that the run has."""
+    return next((site for site in facts.sites if site.id == name), None)
+
+
+def edits(values: Mapping[str, str], facts: Facts) -> tuple[Edit, ...]:
+    """What the choices ask of the run: none where it is the model's own mask. Raises KeyError for a site that it does not have."""
+    site = site_of(facts, values["site"])
+    if site is None:
+        raise KeyError(values["site"])
+    several = len(facts.sites) > 1
+    stack = ("encoder" if site.id == "encoder" else "decoder") if several else None
+    at = "cross_attn" if site.id == "cross" else "attn"
+    layer = int(values["layer"]) if values["scope"] == "one" else None
+    head = int(values["head"]) if values["scope"] == "one" else None
+    found: list[Edit] = []
+    kind = values["mask"]
+    if site.id != "cross" and kind != "model":
+        if kind == "window":
+            found.append(SetMask("window", int(values["window"]), stack=stack, layer=layer, head=head))
+        else:
+            found.append(SetMask("none" if kind == "none" else "causal", stack=stack, layer=layer, head=head))
+    for name, allowed in (("forbid", False), ("allow", True)):
+        if painted := within(cells(values[name]), site.n_query, site.n_key):
+            found.append(EditMask(stack, layer, allowed=allowed, head=head, site=at, cells=tuple(painted)))
+    where = at if several else None
+    if values["when"] == "after":
+        found.append(MaskAfterSoftmax(stack, layer, where))
+    elif (fill := FILLS[values["fill"]]) is not None:
+        found.append(MaskFill(fill, stack, layer, where))
+    return tuple(found)
+
+
+def sentences(text: str, partner: str) -> tuple[str, ...]:
+    """The texts of a batch: the lines of the box, and those that were added in the room; at most MOST_TEXTS."""
+    return tuple(line.strip() for line in (*text.splitlines(), *partner.splitlines()) if line.strip())[:MOST_TEXTS]

@@ -1,0 +1,26 @@
+"""Registers the browser's part of Masks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.kit import stage, theme
+from app.rooms.masks import choices, words
+from app.transport import modules
+from core.rules import REASONS
+
+PARAMS = choices.PARAMS
+BROWSER = Path(__file__).parent / "browser"
+ENTRY = "rooms/masks/browser/masks.js"
+
+modules.add("rooms/masks/browser", BROWSER)
+modules.add_constants(
+    "rooms/masks/browser/constants.js",
+    WORDS=words.COMPONENT,
+    PALETTES=theme.PALETTES,
+    REASONS=REASONS,
+    PAINTED=choices.PAINTED,
+    STYLE=(BROWSER / "masks.css").read_text(encoding="utf-8")
+    + (BROWSER.parents[2] / "kit/browser/menu.css").read_text(encoding="utf-8"),
+)
+STAGE = stage.stage("masks", PARAMS, ENTRY)

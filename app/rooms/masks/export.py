@@ -1,0 +1,106 @@
+"""What files of the room say about themselves, and the code that gives their numbers again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from app.export import about as export_about
+from app.rooms.masks import words
+from core.service import Facts
+
+
+def about(facts: Facts, snippet: str) -> dict[str, str]:
+    """Caption, code and the beginning of a file's name."""
+    spec = facts.spec
+    parts = [
+        f"{words.TITLE}: {spec.title}" + (f" (sha256 {spec.sha256[:12]})" if spec.sha256 else ""),
+        f"“{facts.source.text}”"
+        + (f" → “{facts.target.text}”" if facts.target is not None and facts.target.text else ""),
+        *([words.EDITED.format(edits=", ".join(facts.interventions))] if facts.interventions else []),
+        f"{facts.device} {facts.dtype}",
+        f"Headlight {export_about.version()}, torch {facts.torch_version}",
+        date.today().isoformat(),
+    ]
+    return {"caption": export_about.line(parts), "snippet": snippet, "name": f"headlight-masks-{_safe(spec.id)}"}
+
+
+def paint_snippet(facts: Facts, values: Mapping[str, str]) -> str:
+    """Scores, weights, next word and loss of a run, edited or not."""
+    site = values["site"]
+    where = f'{values["layer"]}, "{"cross_attn" if site == "cross" else "attn"}"'
+    stack = '"encoder"' if site == "encoder" else '"decoder"'
+    head, query = values["head"], values["query"]
+    lines = [
+        *_begin(facts),
+        export_about.trace_line(facts),
+        f"record = run.attention.at({where}, {stack})",
+        f"print(record.scores({head}, masked=True)[0])  # masked scores [query, key]",
+        f"print(record.pattern({head}, {query})[0, 0])  # weights of one row [key]",
+    ]
+    if facts.writes:
+        lines += [
+            "print(run.predictions(k=5))",
+            "print(given(run).losses.mean())  # nats a token",
+        ]
+        lines.insert(1, "from core.given import given")
+    return "\n".join(lines) + "\n"
+
+
+def padding_snippet(facts: Facts, texts: Sequence[str], side: str, text: int) -> str:
+    """A batch, the same with its padding seen, and the text alone."""
+    target = ', target=""' if facts.target is not None else ""
+    targets = f", target={[''] * len(texts)!r}" if facts.target is not None else ""
+    batch = f"[{', '.join(export_about.literal(each) for each in texts)}]"
+    lines = [
+        *_begin(facts),
+        "from core.padding import inertness",
+        f"texts = {batch}",
+        f'batch = core.trace(loaded, texts{targets}, padding_side="{side}")',
+        f'free = core.trace(loaded, texts{targets}, padding_side="{side}", interventions=[core.DropPadding()])',
+        f"alone = core.trace(loaded, texts[{text}]{target})",
+        f"print(inertness(batch.text({text}), alone))",
+        f"print(inertness(free.text({text}), alone))",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def leak_snippet(facts: Facts) -> str:
+    """Losses of the model and of the one that leaks."""
+    lines = [
+        *_begin(facts),
+        "from core.leakage import leakage, relearnt",
+        export_about.trace_line(facts),
+        "found = leakage(run, relearnt(loaded))",
+        "print(found.losses.mean(), found.dropped.mean(), found.relearnt.mean())  # nats a token",
+        "print(found.written, found.written_relearnt)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def scale_snippet(facts: Facts) -> str:
+    """Spread and entropy with the division and without."""
+    plain = export_about.trace_line(facts)
+    lines = [
+        *_begin(facts),
+        "from core.scaling import WIDTHS, sharpness, spread",
+        "print([spread(d) for d in WIDTHS])",
+        plain,
+        f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[core.NoScale()])",
+        "print(sharpness(run.attention), sharpness(without.attention))",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _begin(facts: Facts) -> list[str]:
+    return ["import core", *(["import torch"] if facts.dtype != "float32" else []), export_about.load_line(facts)]
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name)[:40]
+
+
+def answered(facts: Facts, snippet: str, header: Mapping[str, Any]) -> dict[str, Any]:
+    """A route's header with what files say."""
+    return {**header, "about": about(facts, snippet)}

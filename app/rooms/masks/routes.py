@@ -1,0 +1,167 @@
+"""Routes of the room: a run with another mask, padding, leakage, the scale, and scores that did not come with the room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from app.kit import params as kit_params
+from app.rooms.masks import choices, export, sheet, words
+from app.session import service
+from app.transport import messages
+from app.transport.messages import Body, float32
+from app.transport.routes import BadParameter, answering, message, number
+from core.service import Facts
+
+IDS = 16  # words whose probability may be asked for
+LONGEST = 2_000  # characters of the texts of a batch
+
+
+def _values(request: Request, facts: Facts) -> Mapping[str, str]:
+    """The choices that an address spells out. Raises BadParameter, saying what is possible."""
+    openings = {site.id: (0, 0, 0) for site in facts.sites}
+    said = {
+        param.name: request.query_params[param.name] for param in choices.PARAMS if param.name in request.query_params
+    }
+    values, notes = kit_params.read(choices.PARAMS, choices.Shown(facts, openings), said)
+    if notes:
+        raise BadParameter(notes[0])
+    return values
+
+
+@answering
+async def edited(request: Request) -> Response:
+    """A run under the mask of the address: run, the room's choices, and ids, the words whose probability is asked for."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    values = _values(request, facts)
+    ids = _ids(request.query_params.get("ids", ""))
+    other = await ask.edited(key, choices.edits(values, facts))
+    site = choices.site_of(facts, values["site"])
+    assert site is not None  # the choices have been read
+    masked = await ask.masked(other, site.id)
+    every = range(len(site.records))
+    some = every if masked.scores.nbytes <= sheet.LATER else [min(int(values["layer"]), len(every) - 1)]
+    own, now = await ask.outcome(key), await ask.outcome(other, ids)
+    body = Body()
+    about = await ask.facts(other)
+    header = {
+        "key": other,
+        "site": {**sheet.described(site), **sheet.packed_scores(masked, some, body)},
+        "outcome": sheet.outcome(now),
+        "cosine": sheet.cosine(own.vector, now.vector),
+        "edits": about.interventions,
+    }
+    return message(messages.pack(export.answered(about, export.paint_snippet(about, values), header), body.bytes()))
+
+
+@answering
+async def scores(request: Request) -> Response:
+    """The scores of one layer of a site: run, site, layer."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    site = choices.site_of(facts, request.query_params.get("site", ""))
+    if site is None:
+        raise BadParameter(words.ROUTE_SITE.format(known=", ".join(each.id for each in facts.sites)))
+    layer = number(request, "layer", 0, len(site.records) - 1)
+    body = Body()
+    found = await ask.masked(key, site.id, [layer])
+    header = {"site": {**sheet.described(site), **sheet.packed_scores(found, [layer], body)}}
+    return message(messages.pack(header, body.bytes()))
+
+
+@answering
+async def padding(request: Request) -> Response:
+    """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    asked = request.query_params.get("texts", "")
+    if len(asked) > LONGEST:
+        raise BadParameter(words.ROUTE_TEXTS.format(most=LONGEST))
+    texts = choices.sentences(asked, "")
+    if len(texts) < 2:
+        raise BadParameter(words.SECOND)
+    side = "left" if request.query_params.get("side") == "left" else "right"
+    lengths = [len(text) for text in texts]
+    chosen = request.query_params.get("sentence", "")
+    text = number(request, "sentence", 0, len(texts) - 1) if chosen else lengths.index(min(lengths))
+    layer = number(request, "layer", 0, facts.config.stacks[0][1] - 1) if "layer" in request.query_params else None
+    found = await ask.padded(key, texts, side, text, layer)
+    if (n := len(found.labels[0])) > choices.PAINTED:
+        raise BadParameter(words.ROUTE_LONG.format(n=n, most=choices.PAINTED))
+    body = Body()
+    header = {
+        "labels": found.labels,
+        "padding": found.padding,
+        "text": found.text,
+        "layer": found.layer,
+        "causal": found.causal,
+        "masked": body.add(float32(found.masked)),
+        "free": body.add(float32(found.free)),
+        "on_padding": found.on_padding.tolist(),
+        "on_padding_free": found.on_padding_free.tolist(),
+        "weights": found.weights,
+        "output": found.output,
+        "cosine": found.cosine,
+    }
+    snippet = export.padding_snippet(facts, texts, side, found.text)
+    return message(messages.pack(export.answered(facts, snippet, header), body.bytes()))
+
+
+@answering
+async def leak(request: Request) -> Response:
+    """Leakage on a run's text: run."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    found = await ask.leakage(key)
+    header = {
+        "layer": found.layer,
+        "head": found.head,
+        "losses": found.losses.tolist(),
+        "dropped": found.dropped.tolist(),
+        "relearnt": found.relearnt.tolist(),
+        "before": found.before.tolist(),
+        "after": found.after.tolist(),
+        "next_word": found.next_word,
+        "written": found.written,
+        "written_relearnt": found.written_relearnt,
+        "steps": found.steps,
+        "seconds": found.seconds,
+    }
+    return message(messages.pack(export.answered(facts, export.leak_snippet(facts), header), b""))
+
+
+@answering
+async def scale(request: Request) -> Response:
+    """The same text with the division by √d and without: run."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    both = await ask.unscaled(key)
+    own = await ask.outcome(key)
+    other = await ask.outcome(await ask.edited(key, (choices.NO_SCALE,)), [own.words[0][0]] if own.words else ())
+    header = {
+        "spreads": [[s.d, s.variance, s.scaled, s.largest, s.largest_scaled] for s in await ask.spreads()],
+        "own": [both.own.raw, both.own.scaled, both.own.entropy],
+        "without": [both.without.raw, both.without.scaled, both.without.entropy],
+        "outcome": sheet.outcome(other),
+    }
+    return message(messages.pack(export.answered(facts, export.scale_snippet(facts), header), b""))
+
+
+def _ids(text: str) -> list[int]:
+    parts = text.split(",") if text else []
+    if len(parts) > IDS or not all(part.isascii() and part.isdecimal() and len(part) <= 9 for part in parts):
+        raise BadParameter(words.ROUTE_IDS.format(most=IDS))
+    return [int(part) for part in parts]
+
+
+ROUTES = [
+    Route("/headlight/masks/edited", edited),
+    Route("/headlight/masks/scores", scores),
+    Route("/headlight/masks/padding", padding),
+    Route("/headlight/masks/leak", leak),
+    Route("/headlight/masks/scale", scale),
+]

@@ -1,0 +1,156 @@
+"""What the browser gets of a run: the scores of its heads before any mask, its masks, and what it makes of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.rooms.masks import choices, export, words
+from app.rooms.masks.choices import SHOWN, Shown
+from app.transport.messages import Body, float32
+from core.errors import Refused
+from core.service import Facts, Masked, Outcome, Service, Site
+
+AT_ONCE = 300_000  # bytes of scores that come with the room; other layers are asked for later
+LATER = 1_500_000  # of one answer
+SHORT = 4  # letters: shorter words are mostly grammar, and no head's business with them is worth opening on
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run, ready to be drawn."""
+
+    shown: Shown
+    masked: dict[str, Masked]
+    outcome: Outcome
+
+
+async def opened(service: Service, facts: Facts) -> Opened:
+    """A run with the scores of all its heads. Raises TooLarge in the room's own words for a text that is too long to draw."""
+    longest = max(len(facts.source), len(facts.target or ()))
+    if longest > SHOWN:
+        raise Refused(words.TOO_LONG.format(n=f"{longest:,}", most=SHOWN))
+    masked = {site.id: await service.masked(facts.key, site.id) for site in facts.sites}
+    openings = {site.id: opening(facts, site, masked[site.id]) for site in facts.sites}
+    return Opened(Shown(facts, openings), masked, await service.outcome(facts.key))
+
+
+def opening(facts: Facts, site: Site, found: Masked) -> tuple[int, int, int]:
+    """Layer, head and query where the picture of a site opens: the strongest look at a word of the text.
+
+    A model that writes opens on the row behind which it writes. No special token, no neighbour, not the word itself; short
+    words only where there is no longer one.
+    """
+    queries, keys = facts.tokens(site.query), facts.tokens(site.key)
+    weights = np.stack(
+        [
+            [weights_of(scores, mask_of(found, at, head)) for head, scores in enumerate(layer)]
+            for at, layer in enumerate(found.scores)
+        ]
+    )
+    rows = range(len(queries))
+    if site.id == "decoder" and facts.writes:
+        rows = range(len(queries) - 1, len(queries))
+    for least in (SHORT, 1):
+        allowed = np.zeros(weights.shape[2:], bool)
+        for q in rows:
+            for k, label in enumerate(keys.labels):
+                away = site.query != site.key or (abs(q - k) > 1 and label != queries.labels[q])
+                allowed[q, k] = (
+                    away and not keys.special[k] and not queries.special[q] and sum(c.isalpha() for c in label) >= least
+                )
+        if allowed.any():
+            break
+    at = int(np.argmax(np.where(allowed, weights, -1.0) if allowed.any() else weights))
+    layer, head, query, _ = np.unravel_index(at, weights.shape)
+    return int(layer), int(head), int(query)
+
+
+def mask_of(found: Masked, layer: int, head: int) -> np.ndarray | None:
+    """The reasons [query, key] of a head of the layers that were asked for; None where nothing is hidden."""
+    which = found.mask_of[layer]
+    at = which[head if len(which) > 1 else 0]
+    return None if at < 0 else found.masks[at]
+
+
+def weights_of(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """[query, key] from the scores of one head; a row that may look at nothing is zeros."""
+    hidden = scores if mask is None else np.where(mask > 0, -np.inf, scores)
+    top = hidden.max(-1, keepdims=True)
+    risen = np.exp(hidden - np.where(np.isfinite(top), top, 0))
+    total = risen.sum(-1, keepdims=True)
+    return risen / np.where(total > 0, total, 1)
+
+
+def packed(
+    found: Opened, values: Mapping[str, str], link: Mapping[str, str], text: str
+) -> tuple[dict[str, Any], bytes]:
+    """The room as it opens: header and numbers."""
+    facts, body = found.shown.facts, Body()
+    every = sum(masked.scores.nbytes for masked in found.masked.values())
+    sites = []
+    for site in facts.sites:
+        masked, layer = found.masked[site.id], int(values["layer"])
+        some = range(len(site.records)) if every <= AT_ONCE else [min(layer, len(site.records) - 1)]
+        sites.append({**described(site), "opening": found.shown.openings[site.id], **packed_scores(masked, some, body)})
+    header = {
+        "key": facts.key,
+        "title": facts.spec.title,
+        "model": facts.spec.id,
+        "kind": facts.config.kind,
+        "writes": facts.writes,
+        "d": facts.config.d_head,
+        "divided": facts.config.attn_scale is None,
+        "biased": facts.config.position in ("alibi", "relative"),
+        "labels": {"source": facts.source.labels, "target": None if facts.target is None else facts.target.labels},
+        "sites": sites,
+        "outcome": outcome(found.outcome),
+        "lines": len(choices.sentences(text, "")),
+        "text": text,
+        "link": dict(link),
+        "about": export.about(facts, export.paint_snippet(facts, values)),
+        "partner": words.PARTNER,
+    }
+    return header, body.bytes()
+
+
+def described(site: Site) -> dict[str, Any]:
+    return {
+        "id": site.id,
+        "layers": len(site.records),
+        "heads": site.n_heads,
+        "query": site.query,
+        "key": site.key,
+        "n_query": site.n_query,
+        "n_key": site.n_key,
+    }
+
+
+def packed_scores(found: Masked, layers: Any, body: Body) -> dict[str, Any]:
+    """Scores of these layers into a body, and where they lie; masks go along."""
+    at = [found.layers.index(layer) for layer in layers]
+    return {
+        "sent": [found.layers[i] for i in at],
+        "offset": body.add(float32(found.scores[at])),
+        "masks": [body.add(mask.astype("u1")) for mask in found.masks],
+        "mask_of": [found.mask_of[i] for i in at],
+    }
+
+
+def outcome(found: Outcome) -> dict[str, Any]:
+    """What a run makes of its text, for a header."""
+    losses = [round(float(loss), 6) for loss in found.losses]
+    return {
+        "words": [[i, label, round(chance, 7)] for i, label, chance in found.words],
+        "asked": [round(chance, 7) for chance in found.asked],
+        "losses": losses,
+        "loss": float(found.losses.mean()) if losses else None,
+    }
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """Of two vectors that are not nothing."""
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))

@@ -1,0 +1,419 @@
+"""Masks: its choices and edits, its routes against core, the room in a browser, by pointer, keys, link and on a phone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import random
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import core
+from app.kit import params as kit_params
+from app.rooms.masks import choices, routes, sheet, words
+from app.session import service
+from app.transport import messages
+from core.interventions import EditMask, MaskAfterSoftmax, MaskFill, SetMask
+from core.request import Request
+from core.service import Facts
+from tests.app.browsing import PATIENCE
+
+APP = "app/main.py"
+KING = "The old king loved the golden bird, and the old"
+CAT, DOG = "The cat sat on the mat because it was tired.", "The dog ran."
+GERMAN = "Ein Hund rennt durch den Schnee."
+PLACE = {"layer": "3", "head": "6", "query": "11"}
+
+
+def ask(made: Any) -> Any:
+    return asyncio.run(made)
+
+
+def opened(model: str, text: str) -> sheet.Opened:
+    asked = service.service()
+    key = ask(asked.submit(Request(model, (text,))))
+    return ask(sheet.opened(asked, ask(asked.facts(key))))
+
+
+@pytest.fixture(scope="module")
+def king() -> sheet.Opened:
+    return opened("storyteller", KING)
+
+
+@pytest.fixture(scope="module")
+def german() -> sheet.Opened:
+    return opened("translator", GERMAN)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(Starlette(routes=routes.ROUTES)) as client:
+        yield client
+
+
+def values(shown: choices.Shown, **said: str) -> dict[str, str]:
+    found, notes = kit_params.read(choices.PARAMS, shown, said)
+    assert not notes
+    return found
+
+
+def answer(client: TestClient, path: str, **params: Any) -> tuple[dict[str, Any], bytes]:
+    found = client.get(f"/headlight/masks/{path}", params=params)
+    assert found.status_code == 200, found.text
+    return messages.unpack(found.content)
+
+
+# what is chosen
+
+
+def test_a_run_opens_on_a_link_between_words_behind_which_the_model_writes(king: sheet.Opened, german: sheet.Opened):
+    assert king.shown.openings == {"decoder": (3, 6, 11)}
+    layer, head, query = german.shown.openings["cross"]
+    run = core.trace(core.load("translator"), GERMAN, "A dog runs through the snow.")
+    row = run.attention.at(layer, "cross_attn").pattern(head, query)[0, 0]
+    assert row.max() > 0.9
+    assert king.shown.site == "decoder" and german.shown.site == "decoder"
+
+
+def test_choices_become_edits_of_the_run(king: sheet.Opened, german: sheet.Opened):
+    def edits(shown: choices.Shown, **said: str) -> tuple[Any, ...]:
+        return choices.edits(values(shown, **said), shown.facts)
+
+    assert edits(king.shown) == ()
+    assert edits(king.shown, forbid="11-3") == (EditMask(cells=[(11, 3)]),)
+    assert edits(king.shown, forbid="11-3", scope="one", **PLACE) == (EditMask(None, 3, cells=[(11, 3)], head=6),)
+    assert edits(king.shown, mask="none", when="after") == (SetMask("none"), MaskAfterSoftmax())
+    assert edits(king.shown, mask="window", window="5", fill="1e9") == (SetMask("window", 5), MaskFill(-1e9))
+    both = edits(king.shown, forbid="5-0..2", allow="0-1")
+    assert both == (EditMask(cells=[(5, range(3))]), EditMask(allowed=True, cells=[(0, 1)]))
+    cross = edits(german.shown, site="cross", mask="causal", forbid="0-0")
+    assert cross == (EditMask("decoder", cells=[(0, 0)], site="cross_attn"),), "cross-attention has no order to hide"
+    assert edits(german.shown, site="encoder", mask="causal") == (SetMask("causal", stack="encoder"),)
+
+
+def test_cells_of_a_link_that_the_text_does_not_have_are_left_out_and_said(king: sheet.Opened):
+    assert values(king.shown, forbid="11-3,40-2,5-10..30")["forbid"] == "11-3,5-10..11"
+    assert choices.left_out("11-3,40-2", king.shown) and not choices.left_out("11-3", king.shown)
+    assert not choices.left_out(None, king.shown) and not choices.left_out("nonsense", king.shown)
+    assert choices.written(choices.cells("11-3,5-0..4")) == "11-3,5-0..4"
+
+
+def test_two_hundred_links_give_a_room_and_sentences_but_never_a_trace(king: sheet.Opened):
+    rng = random.Random(5)
+    pool = [
+        "",
+        "11-3",
+        "paint",
+        "leak",
+        "x" * 5000,
+        "-1",
+        "1e309",
+        "💥",
+        "9" * 30,
+        "0-0..99999",
+        "1.2",
+        "none",
+        "nan",
+        "3",
+        "٣",
+    ]
+    for _ in range(200):
+        said = {
+            param.name: rng.choice([*pool, "".join(rng.choices("0123456789-.,~x ", k=9))]) for param in choices.PARAMS
+        }
+        found, notes = kit_params.read(choices.PARAMS, king.shown, said)
+        assert all(note.startswith("This link asks for") for note in notes)
+        choices.edits(found, king.shown.facts)
+        assert kit_params.read(choices.PARAMS, king.shown, found)[0] == found, "what is shown can be linked to"
+
+
+def test_a_text_too_long_to_draw_is_told_how_long_it_may_be():
+    with pytest.raises(core.Refused, match="Masks draws up to 96"):
+        opened("storyteller", "the king " * 60)
+
+
+def test_the_lines_of_the_box_and_of_the_room_make_a_batch():
+    assert choices.sentences("one\n\n two ", "three\nfour\nfive") == ("one", "two", "three", "four")
+    assert choices.sentences("one", "") == ("one",)
+
+
+# routes
+
+
+def test_what_the_browser_gets_gives_the_weights_of_core(king: sheet.Opened):
+    header, body = sheet.packed(king, values(king.shown), {}, KING)
+    (site,) = header["sites"]
+    assert len(body) < 300_000 and site["sent"] == list(range(6))
+    scores = np.frombuffer(body, "<f4", 6 * 8 * 144, site["offset"]).reshape(6, 8, 12, 12)
+    mask = np.frombuffer(body, "u1", 144, site["masks"][0]).reshape(12, 12)
+    own = core.trace(core.load("storyteller"), KING).attention[3].pattern(6)[0].numpy()
+    assert np.allclose(sheet.weights_of(scores[3, 6], mask), own, atol=1e-6)
+    assert own[11, 3] == pytest.approx(0.815, abs=1e-3)
+    assert header["outcome"]["loss"] == pytest.approx(3.497, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("said", "chance", "total"),
+    [({}, 0.385, 1), ({"scope": "one", **PLACE}, 0.467, 1), ({"when": "after"}, 0.342, 0.198)],
+)
+def test_a_mask_let_go_runs_for_real(
+    client: TestClient, king: sheet.Opened, said: dict[str, str], chance: float, total: float
+):
+    (man, _, before), *_ = king.outcome.words
+    assert before == pytest.approx(0.476, abs=1e-3)
+    key = king.shown.facts.key
+    header, body = answer(client, "edited", run=key, forbid="11-3", ids=str(man), **said)
+    assert header["outcome"]["asked"] == pytest.approx([chance], abs=1e-3)
+    scores = np.frombuffer(body, "<f4", 6 * 8 * 144, header["site"]["offset"]).reshape(6, 8, 12, 12)[3, 6, 11]
+    edits = choices.edits(values(king.shown, forbid="11-3", **said), king.shown.facts)
+    row = core.trace(core.load("storyteller"), KING, interventions=edits).attention[3].pattern(6, 11)[0, 0]
+    assert row[3] == 0 and row.sum().item() == pytest.approx(total, abs=1e-3)
+    shown = np.exp(scores - scores.max())
+    shown[3 if total == 1 else slice(0)] = 0
+    shown /= shown.sum()
+    shown[3] = 0
+    assert np.allclose(shown, row.numpy(), atol=1e-6), "the browser's softmax of these scores is the run's"
+
+
+def test_an_encoder_turns_its_vector(client: TestClient):
+    facts = opened("minilm", CAT).shown.facts
+    header, _ = answer(client, "edited", run=facts.key, mask="window", window="2")
+    assert 0 < header["cosine"] < 0.99 and header["outcome"]["words"] == []
+    assert answer(client, "scores", run=facts.key, site="encoder", layer="2")[0]["site"]["sent"] == [2]
+
+
+def test_padding_in_a_batch(client: TestClient):
+    facts = opened("minilm", f"{CAT}\n{DOG}").shown.facts
+    header, body = answer(client, "padding", run=facts.key, texts=f"{CAT}\n{DOG}")
+    assert header["text"] == 1 and header["layer"] == 3 and sum(header["padding"][1]) == 7
+    assert header["on_padding_free"][3][11] == pytest.approx(0.652, abs=1e-3)
+    assert header["output"][0] < 1e-5 and header["cosine"] == pytest.approx([1, 0.821], abs=1e-3)
+    assert not any(share for layer in header["on_padding"] for share in layer)
+    assert len(body) == 2 * 12 * 13 * 13 * 4
+    left, _ = answer(client, "padding", run=facts.key, texts=f"{CAT}\n{DOG}\nBirds.", side="left", sentence="0")
+    assert len(left["labels"]) == 3 and not any(left["padding"][0]) and left["padding"][2][0]
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "sentence"),
+    [
+        ("padding", {"texts": "one sentence"}, words.SECOND),
+        ("padding", {"texts": "a\nb", "sentence": "7"}, "must be from 0 to 1"),
+        ("padding", {"texts": "x" * 3000}, "2000 characters"),
+        ("padding", {"texts": f"{'word ' * 60}\nb"}, "Padding is drawn up to 32"),
+        ("edited", {"forbid": "x"}, "cells of the map"),
+        ("edited", {"layer": "99"}, "a whole number from 0 to 5"),
+        ("edited", {"ids": "a"}, "token numbers"),
+        ("edited", {"ids": "99999999"}, "no token"),
+        ("scores", {"site": "pie", "layer": "0"}, "It has: decoder"),
+        ("scores", {"site": "decoder", "layer": "9"}, "must be from 0 to 5"),
+    ],
+)
+def test_bad_input_gets_its_sentence(
+    client: TestClient, king: sheet.Opened, path: str, said: dict[str, str], sentence: str
+):
+    found = client.get(f"/headlight/masks/{path}", params={"run": king.shown.facts.key, **said})
+    assert found.status_code == 400 and sentence in found.text
+
+
+def test_leakage_and_the_scale_are_worked_out(client: TestClient, king: sheet.Opened):
+    key = king.shown.facts.key
+    header, _ = answer(client, "leak", run=key)
+    assert np.mean(header["losses"]) == pytest.approx(3.497, abs=1e-3)
+    assert np.mean(header["dropped"]) == pytest.approx(3.523, abs=1e-3)
+    assert np.mean(header["relearnt"]) == pytest.approx(0.257, abs=1e-2) and header["next_word"] > 0.999
+    scale, _ = answer(client, "scale", run=key)
+    assert (scale["own"][2], scale["without"][2]) == pytest.approx((1.15, 0.22), abs=0.005)
+    assert all(abs(ratio - 1) < 0.05 for _, _, ratio, *_ in scale["spreads"])
+    other = client.get("/headlight/masks/leak", params={"run": opened("minilm", CAT).shown.facts.key})
+    assert other.status_code == 400 and "Choose the Storyteller" in other.text
+
+
+def test_the_code_of_a_file_gives_its_numbers(client: TestClient, king: sheet.Opened):
+    key = king.shown.facts.key
+    header, _ = answer(client, "edited", run=key, forbid="11-3", ids="0", **PLACE)
+    printed = run_snippet(header["about"]["snippet"])
+    assert "0.0000" in printed and f"{header['outcome']['loss']:.3f}" in printed
+    assert run_snippet(answer(client, "leak", run=key)[0]["about"]["snippet"]).count("old") > 5
+    assert "0.22" in run_snippet(answer(client, "scale", run=key)[0]["about"]["snippet"])
+    pair = opened("minilm", f"{CAT}\n{DOG}").shown.facts.key
+    padded = run_snippet(answer(client, "padding", run=pair, texts=f"{CAT}\n{DOG}")[0]["about"]["snippet"])
+    assert "cosine=0.82" in padded
+
+
+def run_snippet(code: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "snippet", "exec"), {})
+    return out.getvalue()
+
+
+# the page
+
+
+class Room:
+    """A visitor's page on Masks."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address, self.errors = page, address, []
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    @property
+    def root(self) -> Locator:
+        return self.page.locator(".hl.masks")
+
+    def open(self, **said: str) -> Room:
+        self.page.goto(f"{self.address}/?{urlencode({'view': 'masks', **said})}")
+        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        return self
+
+    def says(self, text: str) -> None:
+        expect(self.root.locator(".fact")).to_contain_text(text, timeout=PATIENCE)
+
+    def fresh(self) -> None:
+        """Until what is shown is of a run under the mask that is shown."""
+        expect(self.root).to_have_attribute("data-fresh", "true", timeout=PATIENCE)
+
+    def weight(self, key: int) -> float:
+        row = self.root.locator(".row")
+        keys = (row.get_attribute("data-keys") or "").split()
+        return float((row.get_attribute("data-weights") or "").split()[keys.index(str(key))])
+
+    def lab(self, name: str) -> None:
+        self.root.get_by_role("button", name=name, exact=True).click()
+
+
+@pytest.fixture
+def window(request: pytest.FixtureRequest) -> tuple[int, int]:
+    return getattr(request, "param", (1280, 720))
+
+
+@pytest.fixture
+def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
+    context = browser.new_context(viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce")
+    found = Room(context.new_page(), address)
+    yield found
+    assert found.errors == []
+    context.close()
+
+
+def facts_of(model: str, text: str) -> Facts:
+    return opened(model, text).shown.facts
+
+
+def test_painting_by_pointer_by_keys_and_by_link(room: Room):
+    """A cell painted is 0 at once, then the next word falls; keys do the same; the link brings all of it back."""
+    room.open(model="Storyteller", text=KING, **PLACE)
+    room.says("Nobody sees the future. old gives 82 % to king, and the next word is man with 48 %.")
+    assert room.weight(3) == pytest.approx(0.815, abs=1e-3)
+    pad = room.root.locator(".brush")
+    box = pad.bounding_box()
+    assert box is not None
+    size = box["width"] / 12
+    room.page.mouse.move(box["x"] + 3.5 * size, box["y"] + 11.5 * size)
+    room.page.mouse.down()
+    expect(room.root.locator(".fact")).to_contain_text("old may not look at king. The 82 % that went there")
+    assert room.weight(3) == 0
+    room.page.mouse.up()
+    room.fresh()
+    room.says("The next word man falls from 48 % to 39 %.")
+    aside = room.root.locator("aside")
+    assert float(aside.get_attribute("data-chance") or 0) == pytest.approx(0.385, abs=1e-3)
+    room.page.wait_for_url(lambda url: "forbid=11-3" in url)
+    room.root.get_by_role("button", name="after softmax").click()
+    room.says("the row of old sums to 0.20: the 80 % that it lost goes to nobody.")
+    room.fresh()
+    room.root.get_by_role("button", name="before softmax").click()
+    room.root.get_by_role("button", name="this head").click()
+    room.says("In this head alone, old may not look at king.")
+    room.says("falls from 48 % to 47 %.")
+    room.page.wait_for_url(lambda url: "scope=one" in url and "forbid=11-3" in url)
+    link = room.page.url
+    pad.focus()
+    room.page.keyboard.press("Escape")
+    room.says("Nobody sees the future.")
+    pad.focus()
+    room.page.keyboard.press("ArrowLeft")
+    room.page.keyboard.press("Space")
+    room.says("old may not look at old")
+    room.page.goto(link)
+    room.says("In this head alone, old may not look at king.")
+    room.fresh()
+    assert room.weight(3) == 0
+
+
+def test_presets_the_table_and_files(room: Room):
+    room.open(model="Storyteller", text=KING, **PLACE)
+    room.root.get_by_role("button", name="window", exact=False).first.click()
+    room.says("Each word sees itself and up to 2 before it.")
+    room.says("Loss: 4.13 nats a token against 3.50.")
+    room.root.get_by_role("button", name="none", exact=False).first.click()
+    room.says("Without a mask every word sees the future.")
+    room.says("Loss: 3.52 nats a token against 3.50.")
+    room.root.get_by_role("button", name="Table", exact=True).click()
+    expect(room.root.locator(".table tbody tr")).to_have_count(144)
+    room.root.get_by_role("button", name="Export", exact=True).click()
+    with room.page.expect_download() as waiting:
+        room.root.get_by_role("button", name="CSV: cells", exact=True).click()
+    lines = waiting.value.path().read_text("utf-8-sig").splitlines()
+    assert "core.SetMask('none')" in "\n".join(lines[:12]) and len([line for line in lines if line[0] == '"']) == 144
+    with room.page.expect_download() as waiting:
+        room.root.get_by_role("button", name="SVG", exact=True).click()
+    drawn = waiting.value.path().read_text("utf-8")
+    assert "Without a mask" in drawn and drawn.count("<rect") > 400
+    float(room.root.get_attribute("data-ms") or "x")  # the room says how long it took to draw
+
+
+def test_the_other_labs_say_what_core_works_out(room: Room):
+    room.open(model="Storyteller", text=KING, **PLACE)
+    room.lab("Leakage")
+    room.says("the loss falls from 3.50 to 0.26, because every word reads its answer one step ahead.")
+    stage = room.root.locator(".stage")
+    assert float(stage.get_attribute("data-next") or 0) > 0.999
+    room.lab("Why ÷ √d")
+    room.says("bits of choice left of")
+    assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
+    room.lab("Three kinds")
+    room.says("Storyteller has one kind of attention.")
+    room.lab("Padding")
+    room.says("Add a second sentence.")
+    room.root.get_by_role("button", name="Add “The dog ran.”").click()
+    room.says("The mask makes them inert")
+    room.page.wait_for_url(lambda url: "partner=" in url)
+
+
+def test_padding_and_kinds_on_their_own_models(room: Room):
+    room.open(model="MiniLM-L6", text=f"{CAT}\n{DOG}", lab="padding")
+    room.says("The dog ran. is filled up with 7 tokens of padding.")
+    expect(room.root.locator("aside")).to_contain_text("65 %")
+    room.root.get_by_role("button", name="not masked").click()
+    room.says("65 % of this head’s attention goes to words that nobody wrote")
+    room.says("cosine 0.82")
+    room.open(model="Translator", text=GERMAN, lab="kinds", cross="1.5", row="5")
+    room.says("the may see the whole source and gives 99.8 % to Schnee")
+    cells = [part.get_attribute("data-free") for part in room.root.locator("[data-kind]").all()]
+    assert cells == ["64", "36", "64"]
+
+
+@pytest.mark.parametrize("window", [(390, 844)], indirect=True)
+def test_on_a_phone_maps_stand_below_each_other_and_a_tap_paints(room: Room):
+    room.open(model="Storyteller", text=KING, forbid="11-3,40-1", **PLACE)
+    room.fresh()
+    room.says("old may not look at king")
+    expect(room.page.locator(".st-key-sentences")).to_contain_text(words.LEFT_OUT)
+    assert room.root.locator(".maps svg").count() == 3
+    width = room.page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 390
+    small = room.root.locator(".seg button, .quiet, .preset").evaluate_all(
+        "nodes => nodes.filter(node => node.offsetHeight && node.offsetHeight < 44).map(node => node.textContent)"
+    )
+    assert small == []

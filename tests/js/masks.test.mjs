@@ -1,0 +1,130 @@
+// Masks in the browser: cells of a link, who may look at whom, what the softmax makes of it, and the sentence that says so.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { near, served } from "./golden.mjs";
+
+const { between, decode, encode, entropy, paint, paintedMask, presetMask, weigh } = await served("rooms/masks/browser/rules.js");
+const { factOf, percent, pieces } = await served("rooms/masks/browser/facts.js");
+const { csv, field } = await served("rooms/masks/browser/tables.js");
+const { named } = await served("rooms/masks/browser/sheet.js");
+const { WORDS } = await served("rooms/masks/browser/constants.js");
+
+const N = 4;
+const CAUSAL = Uint8Array.from({ length: N * N }, (_, at) => (at % N > Math.floor(at / N) ? 1 : 0));
+const SCORES = Float32Array.from([1, 9, 9, 9, 0, 1, 9, 9, 2, 1, 0, 9, 0, Math.log(2), Math.log(4), Math.log(8)]);
+const said = (found) => found.map(([text]) => text).join("");
+
+test("painted cells are written as runs and read again", () => {
+  const cells = new Set([45, 44, 46, 3, 140]);
+  assert.equal(encode(cells, 12), "0-3,3-8..10,11-8");
+  assert.deepEqual(decode(encode(cells, 12), 12, 12), cells);
+  assert.equal(encode(new Set(), 12), "");
+});
+
+test("cells beyond the text, and what is none, are left out", () => {
+  assert.deepEqual(decode("11-3,12-0,5-11..40,x,3-,-1", 12, 12), new Set([135, 71]));
+  assert.deepEqual(decode("", 12, 12), new Set());
+});
+
+test("presets hide the future, what is far, or nothing; a window keeps to the past where the model does", () => {
+  assert.deepEqual(presetMask(CAUSAL, { mask: "model", window: 3 }, N, N), CAUSAL);
+  assert.deepEqual(presetMask(null, { mask: "causal", window: 3 }, N, N), CAUSAL);
+  assert.equal(presetMask(CAUSAL, { mask: "none", window: 3 }, N, N).some(Boolean), false);
+  assert.deepEqual([...presetMask(CAUSAL, { mask: "window", window: 2 }, N, N)], [0, 1, 1, 1, 0, 0, 1, 1, 3, 0, 0, 1, 3, 3, 0, 0]);
+  assert.deepEqual([...presetMask(null, { mask: "window", window: 2 }, N, N)], [0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0]);
+});
+
+test("a cell that is painted back to what the preset says is in neither set", () => {
+  const [forbid, allow] = [new Set(), new Set()];
+  paint(CAUSAL, forbid, allow, 12, false);
+  paint(CAUSAL, forbid, allow, 1, true);
+  assert.deepEqual([[...forbid], [...allow]], [[12], [1]]);
+  const mask = paintedMask(CAUSAL, forbid, allow);
+  assert.deepEqual([mask[12], mask[1], mask[2]], [4, 0, 1]);
+  paint(CAUSAL, forbid, allow, 12, true);
+  paint(CAUSAL, forbid, allow, 1, false);
+  assert.deepEqual([forbid.size, allow.size], [0, 0]);
+});
+
+test("rows sum to 1 and hidden cells are exactly 0", () => {
+  const { weights, sums } = weigh(SCORES, CAUSAL, N);
+  near(sums, [1, 1, 1, 1], 1e-12, "sums");
+  near(weights.subarray(12), [1 / 15, 2 / 15, 4 / 15, 8 / 15], 1e-7, "the last row");
+  assert.ok(CAUSAL.every((reason, at) => !reason || weights[at] === 0));
+});
+
+test("a row that may look at nothing is zeros, and with a finite fill all alike", () => {
+  const mask = paintedMask(CAUSAL, new Set([12, 13, 14, 15]), new Set());
+  assert.deepEqual([...weigh(SCORES, mask, N).weights.subarray(12)], [0, 0, 0, 0]);
+  near(weigh(SCORES, mask, N, { fill: -1e9 }).weights.subarray(12), [0.25, 0.25, 0.25, 0.25], 1e-12, "−1e9");
+  near(weigh(SCORES, CAUSAL, N, { fill: -1e9 }).weights, weigh(SCORES, CAUSAL, N).weights, 1e-12, "elsewhere no difference");
+});
+
+test("after the softmax the mask leaves rows that sum to less", () => {
+  const mask = paintedMask(new Uint8Array(16), new Set([15]), new Set());
+  const { weights, sums, softmax } = weigh(SCORES, mask, N, { after: true });
+  near([softmax[15], weights[15], sums[3]], [8 / 15, 0, 7 / 15], 1e-7, "the last row");
+});
+
+test("entropy in bits, lines of cells, shares in words", () => {
+  near([entropy([0.5, 0.25, 0.25]), entropy([1, 0])], [1.5, 0], 1e-12, "bits");
+  assert.deepEqual(between([0, 0], [3, 1]), [[1, 0], [2, 1], [3, 1]]);
+  assert.deepEqual([0.8149, 0.032, 0, 0.0001, 1].map((p) => percent(p)), ["81 %", "3.2 %", "0 %", "under 0.1 %", "100 %"]);
+});
+
+const LABELS = { queries: ["<s>", "The", "old", "king"], keys: ["<s>", "The", "old", "king"] };
+const OWN = weigh(SCORES, CAUSAL, N);
+const OUTCOME = { words: [[5, " man", 0.476], [6, " woman", 0.24]], asked: [], losses: [3.5], loss: 3.5 };
+const shown = (changes) => ({
+  labels: LABELS, site: "decoder", n_key: N, row: 3, layer: 3, head: 6, own: CAUSAL, mask: CAUSAL, preset: "model", window: 3, one: false,
+  after: false, finite: false, changed: true, weights: OWN.weights, ownWeights: OWN.weights, sums: OWN.sums, painted: 0,
+  busiest: () => ({ layer: 2, head: 1, share: 1 }), outcome: null, ownOutcome: OUTCOME, cosine: null, ...changes,
+});
+
+test("the model's own mask, in a sentence", () => {
+  assert.equal(said(factOf(shown({ changed: false }), WORDS)), "Nobody sees the future. king gives 53 % to king, and the next word is man with 48 %.");
+});
+
+test("a forbidden cell: what went there is shared out, and the next word falls once the run says so", () => {
+  const mask = paintedMask(CAUSAL, new Set([15]), new Set());
+  const { weights, sums } = weigh(SCORES, mask, N);
+  const changes = { mask, weights, sums, painted: 1 };
+  const first = "king may not look at king. The 53 % that went there is shared out among the rest, most to old.";
+  assert.equal(said(factOf(shown(changes), WORDS)), first);
+  const outcome = { ...OUTCOME, asked: [0.385, 0.3] };
+  assert.equal(said(factOf(shown({ ...changes, outcome }), WORDS)), `${first} The next word man falls from 48 % to 39 %.`);
+  const other = { words: [[6, " woman", 0.5]], asked: [0.385, 0.5], losses: [3.6], loss: 3.6 };
+  assert.ok(said(factOf(shown({ ...changes, outcome: other }), WORDS)).endsWith("falls from 48 % to 39 %, and woman leads with 50 %."));
+});
+
+test("a key that this head never looked at names the head that did", () => {
+  const mask = paintedMask(CAUSAL, new Set([12]), new Set());
+  const little = OWN.weights.slice();
+  little[12] = 0.001;
+  const found = said(factOf(shown({ mask, painted: 1, ownWeights: little }), WORDS));
+  assert.equal(found, "king may not look at <s>. This head gave it next to nothing, but layer 2, head 1 gave 100 %.");
+});
+
+test("nothing allowed, after the softmax, windows and no mask have sentences of their own", () => {
+  const none = paintedMask(CAUSAL, new Set([12, 13, 14, 15]), new Set());
+  assert.equal(said(factOf(shown({ mask: none, painted: 4 }), WORDS)), "king may look at nothing: its row is all zeros.");
+  assert.match(said(factOf(shown({ mask: none, painted: 4, finite: true }), WORDS)), /gives 25.0 % to every key alike/);
+  const sums = Float64Array.from([1, 1, 1, 0.198]);
+  assert.equal(said(factOf(shown({ after: true, sums, painted: 1 }), WORDS)), "Masked after the softmax, the row of king sums to 0.20: the 80 % that it lost goes to nobody.");
+  assert.match(said(factOf(shown({ preset: "none" }), WORDS)), /^Without a mask every word sees the future/);
+  assert.match(said(factOf(shown({ preset: "window", window: 1 }), WORDS)), /sees only itself/);
+  assert.match(said(factOf(shown({ one: true, mask: none, painted: 4 }), WORDS)), /^In this head alone, king/);
+});
+
+test("a label that occurs twice carries its position", () => {
+  assert.deepEqual(named(["the", "old", "the"], 2, "k"), [["the", "k"], ["2", "sub"]]);
+  assert.deepEqual(named(["the", "old", ","], 2, "k"), [["“,”", "k"]]);
+});
+
+test("what a visitor typed is text in a sentence, and no formula in a file", () => {
+  assert.deepEqual(pieces("{a} looks", { a: ["<b>{q}</b>", "q"] }), [["<b>{q}</b>", "q"], [" looks", ""]]);
+  assert.equal(field("=1+1"), '"\'=1+1"');
+  assert.equal(csv(["a"], [["x"], [1.5]], { caption: "what", snippet: "print(1)" }), '# what\r\n# print(1)\r\na\r\n"x"\r\n1.5\r\n');
+});
