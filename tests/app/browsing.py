@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Dialog, Locator, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Dialog, FloatRect, Locator, Page, Request, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 # Chromium draws the list below its address bar as a page of its own, made anew for every window: three times the work of the
@@ -102,6 +102,27 @@ def go_to(page: Page, room: str) -> None:
     page.get_by_role("navigation").get_by_role("link", name=room, exact=True).click()
 
 
+def box_of(locator: Locator) -> FloatRect:
+    """Where an element is on the page, once it is seen there: one that is made anew after it was found has no place."""
+    deadline = time.monotonic() + PATIENCE / 1000
+    while (box := locator.bounding_box()) is None:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never to be seen: {locator}")
+        locator.page.wait_for_timeout(30)
+    return box
+
+
+def eventually(page: Page, check: Callable[[], None]) -> None:
+    """Until nothing that is asserted fails any more."""
+    deadline = time.monotonic() + PATIENCE / 1000
+    while time.monotonic() < deadline:
+        try:
+            return check()
+        except AssertionError:
+            page.wait_for_timeout(50)
+    check()
+
+
 class Screen:
     """One visitor's page on the Explore view."""
 
@@ -130,9 +151,25 @@ class Screen:
             self.foreign.append(url)
 
     def open(self, query: str = "") -> Screen:
-        self.page.goto(f"{self.address}/{query}")
-        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        """Open a link; ready when its picture is there, whole, and nothing is still to be said or laid out."""
+        self.arrive(query)
+        self.until("!root.dataset.underway")
+        self.idle()
         return self
+
+    def arrive(self, query: str = "") -> None:
+        """Open a link; ready when there is something of its picture, whose run may still go on."""
+        self.page.goto(f"{self.address}/{query}")
+        self.painted()
+
+    def painted(self) -> None:
+        """Wait until there is something of a picture."""
+        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+
+    def idle(self) -> None:
+        """Wait until the script that a change started has ended, and so all that it says is there, in its own type."""
+        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+        self.page.evaluate("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => true)")
 
     @property
     def root(self) -> Locator:
@@ -163,6 +200,7 @@ class Screen:
         before = self.data()["run"]
         self.type(text)
         self.until(f"root.dataset.run !== '{before}' && !root.dataset.underway")
+        self.idle()
 
     def tokens(self, axis: str = "query") -> list[str]:
         return self.root.locator(f".strip [data-axis={axis}]").all_text_contents()
@@ -175,8 +213,7 @@ class Screen:
 
     def cell(self, query: int, key: int) -> tuple[float, float]:
         """Where on the page the middle of a cell is, by the labels: found by pointing until the component names it."""
-        box = self.root.locator(".matrix").bounding_box()
-        assert box is not None
+        box = box_of(self.root.locator(".matrix"))
         n_query, n_key = int(self.data()["tokens"]), len(self.tokens("key") or self.tokens())
         size, left, top = (float(self.root.get_attribute(f"data-{name}") or 0) for name in ("size", "left", "top"))
         assert size > 0 and query < n_query and key < n_key

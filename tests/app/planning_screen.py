@@ -30,9 +30,10 @@ class Planner(Screen):
         if view.lower() in ("memory", "compute"):
             params = {"plan_model": "lesson-encoder"} | params
         self.page.goto(f"{self.address}/?{urlencode({'view': view, **params})}")
-        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        self.painted()
         if chart:
             self.page.locator(".js-plotly-plot .main-svg").first.wait_for()
+        self.idle()
         return self
 
     @property
@@ -46,10 +47,6 @@ class Planner(Screen):
     def says(self, sentence: str) -> None:
         """Wait until the sentence above the chart is this."""
         self.root.locator("h2", has_text=re.compile(f"^{re.escape(sentence)}$")).wait_for()
-
-    def idle(self) -> None:
-        """Wait until the script that a change started has ended, and so all that it says is there."""
-        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
 
     def text(self, said: str | re.Pattern[str]) -> Locator:
         found = self.page.get_by_text(said).first

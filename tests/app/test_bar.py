@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app.attention import words
 from app.session import room
 from app.shell import bar, registry
-from tests.app.browsing import Screen, go_to
+from tests.app.browsing import Screen, box_of, go_to
 
 APP = "app/main.py"
 ROOMS = ("explore", "shapes", "memory")
@@ -289,10 +289,9 @@ def test_on_a_phone_a_sheet_from_below_has_every_room_for_a_finger(page: Page):
     pick.click()
     sheet = page.get_by_role("dialog", name="Views")
     sheet.wait_for()
-    boxes = [link.bounding_box() for link in sheet.get_by_role("link").all()]
-    assert len(boxes) == len(registry.ROOMS) and all(
-        box and box["height"] >= 44 and box["x"] + box["width"] <= 390 for box in boxes
-    )
+    boxes = [box_of(link) for link in sheet.get_by_role("link").all()]
+    assert len(boxes) == len(registry.ROOMS)
+    assert all(box["height"] >= 44 and box["x"] + box["width"] <= 390 for box in boxes)
     page.keyboard.press("Escape")
     sheet.wait_for(state="hidden")
     expect(pick).to_be_focused()

@@ -11,7 +11,7 @@ import core
 from app.rooms.explore import words as explore_words
 from app.session import words
 from app.shell import words as shell_words
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 
 APP = "app/main.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
@@ -42,8 +42,8 @@ def test_the_first_view_needs_no_scrolling_and_no_plotly(screen: Screen):
     width = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
     assert width <= 1280
     for part in (".strip", ".overview", ".matrix", ".facts", "footer"):
-        box = screen.root.locator(part).bounding_box()
-        assert box is not None and box["y"] + box["height"] <= 720
+        box = box_of(screen.root.locator(part))
+        assert box["y"] + box["height"] <= 720
     assert not [url for url in screen.requests if "plotly" in url.lower()]
 
 
@@ -97,7 +97,7 @@ def test_the_keyboard_moves_between_heads_and_the_link_reproduces_the_screen(scr
 
 def test_switching_heads_does_not_fetch_anything(screen: Screen):
     screen.open()
-    screen.page.wait_for_timeout(500)
+    screen.page.wait_for_load_state("networkidle")
     asked = len(screen.requests)
     screen.root.locator(".overview").focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp"):
@@ -110,11 +110,11 @@ def test_switching_heads_does_not_fetch_anything(screen: Screen):
 
 def test_a_click_on_the_overview_chooses_that_head(screen: Screen):
     screen.open()
-    box = screen.root.locator(".overview").bounding_box()
-    assert box is not None
+    box = box_of(screen.root.locator(".overview"))
     for head in (0, 5, 11):
         screen.page.mouse.click(box["x"] + box["width"] * (1.5 / 20.5 + (head + 0.5) * 19 / 20.5 / 12), box["y"] + 60)
         screen.until(f"root.dataset.head === '{head}'")
+    assert screen.root.locator(".map h2 b").inner_text().endswith("Head 11")
 
 
 def test_going_back_goes_back_to_the_head_before(screen: Screen):
@@ -132,13 +132,16 @@ def test_going_back_to_a_sentence_goes_back_to_its_token(screen: Screen):
     before = screen.data()
     screen.run_text("Never mind the dog.")
     screen.wait(fetching="false")
-    screen.page.wait_for_timeout(500)
+    screen.page.wait_for_url(re.compile("text=Never"))
     screen.page.go_back()
     screen.wait(run=before["run"])
+    screen.idle()
     assert [screen.data()[name] for name in ("layer", "head", "locked")] == [
         before[name] for name in ("layer", "head", "locked")
     ]
-    screen.page.wait_for_timeout(500)
+    screen.page.wait_for_timeout(
+        400
+    )  # longer than it takes to tell the server: nothing is told, and nothing comes of it
     assert "query" not in screen.page.evaluate("location.search")
 
 
@@ -157,7 +160,10 @@ def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
         done(true);
     })""")
     screen.wait(run=first, hide="[]")
-    screen.page.wait_for_timeout(800)
+    screen.idle()
+    screen.page.wait_for_timeout(
+        400
+    )  # longer than it takes to tell the server: nothing is told, and nothing comes of it
     assert (screen.data()["locked"], screen.page.evaluate("location.search")) == ("10", "")
 
 
@@ -227,6 +233,7 @@ def test_a_click_on_a_token_locks_it_and_a_second_releases_it(screen: Screen):
 def test_the_table_holds_the_same_numbers(screen: Screen, model: core.Loaded):
     screen.open()
     screen.root.get_by_role("button", name="table").click()
+    screen.wait(show="table")
     rows = screen.root.locator("table tbody tr").all_inner_texts()
     weights = core.trace(model, words.EXAMPLE).attention[LAYER].row(HEAD, IT)
     assert len(rows) == 16
@@ -310,9 +317,9 @@ def test_what_is_chosen_right_before_a_sentence_counts_in_its_picture(screen: Sc
 @pytest.mark.parametrize("query", ["", "&projector=true"])
 def test_nothing_of_a_locked_token_is_cut_off(screen: Screen, query: str):
     screen.open(f"?query=2{query}")
-    room, token = (screen.root.locator(part).bounding_box() for part in (".strip", ".strip span.q"))
+    room, token = (box_of(screen.root.locator(part)) for part in (".strip", ".strip span.q"))
     ring = 2.5  # px around it
-    assert room and token and room["y"] <= token["y"] - ring and token["x"] - ring >= room["x"]
+    assert room["y"] <= token["y"] - ring and token["x"] - ring >= room["x"]
     assert token["y"] + token["height"] + ring <= room["y"] + room["height"]
 
 

@@ -425,7 +425,7 @@ def test_the_page_works_offline(screen: Screen, browser: Browser, tmp_path: Path
     assert name == "minilm-l6-layer-2-head-7.html" and b"default-src 'none'" in data
     page, faults = opened(browser, tmp_path / name, data)
     offline = Screen(page, "file://")
-    offline.root.and_(page.locator("[data-painted]")).wait_for()
+    offline.painted()
     shown = offline.data()
     assert (shown["layer"], shown["head"], shown["locked"], shown["scale"]) == ("2", "7", "6", "log")
     assert offline.facts() == screen.facts()
@@ -458,7 +458,7 @@ def test_markup_in_a_sentence_is_text_in_every_export(
         assert b"<img" not in data and data.count(b"<script") == (2 if label == "HTML" else 0)
         page, faults = opened(browser, tmp_path / name, data)
         if label == "HTML":
-            Screen(page, "file://").root.and_(page.locator("[data-painted]")).wait_for()
+            Screen(page, "file://").painted()
             assert "<img src=x" in (page.locator("#snippet").text_content() or "")
         page.wait_for_timeout(300)
         assert page.evaluate("document.querySelectorAll('img, foreignObject').length") == 0

@@ -15,7 +15,7 @@ from app.session import words as session_words
 from app.session.examples import EXAMPLES, Example
 from app.shell import words as shell_words
 from core import measures
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 
 APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
@@ -94,6 +94,7 @@ def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, e
     screen.page.get_by_role("button", name=shell_words.EXAMPLES).click()
     screen.page.get_by_role("menuitem", name=example.title).click()
     screen.wait(layer=str(example.layer), head=str(example.head), kind="head", hide="[]")
+    screen.idle()
     assert screen.page.get_by_label("Sentence").input_value() == example.text
     assert screen.tokens()[int(screen.data()["locked"])] == example.token
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
@@ -133,15 +134,15 @@ def test_how_to_read_it_is_there_until_put_away_and_then_one_hover_away(screen: 
     screen.root.get_by_role("button", name=WORDS["guide_away"]).click()
     guide.wait_for(state="hidden")
     screen.page.reload()
-    screen.root.and_(screen.page.locator("[data-painted]")).wait_for()
+    screen.painted()
     assert not guide.is_visible()
     button, card = screen.root.get_by_role("button", name=WORDS["guide"]), screen.root.locator(".card")
     assert not card.is_visible()
     button.hover()
     card.wait_for()
     assert WORDS["guide_heads"] in card.inner_text() and WORDS["guide_of"]["lines"] in card.inner_text()
-    box, size = card.bounding_box(), screen.page.viewport_size
-    assert box and size and box["x"] >= 0 and box["x"] + box["width"] <= size["width"]
+    box, size = box_of(card), screen.page.viewport_size
+    assert size and box["x"] >= 0 and box["x"] + box["width"] <= size["width"]
     button.click()
     guide.wait_for()
 
@@ -149,14 +150,14 @@ def test_how_to_read_it_is_there_until_put_away_and_then_one_hover_away(screen: 
 def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(screen: Screen):
     screen.open()
     before = screen.data()["run"]
-    top = screen.root.bounding_box()
+    top = box_of(screen.root)
     screen.type("Time goes slowly here.")
     cancel = screen.page.get_by_role("button", name=shell_words.CANCEL)
     cancel.wait_for()
     screen.page.get_by_text(shell_words.LAYERS.format(title="MiniLM-L6", done=2, total=6)).wait_for()
     screen.page.get_by_role("progressbar").wait_for(state="attached")
     assert screen.data()["run"] == before and len(screen.tokens()) == 16
-    assert screen.root.bounding_box() == top  # nothing jumps because something takes long
+    assert box_of(screen.root) == top  # nothing jumps because something takes long
     dimmed = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity) < 0.9"
     screen.page.wait_for_function(dimmed)
     cancel.click()
@@ -170,6 +171,7 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     screen.root.locator(".overview").focus()
     screen.page.keyboard.press("ArrowDown")  # a visitor who goes on with the old picture does not start it again
     screen.page.wait_for_url(re.compile("layer=4"))
+    screen.idle()
     assert cancel.count() == 0
     screen.page.get_by_role("button", name=shell_words.RUN_AGAIN).click()
     cancel.wait_for()

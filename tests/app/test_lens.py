@@ -16,7 +16,7 @@ from core import aggregate
 from core.service import word_groups
 from core.trace import Trace
 from tests.app import models
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, eventually
 
 APP = "tests/app/gallery.py"
 LAYER, HEAD, IT = 3, 1, 10
@@ -192,9 +192,8 @@ def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(screen:
     assert left < 0.01
     screen.open(f"?show=table&layer={layer}&head={head}&query={query}&hide=0")
     row = run.attention[layer].row(head, query)
-    screen.until("root.dataset.painted > 1")
-    screen.page.wait_for_timeout(300)
-    assert_row(screen, hidden(row.double(), [0]).float(), off=2e-4)
+    exact = hidden(row.double(), [0]).float()
+    eventually(screen.page, lambda: assert_row(screen, exact, off=2e-4))  # they come when they are needed
     facts = screen.root.locator(".facts").inner_text()
     assert "of this row's attention remains" in facts
     percent = float(facts.split(" % of this row's")[0].split()[-1])

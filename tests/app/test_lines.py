@@ -17,7 +17,7 @@ from app.kit import theme
 from app.session import words
 from app.transport import messages
 from tests.app import models
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 from tests.app.served import serve
 
 APP = "tests/app/gallery.py"
@@ -66,8 +66,7 @@ def edges(screen: Screen) -> dict[tuple[int, int, str], float]:
 
 def place(screen: Screen, side: str, token: int) -> tuple[float, float]:
     """Where on the page a token of a side stands."""
-    box = screen.root.locator(".scroller").bounding_box()
-    assert box is not None
+    box = box_of(screen.root.locator(".scroller"))
     x, y = next((x, y) for i, x, y in shown(screen)[side] if i == token)
     return box["x"] + x, box["y"] + y
 
@@ -426,8 +425,7 @@ def test_a_phone_has_the_lines_without_a_sideways_scroll(browser: Browser, addre
     screen = Screen(context.new_page(), address).open("?show=lines&heads=3.0,3.1,3.2")
     settled(screen, heads="3.0,3.1,3.2")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    box = screen.root.locator(".scroller").bounding_box()
-    assert box is not None and box["height"] > 200
+    assert box_of(screen.root.locator(".scroller"))["height"] > 200
     assert float(shown(screen)["font"]) >= 11
     context.close()
 

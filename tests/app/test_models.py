@@ -18,7 +18,7 @@ from app.shell import request, words
 from core.checkpoints import curve
 from core.continuation import LONGEST_TARGET
 from tests.app import models
-from tests.app.browsing import PATIENCE, Screen, go_to
+from tests.app.browsing import PATIENCE, Screen, eventually, go_to
 
 APP = "tests/app/gallery.py"
 
@@ -269,13 +269,18 @@ def test_what_was_asked_to_be_written_behind_a_text_is_not_written_when_that_tex
     assert request._with_what_to_write(shorter) == shorter
 
 
+def assert_both_are(screen: Screen, wanted: str) -> None:
+    """The box and the picture are of one text."""
+    assert text(screen) == "".join(screen.tokens()).removeprefix("<s>") == wanted
+
+
 def test_a_double_click_on_write_on_leaves_box_link_and_picture_of_one_text(screen: Screen) -> None:
     screen.open("?model=Copy&text=dabbi%3D")
     for _ in range(3):
         screen.page.get_by_role("button", name=words.WRITE_ON).dblclick(delay=10)
         screen.until("[...root.querySelectorAll('.strip [data-i]')].length > 8")
-        screen.page.wait_for_timeout(700)
-        assert text(screen) == "".join(screen.tokens()).removeprefix("<s>") == "dabbi=dabbi"
+        screen.idle()
+        eventually(screen.page, lambda: assert_both_are(screen, "dabbi=dabbi"))
         screen.page.mouse.move(640, 600)
         screen.run_text("dabbi=")
 

@@ -69,3 +69,13 @@ def test_the_picture_stays_as_it_is_when_the_script_says_the_same_again(screen: 
     screen.page.locator(".st-key-shapes summary").click()  # a script that sends the same picture
     screen.page.locator(".st-key-shapes").get_by_test_id("stDataFrame").wait_for()
     assert screen.root.evaluate("root => root.querySelector('.overview') === window.was")
+
+
+def test_the_tokens_under_a_finger_stay_when_the_page_is_laid_out_anew(screen: Screen):
+    screen.root.evaluate("root => (window.was = root.querySelector('.strip'))")
+    painted = screen.data()["painted"]
+    screen.page.set_viewport_size({"width": 1200, "height": 700})
+    screen.until(f"root.dataset.painted > {painted}")
+    assert screen.root.evaluate("root => root.querySelector('.strip') === window.was")
+    screen.run_text("Another sentence.")
+    assert screen.root.evaluate("root => root.querySelector('.strip') !== window.was")

@@ -12,7 +12,7 @@ import core
 from core import measures
 from core.trace import Trace
 from tests.app import models
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 
 APP = "tests/app/gallery.py"
 TEXT = "the cat sat on the mat and the cat slept"  # tokens repeat
@@ -96,8 +96,7 @@ def test_entropy_lists_the_most_focused_head_first(screen: Screen):
 
 def test_a_cell_has_its_value_on_hover_and_the_metric_its_meaning(screen: Screen):
     screen.open("?metric=previous")
-    box = screen.root.locator(".overview").bounding_box()
-    assert box is not None
+    box = box_of(screen.root.locator(".overview"))
     for x in range(0, int(box["width"]), 4):
         screen.page.mouse.move(box["x"] + x, box["y"] + 30)
         if "Head 2" in screen.root.locator(".tip:not(.card)").inner_text():
@@ -144,8 +143,7 @@ def test_blocks_of_an_encoder_decoder_are_all_there_and_arrows_cross_them(screen
 
 def test_heads_are_chosen_by_shift_click_and_by_keyboard(screen: Screen):
     screen.open()
-    box = screen.root.locator(".overview").bounding_box()
-    assert box is not None
+    box = box_of(screen.root.locator(".overview"))
 
     def at(head: int, layer: int) -> Position:
         pitch = 19 / 20.5 * box["width"] / 12

@@ -26,7 +26,7 @@ from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.checkpoints import curve
 from core.planner import PRESETS, plan
-from tests.app.browsing import go_to
+from tests.app.browsing import box_of, go_to
 from tests.app.planning_screen import Planner, visiting
 from tests.app.test_accessibility import findings
 from tests.app.test_theme import contrast
@@ -74,8 +74,8 @@ def test_on_a_phone_the_sentence_and_its_chart_stand_above_the_sliders(
     with visiting(browser, address, size=(390, 844)) as screen:
         screen.see(view)
         places = [screen.root.locator("h2"), screen.page.locator(".js-plotly-plot").first, screen.slider("batch")]
-        tops = [box["y"] for place in places if (box := place.bounding_box())]
-        assert len(tops) == 3 and tops == sorted(tops) and tops[0] < 300
+        tops = [box_of(place)["y"] for place in places]
+        assert tops == sorted(tops) and tops[0] < 300
         assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
 
 
@@ -151,10 +151,7 @@ def test_the_sentence_follows_a_slider_before_it_is_let_go(browser: Browser, add
         screen.page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))
         screen.see("Memory")
         thumb = screen.page.locator(".st-key-plan_batch [data-testid=stSliderThumbValue]")
-        box = screen.slider("batch").locator("xpath=ancestor::*[contains(@class,'stSlider')]").bounding_box()
-        held = screen.page.locator(".st-key-plan_batch [data-testid=stSliderThumbValue]").bounding_box()
-        assert box and held
-        screen.page.wait_for_timeout(1500)
+        held = box_of(thumb)
         x, y = held["x"] + held["width"] / 2, held["y"] + held["height"] + 8
         screen.page.mouse.move(x, y)
         screen.page.mouse.down()
@@ -255,8 +252,8 @@ def test_a_clicker_goes_through_the_parts(browser: Browser, address: str) -> Non
         screen.idle()
         assert "Longer" not in screen.page.url
         for name in sizes_controls.SIZES.keys() - {"target"}:  # in reach, at the bottom of what is to be seen
-            box = screen.slider(name).bounding_box()
-            assert box and box["y"] + box["height"] <= 720, name
+            box = box_of(screen.slider(name))
+            assert box["y"] + box["height"] <= 720, name
         screen.move("batch", 1)
         screen.says(headline_of(48))
         screen.page.keyboard.press("PageDown")  # from a slider too
@@ -307,7 +304,7 @@ def test_the_type_of_a_chart_grows_with_the_window(browser: Browser, address: st
             )
             root = screen.page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
             sizes[name] = round(root / 16, 1) * 16
-            assert screen.page.locator(".js-plotly-plot").bounding_box()["width"] <= size[0]  # type: ignore[index]
+            assert box_of(screen.page.locator(".js-plotly-plot"))["width"] <= size[0]
     assert sizes["laptop"] < sizes["wall"] < sizes["projector"]
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 
 from app.attention import words
 from app.session import words as session_words
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 
 APP = "app/main.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2
@@ -274,6 +274,6 @@ def test_a_phone_projects_without_a_sideways_scroll(browser: Browser, address: s
     screen.root.get_by_role("button", name=WORDS["leave"]).click()
     screen.wait(projector="false")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    picture, strip, heads = (screen.root.locator(part).bounding_box() for part in (".matrix", ".strip", ".fold"))
-    assert picture and strip and heads and picture["y"] < strip["y"] < heads["y"]
+    picture, strip, heads = (box_of(screen.root.locator(part)) for part in (".matrix", ".strip", ".fold"))
+    assert picture["y"] < strip["y"] < heads["y"]
     screen.page.context.close()

@@ -194,7 +194,7 @@ def newcomer(request, browser: Browser, address: str) -> Iterator[Screen]:
 
 def arrive(screen: Screen, text: str, **asked: str) -> None:
     """Follow a link to a text that takes long, until the layers that come before the wait are on the screen."""
-    screen.open(f"?{urlencode({'text': text, 'layer': LAYER, 'head': HEAD, 'query': QUERY, **asked})}")
+    screen.arrive(f"?{urlencode({'text': text, 'layer': LAYER, 'head': HEAD, 'query': QUERY, **asked})}")
     screen.until("root.dataset.underway === '3 of 6'")
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator
 import core
 from app.session.models import TITLES
 from app.shell import words
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 
 APP = "app/main.py"
 LONG = "The old keeper watched the ships for a while in the evening, and he wrote down all of their names. " * 4
@@ -29,14 +29,12 @@ def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     context.close()
 
 
-def box_of(screen: Screen) -> Locator:
+def text_box(screen: Screen) -> Locator:
     return screen.page.get_by_label(words.TEXT, exact=True)
 
 
 def height(locator: Locator) -> float:
-    box = locator.bounding_box()
-    assert box is not None
-    return box["height"]
+    return box_of(locator)["height"]
 
 
 def same(one: float, other: float) -> bool:
@@ -44,13 +42,11 @@ def same(one: float, other: float) -> bool:
 
 
 def top(screen: Screen) -> float:
-    box = screen.root.bounding_box()
-    assert box is not None
-    return box["y"]
+    return box_of(screen.root)["y"]
 
 
 def test_enter_shows_the_text_and_shift_enter_begins_a_line(screen: Screen):
-    box, keyboard = box_of(screen), screen.page.keyboard
+    box, keyboard = text_box(screen), screen.page.keyboard
     before = screen.data()["run"]
     box.fill("One bird sang.")
     keyboard.press("Shift+Enter")
@@ -76,12 +72,12 @@ def test_lines_are_of_the_text_in_the_picture_and_in_a_link_to_it(screen: Screen
     link = screen.page.url
     other = Screen(browser.new_context().new_page(), screen.address)
     other.open(link.removeprefix(screen.address + "/"))
-    assert box_of(other).input_value() == text and other.tokens() == labels
+    assert text_box(other).input_value() == text and other.tokens() == labels
     other.page.context.close()
 
 
 def test_the_box_is_as_high_as_its_text_only_while_somebody_writes_in_it(screen: Screen):
-    box = box_of(screen)
+    box = text_box(screen)
     one, below = height(box), top(screen)
     box.fill("A line.")
     assert same(height(box), one)

@@ -16,7 +16,7 @@ from app.rooms.explore import words as explore_words
 from app.session import words as session_words
 from app.shell import words as shell_words
 from tests.app import models
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 
 APP = "tests/app/gallery.py"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -328,7 +328,7 @@ def test_a_visit_asks_nothing_of_another_host(screen: Screen):
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
     screen.page.get_by_test_id("stMainMenuButton").click()
     screen.page.reload()
-    screen.root.and_(screen.page.locator("[data-painted]")).wait_for()
+    screen.painted()
     assert len(screen.requests) > 20
     assert {urlsplit(url).netloc for url in screen.requests if url.startswith("http")} == {
         urlsplit(screen.address).netloc
@@ -355,8 +355,8 @@ LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i i
 def test_a_phone_shows_strip_and_map_and_never_scrolls_sideways(phone: Screen, query: str):
     phone.open(query)
     for part in (".strip", ".matrix"):
-        box = phone.root.locator(part).first.bounding_box()
-        assert box is not None and box["width"] > 200 and box["height"] > 20
+        box = box_of(phone.root.locator(part).first)
+        assert box["width"] > 200 and box["height"] > 20
         assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
     assert phone.root.evaluate(TOO_WIDE) == []
     for page in ("document.documentElement", "document.querySelector('[data-testid=stMain]')"):
@@ -365,10 +365,10 @@ def test_a_phone_shows_strip_and_map_and_never_scrolls_sideways(phone: Screen, q
 
 def test_a_phone_has_the_map_then_the_strip_then_the_facts_and_all_heads_folded_away(phone: Screen):
     phone.open()
-    parts = [phone.root.locator(part).bounding_box() for part in (".matrix", ".strip", ".big", ".fold summary")]
-    tops = [part["y"] for part in parts if part]
-    assert len(tops) == 4 and tops == sorted(tops)
-    ends = [part["y"] + part["height"] for part in parts[:2] if part]
+    parts = [box_of(phone.root.locator(part)) for part in (".matrix", ".strip", ".big", ".fold summary")]
+    tops = [part["y"] for part in parts]
+    assert tops == sorted(tops)
+    ends = [part["y"] + part["height"] for part in parts[:2]]
     assert ends[0] <= tops[1] and ends[1] <= PHONE["height"]  # map and strip need no scrolling
     overview, lines = phone.root.locator(".overview"), phone.root.locator(".lines")
     assert not overview.is_visible() and not lines.is_visible()
@@ -380,8 +380,8 @@ def test_a_phone_has_the_map_then_the_strip_then_the_facts_and_all_heads_folded_
     assert phone.root.evaluate(TOO_WIDE) == []
     phone.page.set_viewport_size({"width": 1280, "height": 720})
     phone.until("!root.classList.contains('narrow')")
-    strip, heads = phone.root.locator(".strip").bounding_box(), overview.bounding_box()
-    assert strip and heads and strip["y"] < heads["y"] and phone.root.locator("section .overview").is_visible()
+    strip, heads = box_of(phone.root.locator(".strip")), box_of(overview)
+    assert strip["y"] < heads["y"] and phone.root.locator("section .overview").is_visible()
 
 
 def test_a_phone_s_table_fits(phone: Screen):

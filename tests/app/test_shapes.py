@@ -24,7 +24,7 @@ from app.session import words as session_words
 from core.config import ModelConfig
 from core.errors import Refused
 from core.planner import PRESETS, parameters, trace_shapes
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, box_of
 from tests.app.served import ask, serve
 from tests.app.test_theme import contrast
 
@@ -255,6 +255,7 @@ class Shapes(Screen):
     def see(self, query: str = "") -> Shapes:
         self.page.goto(f"{self.address}/?view={words.TITLE}{query}")
         self.page.locator(".hl.shapes[data-painted]").wait_for()
+        self.idle()
         return self
 
     def row(self, id: str):
@@ -298,8 +299,8 @@ def test_the_run_on_the_screen_is_spelled_out(screen: Shapes, run: core.Trace):
 def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: Shapes):
     screen.see()
     for part in (".top", ".detail"):
-        box = screen.root.locator(part).bounding_box()
-        assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
+        box = box_of(screen.root.locator(part))
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 720
     width = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
     assert width <= 1280
     assert screen.root.locator(".rail path").count() >= 3  # the stream and two branches
@@ -311,8 +312,8 @@ def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them
     cut = """(root) => [...root.querySelectorAll(".row :is(.name, .shape)")].filter((text) => text.scrollWidth > text.clientWidth)
         .map((text) => text.innerText)"""
     assert screen.root.locator(".row").count() > 9 and screen.root.evaluate(cut) == []
-    box, detail = (screen.page.locator(part).bounding_box() for part in (".st-key-text", ".hl .detail"))
-    assert box and box["width"] > 300 and detail and detail["height"] < 844 / 3
+    box, detail = (box_of(screen.page.locator(part)) for part in (".st-key-text", ".hl .detail"))
+    assert box["width"] > 300 and detail["height"] < 844 / 3
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
 
 
@@ -383,7 +384,7 @@ def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Sha
     screen.see("&of=transformer-base&batch=2&length=12&target_length=9&tensor=decoder.cross.weights")
     assert screen.data()["shape"] == "2,8,9,12"
     assert "8 heads × 9 queries × 12 keys" in screen.detail() and "In each of 2 texts" in screen.detail()
-    columns = [box for box in (screen.root.locator(".column").nth(i).bounding_box() for i in (0, 1)) if box]
+    columns = [box_of(screen.root.locator(".column").nth(i)) for i in (0, 1)]
     assert columns[0]["x"] + columns[0]["width"] <= columns[1]["x"]
     assert screen.root.locator(".over path.cross").count() == 1
     row = screen.row("decoder.cross.scores")

@@ -27,6 +27,7 @@ export class Strip {
     this.items = []; // {node, axis, i}: the token or word that each node shows, by the lens
     /** @type {Record<Axis, number>} */
     this.middles = { query: 0, key: 0 }; // by axis: what the window of a long text is around
+    this.held = ""; // what the tokens that are there were made of
     this.box = add(parent, "div", "strips");
     this.box.addEventListener("pointerover", (e) => this.point(e));
     this.box.addEventListener("pointerenter", () => (this.isUnderPointer = true));
@@ -44,14 +45,21 @@ export class Strip {
     this.box.addEventListener("focusout", () => view.point(null));
   }
 
+  // Tokens that would be the same stay: nothing is made anew under a finger that is on it, nor scrolled back.
   build() {
     const { site, place } = this.view;
     const tree = /** @type {Document | ShadowRoot} */ (this.view.root.getRootNode());
     const { i: focused, axis } = /** @type {HTMLElement | null} */ (tree.activeElement)?.dataset ?? {};
     const lens = this.view.lens();
-    this.items = [];
     this.middles = { query: lens.queryOf(place.query ?? 0), key: lens.keyOf(this.view.pin ?? 0) };
     this.axes = site.query === site.key ? ["query"] : ["query", "key"];
+    const held = JSON.stringify(this.axes.map((axis) => this.holds(axis)));
+    if (held === this.held) {
+      for (const { node, axis, i } of this.items) node.tabIndex = i === this.middles[axis] ? 0 : -1;
+      return;
+    }
+    this.held = held;
+    this.items = [];
     this.box.replaceChildren(...this.axes.map((axis) => this.strip(axis)));
     const again = focused === undefined ? null : this.box.querySelector(`[data-axis="${axis}"][data-i="${focused}"]`);
     /** @type {HTMLElement | null} */ (again)?.focus();
@@ -63,6 +71,25 @@ export class Strip {
     return axis === "query" ? queries : keys;
   }
 
+  // From which of its tokens or words to which; all of them, unless there are very many
+  /** @param {Axis} axis */
+  range(axis) {
+    const { length } = this.labels(axis);
+    const held = length > MOST ? WINDOW : length;
+    const from = clamp(Math.round(this.middles[axis] - held / 2), 0, length - held);
+    return { from, to: from + held };
+  }
+
+  // All that its tokens are made of
+  /** @param {Axis} axis */
+  holds(axis) {
+    const { site, picture } = this.view;
+    const lens = this.view.lens();
+    const { from, to } = this.range(axis);
+    const ends = [from, to - 1].map((i) => (axis === "query" ? lens.firstQuery(i) : lens.firstKey(i)));
+    return [picture.key, axis, this.labels(axis).slice(from, to), ends, to < this.labels(axis).length, picture.joins[site[axis]], picture.tokens.target && site[axis]];
+  }
+
   /** @param {Axis} axis */
   strip(axis) {
     const { site, picture } = this.view;
@@ -70,9 +97,7 @@ export class Strip {
     const isQuery = axis === "query";
     const labels = this.labels(axis);
     const middle = this.middles[axis];
-    const held = labels.length > MOST ? WINDOW : labels.length;
-    const from = clamp(Math.round(middle - held / 2), 0, labels.length - held);
-    const to = from + held;
+    const { from, to } = this.range(axis);
     /** @param {number} at */
     const more = (at) => {
       const dots = Object.assign(el("small", "more", "…"), { title: words.strip_more });
@@ -113,6 +138,7 @@ export class Strip {
   /** @param {Axis} axis @param {number} i */
   show(axis, i) {
     this.middles[axis] = i;
+    this.held = "";
     this.items = this.items.filter((item) => item.axis !== axis);
     this.box.querySelector(`.strip.${axis}`)?.replaceWith(this.strip(axis));
   }
