@@ -259,10 +259,15 @@ def take_text(model: str) -> None:
     st.session_state["text"] = examples.first_text(MODELS[model])
 
 
-def take_model(model: str) -> None:
-    """Choose a model from a view that does not show the choice; for a callback."""
+def choose_model(model: str) -> None:
+    """Choose a model beside the box that shows the choice; for a callback."""
     st.session_state["model"] = model
     _model_changed()
+
+
+def take_model(model: str) -> None:
+    """Choose a model from a view that does not show the choice; for a callback."""
+    choose_model(model)
     # Of a box that was not on the screen, Streamlit does not tell the address what it holds.
     st.query_params["model"] = TITLES[model]
     st.query_params["text"] = st.session_state["text"]

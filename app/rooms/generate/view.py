@@ -40,4 +40,4 @@ def _offer_writers(title: str) -> None:
     for model in WRITERS:
         if model in MODELS:
             label = words.TAKE_WRITER.format(title=TITLES[model])
-            row.button(label, key=f"generate_{model}", on_click=shell_request.take_model, args=(model,))
+            row.button(label, key=f"generate_{model}", on_click=shell_request.choose_model, args=(model,))

@@ -130,7 +130,6 @@ COMPONENT = {
     "stopped": "Stopped after {n} words.",
     "wrote": "{n} words written.",
     "loading": "Reading the text …",
-    "retry": "Try again",
     "begin_again": "Begin again",
     "begin_again_help": "Take back every word that was written",
     # files

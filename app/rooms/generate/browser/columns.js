@@ -18,12 +18,13 @@ const NAMED = 14; // words of a column that are drawn by themselves
 const LEAST = 11.5; // pixels of a slice that has its word written in it
 export const IN_SIGHT = 13;
 
-/** @param {SVGSVGElement} svg @param {Scene} scene @param {Acts} acts @param {{width: number, bars: number}} sizes */
-export function columns(svg, scene, acts, { width, bars }) {
+/** @param {SVGSVGElement} svg @param {Scene} scene @param {Acts} acts @param {{width: number, bars: number, scale: number}} sizes */
+export function columns(svg, scene, acts, { width: whole, bars, scale }) {
+  const width = whole / scale;
   const { inSight, first, focus } = scene;
-  const step = Math.min(110, (width - GUTTER) / Math.max(inSight.length, Math.min(11, IN_SIGHT)));
-  const wide = step - 14;
   const beam = scene.how === "beam";
+  const step = Math.min(110, (width - GUTTER) / (beam ? IN_SIGHT : Math.max(inSight.length, 11)));
+  const wide = step - 14;
   const x = (/** @type {number} */ i) => GUTTER + i * step;
   svg.replaceChildren();
   const defs = draw(svg, "defs", {});
@@ -40,8 +41,8 @@ export function columns(svg, scene, acts, { width, bars }) {
     const hit = draw(svg, "rect", { class: "hit", x: x(i), y: TOP + bars + 3, width: wide, height: 150, fill: "transparent" });
     hit.addEventListener("click", () => acts.focus(first + i));
   });
-  svg.setAttribute("width", String(width));
-  svg.setAttribute("height", String(height));
+  svg.setAttribute("width", String(whole));
+  svg.setAttribute("height", String(height * scale));
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
 }
 
@@ -49,9 +50,9 @@ export function columns(svg, scene, acts, { width, bars }) {
 function heading(svg, scene, right) {
   const beam = scene.how === "beam";
   const title = draw(svg, "text", { x: 0, y: 12, "font-size": 14.5, "font-weight": 650, fill: "var(--ink)" }, beam ? fill(words.beam_title, { n: scene.nBeams }) : words.title);
-  draw(title, "tspan", { dx: 8, "font-size": 13.4, "font-weight": 400, fill: "var(--mute)" }, beam ? words.beam_note : words.title_note);
+  draw(title, "tspan", { dx: 8, "font-size": 13.4, "font-weight": 400, fill: "var(--mute)" }, scene.said || (beam ? words.beam_note : words.title_note));
   const loss = lossOf(scene);
-  if (!beam && loss && right > 700) draw(svg, "text", { x: right, y: 12, "text-anchor": "end", "font-size": 13.4, fill: "var(--mute)", class: "loss" }, loss);
+  if (!beam && loss && right > 700 && !scene.said) draw(svg, "text", { x: right, y: 12, "text-anchor": "end", "font-size": 13.4, fill: "var(--mute)", class: "loss" }, loss);
 }
 
 // The loss on the text that was given, where it has a second token, or on the words that were written
@@ -115,11 +116,11 @@ function trees(svg, scene, acts, { x, step, wide, bars }) {
       draw(svg, "text", { x: x(i) + wide / 2, y: TOP + bars / 2, "text-anchor": "middle", "font-size": 12.8, fill: "var(--mute)" }, cut(column.take === null ? "" : scene.label(column.take), wide));
     }
   });
-  const begins = inSight.findIndex(({ at }) => at === 0) >= 0 ? inSight.findIndex(({ at }) => at === 0) : -(inSight[0]?.at ?? 0);
+  const begins = -(inSight[0]?.at ?? 0);
   const boxes = draw(svg, "g", {});
   grown.forEach(({ kept, dropped }, depth) => {
     const place = begins + depth;
-    if (place < 0 || place > inSight.length) return;
+    if (place < 0 || place >= IN_SIGHT) return;
     kept.forEach((beam, r) => {
       const y = TOP + r * row + 2;
       const on = beam.path.every((id, i) => id === winner[i]);
@@ -129,7 +130,7 @@ function trees(svg, scene, acts, { x, step, wide, bars }) {
       }
       const drawn = draw(boxes, "rect", { class: "hit", x: x(place), y, width: wide, height: box, rx: 3, fill: on ? "var(--proof)" : "var(--slice2)" });
       draw(drawn, "title", {}, `${beam.path.map(scene.label).join(" ")} ${signed(beam.logProb)}`);
-      drawn.addEventListener("click", () => acts.go(beam.path, null));
+      drawn.addEventListener("click", () => acts.go(beam.path, scene.prompt.length + beam.path.length - 2));
       draw(boxes, "text", { x: x(place) + wide / 2, y: y + box / 2 - 2, "text-anchor": "middle", "font-size": 12.6, "font-weight": 650, "pointer-events": "none", fill: on ? "var(--on)" : "var(--ink)" }, cut(scene.label(beam.id), wide));
       if (box > 26) draw(boxes, "text", { x: x(place) + wide / 2, y: y + box / 2 + 12, "text-anchor": "middle", "font-size": 11.4, "pointer-events": "none", fill: on ? "var(--on)" : "var(--mute)" }, signed(beam.logProb));
     });

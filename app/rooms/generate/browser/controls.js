@@ -86,6 +86,7 @@ export class Controls {
       output.textContent = text;
       input.setAttribute("aria-valuetext", text);
       label.classList.toggle("idle", values.how !== "sample");
+      label.hidden = values.how === "beam";
     };
     set(this.temperature, Number(values.t), Number(values.t).toFixed(1));
     set(this.topK, Number(values.k) || SLIDER_K, Number(values.k) ? values.k : words.off);

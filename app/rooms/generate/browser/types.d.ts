@@ -118,6 +118,7 @@ export interface Scene {
   prompt: number[];
   cost: Cost | null;
   timing: boolean;
+  said: string; // by the server, or about what is being written
   lens: LensRow[] | null;
   label: (id: number) => string;
   nameAt: (position: number) => string; // of a token that was read
@@ -129,5 +130,21 @@ export interface Acts {
   go(path: number[], focus: number | null): void;
   choose(changes: Record<string, string>): void;
   time(): void;
+}
+
+/** What asks.js needs of the view. */
+export interface View {
+  values: Record<string, string>;
+  path: number[];
+  by: { layer: number; head: number } | null;
+  sentence: string;
+  isLast: boolean;
+  soon(): void;
+  say(text: string): void;
+  state(what: string): void;
+  choose(changes: Record<string, string>): void;
+  put(changes: Record<string, string>): void;
+  go(path: number[], focus: number | null): void;
+  move(by: number): void;
 }
 export type { AboutFiles };

@@ -1,0 +1,291 @@
+// What the room asks of the server: the columns of a path, words as they are written, beams as they grow, and what is measured.
+
+import { fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { goesOn, grown, readAll, written, writtenAll } from "./paths.js";
+import { Writing } from "./writing.js";
+
+/** @typedef {import("./types.js").View} View */
+
+const AT_A_TIME = 256; // words that Play writes before it stops by itself
+const BEAM_STEPS = 8; // tokens that a search begins with, and goes on by
+const PACE = 420; // ms for each column that Play steps over
+const LENS_AFTER = 80; // ms that the ring rests before the layers are read
+const MOST_LENSES = 400;
+const TIMED = 240; // tokens at which the cache is timed
+
+export class Asks {
+  /** @type {Writing} */
+  writing;
+  /** @type {AbortController | null} While words are written */
+  playing = null;
+  /** @type {AbortController | null} While a path is read */
+  loading = null;
+  /** @type {AbortController | null} While beams grow */
+  searching = null;
+  /** @type {ReturnType<typeof setInterval> | undefined} While Play steps over columns */
+  pacing;
+  /** @type {ReturnType<typeof setTimeout> | undefined} While the ring has not rested long enough */
+  resting;
+  asked = "";
+  searched = "";
+  /** @type {Map<string, import("./types.js").LensRow[]>} */
+  lenses = new Map();
+  /** @type {import("./types.js").Cost | null} */
+  cost = null;
+  timing = false;
+
+  /** @param {View} view */
+  constructor(view) {
+    this.view = view;
+  }
+
+  // Another text
+  /** @param {string} key */
+  begin(key) {
+    this.loading?.abort();
+    this.searching?.abort();
+    clearTimeout(this.resting);
+    this.writing = new Writing(key);
+    [this.asked, this.searched, this.cost] = ["", "", null];
+    this.lenses.clear();
+  }
+
+  destroy() {
+    this.stop();
+    this.loading?.abort();
+    this.searching?.abort();
+    clearTimeout(this.resting);
+  }
+
+  get isPlaying() {
+    return Boolean(this.playing || this.pacing);
+  }
+
+  get values() {
+    return this.view.values;
+  }
+
+  get path() {
+    return this.view.path;
+  }
+
+  get params() {
+    const { layer, head, how, t, k, p, seed, other } = this.values;
+    return { how, t, k, p, seed, ...(other ? { also: other } : {}), ...(layer !== "" && head !== "" ? { layer, head } : {}) };
+  }
+
+  // Bring what is known in line with what is chosen.
+  follow() {
+    if (!this.writing.knows(this.path, this.view.by)) this.open();
+    if (this.values.how === "beam") this.search();
+  }
+
+  async open() {
+    const { view, path } = this;
+    const wanted = `${this.writing.key} ${this.values.path} ${this.values.layer}.${this.values.head}`;
+    if (this.asked === wanted || this.playing) return;
+    this.asked = wanted;
+    this.loading?.abort();
+    const stopped = (this.loading = new AbortController());
+    if (!this.writing.isOpen) view.say(words.loading);
+    const refused = await this.told(stopped, () => this.writing.write(path, this.params, stopped.signal, () => view.soon()));
+    if (stopped.signal.aborted) return;
+    if (!refused) view.say(view.sentence === words.loading ? "" : view.sentence);
+    else if (path.length && refused !== words.failed) view.choose({ path: "", f: "" }); // the text itself can be shown
+    this.asked = refused ? wanted : ""; // what was refused will not do better
+    view.soon();
+  }
+
+  // Words that were refused, or did not come, are asked for again.
+  again() {
+    this.asked = "";
+    this.follow();
+  }
+
+  // How many tokens the search is to have that is on the screen
+  get length() {
+    return Math.max(BEAM_STEPS, this.path.length);
+  }
+
+  /** @param {number} n */
+  nameOf(n) {
+    return `${this.values.beams} ${n}`;
+  }
+
+  steps() {
+    const { searches } = this.writing;
+    const growing = this.playing ? searches.get(this.nameOf(this.length + BEAM_STEPS)) : undefined;
+    return growing ?? searches.get(this.nameOf(this.length)) ?? [];
+  }
+
+  async search() {
+    const name = this.nameOf(this.length);
+    if (this.writing.searches.has(name) || this.searched === name || this.playing) return;
+    if (!(await this.searchFor(this.length, (this.searching = new AbortController())))) return;
+    const path = this.extended(this.path);
+    if (written(path) !== this.values.path) this.view.choose({ path: written(path) });
+  }
+
+  // A path as far as the beams on the screen go on from it; the best text where none does.
+  /** @param {number[]} path */
+  extended(path) {
+    const steps = this.steps();
+    const best = steps.at(-1)?.finished.map(([ids]) => ids) ?? [];
+    const live = grown(steps).at(-1)?.kept.map((beam) => beam.path) ?? [];
+    const dropped = grown(steps).flatMap(({ dropped }) => dropped.map((beam) => beam.path));
+    if (!path.length) return best[0] ?? path;
+    return [...best, ...live, ...dropped].find((other) => goesOn(other, path)) ?? best[0] ?? path;
+  }
+
+  // Whether a search of n tokens came to its end
+  /** @param {number} n @param {AbortController} stopped */
+  async searchFor(n, stopped) {
+    const name = (this.searched = this.nameOf(n));
+    const { beams } = this.values;
+    this.view.state("beams");
+    const refused = await this.told(stopped, () => this.writing.search(name, { beams, n: String(n) }, stopped.signal, () => this.view.soon()));
+    if (this.searched === name) this.searched = "";
+    if (stopped.signal.aborted) return false;
+    this.view.state("");
+    return !refused && this.values.how === "beam";
+  }
+
+  // Play: step to the last column, then write on until it is stopped.
+  play() {
+    if (this.isPlaying) return this.stop();
+    const { view } = this;
+    if (view.isLast) return void this.write(AT_A_TIME);
+    this.pacing = setInterval(() => {
+      if (!view.isLast) return view.move(1);
+      this.stop();
+      this.write(AT_A_TIME);
+    }, PACE);
+    view.soon();
+  }
+
+  /** @param {number} by */
+  step(by) {
+    if (this.isPlaying) return this.stop();
+    if (by > 0 && this.view.isLast) this.write(1);
+    else this.view.move(by);
+  }
+
+  /** @param {number} n */
+  async write(n) {
+    const { view, path: before } = this;
+    const over = this.writing.over.get(written(before));
+    if (over) return this.sayOver(over);
+    if (!this.writing.isOpen) return this.again();
+    if (this.values.how === "beam") return this.grow();
+    this.loading?.abort();
+    this.asked = "";
+    const stopped = (this.playing = new AbortController());
+    view.state("words");
+    view.say(words.writing);
+    let now = before;
+    const refused = await this.told(stopped, () =>
+      this.writing.write(before, { ...this.params, n: String(n) }, stopped.signal, (path) => {
+        if (stopped.signal.aborted || path.length === now.length) return;
+        now = path;
+        const others = readAll(this.values.other).filter((other) => !goesOn(now, other));
+        view.put({ path: written(now), other: writtenAll(others), f: "" });
+      }),
+    );
+    if (stopped.signal.aborted) return;
+    this.playing = null;
+    view.state("");
+    const why = this.writing.over.get(written(now));
+    if (why) this.sayOver(why);
+    else if (!refused) view.say(n > 1 ? fill(words.wrote, { n: now.length - before.length }) : "");
+  }
+
+  // A beam search that goes further, and its best text on the screen
+  async grow() {
+    const n = this.length + BEAM_STEPS;
+    this.searching?.abort();
+    const stopped = (this.playing = this.searching = new AbortController());
+    const ended = await this.searchFor(n, stopped);
+    if (stopped.signal.aborted) return;
+    this.playing = null;
+    const best = this.writing.searches.get(this.nameOf(n))?.at(-1)?.finished[0]?.[0];
+    if (ended && best) this.view.choose({ path: written(best), f: "" });
+    this.view.soon();
+  }
+
+  stop() {
+    clearInterval(this.pacing);
+    this.pacing = undefined;
+    if (this.playing) {
+      this.playing.abort();
+      this.playing = null;
+      this.view.state("");
+      this.view.say(fill(words.stopped, { n: this.path.length }));
+    }
+    this.view.soon();
+  }
+
+  // What the server refuses is said; so is that it does not answer. What was stopped says nothing.
+  /** @param {AbortController} stopped @param {() => Promise<string>} work */
+  async told(stopped, work) {
+    try {
+      const refused = await work();
+      if (refused && !stopped.signal.aborted) this.view.say(refused);
+      return refused;
+    } catch (error) {
+      if (!stopped.signal.aborted) {
+        console.info(error);
+        this.view.say(words.failed);
+      }
+      return words.failed;
+    }
+  }
+
+  /** @param {string} over */
+  sayOver(over) {
+    const last = this.path.at(-1);
+    this.view.say(fill(words[`over_${over}`], { word: last === undefined ? "" : `“${this.writing.label(last)}”` }));
+  }
+
+  async time() {
+    if (this.timing) return;
+    this.timing = true;
+    this.view.soon();
+    const { writing } = this;
+    try {
+      const response = await writing.fetch("cost", { path: this.values.path, n: String(TIMED) });
+      if (!response.ok) this.view.say(await response.text());
+      else if (writing === this.writing) this.cost = await response.json();
+    } catch {
+      this.view.say(words.failed);
+    }
+    this.timing = false;
+    this.view.soon();
+  }
+
+  // The layers behind a column, once the ring rests there
+  /** @param {import("./types.js").Column} column */
+  lens(column) {
+    clearTimeout(this.resting);
+    if (this.playing) return null;
+    const path = written(this.path.slice(0, Math.max(0, column.at)));
+    const token = column.take ?? column.node.ids[0];
+    const name = `${path}|${column.node.position}|${token}`;
+    const found = this.lenses.get(name);
+    if (found) return found;
+    const { writing } = this;
+    this.resting = setTimeout(async () => {
+      try {
+        const response = await writing.fetch("lens", { path, position: String(column.node.position), token: String(token) });
+        if (writing !== this.writing) return;
+        if (!response.ok) return this.view.say(await response.text());
+        this.lenses.set(name, await response.json());
+        if (this.lenses.size > MOST_LENSES) this.lenses.delete(String(this.lenses.keys().next().value));
+        this.view.soon();
+      } catch (error) {
+        console.info(error); // the columns are there all the same
+      }
+    }, LENS_AFTER);
+    return null;
+  }
+}

@@ -1,0 +1,42 @@
+// The text above the columns, shaded by what the newest token looks at: the ring around what was read, and what came next.
+
+import { add, el } from "../../../kit/browser/dom.js";
+import { look } from "./chances.js";
+import { WORDS as words } from "./constants.js";
+
+/** @typedef {import("./types.js").Scene} Scene */
+
+/** @param {HTMLElement} box @param {Scene} scene @param {(v: number) => [background: string, ink: string]} shade @param {(at: number) => void} focus */
+export function strips(box, scene, shade, focus) {
+  const { header, columns: all } = scene;
+  const column = all[scene.focus];
+  const row = look(column.node, scene.by, header.heads);
+  /** @param {HTMLElement} strip @param {string} text @param {string} name @param {number | null} v */
+  const token = (strip, text, name, v) => {
+    const made = add(strip, "span", name);
+    made.textContent = text;
+    if (v !== null) [made.style.background, made.style.color] = shade(v);
+    return made;
+  };
+  const found = [];
+  if (header.source) {
+    const source = el("div", "strip");
+    add(source, "small").textContent = words.source;
+    header.source.forEach((text, i) => token(source, text, "", row ? row[i] : null));
+    found.push(source);
+  }
+  const strip = el("div", "strip own");
+  if (header.source) add(strip, "small").textContent = words.target;
+  const n = scene.prompt.length;
+  const here = column.node.position;
+  for (let i = 0; i < n + scene.path.length; i++) {
+    const name = i === here ? "q" : i <= here || i < n ? "" : i === here + 1 ? "next" : "later";
+    const made = token(strip, scene.nameAt(i), name, !header.source && row && i <= here ? row[i] : null);
+    const at = i - all[0].node.position;
+    if (at >= 0 && at < all.length) made.addEventListener("click", () => focus(at));
+  }
+  found.push(strip);
+  box.replaceChildren(...found);
+  const ring = /** @type {HTMLElement | null} */ (strip.querySelector(".q"));
+  if (ring && strip.scrollHeight > strip.clientHeight) strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
+}

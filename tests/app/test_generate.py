@@ -1,0 +1,336 @@
+"""Generate: its numbers are core's, words come as they are written and can be stopped, and a link brings back every choice."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import core
+from app.kit import params as kit_params
+from app.rooms.generate import choices, export, routes, words
+from app.session import service
+from app.transport import messages
+from core.service import MOST_WRITTEN, Facts
+from core.writing import label
+from tests.app.browsing import Screen
+
+APP = "app/main.py"
+STORY, FOREST = "Once upon a time there was a", "Im Wald steht ein braunes Pferd neben einem Baum."
+KING, WHO, LAST = 641, 415, 7  # LAST: the position of the text's last token
+SAID = words.COMPONENT
+Given = tuple[str, core.Request, Facts]
+
+
+@cache
+def storyteller() -> core.Loaded:
+    return core.load("storyteller")
+
+
+@cache
+def run_of(model: str, text: str) -> Given:
+    request = core.Request(model, (text,))
+    calls, asked = service.calls(), service.service()
+    key = calls.result(asked.submit(request))
+    return key, request, calls.result(asked.facts(key))
+
+
+# what links and routes say
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"how": "sample", "t": "0.70", "k": "40", "p": "0.9", "seed": "7"}, ("sample", "0.7", "40", "0.9", "7")),
+        ({"t": "0.74"}, ("greedy", "0.7", "0", "1", "1")),
+    ],
+)
+def test_a_link_says_how_words_are_chosen(said: dict[str, str], shown: tuple[str, ...]) -> None:
+    values, notes = kit_params.read(choices.PARAMS, run_of("storyteller", STORY)[2], said)
+    assert tuple(values[name] for name in ("how", "t", "k", "p", "seed")) == shown and not notes
+
+
+NONSENSE = {
+    "how": "best",
+    "t": "nan",
+    "k": "-1",
+    "p": "9",
+    "seed": "1e9",
+    "beams": "1",
+    "path": "641.x",
+    "other": "_",
+    "f": "9999999",
+    "layer": "6",
+    "head": "²",
+    "cache": "maybe",
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_what_a_link_asks_in_vain_gets_a_sentence(name: str) -> None:
+    facts = run_of("storyteller", STORY)[2]
+    values, notes = kit_params.read(choices.PARAMS, facts, {name: NONSENSE[name]})
+    assert values == kit_params.opening(choices.PARAMS, facts)
+    assert len(notes) == 1 and name in notes[0]
+    for path in ("6144", "1" * 400, ".".join(["1"] * (MOST_WRITTEN + 1))):
+        assert kit_params.read(choices.PARAMS, facts, {"path": path})[0]["path"] == ""
+
+
+def asked(what: str, **params: Any) -> Any:
+    return TestClient(Starlette(routes=routes.ROUTES)).get(f"/headlight/generate/{what}", params=params)
+
+
+def framed(body: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
+    at = 0
+    while at < len(body):
+        end = at + 4 + int.from_bytes(body[at : at + 4], "little")
+        yield messages.unpack(body[at + 4 : end])
+        at = end
+
+
+def test_words_travel_with_the_numbers_of_core() -> None:
+    key = run_of("storyteller", STORY)[0]
+    (begun, body), *written = framed(asked("write", run=key, path=f"{KING}", n=3, layer=1, head=2).content)
+    opening = core.opening(storyteller(), STORY, path=[KING])
+    assert begun["losses"] == pytest.approx(opening.losses.tolist(), abs=1e-5)
+    for told, reading in zip(begun["readings"], opening.readings, strict=True):
+        ids, logits, rest, rows = told["at"]
+        n, keys = told["listed"], told["keys"]
+        assert np.frombuffer(body, "<i4", n, ids).tolist() == reading.ids.tolist()
+        np.testing.assert_array_equal(np.frombuffer(body, "<f4", n, logits), reading.logits)
+        np.testing.assert_array_equal(np.frombuffer(body, "<f4", 30, rest), reading.rest)
+        weights = np.frombuffer(body, "<u2", told["rows"] * keys, rows).reshape(reading.rows.shape) / 65535
+        np.testing.assert_allclose(weights, reading.rows, atol=1e-5)
+    assert begun["bytes"] == {"token": 12_288, "mha": 12_288, "mqa": 1_536, "memory": 0}
+    (expected,) = core.generate(storyteller(), f"{STORY} king", max_tokens=3)
+    assert [header["taken"][0] for header, _ in written] == list(expected.ids)
+    rows = asked("lens", run=key, path=KING, position=LAST + 1, token=WHO).json()
+    assert [row["rank"] for row in rows] == [5925, 64, 40, 12, 5, 3, 1] and rows[-1]["labels"][0] == "who"
+    *_, (last, _) = framed(asked("beams", run=key, beams=3, n=8).content)
+    assert last["finished"][0][1] == pytest.approx(-12.272, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("what", "params", "status", "says"),
+    [
+        ("write", {"path": "x"}, 400, "points between"),
+        ("write", {"n": "-1"}, 400, "n"),
+        ("write", {"t": "0"}, 400, "0.1 to 3"),
+        ("write", {"how": "best"}, 400, "greedy, sample, beam"),
+        ("write", {"head": "99"}, 400, "head"),
+        ("write", {"run": "unknown"}, 404, ""),
+        ("beams", {"beams": "99"}, 400, "beams"),
+        ("lens", {"position": "99"}, 400, "99"),
+        ("cost", {"n": "9" * 99}, 400, "n"),
+    ],
+)
+def test_what_a_route_cannot_answer_gets_a_sentence(what: str, params: dict[str, str], status: int, says: str) -> None:
+    answer = asked(what, **{"run": run_of("storyteller", STORY)[0], **params})
+    assert answer.status_code == status and says in answer.text and "Traceback" not in answer.text
+
+
+def test_an_encoder_is_refused_by_the_route_as_well() -> None:
+    answer = asked("write", run=run_of("minilm", "A cat sat.")[0])
+    assert answer.status_code == 400 and "encoder" in answer.text
+
+
+@pytest.mark.parametrize(("model", "text"), [("storyteller", STORY), ("translator", FOREST)])
+def test_the_code_of_a_file_gives_its_numbers(model: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    key, request, facts = run_of(model, text)
+    (begun, _), *written = framed(asked("write", run=key, n=2).content)
+    path = [header["taken"][0] for header, _ in written]
+    code = export.snippet(facts, request).replace(export.PATH, ", ".join(map(str, path)))
+    names: dict[str, Any] = {}
+    exec(compile(code, "snippet", "exec"), names)
+    columns = names["opening"].readings
+    assert len(columns) == len(begun["prompt"]) + 2
+    assert columns[-1].taken is None and columns[-2].taken.id == path[-1]
+    assert columns[-2].taken.prob == pytest.approx(written[-1][0]["taken"][1], abs=1e-5)
+    assert len(capsys.readouterr().out.splitlines()) >= len(columns)
+
+
+# in a browser
+
+
+def room(page: Page) -> Locator:
+    return page.locator(".hl.generate")
+
+
+def see(screen: Screen, **params: str) -> Locator:
+    """The room by its link, once its columns and what each layer says are drawn."""
+    query = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in {"view": "generate", **params}.items())
+    screen.page.goto(f"{screen.address}/?{query}")
+    found = room(screen.page)
+    expect(found).to_have_attribute("data-lens", "ready", timeout=20_000)
+    return found
+
+
+def percents(found: Locator) -> list[float]:
+    """The numbers beside the bars."""
+    return [float(re.findall(r"[\d.]+", text)[-1]) for text in found.locator(".bar u").all_text_contents()]
+
+
+def serious(page: Page) -> list[str]:
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:160]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
+    page, found = screen.page, see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", f=str(LAST + 1))
+    opening = core.opening(storyteller(), STORY, path=[KING, WHO])
+    column = opening.readings[LAST + 1]
+    expect(found.locator(".fact .big")).to_have_text("who has 55 %, rank 1 of 6,144: 0.9 bits of surprise.")
+    assert percents(found) == [round(100 * p, 1) for p in column.probs()[:10].tolist()]
+    assert found.locator(".bar span").all_text_contents() == [label(storyteller(), int(i)) for i in column.ids[:10]]
+    expect(found.locator("svg .loss")).to_have_text("loss on the given text 1.28 nats = 1.85 bits a token")
+    ranks = found.locator(".lens .rank").all_text_contents()
+    assert ranks == ["5,925", "64", "40", "12", "5", "3", "1"]
+    expect(found.locator(".cache h2")).to_contain_text("9 tokens × 12 KiB = 108 KiB")
+    assert not serious(page)
+
+    # the same as a table
+    found.get_by_role("button", name=SAID["table"], exact=True).click()
+    lines = found.locator(".numbers").first.locator("tr").all()
+    cells = lines[1 + LAST].locator("td").all_text_contents()
+    assert cells[:3] == [str(LAST), "a", "king"] and float(cells[3]) == pytest.approx(0.08965, abs=2e-4)
+    assert float(cells[5]) == pytest.approx(-math.log2(0.08965), abs=0.01)
+
+    # settings reshape what is drawn; the surprise stays the model's own
+    found.locator(".seg button", has_text=SAID["sample"]).click()
+    sliders = found.locator("input[type=range]")
+    sliders.nth(0).fill("0.7")
+    sliders.nth(2).fill("0.9")
+    expect(found.locator(".fact .big")).to_have_text("who had 55 %; with these settings 92 %, of 3 words left.")
+    assert percents(found)[:3] == [92.3, 4.6, 3.1]
+    assert found.locator(".bar.cut").count() == 7
+    assert lines[1 + LAST].locator("td").nth(3).text_content() == cells[3]
+
+    # another word, by key: the room stays, and the branch that is left is kept
+    found.locator(".figure").focus()
+    page.keyboard.press("3")
+    third = int(column.ids[2])
+    expect(found).to_have_attribute("data-path", f"{KING}.{third}")
+    expect(found).to_have_attribute("data-complete", "true")
+    expect(found.locator("svg text.hit")).to_have_text(["who"])
+    page.wait_for_url(lambda url: f"path={KING}.{third}" in url and f"other={KING}.{WHO}" in url)
+    found.locator("svg text.hit").click()
+    expect(found).to_have_attribute("data-path", f"{KING}.{WHO}")
+    found.locator(".figure").focus()
+    page.keyboard.press("Home")
+    expect(found).to_have_attribute("data-focus", "0")
+    page.keyboard.press("ArrowRight")
+    expect(found).to_have_attribute("data-focus", "1")
+
+    # beams
+    found.locator(".seg button", has_text=SAID["beam"]).click()
+    expect(found).to_have_attribute("data-steps", "8")
+    expect(found.locator("svg")).to_contain_text("−12.27")
+
+    # what is read again without a cache, measured here
+    found.get_by_role("button", name=SAID["without"], exact=True).click()
+    expect(found.locator(".cache .kv").first).to_contain_text("Read again now: all")
+    found.get_by_role("button", name=SAID["time"], exact=True).click()
+    expect(found).to_have_attribute("data-cost", "ready")
+    expect(found.locator(".proofs")).to_contain_text(SAID["same"])
+
+
+def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
+    page, found = screen.page, see(screen, model="Storyteller", text=STORY)
+    before = int(found.get_attribute("data-columns") or 0)
+    found.locator(".go").click()
+    screen.until(f"Number(root.dataset.columns) > {before + 1}")
+    found.locator(".go").click()
+    expect(found).to_have_attribute("data-writing", "")
+    path = (found.get_attribute("data-path") or "").split(".")
+    assert 2 <= len(path) < 256
+    (whole,) = core.generate(storyteller(), STORY, max_tokens=len(path))
+    assert path == [str(i) for i in whole.ids]
+    page.wait_for_url(lambda url: f"path={'.'.join(path)}" in url)
+    expect(found).to_have_attribute("data-path", ".".join(path))
+    page.reload()
+    expect(found).to_have_attribute("data-path", ".".join(path), timeout=20_000)
+    expect(found).to_have_attribute("data-complete", "true")
+    found.get_by_role("button", name=SAID["begin_again"], exact=True).click()
+    expect(found).to_have_attribute("data-path", "")
+
+
+def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: Screen) -> None:
+    page, found = screen.page, see(screen, model="Translator", text=FOREST, layer="1", head="5")
+    found.locator(".go").click()
+    expect(found.locator(".said")).to_contain_text("The text is over")
+    found.locator(".strip.own span", has_text="the").first.click()
+    expect(found.locator(".fact .big")).to_have_text("forest has 49 %, rank 1 of 6,000: 1.0 bits of surprise.")
+    assert percents(found)[:2] == [48.9, 43.5]
+    weights = (
+        found.locator(".strip")
+        .first.locator("span")
+        .evaluate_all("spans => spans.map(span => [span.textContent, getComputedStyle(span).backgroundColor])")
+    )
+    shades = {name: sum(map(int, re.findall(r"\d+", colour)[:3])) for name, colour in weights}
+    assert min(shades, key=lambda name: shades[name]) == "Wald"
+    expect(found).to_have_attribute("data-lens", "ready")
+    found.get_by_role("button", name="Export", exact=True).click()
+    with page.expect_download() as download:
+        found.get_by_role("button", name=f"CSV: {SAID['csv_words']}").click()
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    about = [line[2:] for line in text.splitlines() if line.startswith("#")]
+    table = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    assert "Translator" in about[0] and "core.opening" in "".join(about)
+    forest = [row for row in table if row["word"] == "forest" and row["reads"] == "the"]
+    assert float(forest[0]["probability"]) == pytest.approx(0.489, abs=1e-3) and forest[0]["taken"] == "1"
+    with page.expect_download() as download:
+        found.get_by_role("button", name="SVG", exact=True).click()
+    drawing = download.value.path().read_text(encoding="utf-8")
+    assert "forest" in drawing and "generate-hatch" in drawing and "core.opening" in drawing
+
+
+def test_a_spoiled_link_gives_the_room_and_a_sentence_for_each(screen: Screen) -> None:
+    found = see(screen, model="Storyteller", text=STORY, **NONSENSE)
+    said = screen.sentences()
+    assert all(f"for {name} " in said for name in NONSENSE), said
+    expect(found).to_have_attribute("data-path", "")
+    assert percents(found)[:2] == [10.7, 9.0]
+
+
+def test_an_encoder_gets_a_sentence_and_one_click_to_a_model_that_writes(screen: Screen) -> None:
+    page = screen.page
+    page.goto(f"{screen.address}/?view=generate&model=MiniLM-L6&text=A+cat+sat.")
+    page.get_by_text(words.CANNOT_WRITE.format(title="MiniLM-L6")).wait_for(timeout=20_000)
+    page.get_by_role("button", name=words.TAKE_WRITER.format(title="Storyteller")).click()
+    expect(room(page)).to_have_attribute("data-lens", "ready", timeout=20_000)
+
+
+def test_a_phone_shows_the_bars_first_and_columns_that_scroll(browser: Browser, address: str) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, reduced_motion="reduce", has_touch=True, color_scheme="dark"
+    )
+    screen = Screen(context.new_page(), address)
+    found = see(screen, model="Storyteller", text=STORY)
+    bars, figure = (found.locator(name).bounding_box() for name in (".bars", ".figure"))
+    assert bars is not None and figure is not None and bars["y"] < figure["y"]
+    assert found.locator(".figure").evaluate("box => box.scrollWidth > box.clientWidth")
+    assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    small = found.locator(".controls button, .bar, footer button").evaluate_all(
+        "all => all.filter(one => one.offsetParent && one.getBoundingClientRect().height < 43.5).map(one => one.outerHTML)"
+    )
+    assert not small
+    found.locator(".bar").nth(1).tap()
+    expect(found).to_have_attribute("data-path", str(KING))
+    assert not serious(screen.page)
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    context.close()
