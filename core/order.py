@@ -191,15 +191,17 @@ def moved_on(run: Trace, by: int) -> MovedOn:
     return MovedOn(by, scores, weights)
 
 
-def score_by_distance(q: Tensor, k: Tensor, frequencies: Tensor, scale: float, distances: Iterable[float]) -> Tensor:
+def score_by_distance(
+    q: Tensor, k: Tensor, frequencies: Tensor, scale: float, distances: Iterable[float], factor: float = 1.0
+) -> Tensor:
     """The score of one query and one key by the distance between them, [distance]: the query's place less the key's.
 
-    q and k [d_head] as they were before they were turned, frequencies [d_rotary/2] in radians a position. Each pair (j, j +
-    d_rotary/2) adds |q||k|cos(angle between the two hands), which the distance alone turns; what is not turned adds q·k as it
-    is (Su et al. 2021, arXiv:2104.09864, §3.2.2).
+    q and k [d_head] as they were before they were turned, frequencies [d_rotary/2] in radians a position, `factor` what yarn
+    makes q and k longer by. Each pair (j, j + d_rotary/2) adds |q||k|cos(angle between the two hands), which the distance alone
+    turns; what is not turned adds q·k as it is (Su et al. 2021, arXiv:2104.09864, §3.2.2).
     """
     half = len(frequencies)
     a, b = (torch.complex(x[:half].double(), x[half : 2 * half].double()) for x in (q, k))
     away = torch.tensor(list(distances), dtype=torch.float64)
     turned = (a * b.conj() * torch.exp(1j * away[:, None] * frequencies.double())).real.sum(-1)
-    return (turned + q[2 * half :].double() @ k[2 * half :].double()) * scale
+    return (turned * factor**2 + q[2 * half :].double() @ k[2 * half :].double()) * scale

@@ -15,6 +15,7 @@ ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begi
     "explore",
     "step",
     "masks",
+    "positions",
     "generate",
     "whatif",
     "training",

@@ -2,6 +2,7 @@
 
 from ..comparison import AnswerChange, HeadDifference, WordChange
 from ..generate import Sampling
+from ..order import shuffled_words
 from ..sweeps import Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
 from ..writing import TEMPERATURES, CacheCost, LensRow, Opening, Reading, Taken
 from .answers import (
@@ -30,7 +31,7 @@ from .live import AT_ONCE
 from .local import LocalService, cores
 from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
-from .positions import Clock, OrderChange, StackPositions
+from .positions import Clock, OrderChange, PaperRules, StackPositions, paper_rules
 from .protocol import Service
 from .sweeps import SweepPart
 from .trainer import News
@@ -79,6 +80,7 @@ __all__ = [
     "OrderChange",
     "Outcome",
     "Padded",
+    "PaperRules",
     "PatchHeads",
     "Reading",
     "RecordFacts",
@@ -104,5 +106,7 @@ __all__ = [
     "WordChange",
     "Written",
     "cores",
+    "paper_rules",
+    "shuffled_words",
     "word_groups",
 ]

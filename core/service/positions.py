@@ -125,6 +125,25 @@ def _rule(run: Trace, record: PositionRecord, bias: DistanceBias) -> dict[str, o
     return {"bias": array(added), "buckets": buckets.cpu().numpy(), "parameters": learnt}
 
 
+@dataclass(frozen=True, eq=False)
+class PaperRules:
+    """ALiBi and T5's buckets as their papers write them: nobody's own numbers."""
+
+    slopes: np.ndarray  # float32 [head]: of 8 heads
+    bias: np.ndarray  # float32 [head, 2 · REACH + 1]: what ALiBi adds at a distance, key − query
+    buckets: np.ndarray  # int [2 · REACH + 1]: of 32, up to 128 tokens to both sides
+    exact: int  # distances to either side that have a bucket of their own
+    far: int  # from here on all distances share one
+
+
+def paper_rules() -> PaperRules:
+    """Press et al. 2021, arXiv:2108.12409, §3; Raffel et al. 2020, §2.1."""
+    slopes = alibi_slopes(8)
+    distances = torch.arange(-REACH, REACH + 1)
+    buckets = relative_bucket(distances, 32, 128, bidirectional=True)
+    return PaperRules(array(slopes), array(-slopes[:, None] * distances.abs()), buckets.numpy(), exact=8, far=128)
+
+
 def rows_of(run: Trace, stack: str, first: int, n: int) -> np.ndarray:
     """Rows of a stack's own table of positions as it was loaded, float32 [pos, d_model]. Raises Refused where it has none."""
     config = run.config
@@ -208,10 +227,5 @@ def clock_of(run: Trace, record: AttentionRecord, q: Tensor, k: Tensor, head: in
 
 def scores_of(clock: Clock, distances: Sequence[float]) -> np.ndarray:
     """The score of a clock's two words at other distances, float32 [distance]."""
-    q, k = (torch.from_numpy(x * 1.0) for x in (clock.q, clock.k))
-    half = len(clock.frequencies)
-    grown = torch.ones(len(q))
-    grown[: 2 * half] = clock.factor  # yarn makes what is turned longer
-    return array(
-        score_by_distance(q * grown, k * grown, torch.from_numpy(clock.frequencies * 1.0), clock.scale, distances)
-    )
+    q, k, frequencies = (torch.from_numpy(x.copy()) for x in (clock.q, clock.k, clock.frequencies))
+    return array(score_by_distance(q, k, frequencies, clock.scale, distances, clock.factor))

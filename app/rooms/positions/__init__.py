@@ -1,0 +1,14 @@
+"""Positions: where order comes in, and which heads notice when it goes."""
+
+from app.rooms.positions import choices, routes, view, words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="positions",
+    title=words.TITLE,
+    group="try",
+    line=words.LINE,
+    show=view.show,
+    params=choices.PARAMS,
+    routes=routes.ROUTES,
+)

@@ -1,0 +1,157 @@
+// One head before and after: two maps side by side, a row and a column for each word, also where the words stand elsewhere.
+
+import { fit } from "../../../kit/browser/colours.js";
+import { add, arrow, clamp, el, fill, quoted, share, short } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { picture, put } from "./draw.js";
+
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").Weights} Weights */
+/**
+ * @typedef {{
+ *   titles: string[], note: string, second: string, weights: [Weights | null, Weights | null], query: number,
+ *   site: import("./types.js").Site, pending: boolean, lock: (query: number, key?: number) => void,
+ * }} Drawn
+ */
+const LABELLED = 48; // words that have a name beside a map; more have places
+
+export class Maps {
+  /** @param {Shown} view @param {HTMLElement} host */
+  constructor(view, host) {
+    this.view = view;
+    this.host = host;
+    this.boxes = [0, 1].map((i) => {
+      const box = add(host, "div", "map");
+      box.dataset.map = String(i);
+      box.tabIndex = 0;
+      box.setAttribute("role", "img");
+      const title = add(box, "h2");
+      const canvas = add(box, "canvas");
+      const over = add(box, "div", "over");
+      return { box, title, canvas, over };
+    });
+  }
+
+  clear() {
+    for (const { box } of this.boxes) box.dataset.empty = "true";
+  }
+
+  /** @param {Drawn} drawn */
+  draw(drawn) {
+    const { view } = this;
+    const { unit, narrow } = view;
+    const { site, query } = drawn;
+    const [queries, keys] = [view.side(site.query).labels, view.side(site.key).labels];
+    const isNamed = Math.max(queries.length, keys.length) <= LABELLED;
+    const left = isNamed ? 64 * unit : 40 * unit;
+    const top = isNamed ? 66 * unit : 22 * unit;
+    const wide = narrow ? view.width : this.host.clientWidth;
+    const room = narrow ? wide - left - 26 * unit : (wide - left - 60 * unit) / 2;
+    const cell = Math.max(0.25, Math.min(view.projector ? 26 * unit : narrow ? 24 * unit : 16.6 * unit, room / keys.length, ((view.projector ? 420 : 300) * unit) / queries.length));
+    this.boxes.forEach((parts, i) => {
+      const { box, title, canvas, over } = parts;
+      const names = i === 0 || narrow;
+      const x0 = names ? left : 4 * unit;
+      const [width, height] = [cell * keys.length, cell * queries.length];
+      box.dataset.empty = "false";
+      box.classList.toggle("pending", i === 1 && drawn.pending);
+      box.style.width = `${x0 + width + 24 * unit}px`;
+      title.replaceChildren(el("b", "", drawn.titles[i]), ` ${i ? drawn.second : drawn.note}`);
+      const weights = drawn.weights[i];
+      canvas.style.margin = `${top}px 0 0 ${x0}px`;
+      this.paint(canvas, weights, width, height, cell);
+      over.replaceChildren();
+      const svg = picture(over, x0 + width + 20 * unit, top + height + 4, drawn.titles[i]);
+      svg.setAttribute("aria-hidden", "true");
+      this.names(svg, { x0, top, cell, queries, keys, query, isNamed, names });
+      put(svg, "rect", { x: x0 - 1.5, y: top + query * cell - 1.5, width: width + 2, height: cell + 2, fill: "none", stroke: "var(--query)", "stroke-width": 2, rx: 2 });
+      const most = weights && weights.columns === keys.length ? best(weights, query) : -1;
+      box.setAttribute("aria-label", most < 0 ? drawn.titles[i] : fill(words.map_label, { title: drawn.titles[i], query: quoted(queries[query]), key: quoted(keys[most]), share: share(/** @type {Weights} */ (weights).at(query, most)) }));
+      box.dataset.value = most < 0 ? "" : String(/** @type {Weights} */ (weights).at(query, most));
+      this.listen(box, { x0, top, cell, queries, keys, weights, drawn });
+    });
+  }
+
+  /** @param {HTMLCanvasElement} canvas @param {Weights | null} weights @param {number} width @param {number} height @param {number} cell */
+  paint(canvas, weights, width, height, cell) {
+    const { ramp } = this.view;
+    const c = fit(canvas, width, height);
+    c.fillStyle = ramp.css[0];
+    c.fillRect(0, 0, width, height);
+    if (!weights) return;
+    const [w, h] = [width / weights.columns, height / weights.rows];
+    const gap = cell > 6 ? 1 : 0;
+    for (let row = 0; row < weights.rows; row++) {
+      for (let column = 0; column < weights.columns; column++) {
+        c.fillStyle = ramp.css[Math.round(255 * weights.at(row, column))];
+        c.fillRect(column * w, row * h, w - gap, h - gap);
+      }
+    }
+    if (!gap) return;
+    c.fillStyle = this.view.palette.background;
+    for (let row = 1; row <= weights.rows; row++) c.fillRect(0, row * h - 1, width, 1);
+    for (let column = 1; column <= weights.columns; column++) c.fillRect(column * w - 1, 0, 1, height);
+  }
+
+  /**
+   * @param {Element} svg
+   * @param {{x0: number, top: number, cell: number, queries: string[], keys: string[], query: number, isNamed: boolean, names: boolean}} at
+   */
+  names(svg, { x0, top, cell, queries, keys, query, isNamed, names }) {
+    const { unit } = this.view;
+    const size = Math.min(13.5 * unit, Math.max(8 * unit, cell * 0.85));
+    if (!isNamed) {
+      const every = 10 ** Math.ceil(Math.log10((28 * unit) / cell));
+      for (let k = 0; k < keys.length; k += every) put(svg, "text", { x: x0 + (k + 0.5) * cell, y: top - 6 * unit, "text-anchor": "middle", class: "kt", "font-size": 12 * unit }, String(k));
+      for (let q = 0; names && q < queries.length; q += every) put(svg, "text", { x: x0 - 6 * unit, y: top + (q + 0.5) * cell + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12 * unit }, String(q));
+      return;
+    }
+    keys.forEach((label, k) => put(svg, "text", { class: "kt", transform: `translate(${(x0 + (k + 0.65) * cell).toFixed(1)} ${(top - 5 * unit).toFixed(1)}) rotate(-58)`, "font-size": Math.min(12.5 * unit, size) }, cut(label, 9)));
+    if (!names) return;
+    queries.forEach((label, q) => put(svg, "text", { class: q === query ? "qt b" : "", x: x0 - 8 * unit, y: top + (q + 0.5) * cell + size * 0.35, "text-anchor": "end", "font-size": size }, cut(label, 8)));
+  }
+
+  /**
+   * @param {HTMLElement} box
+   * @param {{x0: number, top: number, cell: number, queries: string[], keys: string[], weights: Weights | null, drawn: Drawn}} at
+   */
+  listen(box, { x0, top, cell, queries, keys, weights, drawn }) {
+    const { view } = this;
+    const found = (/** @type {PointerEvent | MouseEvent} */ event) => {
+      const frame = /** @type {Element} */ (box.querySelector(".over")).getBoundingClientRect();
+      const query = Math.floor((event.clientY - frame.top - top) / cell);
+      const key = Math.floor((event.clientX - frame.left - x0) / cell);
+      return query >= 0 && query < queries.length && key < keys.length ? { query, key } : null;
+    };
+    box.onpointermove = (event) => {
+      const at = found(event);
+      if (!at || at.key < 0 || !weights) return view.tip(null);
+      const [row, column] = [Math.floor((at.query * weights.rows) / queries.length), Math.floor((at.key * weights.columns) / keys.length)];
+      view.tip(event, [el("span", "q", quoted(queries[at.query])), document.createTextNode(" → "), el("span", "k", quoted(keys[at.key])), document.createTextNode(" "), el("b", "", `${(100 * weights.at(row, column)).toFixed(1)} %`)]);
+    };
+    box.onpointerleave = () => view.tip(null);
+    box.onclick = (event) => {
+      const at = found(event);
+      if (at) drawn.lock(at.query, at.key >= 0 ? at.key : undefined);
+    };
+    box.onkeydown = (event) => {
+      const step = arrow(event);
+      if (!step) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const query = clamp(drawn.query + step[0], 0, queries.length - 1);
+      const key = view.value("key") === "" ? (weights && weights.columns === keys.length ? best(weights, drawn.query) : 0) : view.number("key");
+      drawn.lock(query, step[1] ? clamp(key + step[1], 0, keys.length - 1) : undefined);
+    };
+  }
+}
+
+/** @param {string} label @param {number} most */
+const cut = (label, most) => (short(label).length > most ? `${Array.from(label).slice(0, most - 1).join("")}…` : label);
+
+/** @param {Weights} weights @param {number} query */
+function best(weights, query) {
+  let most = 0;
+  for (let key = 1; key < weights.columns; key++) if (weights.at(query, key) > weights.at(query, most)) most = key;
+  return most;
+}

@@ -1,0 +1,281 @@
+// The room: four labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
+
+import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { colours, luminance, rgb } from "../../../kit/browser/colours.js";
+import { add, choice, el, keepingFocus } from "../../../kit/browser/dom.js";
+import { rows } from "../../../kit/browser/drawing.js";
+import { Files } from "../../../kit/browser/files.js";
+import { unpack } from "../../../kit/browser/messages.js";
+import { mounted } from "../../../kit/browser/mount.js";
+import { Projector } from "../../../kit/browser/projector.js";
+import { Remote } from "../../../kit/browser/remote.js";
+import { Clocks } from "./clocks.js";
+import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { LinkButton } from "./link.js";
+import { Order } from "./order.js";
+import { csv, shown } from "./tables.js";
+import { Two } from "./two.js";
+import { Waves } from "./waves.js";
+
+/** @typedef {import("./types.js").Header} Header */
+/** @typedef {import("./types.js").Lab} Lab */
+/** @typedef {import("./types.js").Shown} Shown */
+/** @type {Record<string, new (view: Shown) => Lab>} */
+const LABS = { order: Order, two: Two, clock: Clocks, binary: Waves };
+const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
+const NARROW = 960; // units of the design below which everything stands in one column
+const NARROW_PROJECTED = 600; // and of a projected page, which shows less beside each other
+const MOST_RUNS = 12; // whose answers are kept
+
+/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
+export default function ({ data, parentElement, setStateValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
+  view.update(data, setStateValue);
+  return leave;
+}
+
+/** @implements {Shown} */
+class View {
+  /** @type {Header} */
+  header;
+  /** @type {Lab | null} */
+  lab = null;
+  labName = "";
+  /** @type {"light" | "dark" | undefined} */
+  theme;
+  /** @type {Record<string, any>} */
+  palette;
+  /** @type {import("./types.js").Ramp} */
+  ramp;
+  /** @type {import("./types.js").Ramp} */
+  ahead;
+  /** @type {Map<string, Remote>} */
+  remotes = new Map();
+  frame = 0;
+  unit = 1;
+  width = 0;
+  narrow = false;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    root.replaceChildren();
+    this.chosen = new Chosen();
+    this.line = add(root, "div", "topline");
+    this.tabs = add(this.line, "span", "tabs");
+    this.toolbox = add(this.line, "span", "labtools");
+    this.sentence = add(root, "p", "fact");
+    this.sentence.setAttribute("aria-live", "polite");
+    this.host = add(root, "div", "lab");
+    this.footer = add(root, "div", "foot");
+    this.proof = add(this.footer, "span", "ok");
+    this.facts = add(this.footer, "span", "facts");
+    this.acts = add(this.footer, "span", "acts");
+    this.fold = add(root, "details", "tables");
+    add(this.fold, "summary").textContent = words.tables;
+    this.tablebox = add(this.fold, "div");
+    this.fold.addEventListener("toggle", () => this.drawTables());
+    this.tipbox = add(root, "div", "tip");
+    this.tipbox.hidden = true;
+    this.live = add(root, "div", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    this.projectorMode = new Projector(
+      () => this.redraw(),
+      (by) => this.turn(by),
+    );
+    this.files = new Files(
+      () => this.drawn(),
+      () => this.about(),
+      () => /** @type {any} */ (this.palette),
+    );
+    this.link = new LinkButton(this);
+    this.acts.append(this.link.button, this.files.box, this.projectorMode.button);
+    root.append(this.link.box);
+    root.addEventListener("keydown", (event) => {
+      if (event.defaultPrevented || !this.lab?.key?.(event)) return;
+      event.preventDefault();
+    });
+    this.watch = new ResizeObserver(() => this.host.clientWidth !== this.width && this.redraw());
+    this.watch.observe(this.host);
+  }
+
+  destroy() {
+    this.watch.disconnect();
+    this.projectorMode.destroy();
+    this.files.destroy();
+    this.chosen.destroy();
+    this.lab?.destroy?.();
+    cancelAnimationFrame(this.frame);
+  }
+
+  // ------------------------------------------------------------------ data in, choices out
+
+  /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
+  update(data, setStateValue) {
+    const [header] = unpack(data);
+    const isOther = this.header?.key !== header.key;
+    this.header = header;
+    this.chosen.take(header.chosen, setStateValue);
+    if (isOther) this.leaveLab();
+    this.paletteOf();
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.draw();
+  }
+
+  leaveLab() {
+    this.lab?.destroy?.();
+    this.lab = null;
+    this.labName = "";
+  }
+
+  paletteOf() {
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
+    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    if (name === this.theme) return;
+    this.theme = name;
+    this.palette = PALETTES[name];
+    this.ramp = colours(this.palette.ramp);
+    this.ahead = colours(this.palette.ahead);
+    for (const [key, value] of Object.entries(this.palette)) if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
+    this.root.style.setProperty("--ramp", `linear-gradient(90deg, ${this.palette.ramp.join(", ")})`);
+    this.root.style.setProperty("--ahead", `linear-gradient(270deg, ${this.palette.ahead.join(", ")})`);
+    this.root.style.setProperty("--bar", this.palette.ramp[3]);
+    this.root.style.setProperty("--bar-ahead", this.palette.ahead[3]);
+  }
+
+  /** @param {string} name */
+  value(name) {
+    return this.chosen.values[name] ?? "";
+  }
+
+  /** @param {string} name */
+  number(name, otherwise = 0) {
+    return whole(this.chosen.values[name], otherwise);
+  }
+
+  /** @param {Record<string, string>} changes */
+  choose(changes) {
+    this.chosen.choose(changes);
+    this.redraw();
+  }
+
+  site() {
+    return this.header.sites.find((site) => site.id === this.value("site")) ?? this.header.sites[0];
+  }
+
+  /** @param {"source" | "target"} name */
+  side(name) {
+    return /** @type {import("./types.js").Side} */ (this.header.tokens[name] ?? this.header.tokens.source);
+  }
+
+  get projector() {
+    return this.projectorMode.on;
+  }
+
+  /**
+   * @template Answer
+   * @param {string} path
+   * @param {Record<string, string | number>} params
+   * @param {(bytes: Uint8Array) => Answer} read
+   * @param {string} [of] the key of a run
+   */
+  get(path, params, read, of = this.header.key) {
+    let remote = this.remotes.get(of);
+    if (!remote) {
+      remote = new Remote(of, () => this.redraw());
+      this.remotes.set(of, remote);
+      if (this.remotes.size > MOST_RUNS) this.remotes.delete(String(this.remotes.keys().next().value));
+    }
+    return remote.get(path, params, read);
+  }
+
+  // ------------------------------------------------------------------ drawing
+
+  redraw() {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      if (this.root.isConnected && this.header) this.draw();
+    });
+  }
+
+  draw() {
+    const start = performance.now();
+    const name = this.value("lab") in LABS ? this.value("lab") : "order";
+    this.root.dataset.projector = String(this.projector);
+    this.unit = parseFloat(getComputedStyle(this.root).fontSize) / DESIGN;
+    this.width = this.host.clientWidth;
+    this.narrow = this.width < (this.projector ? NARROW_PROJECTED : NARROW) * this.unit;
+    this.root.classList.toggle("narrow", this.narrow);
+    if (name !== this.labName) {
+      this.leaveLab();
+      this.host.replaceChildren();
+      delete this.host.dataset.pending;
+      for (const [key] of Object.entries(this.root.dataset)) if (!["projector"].includes(key)) delete this.root.dataset[key];
+      this.lab = new LABS[name](this);
+      this.labName = name;
+      this.tip(null);
+    }
+    const lab = /** @type {Lab} */ (this.lab);
+    keepingFocus(this.host, () => lab.draw());
+    keepingFocus(this.line, () => {
+      /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
+      const tabs = Object.keys(LABS).map((lab) => [lab, words.labs[lab]]);
+      const seg = choice(words.lab, tabs, name, (lab) => this.choose({ lab }));
+      seg.classList.add("labs");
+      this.tabs.replaceChildren(seg);
+      this.toolbox.replaceChildren(...lab.tools());
+    });
+    const said = lab.fact();
+    const text = said.map((node) => node.textContent).join("");
+    if (text !== this.sentence.textContent) this.sentence.replaceChildren(...said);
+    const { proof, facts } = lab.foot();
+    this.proof.textContent = proof && `✓ ${proof}`;
+    this.facts.textContent = facts;
+    if (this.fold.open) this.drawTables();
+    Object.assign(this.root.dataset, { lab: name, key: this.header.key, painted: "1", theme: this.theme, pending: this.host.dataset.pending ?? "false", ms: (performance.now() - start).toFixed(1) });
+  }
+
+  drawTables() {
+    if (this.fold.open && this.lab) keepingFocus(this.tablebox, () => this.tablebox.replaceChildren(...shown(/** @type {Lab} */ (this.lab).tables())));
+  }
+
+  /** @param {number} by */
+  turn(by) {
+    const labs = Object.keys(LABS);
+    this.choose({ lab: labs[(labs.indexOf(this.labName) + by + labs.length) % labs.length] });
+  }
+
+  /** @param {PointerEvent | null} event @param {Node[]} [nodes] */
+  tip(event, nodes = []) {
+    this.tipbox.hidden = !event || !nodes.length;
+    if (!event || !nodes.length) return;
+    this.tipbox.replaceChildren(...nodes);
+    const frame = this.root.getBoundingClientRect();
+    const x = Math.min(event.clientX - frame.left + 14, frame.width - this.tipbox.offsetWidth - 4);
+    this.tipbox.style.translate = `${Math.max(0, x)}px ${event.clientY - frame.top + 16}px`;
+  }
+
+  /** @param {string} text */
+  say(text) {
+    this.live.textContent = text;
+  }
+
+  // ------------------------------------------------------------------ files
+
+  drawn() {
+    return rows([this.host]);
+  }
+
+  /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
+  about() {
+    const lab = /** @type {Lab} */ (this.lab);
+    const { about } = this.header;
+    const sentence = this.sentence.textContent?.trim() ?? "";
+    const name = `${about.name}-${this.labName}`;
+    const edit = lab instanceof Order && lab.change?.edit ? lab.change.edit : "";
+    const caption = [about.caption, edit, this.proof.textContent, this.facts.textContent].filter(Boolean).join(" · ");
+    const snippet = lab.snippet();
+    return { title: words.labs[this.labName], alt: sentence, caption: `${sentence} ${caption}`, snippet, name, tables: lab.tables().map((table) => [table.title, `${name}-${table.name}`, csv(table, `${sentence} ${caption}`, snippet)]) };
+  }
+}

@@ -1,0 +1,548 @@
+// Two positions: the model's own table with two rows held, how alike they are, single features, and where the table ends.
+// Models without a table have their rule over distance here; no sinusoid is drawn for a model that has none.
+
+import { fit } from "../../../kit/browser/colours.js";
+import { add, choice, clamp, el, fill, number, phrase } from "../../../kit/browser/dom.js";
+import { unpack } from "../../../kit/browser/messages.js";
+import { WORDS as words } from "./constants.js";
+import { Drags, diverging, grip, handle, path, picture, put, signed, ticks } from "./draw.js";
+import { bound, cosine, furthest, lessAlike } from "./numbers.js";
+import { rule } from "./rule.js";
+
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").Rows} Rows */
+const WINDOW = 64; // rows of the table on the screen
+const CUT = 0.005; // of the numbers lie beyond the colours' scale
+const KINDS = ["learned", "sinusoidal", "rotary", "alibi", "relative"];
+const DASHES = ["none", "7 3", "2 3", "9 3 2 3", "4 2", "12 4"];
+const MOST_FEATURES = 6;
+
+/** @param {Uint8Array} bytes @returns {Rows} */
+export function readRows(bytes) {
+  const [header, body] = unpack(bytes);
+  return { ...header, values: new Float32Array(body) };
+}
+
+/** @param {Uint8Array} bytes @returns {import("./types.js").Known} */
+export const readKnown = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+
+export class Two {
+  /** @type {Element | null} What a drag in the table is measured by */
+  tableBox = null;
+  /** @type {{left: number, step: number} | null} And in the curve */
+  curve = null;
+
+  /** @param {Shown} view */
+  constructor(view) {
+    this.view = view;
+    this.host = view.host;
+    this.drags = new Drags(view.host, (name, event) => this.drag(name, event));
+  }
+
+  destroy() {
+    this.drags.destroy();
+  }
+
+  // ------------------------------------------------------------------ what is known
+
+  get kind() {
+    return this.view.value("kind");
+  }
+
+  get isOwn() {
+    return this.kind === this.view.header.position;
+  }
+
+  get known() {
+    return this.view.get("positions/known", {}, readKnown);
+  }
+
+  get stack() {
+    const known = this.known;
+    return known && !known.refused ? (known.stacks.find((stack) => stack.stack === this.view.value("stack")) ?? known.stacks[0]) : null;
+  }
+
+  get first() {
+    return Math.min(this.view.number("first"), Math.max(0, this.view.header.n_ctx - 1));
+  }
+
+  get rows() {
+    const found = this.view.get("positions/rows", { stack: this.view.value("stack"), first: this.first, rows: WINDOW }, readRows);
+    return found && !found.refused ? found : null;
+  }
+
+  // One row of the table, in the window or fetched alone; null while it is on its way
+  /** @param {number} at */
+  row(at) {
+    const rows = this.rows;
+    if (!rows) return null;
+    if (at >= rows.first && at < rows.first + rows.rows) return rows.values.subarray((at - rows.first) * rows.columns, (at - rows.first + 1) * rows.columns);
+    const one = this.view.get("positions/rows", { stack: this.view.value("stack"), first: at, rows: 1 }, readRows);
+    return one && !one.refused ? one.values : null;
+  }
+
+  get ij() {
+    return [this.view.number("i"), this.view.number("j")];
+  }
+
+  /** @param {number} i @param {number} j */
+  alike(i, j) {
+    const [a, b] = [this.row(i), this.row(j)];
+    return a && b ? cosine(a, b) : null;
+  }
+
+  get features() {
+    return this.view.value("features").split(",").map(Number);
+  }
+
+  // ------------------------------------------------------------------ drawing
+
+  draw() {
+    const { view, host } = this;
+    host.replaceChildren();
+    const line = add(host, "div", "kinds");
+    /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
+    const kinds = KINDS.map((kind) => [kind, kind === view.header.position ? fill(words.kind_own, { kind: words.kinds[kind], model: view.header.model }) : words.kinds[kind]]);
+    line.append(choice(words.kind, kinds, this.kind, (kind) => view.choose({ kind })));
+    const known = this.known;
+    if (known?.refused) {
+      add(host, "p", "refused").textContent = known.refused;
+      return;
+    }
+    const isRule = this.kind === "alibi" || this.kind === "relative";
+    add(line, "span", "mute").textContent = this.isOwn ? words.own[this.kind] : isRule ? words.rule_alone : "";
+    if (!known) return;
+    if (isRule) return rule(view, host, this.isOwn && this.stack ? this.stack : null, known.rules, this.kind);
+    if (!this.isOwn) return this.elsewhere();
+    if (this.kind === "rotary") return this.periods();
+    this.draws();
+  }
+
+  // A kind that this model does not have, and that is numbers of a model: the way to one that has it
+  elsewhere() {
+    const { view, host, kind } = this;
+    const home = view.header.homes[kind];
+    const box = add(host, "div", "box elsewhere");
+    add(box, "p").textContent = fill(words.elsewhere, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase(), kind: words.kinds[kind].toLowerCase() });
+    if (!home) return;
+    const link = el("a", "", fill(words.go_home, { model: home[0] }));
+    const url = new URL(location.href);
+    url.search = String(new URLSearchParams({ view: "positions", lab: kind === "rotary" ? "clock" : "two", model: home[0], text: home[1] }));
+    link.href = url.href;
+    add(box, "p").append(link);
+  }
+
+  // Rotary: no table, but how many positions each pair of features takes for one full turn
+  periods() {
+    const { view, host } = this;
+    const { unit } = view;
+    const periods = this.stack?.periods ?? [];
+    const box = add(host, "div", "box elsewhere");
+    add(box, "p").textContent = words.rotary_none;
+    const go = el("button", "quiet", words.labs.clock);
+    go.type = "button";
+    go.addEventListener("click", () => view.choose({ lab: "clock" }));
+    add(box, "p").append(go);
+    const title = add(host, "h2");
+    title.append(el("b", "", words.periods), ` ${words.periods_note}`);
+    const [width, height, left] = [Math.min(view.width, 900 * unit), 240 * unit, 60 * unit];
+    const [low, high] = [0, Math.ceil(Math.log10(Math.max(10, ...periods)))];
+    const y = (/** @type {number} */ value) => 10 * unit + height * (1 - (value - low) / (high - low));
+    const svg = picture(host, width, height + 40 * unit, fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }));
+    for (let power = low; power <= high; power++) {
+      put(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
+      put(svg, "text", { x: left - 8 * unit, y: y(power) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit }, number(10 ** power));
+    }
+    const step = (width - left) / Math.max(1, periods.length);
+    periods.forEach((period, i) => put(svg, "rect", { x: left + (i + 0.15) * step, y: y(Math.log10(period)), width: step * 0.7, height: y(low) - y(Math.log10(period)), fill: "var(--bar)" }));
+    for (const i of ticks(0, periods.length - 1, 8)) put(svg, "text", { x: left + (i + 0.5) * step, y: height + 28 * unit, "text-anchor": "middle", class: "mt", "font-size": 12.5 * unit }, String(i));
+  }
+
+  draws() {
+    const { view, host } = this;
+    const main = add(host, "div", "main two");
+    main.classList.toggle("narrow", view.narrow);
+    const rows = this.rows;
+    const [table, curves, end] = ["table", "curves", "end"].map((name) => add(main, "section", name));
+    if (rows) {
+      this.heat(table, rows);
+      if (view.value("alike") === "distance") this.byDistance(curves);
+      else this.byRow(curves, rows);
+      this.lines(curves, rows);
+    }
+    this.ends(end);
+    this.trade(host);
+  }
+
+  /** @param {HTMLElement} host @param {Rows} rows */
+  heat(host, rows) {
+    const { view } = this;
+    const { unit } = view;
+    const title = add(host, "h2");
+    title.append(el("b", "", words.table), ` ${words.table_note}`);
+    const left = 58 * unit;
+    const width = Math.round((view.narrow ? Math.min(view.width - left - 8, 620 * unit) : 384 * unit));
+    const height = Math.round(336 * unit);
+    const [i, j] = this.ij;
+    const box = add(host, "div", "heat");
+    box.style.cssText = `margin-left: ${left}px; width: ${width}px; height: ${height}px`;
+    const canvas = add(box, "canvas");
+    const c = fit(canvas, width, height);
+    const scale = bound(rows.first ? rows.values : rows.values.subarray(rows.columns), CUT); // row 0 of a learned table is unlike the rest
+    const columns = Math.min(width, rows.columns);
+    const step = height / rows.rows;
+    for (let row = 0; row < rows.rows; row++) {
+      const values = furthest(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), columns);
+      for (let x = 0; x < columns; x++) {
+        c.fillStyle = diverging(view, values[x] / scale);
+        c.fillRect((x * width) / columns, row * step, width / columns + 0.5, step + 0.5);
+      }
+    }
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", fill(words.table_label, { n: rows.rows, first: rows.first, last: rows.first + rows.rows - 1, d: rows.columns }));
+    this.tableBox = canvas;
+    const over = add(box, "div", "over");
+    over.style.left = `${-left}px`;
+    const svg = picture(over, width + left + 8, height + 24 * unit, words.table);
+    svg.setAttribute("aria-hidden", "true");
+    for (const [name, at, colour, kind] of /** @type {[string, number, string, string][]} */ ([["i", i, "var(--query)", "qt b"], ["j", j, "var(--key)", "kt b"]])) {
+      const row = at - rows.first;
+      if (row < 0 || row >= rows.rows) continue;
+      const group = put(svg, "g", { "data-drag": name });
+      put(group, "rect", { x: left, y: row * step - 1, width, height: step + 2, fill: "none", stroke: colour, "stroke-width": 2 });
+      grip(group, left + width / 2, (row + 0.5) * step, 0);
+      put(group, "rect", { x: 0, y: (row + 0.5) * step - 11 * unit, width: left + width, height: 22 * unit, fill: "transparent" });
+      put(group, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: kind, "font-size": 13.5 * unit }, String(at));
+    }
+    for (const row of [0, rows.rows - 1]) {
+      if (Math.min(Math.abs(row + rows.first - i), Math.abs(row + rows.first - j)) > 3) put(svg, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13.5 * unit }, String(row + rows.first));
+    }
+    put(svg, "text", { x: left, y: height + 18 * unit, class: "mt", "font-size": 13 * unit }, "0");
+    put(svg, "text", { x: left + width, y: height + 18 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(rows.columns - 1));
+    box.onpointermove = (event) => {
+      const at = this.under(event, rows);
+      view.tip(at ? event : null, at ? [document.createTextNode(fill(words.table_tip, { ...at, value: signed(at.value, 4) }))] : []);
+    };
+    box.onpointerleave = () => view.tip(null);
+    const legend = add(host, "p", "legend");
+    legend.style.marginLeft = `${left}px`;
+    legend.append(`${signed(-scale, 3)} `, el("i", "ahead"), el("i", "ramp"), ` ${signed(scale, 3)} · ${words.cut}`);
+    this.windows(host, rows, left);
+  }
+
+  /** @param {PointerEvent} event @param {Rows} rows */
+  under(event, rows) {
+    const frame = /** @type {Element} */ (this.tableBox).getBoundingClientRect();
+    const row = Math.floor(((event.clientY - frame.top) / frame.height) * rows.rows);
+    const feature = Math.floor(((event.clientX - frame.left) / frame.width) * rows.columns);
+    if (row < 0 || row >= rows.rows || feature < 0 || feature >= rows.columns) return null;
+    return { position: row + rows.first, feature, value: rows.values[row * rows.columns + feature] };
+  }
+
+  // The way to the other rows of the table
+  /** @param {HTMLElement} host @param {Rows} rows @param {number} left */
+  windows(host, rows, left) {
+    const { view } = this;
+    const n = view.header.n_ctx;
+    if (n <= WINDOW) return;
+    const line = add(host, "p", "windows");
+    line.style.marginLeft = `${left}px`;
+    const go = (/** @type {string} */ text, /** @type {string} */ label, /** @type {number} */ first, /** @type {boolean} */ off) => {
+      const button = el("button", "quiet", text);
+      Object.assign(button, { type: "button", disabled: off, ariaLabel: label });
+      button.addEventListener("click", () => view.choose({ first: String(clamp(first, 0, Math.max(0, n - WINDOW))) }));
+      return button;
+    };
+    line.append(go("‹", words.rows_before, rows.first - WINDOW, rows.first === 0), el("span", "mute", fill(words.rows_shown, { first: rows.first, last: rows.first + rows.rows - 1, n: number(n) })), go("›", words.rows_after, rows.first + WINDOW, rows.first + rows.rows >= n));
+  }
+
+  /** @param {HTMLElement} host @param {string} note @param {string} [named] */
+  alikeTitle(host, note, named) {
+    const { view } = this;
+    const line = add(host, "div", "titled");
+    const title = add(line, "h2");
+    title.append(el("b", "", words.alike), " ", ...phrase(note, { i: [named ?? "", "q"] }));
+    /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
+    const ways = [["row", words.alike_row], ["distance", words.alike_distance]];
+    line.append(choice(words.alike, ways, view.value("alike"), (alike) => view.choose({ alike })));
+  }
+
+  get chartWidth() {
+    const { view } = this;
+    return view.narrow ? Math.min(view.width, 620 * view.unit) : view.width - (442 + 190 + 56) * view.unit;
+  }
+
+  /** @param {HTMLElement} host @param {Rows} rows */
+  byRow(host, rows) {
+    const { view } = this;
+    const { unit } = view;
+    const [i, j] = this.ij;
+    this.alikeTitle(host, words.alike_note, String(i));
+    const last = rows.first + rows.rows - 1;
+    const cosines = Array.from({ length: rows.rows }, (_, row) => this.alike(i, row + rows.first) ?? 0);
+    const low = Math.min(-0.1, ...cosines);
+    const [width, height, left] = [this.chartWidth, 150 * unit, 44 * unit];
+    const step = (width - left - 14 * unit) / Math.max(1, rows.rows - 1);
+    const x = (/** @type {number} */ at) => left + (at - rows.first) * step;
+    const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
+    const between = this.alike(i, j);
+    const svg = picture(host, width, height + 40 * unit, between === null ? words.alike : fill(words.alike_label, { i, j, cosine: signed(between) }));
+    svg.classList.add("touch");
+    this.curve = { left, step };
+    this.curveBox = svg;
+    for (const value of [0, 0.5, 1]) {
+      put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
+      put(svg, "text", { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(value));
+    }
+    put(svg, "path", { d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])), fill: "none", stroke: "var(--bar)", "stroke-width": 2.2 });
+    for (const at of ticks(rows.first, last, 4)) put(svg, "text", { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, String(at));
+    const inside = (/** @type {number} */ at) => at >= rows.first && at <= last;
+    const move = (/** @type {string} */ name) => (/** @type {number} */ value) => this.hold(name, value);
+    for (const [name, at, colour, value] of /** @type {[string, number, string, number | null][]} */ ([["j", j, "var(--key)", between], ["i", i, "var(--query)", 1]])) {
+      if (!inside(at) || value === null) continue;
+      put(svg, "path", { d: `M${x(at)} ${y(value)}V${y(low)}`, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": "3 3" });
+      const group = handle(svg, { name, label: fill(words.row_handle, { name }), value: at, low: 0, high: view.header.n_ctx - 1, text: between === null ? String(at) : fill(words.row_value, { at, cosine: signed(between) }), move: move(name) });
+      grip(group, x(at), y(value), 44);
+      put(group, "circle", { cx: x(at), cy: y(value), r: 7 * unit, fill: colour });
+    }
+    if (between !== null && inside(j)) {
+      const isRight = j > rows.first + rows.rows * 0.8;
+      put(svg, "text", { x: x(j) + (isRight ? -12 : 12) * unit, y: y(between) - 8 * unit, "text-anchor": isRight ? "end" : "start", class: "kt b", "font-size": 14 * unit }, signed(between));
+    }
+    view.root.dataset.cosine = between === null ? "" : String(between);
+  }
+
+  /** @param {HTMLElement} host */
+  byDistance(host) {
+    const { view } = this;
+    const { unit } = view;
+    this.alikeTitle(host, words.alike_mean);
+    const alike = this.stack?.alike;
+    if (!alike) return;
+    const low = Math.min(-0.1, ...alike);
+    const [width, height, left] = [this.chartWidth, 150 * unit, 44 * unit];
+    const x = (/** @type {number} */ at) => left + (at * (width - left - 14 * unit)) / (alike.length - 1);
+    const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
+    const svg = picture(host, width, height + 40 * unit, fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }));
+    for (const value of [0, 0.5, 1]) {
+      put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
+      put(svg, "text", { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(value));
+    }
+    put(svg, "path", { d: path(alike.map((value, at) => [x(at), y(value)])), fill: "none", stroke: "var(--bar)", "stroke-width": 2.2 });
+    for (const at of ticks(0, alike.length - 1, 4)) put(svg, "text", { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, String(at));
+  }
+
+  /** @param {HTMLElement} host @param {Rows} rows */
+  lines(host, rows) {
+    const { view } = this;
+    const { unit } = view;
+    const features = this.features;
+    const title = add(host, "h2", "features");
+    title.append(`${words.features} `);
+    features.forEach((feature, at) => {
+      const chip = el("button", "quiet chip", `${feature}${features.length > 1 ? " ×" : ""}`);
+      Object.assign(chip, { type: "button", disabled: features.length === 1, ariaLabel: fill(words.feature_drop, { feature }) });
+      chip.style.setProperty("--colour", this.colour(at));
+      chip.addEventListener("click", () => view.choose({ features: features.filter((other) => other !== feature).join(",") }));
+      title.append(chip);
+    });
+    if (features.length < MOST_FEATURES) title.append(this.more(features));
+    const [width, height, left] = [this.chartWidth, 132 * unit, 44 * unit];
+    const skip = rows.first === 0 && view.header.position === "learned" ? 1 : 0;
+    const value = (/** @type {number} */ row, /** @type {number} */ feature) => rows.values[row * rows.columns + feature];
+    const every = features.flatMap((feature) => Array.from({ length: rows.rows - skip }, (_, row) => Math.abs(value(row + skip, feature))));
+    const most = Math.max(1e-6, ...every);
+    const x = (/** @type {number} */ row) => left + (row * (width - left - 34 * unit)) / Math.max(1, rows.rows - 1);
+    const y = (/** @type {number} */ v) => 10 * unit + (height * (1 - clamp(v / most, -1.15, 1.15) / 1.15)) / 2;
+    const svg = picture(host, width, height + 40 * unit, fill(words.features_label, { features: features.join(", "), first: rows.first, last: rows.first + rows.rows - 1 }));
+    const unitText = most < 1 ? 2 : 0;
+    for (const v of [-most, 0, most]) {
+      put(svg, "path", { d: `M${left} ${y(v)}H${width - 30 * unit}`, stroke: "var(--line)", "stroke-width": v ? 1 : 1.6 });
+      put(svg, "text", { x: left - 8 * unit, y: y(v) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit }, v ? signed(v, unitText) : "0");
+    }
+    features.forEach((feature, at) => {
+      put(svg, "path", { d: path(Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))])), fill: "none", stroke: this.colour(at), "stroke-width": 2, "stroke-dasharray": DASHES[at] });
+      put(svg, "text", { x: width - 26 * unit, y: y(value(rows.rows - 1, feature)) + 4 * unit, class: "b", "font-size": 12.5 * unit, style: `fill: ${this.colour(at)}` }, String(feature));
+    });
+    for (const [at, colour] of /** @type {[number, string][]} */ ([[this.ij[0], "var(--query)"], [this.ij[1], "var(--key)"]])) {
+      if (at >= rows.first && at < rows.first + rows.rows) put(svg, "path", { d: `M${x(at - rows.first)} ${6 * unit}V${height + 12 * unit}`, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": "3 3" });
+    }
+    for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4)) put(svg, "text", { x: x(at - rows.first), y: height + 30 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, String(at));
+  }
+
+  /** @param {number} at */
+  colour(at) {
+    return this.view.palette.heads[at];
+  }
+
+  // A box for any other feature
+  /** @param {number[]} features */
+  more(features) {
+    const { view } = this;
+    const form = el("form", "more");
+    const most = view.header.d_model - 1;
+    const input = add(form, "input");
+    Object.assign(input, { type: "number", min: "0", max: String(most), placeholder: words.feature_more, ariaLabel: fill(words.feature_help, { most }), title: fill(words.feature_help, { most }) });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const feature = Number(input.value);
+      if (input.value === "" || !Number.isInteger(feature) || feature < 0 || feature > most) return view.say(fill(words.feature_help, { most }));
+      view.choose({ features: [...new Set([...features, feature])].sort((a, b) => a - b).join(",") });
+    });
+    return form;
+  }
+
+  /** @param {HTMLElement} host */
+  ends(host) {
+    const { view } = this;
+    const stack = this.stack;
+    add(host, "h2").append(el("b", "", words.end));
+    if (!stack) return;
+    const n = stack.n_ctx;
+    add(host, "p").append(...phrase(stack.kind === "learned" ? words.end_learned : words.end_sinusoidal, { n: [number(n), ""], last: number(n - 1) }));
+    if (stack.too_long) {
+      const box = add(host, "div", "box refusal");
+      add(box, "p").append(...phrase(words.end_try, { n: [fill(words.tokens, { n: number(n + 90) }), "q"] }));
+      add(box, "p", "said").textContent = stack.too_long;
+    }
+    if (stack.kind === "sinusoidal") add(host, "p", "mute").textContent = words.end_formula;
+    if (stack.closest) {
+      const [i, j, distance] = stack.closest;
+      add(host, "p", "mute").textContent = fill(stack.compared < n ? words.closest_of : words.closest, { i, j, distance: distance.toFixed(3), n: number(stack.compared) });
+    }
+    view.root.dataset.closest = stack.closest ? String(stack.closest[2]) : "";
+  }
+
+  // What each kind of position trades
+  /** @param {HTMLElement} host */
+  trade(host) {
+    const { view } = this;
+    const stack = this.stack;
+    if (!stack || view.projector) return;
+    const box = add(host, "details", "trade");
+    box.open = true;
+    add(box, "summary").textContent = words.trade;
+    const table = add(box, "table");
+    const head = add(add(table, "thead"), "tr");
+    for (const name of words.trade_columns) add(head, "th").textContent = name;
+    const body = add(table, "tbody");
+    const own = { n: number(stack.n_ctx), d: number(view.header.d_model), product: number(stack.n_ctx * view.header.d_model), model: view.header.model };
+    for (const [kind, title, learnt, longer] of words.trade_rows) {
+      const row = add(body, "tr", kind === stack.kind ? "own" : "");
+      add(row, "th").textContent = kind === stack.kind ? fill(words.kind_own, { kind: title, model: view.header.model }) : title;
+      add(row, "td").textContent = fill(kind === stack.kind && words.trade_own[kind] ? words.trade_own[kind] : learnt, own);
+      add(row, "td").textContent = fill(longer, own);
+    }
+  }
+
+  // ------------------------------------------------------------------ by hand
+
+  /** @param {string} name @param {number} value */
+  hold(name, value) {
+    const at = clamp(Math.round(value), 0, this.view.header.n_ctx - 1);
+    this.view.choose({ [name]: String(at), ...(at < this.first || at >= this.first + WINDOW ? { first: String(clamp(at - WINDOW / 2, 0, Math.max(0, this.view.header.n_ctx - WINDOW))) } : {}) });
+  }
+
+  /** @param {string} name @param {PointerEvent} event */
+  drag(name, event) {
+    const rows = this.rows;
+    if (!rows || !this.tableBox) return;
+    const last = rows.first + rows.rows - 1;
+    const heat = this.tableBox.getBoundingClientRect();
+    const curve = this.curveBox?.isConnected ? this.curveBox.getBoundingClientRect() : null;
+    const isCurve = curve && this.curve && event.clientX > curve.left && event.clientY < curve.bottom + 20 && event.clientY > curve.top - 60 && (!this.view.narrow || event.clientY > heat.bottom);
+    const at = isCurve && this.curve ? rows.first + (event.clientX - curve.left - this.curve.left) / this.curve.step : rows.first + Math.floor(((event.clientY - heat.top) / heat.height) * rows.rows);
+    this.view.choose({ [name]: String(clamp(Math.round(at), rows.first, last)) });
+  }
+
+  // ------------------------------------------------------------------ words
+
+  fact() {
+    const { view, kind } = this;
+    const known = this.known;
+    if (kind === "alibi" || kind === "relative") {
+      const own = this.isOwn ? this.stack : null;
+      const slopes = own?.slopes ?? known?.rules.slopes ?? [];
+      const name = (/** @type {number} */ slope) => (slope ? `1/${Math.round(1 / slope)}` : "0");
+      if (kind === "alibi") return phrase(words.fact_alibi, { first: [name(slopes[0]), ""], last: [name(slopes.at(-1) ?? 0), ""], n: slopes.length });
+      return phrase(own ? words.fact_relative_own : words.fact_relative, { far: [String(known?.rules.far ?? 128), ""], model: view.header.model });
+    }
+    if (!this.isOwn) return phrase(words.fact_elsewhere, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase() });
+    if (kind === "rotary") return phrase(words.fact_rotary_table, {});
+    const [i, j] = this.ij;
+    const found = this.alike(i, j);
+    if (found === null) return [];
+    const parts = { i: [String(i), "q"], j: [String(j), "k"], cosine: [signed(found), ""] };
+    if (kind === "sinusoidal") {
+      const apart = Math.abs(i - j);
+      const other = i === 8 ? 9 : 8;
+      const again = other + apart < view.header.n_ctx ? this.alike(other, other + apart) : null;
+      if (again === null || !apart) return phrase(words.fact_sinusoidal_alone, parts);
+      return phrase(words.fact_sinusoidal, { ...parts, apart: [String(apart), ""], a: other, b: other + apart, again: [signed(again), ""] });
+    }
+    const rows = this.rows;
+    const inside = (/** @type {number} */ row) => (rows && row >= rows.first && row < rows.first + rows.rows ? this.alike(i, row) : row === j ? found : null);
+    const less = lessAlike(inside, i, j);
+    const said = phrase(i === j ? words.fact_same : Math.abs(i - j) <= 8 ? words.fact_learned : words.fact_learned_far, parts);
+    const cosineOf = less === null ? null : inside(less);
+    if (less !== null && cosineOf !== null) said.push(...phrase(words.fact_less, { i, n: less, cosine: [signed(cosineOf), ""] }));
+    else said.push(document.createTextNode("."));
+    return said;
+  }
+
+  foot() {
+    const { view } = this;
+    const { header } = view;
+    const isTable = this.isOwn && (this.kind === "learned" || this.kind === "sinusoidal");
+    const proof = !this.isOwn ? "" : this.kind === "learned" ? words.foot_learned : this.kind === "sinusoidal" ? words.foot_sinusoidal : "";
+    const shape = fill(words.foot_table, { model: header.model, n: number(header.n_ctx), d: number(header.d_model) });
+    return { proof: this.known ? proof : "", facts: isTable ? shape : this.isOwn ? header.model : "" };
+  }
+
+  tools() {
+    const { view } = this;
+    if (view.header.stacks.length < 2) return [];
+    /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
+    const stacks = view.header.stacks.map((stack) => [stack, words.stacks[stack]]);
+    return [choice(words.stack, stacks, view.value("stack"), (stack) => view.choose({ stack }))];
+  }
+
+  tables() {
+    const { kind } = this;
+    const stack = this.stack;
+    if (kind === "alibi" || kind === "relative") {
+      const own = this.isOwn ? stack : null;
+      const bias = own?.bias ?? (kind === "alibi" ? this.known?.rules.bias : null);
+      const buckets = own?.buckets ?? this.known?.rules.buckets ?? [];
+      if (bias) {
+        const reach = (bias[0].length - 1) / 2;
+        return [{ title: words.table_rule, name: "rule", columns: [words.distance, ...bias.map((_, head) => fill(words.head_n, { head }))], rows: bias[0].map((_, i) => [i - reach, ...bias.map((row) => row[i])]) }];
+      }
+      return [{ title: words.table_buckets, name: "buckets", columns: words.table_buckets_columns, rows: buckets.map((bucket, i) => [i - (buckets.length - 1) / 2, bucket]) }];
+    }
+    if (!this.isOwn) return [];
+    if (kind === "rotary") return [{ title: words.periods, name: "periods", columns: words.table_periods_columns, rows: (stack?.periods ?? []).map((period, pair) => [pair, period]) }];
+    const rows = this.rows;
+    if (!rows) return [];
+    const [i] = this.ij;
+    const features = this.features;
+    const curves = Array.from({ length: rows.rows }, (_, row) => [row + rows.first, this.alike(i, row + rows.first) ?? "", ...features.map((feature) => rows.values[row * rows.columns + feature])]);
+    const values = Array.from({ length: rows.rows }, (_, row) => Array.from(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), (value, feature) => [row + rows.first, feature, value])).flat();
+    const tables = [
+      { title: words.table_rows, name: "features", columns: [words.position, fill(words.cosine_to, { i }), ...features.map((feature) => fill(words.feature_n, { feature }))], rows: curves },
+      { title: words.table_values, name: "table", columns: words.table_values_columns, rows: values },
+    ];
+    if (stack?.alike) tables.push({ title: words.alike_distance, name: "alike", columns: words.table_alike_columns, rows: stack.alike.map((value, distance) => [distance, value]) });
+    return tables;
+  }
+
+  snippet() {
+    const { view, kind } = this;
+    const [i, j] = this.ij;
+    const what = { ...view.header.about, stack: view.value("stack"), i, j, features: `[${this.features.join(", ")}]`, number: view.header.stacks.indexOf(view.value("stack")) };
+    if (this.isOwn && (kind === "learned" || kind === "sinusoidal")) return fill(words.snippet_two, what);
+    if (this.isOwn && kind !== "rotary") return fill(words.snippet_rule, what);
+    return kind === "alibi" || kind === "relative" ? words.snippet_paper : fill(words.snippet_rotary, what);
+  }
+}
+

@@ -1,0 +1,153 @@
+// Records that the browser files of Positions share.
+
+import type { Chosen } from "../../../kit/browser/chosen.js";
+
+export interface Side {
+  labels: string[];
+  fixed: number[]; // special tokens and padding, which stay where they are
+}
+
+export interface Site {
+  id: "encoder" | "decoder" | "cross";
+  stack: string;
+  records: number[];
+  heads: number;
+  kv_heads: number;
+  query: "source" | "target";
+  key: "source" | "target";
+  n_query: number;
+  n_key: number;
+}
+
+/** What Python sends (app/rooms/positions/message.py). */
+export interface Header {
+  key: string;
+  model: string;
+  kind: "encoder" | "decoder" | "encoder-decoder";
+  position: string;
+  n_ctx: number;
+  d_model: number;
+  stacks: string[];
+  tokens: Record<"source" | "target", Side | null>;
+  sites: Site[];
+  opening: { layer: number; head: number };
+  line: number;
+  windowed: boolean[] | null;
+  homes: Record<string, [model: string, text: string]>;
+  about: { name: string; caption: string; load: string; trace: string };
+  chosen: import("../../../kit/browser/chosen.js").FromPython;
+}
+
+/** What another order of the words did. */
+export interface Change {
+  other: string;
+  edit: string;
+  again: string;
+  rows: number;
+  of: number;
+  reach: number;
+  places: number[];
+  moved: Float32Array; // [layer, head]
+  before: Float32Array | null; // [layer, head, distance]
+  after: Float32Array | null;
+  weights: Uint16Array | null; // [layer, head, query, key]
+  weightsNow: Uint16Array | null;
+}
+
+export interface Clock {
+  q: number[];
+  k: number[];
+  frequencies: number[];
+  scale: number;
+  factor: number;
+  places: [query: number, key: number];
+  score: number;
+  masked: boolean;
+}
+
+export interface Stack {
+  stack: string;
+  kind: string;
+  n_ctx: number;
+  parameters: number;
+  layout: string | null;
+  closest: [i: number, j: number, distance: number] | null;
+  compared: number;
+  alike: number[] | null;
+  too_long: string | null;
+  periods: number[] | null;
+  slopes: number[] | null;
+  bias: number[][] | null;
+  buckets: number[] | null;
+}
+
+export interface Known {
+  stacks: Stack[];
+  rules: { slopes: number[]; bias: number[][]; buckets: number[]; exact: number; far: number };
+}
+
+export interface Rows {
+  first: number;
+  rows: number;
+  columns: number;
+  values: Float32Array; // [position, feature]
+}
+
+/** Numbers of one head's map, pooled where it is large. */
+export interface Weights {
+  rows: number;
+  columns: number;
+  at(row: number, column: number): number; // 0 to 1
+}
+
+export interface Table {
+  title: string;
+  name: string;
+  columns: string[];
+  rows: (string | number)[][];
+}
+
+/** A part of a sentence: text, or text that is set off with a class. */
+export type Said = Node[];
+
+/** What each lab does for the view. */
+export interface Lab {
+  draw(): void;
+  fact(): Said;
+  foot(): { proof: string; facts: string };
+  tables(): Table[];
+  snippet(): string;
+  tools(): HTMLElement[];
+  key?(event: KeyboardEvent): boolean;
+  destroy?(): void;
+}
+
+/** What the labs know of the view. */
+export interface Shown {
+  root: HTMLElement;
+  host: HTMLElement;
+  header: Header;
+  chosen: Chosen;
+  unit: number; // CSS pixels for one of the design's
+  width: number; // of the lab, in CSS pixels
+  narrow: boolean;
+  projector: boolean;
+  palette: Record<string, any>;
+  ramp: Ramp;
+  ahead: Ramp;
+  value(name: string): string;
+  number(name: string, otherwise?: number): number;
+  choose(changes: Record<string, string>): void;
+  redraw(): void;
+  get<Answer>(path: string, params: Record<string, string | number>, read: (bytes: Uint8Array) => Answer, of?: string): (Answer & { refused?: string }) | null;
+  say(text: string): void;
+  tip(event: PointerEvent | null, nodes?: Node[]): void;
+  site(): Site;
+  side(name: "source" | "target"): Side;
+}
+export interface Ramp {
+  rgb: number[][];
+  css: string[];
+  ink: string[];
+  packed: Uint32Array;
+}

@@ -1,0 +1,22 @@
+"""Registers the browser's part of Positions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.kit import scripts, stage, theme
+from app.rooms.positions import choices, words
+from app.transport import modules
+
+BROWSER = Path(__file__).parent / "browser"
+ENTRY = "rooms/positions/browser/positions.js"
+
+scripts.add()
+modules.add("rooms/positions/browser", BROWSER)
+modules.add_constants(
+    "rooms/positions/browser/constants.js",
+    WORDS=words.COMPONENT,
+    PALETTES=theme.PALETTES,
+    STYLE=(BROWSER / "positions.css").read_text(encoding="utf-8") + scripts.MENU,
+)
+STAGE = stage.stage("positions", choices.PARAMS, ENTRY)

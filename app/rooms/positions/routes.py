@@ -1,0 +1,108 @@
+"""What the browser asks for once the room is drawn: the change of an order, maps, the proofs, rows of a table, and clocks."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app.kit import params as kit_params
+from app.rooms.positions import choices, export, message, words
+from app.session import service
+from app.transport import routes
+from core.service import paper_rules
+
+REACH = 8  # tokens to either side, of the bars by distance
+MOST_PROVEN = 512  # tokens: five passes, and every weight of each
+BY = 100  # places that a whole text is moved on by
+LONGEST = 1 << 20
+
+
+@routes.answering
+async def order(request: Request) -> Response:
+    """How far the heads of a site move when the words stand in the order that the parameters ask for, and the edited run's key.
+
+    The parameters are those of a link, and `site` is one of the run's.
+    """
+    params = request.query_params
+    key = params.get("run", "")
+    facts = await service.service().facts(key)
+    values, notes = kit_params.read(choices.PARAMS, facts, params)
+    if notes:
+        raise routes.BadParameter(notes[0])
+    site = next(site for site in facts.sites if site.id == values["site"])
+    places = choices.places_of(facts, values)
+    edits = choices.edits_of(facts, values, places)
+    other = await service.service().edited(key, edits) if edits else key
+    now = await service.service().facts(other) if edits else facts
+    change = await service.service().order_change(key, other, site.id, REACH)
+    before = after = None
+    if message.has_all(site):
+        before, after = [(await service.service().heads(run))[site.id] for run in (key, other)]
+    about = {"other": other, **export.edited(now)}
+    return routes.message(message.change_message(about, change, before, after, places))
+
+
+@routes.answering
+async def proof(request: Request) -> Response:
+    """Words moved without positions, with them, and positions moved: the largest differences."""
+    params = request.query_params
+    key = params.get("run", "")
+    facts = await service.service().facts(key)
+    if len(facts.source) > MOST_PROVEN:
+        raise routes.BadParameter(words.TOO_MANY.format(most=MOST_PROVEN, n=len(facts.source)))
+    try:
+        places = choices.read_places(params.get("places", ""))
+    except ValueError:
+        places = ()
+    if not places:
+        raise routes.BadParameter(words.NOT_PLACES)
+    found = await service.service().equivariance(key, places)
+    return JSONResponse({"without": found.without, "trained": found.trained, "same": found.same}, headers=routes.KEPT)
+
+
+@routes.answering
+async def shift(request: Request) -> Response:
+    """What it does to move the whole text on by so many places."""
+    key = request.query_params.get("run", "")
+    facts = await service.service().facts(key)
+    if len(facts.source) > MOST_PROVEN:
+        raise routes.BadParameter(words.TOO_MANY.format(most=MOST_PROVEN, n=len(facts.source)))
+    found = await service.service().moved_on(key, BY)
+    return JSONResponse({"by": found.by, "scores": found.scores, "weights": found.weights}, headers=routes.KEPT)
+
+
+@routes.answering
+async def known(request: Request) -> Response:
+    """How each stack of a run knows the order of its tokens, and the rules that it has not."""
+    found = await service.service().positions(request.query_params.get("run", ""))
+    said = {"stacks": [message.stack_message(stack) for stack in found], "rules": message.rules(paper_rules())}
+    return JSONResponse(said, headers=routes.KEPT)
+
+
+@routes.answering
+async def rows(request: Request) -> Response:
+    """Rows of a stack's own table of positions."""
+    first = routes.number(request, "first", 0, LONGEST)
+    most = routes.number(request, "rows", 1, LONGEST)
+    params = request.query_params
+    found = await service.service().position_rows(params.get("run", ""), params.get("stack", ""), first, most)
+    return routes.message(message.rows_message(found, first))
+
+
+@routes.answering
+async def clock(request: Request) -> Response:
+    """One query and one key of a head before they were turned."""
+    record, head, query, key = (routes.number(request, name, 0, LONGEST) for name in ("record", "head", "query", "key"))
+    found = await service.service().clock(request.query_params.get("run", ""), record, head, query, key)
+    return JSONResponse(message.clock_message(found), headers=routes.KEPT)
+
+
+ROUTES = [
+    Route("/headlight/positions/order", order),
+    Route("/headlight/positions/proof", proof),
+    Route("/headlight/positions/shift", shift),
+    Route("/headlight/positions/known", known),
+    Route("/headlight/positions/rows", rows),
+    Route("/headlight/positions/clock", clock),
+]

@@ -1,0 +1,20 @@
+"""Positions: take them away or move them, see which heads notice, and what the model's own positions are."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from app.kit import stage
+from app.rooms.positions import export, message
+from app.rooms.positions.component import STAGE
+from app.shell import run as shell_run
+
+
+def show() -> None:
+    """Draw the room."""
+    shown = shell_run.on_screen()
+    if shown is None:
+        return
+    followed = stage.follow(STAGE, shown.facts)
+    shown.say(*followed.notes)
+    stage.draw(STAGE, followed, message.header(shown.facts) | {"about": export.described(shown.facts, date.today())})

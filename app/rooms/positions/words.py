@@ -1,0 +1,354 @@
+"""Words of Positions."""
+
+TITLE = "Positions"
+LINE = "Where order comes in, and which heads notice"
+
+# what a link may ask for
+PLACES_ALLOWED = "every place from 0 to {most} once, such as {example}"
+SWAP_ALLOWED = "two words, such as {example}"
+SWAP_NONE = "nothing here, because this text has no two words"
+FEATURES_ALLOWED = "one to six features from 0 to {most}, such as 0,4,10,20"
+PLACE_ALLOWED = "a place from 0 to {most}"
+
+# refusals of the routes
+NOT_PLACES = "Places are whole numbers from 0, such as 0-3.5.4, one for each token."
+TOO_MANY = "This lab proves it on up to {most} tokens, and this text has {n}. Shorten the text."
+
+# what files say
+EXPORT_TOKENS = "{n} tokens"
+
+# what the browser writes; it fills in the braces itself
+COMPONENT = {
+    "lab": "Lab",
+    "labs": {"order": "Order", "two": "Two positions", "clock": "Clocks", "binary": "Digits to waves"},
+    "head": "layer {layer}, head {head}",
+    "head_name": "Layer {layer} · Head {head}",
+    "head_n": "head {head}",
+    "head_one": "Head",
+    "short_head": "L{layer} H{head}",
+    "layer": "Layer",
+    "query": "Query",
+    "key": "Key",
+    "position": "Position",
+    "distance": "key − query",
+    "tokens": "{n} tokens",
+    "tables": "Numbers as tables",
+    "table_first": "{title}: the first {n} of {of} rows, all of them in the CSV",
+    # Order
+    "order": "Order of the words",
+    "order_trained": "as trained",
+    "order_drop": "positions taken away",
+    "order_words": "words moved",
+    "order_places": "places moved",
+    "shuffle": "Shuffle the words",
+    "shuffle_help": "Deal the words out to their places anew; special tokens stay. Each click is another order.",
+    "site": "Which attention",
+    "sites": {"encoder": "encoder", "decoder": "decoder", "cross": "cross-attention"},
+    "stack": "Whose words",
+    "stacks": {"encoder": "the encoder’s words", "decoder": "the decoder’s words"},
+    "strip": "The words over their places. Drag a word onto another to swap them. Arrow keys choose a word, Alt and an arrow key moves it.",
+    "strip_long": "The words over their places. Arrow keys choose a word.",
+    "slot": "place {place}",
+    "slot_none": "no place",
+    "slot_moved": "from place {place}",
+    "drag": "drag a word onto another",
+    "drag_long": "beyond 32 tokens only Shuffle moves words",
+    "said_swap": "{a} and {b} have changed places.",
+    "moved": "How far each head moves",
+    "grid": "{n} heads by how much of their attention moves. Now {head}: {share}. Arrow keys choose another.",
+    "grid_legend": "100 % of its attention",
+    "ranks": "the four that move most, the two that move least",
+    "ranks_all": "every head, the one that moves most first",
+    "map_trained": "As trained",
+    "map_drop": "Without positions",
+    "map_words": "Words moved",
+    "map_places": "Places moved",
+    "map_same": "Now",
+    "map_rows": "every word keeps its row",
+    "map_label": "{title}: {query} looks most at {key}, {share}. Arrow keys choose a row and a key.",
+    "by_distance": "By distance,",
+    "by_distance_note": "the mean over all words",
+    "by_distance_cross": "Cross-attention looks from one text into another: there is no distance between their places.",
+    "bars": "Mean weight by distance, 8 before to 8 after: most as trained {where}, {before}; there now {after}.",
+    "distance_before": "{n} before",
+    "distance_after": "{n} after",
+    "itself": "itself",
+    "legend_trained": "as trained",
+    "proof": "The proof.",
+    "proof_line": "Move the words about. Without positions the map is the same, moved about with them:",
+    "proof_without": "without",
+    "proof_with": "with positions",
+    "proof_word": "Equivariant, not invariant: the map moves, no weight changes.",
+    "proof_causal": "The mask of a decoder still tells early from late, so that moving its words is more than moving its map. An encoder shows the proof.",
+    "foot_order": "words moved equals positions moved, max |Δ| {size}",
+    "foot_moved": "{far} of {n} heads move more than half of their attention",
+    "rows": "{n} of {of} rows looked at",
+    "fact_trained": "{head} as trained. Take the positions away, or drag a word onto another, and see which of the {n} heads notice.",
+    "fact_bag": "Without positions a sentence is a bag of words. ",
+    "fact_bag_causal": "Without positions only the mask still tells early from late. ",
+    "fact_back": "The head that looked one word back ({head}) falls from {before} to {after}: it no longer knows where back is. ",
+    "fact_back_kept": "The head that looked one word back ({head}) goes from {before} to {after}. ",
+    "fact_swapped": "You swapped {a} and {b}. ",
+    "fact_swapped_places": "You swapped the places of {a} and {b}. ",
+    "fact_dealt": "The words stand in another order, and each place keeps its number. ",
+    "fact_dealt_places": "The places are dealt out anew. ",
+    "fact_cell_falls": "{query} → {key} ({head}) falls from {before} to {after}",
+    "fact_cell_rises": "{query} → {key} ({head}) rises from {before} to {after}",
+    "fact_cell_same": "{query} → {key} ({head}) stays at {after}",
+    "fact_other": ", and {key} gets {share}",
+    "fact_keeps": "The head for one word back keeps {share}: it reads places, not words. ",
+    "fact_loses": "The head for one word back ({head}) falls from {before} to {share}. ",
+    "fact_mask": "The mask still tells early from late.",
+    # Two positions
+    "kind": "Kind of positions",
+    "kinds": {
+        "learned": "Learned",
+        "sinusoidal": "Sinusoidal",
+        "rotary": "Rotary",
+        "alibi": "ALiBi",
+        "relative": "T5 buckets",
+    },
+    "kind_own": "{kind} · {model}",
+    "own": {
+        "learned": "The model’s own table, as loaded.",
+        "sinusoidal": "The model’s own table, as it adds it.",
+        "rotary": "",
+        "alibi": "The model’s own slopes.",
+        "relative": "The model’s own numbers, as loaded.",
+    },
+    "rule_alone": "The rule alone is drawn: it is not this model’s.",
+    "elsewhere": "{model} has no such positions: its own are {own}. Nothing is drawn for it that it does not have. A model that is {kind} shows them.",
+    "go_home": "Show {model}",
+    "rotary_none": "Rotary positions have no table: nothing is added to the words. Queries and keys are turned, each pair of features at its own speed. Clocks shows it on two words.",
+    "periods": "Positions for one full turn",
+    "periods_note": "of each pair of features",
+    "periods_label": "{n} pairs of features; a full turn takes from {low} to {high} positions.",
+    "table": "The table",
+    "table_note": "position ↓ feature →",
+    "table_label": "{n} rows of {d} features, positions {first} to {last}; blue above 0, purple below.",
+    "table_tip": "position {position}, feature {feature}: {value}",
+    "cut": "the largest 0.5 % cut",
+    "rows_shown": "rows {first} to {last} of {n}",
+    "rows_before": "Rows before",
+    "rows_after": "Rows after",
+    "alike": "How alike",
+    "alike_row": "to one row",
+    "alike_distance": "by distance",
+    "alike_note": "row {i} and every other, cosine",
+    "alike_mean": "mean cosine by distance, without row 0",
+    "alike_label": "Cosine of row {i} to every other; to row {j} {cosine}.",
+    "alike_mean_label": "Mean cosine of two rows by distance: {one} at 1, {far} at {n}.",
+    "row_handle": "Row {name}",
+    "row_value": "{at}, cosine {cosine}",
+    "features": "Features",
+    "features_label": "Features {features} over positions {first} to {last}.",
+    "feature_drop": "Leave feature {feature} out",
+    "feature_more": "another",
+    "feature_help": "Another feature, a whole number from 0 to {most}. Enter draws it.",
+    "feature_n": "feature {feature}",
+    "end": "Where it ends",
+    "end_learned": "Learned: {n} rows, 0 to {last}, and no more.",
+    "end_sinusoidal": "A formula: any row can be worked out, but this model holds and was taught {n}.",
+    "end_try": "A text of {n}",
+    "end_formula": "Row 1,000 is as easy as row 10. What the heads do there, nobody taught them.",
+    "closest": "Positions are added, not put beside the word, so no two rows may be equal: the nearest, {i} and {j}, are {distance} apart.",
+    "closest_of": "Positions are added, not put beside the word, so no two rows may be equal: of the first {n} the nearest, {i} and {j}, are {distance} apart.",
+    "trade": "Longer than the table: what each kind trades",
+    "trade_columns": ["Positions", "Numbers learnt", "In a longer text"],
+    "trade_rows": [
+        [
+            "learned",
+            "Learned",
+            "one vector for each place",
+            "Refused: there is no row. More rows would be numbers that nobody trained.",
+        ],
+        ["sinusoidal", "Sinusoidal", "none", "A row for any place, and heads that were never taught it."],
+        ["rotary", "Rotary", "none", "Any distance can be turned; longer ones than in training were never taught."],
+        ["alibi", "ALiBi", "none", "Made for it: what is farther only counts less."],
+        [
+            "relative",
+            "T5 buckets",
+            "one number for each bucket and head",
+            "Beyond the last bucket all distances are one.",
+        ],
+    ],
+    "trade_own": {"learned": "{n} × {d} = {product}", "sinusoidal": "none; a learned table would have {product}"},
+    "rule": "The rule:",
+    "rule_alibi": "what each head takes off a score at a distance",
+    "rule_relative": "what each head adds to a score at a distance",
+    "rule_label": "{n} heads of {whose}: from {low} to {high} over the distance.",
+    "rule_nobody": "nobody’s model",
+    "slope": "head {head}, slope 1/{slope}",
+    "key_query": "key − query",
+    "buckets": "The bucket",
+    "buckets_note": "of each distance: near ones have one each, far ones share",
+    "buckets_label": "{n} buckets over distances to {reach} on either side.",
+    "foot_learned": "read from the model, not worked out",
+    "foot_sinusoidal": "the rows that this model adds",
+    "foot_table": "{model} · {n} × {d}",
+    "fact_learned": "Nobody told the model that {i} lies near {j}: it learnt a vector for each. Rows {i} and {j} have cosine {cosine}",
+    "fact_learned_far": "The model learnt a vector for each place. Rows {i} and {j} have cosine {cosine}",
+    "fact_same": "Rows {i} and {j} are one and the same: cosine {cosine}",
+    "fact_less": "; {i} and {n} are nearer and less alike, {cosine}: it learnt waves of its own.",
+    "fact_sinusoidal": "Sines and cosines make distance visible: rows {i} and {j} have cosine {cosine}, and so has any other pair {apart} apart, such as {a} and {b}: {again}.",
+    "fact_sinusoidal_alone": "Sines and cosines make distance visible: rows {i} and {j} have cosine {cosine}.",
+    "fact_rotary_table": "Rotary positions add nothing to the words: they turn queries and keys, some pairs of features fast and some slowly.",
+    "fact_alibi": "ALiBi adds nothing to the words. Each head takes points off a score for every step of distance, at a slope of its own: {first} to {last} with {n} heads.",
+    "fact_relative": "T5 learns one number for every bucket of distance and head: near distances have a bucket each, far ones share, and beyond {far} all are alike.",
+    "fact_relative_own": "{model} learnt one number for every bucket of distance and head: near distances have a bucket each, far ones share.",
+    "fact_elsewhere": "{model} has {own} positions, and what others have is shown on them.",
+    # Clocks
+    "no_clocks": "{model} turns no queries and keys: its positions are {own}. A model with rotary positions shows the clocks.",
+    "line": "Where the two words stand",
+    "both": "Both words",
+    "word_handle": "Where {word} stands",
+    "word_at": "{word} at {place}",
+    "clock_hint": "drag a word, or the bar between them",
+    "move_both": "Move both by 20",
+    "reset": "Reset",
+    "clocks": "{n} clocks",
+    "clocks_note": "each pair of features is a hand: {q} turned by its position, {k} by its own",
+    "clocks_label": "{n} clocks: the angle between two hands and what each pair adds to the score. The table below has the numbers.",
+    "clocks_legend": "Bold: what the pair adds to the score. Below it: positions for one full turn.",
+    "clocks_rest": "{n} more features are not turned and add {share}.",
+    "score_by": "Score by distance",
+    "score_label": "Score by distance; at {distance} it is {score}.",
+    "future": "future",
+    "distance_is": "distance {distance}",
+    "score_is": "score {score}",
+    "highest": "Highest at distance {distance}, looking back: there the strongest pairs agree.",
+    "fact_both": "Both words moved on by {n}, and every hand turned. The angle between each pair is what it was, and so is the score: {score}.",
+    "fact_clock": "Rotary positions turn {q} and {k} like the hands of clocks. A score sees only the angle between two hands, so only the distance counts: at {distance} it is {score}, wherever the two words stand. ",
+    "fact_future": "There the key is in the future, which the mask hides.",
+    "foot_shift": "the whole text moved by {by} positions: scores max |Δ| {scores}, weights {weights}",
+    "foot_pairs": "{features} features, {n} pairs",
+    # Digits to waves
+    "digits": "Four digits, four waves",
+    "digits_note": "of the same periods",
+    "digits_label": "Position {t} is {binary} in binary; four waves of the same periods.",
+    "digit": "digit {digit}",
+    "period": "period {n}",
+    "t_value": "{t}, {binary} in binary",
+    "legend_digit": "binary digit",
+    "legend_wave": "the wave that says the same softly",
+    "flips": "Digits that flip",
+    "flips_note": "from p to p + 1",
+    "step": "Length of the step",
+    "step_own": "in {model}’s {d} sines and cosines",
+    "step_formula": "in {d} sines and cosines of the formula",
+    "step_same": "{length}, the same between any two neighbours.",
+    "fact_digit": "Position {t} in binary is {binary}: slow digits to the left, fast ones to the right. One step on, {n} digit flips; waves of the same periods say it smoothly, and every step has the same length.",
+    "fact_digits": "Position {t} in binary is {binary}: slow digits to the left, fast ones to the right. One step on, {n} digits flip; waves of the same periods say it smoothly, and every step has the same length.",
+    "fact_last": "Position {t} in binary is {binary}, the last of four digits; waves of the same periods say it smoothly, and every step has the same length.",
+    "foot_waves": "‖p(t+1) − p(t)‖ is the same for every t",
+    "foot_wavelengths": "wavelengths of the model: 2π to 10,000·2π",
+    "foot_no_waves": "{model} has none of these waves: its positions are {own}",
+    # tables
+    "table_moved": "How far each head moves",
+    "table_moved_columns": ["layer", "head", "moved", "one back as trained", "one back now"],
+    "table_maps": "The maps of layer {layer}, head {head}",
+    "table_maps_columns": ["query position", "query", "key position", "key", "as trained", "now"],
+    "table_distance": "Mean weight by distance, layer {layer}, head {head}",
+    "table_distance_columns": ["distance", "as trained", "now"],
+    "table_places": "Words by their places",
+    "table_places_columns": ["place", "word", "as trained"],
+    "table_rule": "The rule over distance",
+    "table_buckets": "The bucket of each distance",
+    "table_buckets_columns": ["key − query", "bucket"],
+    "table_periods_columns": ["pair", "positions for one full turn"],
+    "table_rows": "Cosines and features",
+    "cosine_to": "cosine to row {i}",
+    "table_values": "The table",
+    "table_values_columns": ["position", "feature", "value"],
+    "table_alike_columns": ["distance", "mean cosine"],
+    "table_clocks": "Clocks",
+    "table_clocks_columns": [
+        "feature",
+        "with feature",
+        "length of q",
+        "length of k",
+        "angle of q",
+        "angle of k",
+        "positions for a turn",
+        "adds",
+    ],
+    "table_scores_columns": ["distance", "score"],
+    "table_digits_columns": [
+        "position",
+        "binary",
+        "wave 0",
+        "wave 1",
+        "wave 2",
+        "wave 3",
+        "digits that flip",
+        "length of the step",
+    ],
+    # Python that gives the numbers of a lab again; {load}, {trace} and {again} are lines of app.export.about
+    "snippet_order": """import core
+from core import measures
+
+{load}
+{trace}
+now = {again}
+for before, after in zip(run.attention, now.attention):
+    if (before.stack, before.site) == ("{stack}", "{site}"):
+        print(before.layer, measures.moved(before.pattern(), after.pattern()))  # [head]
+for some in (run, now):
+    print(some.attention.at({layer}, "{site}", "{stack}").pattern({head})[0])  # [query, key]
+""",
+    "snippet_two": """import torch
+
+import core
+from core.order import cosine_to
+
+{load}
+{trace}
+embed = loaded.model.get_submodule("{stack}.embed")
+table = embed.position_rows(torch.arange(loaded.config.n_ctx)).detach()
+print(cosine_to(table, {i})[{j}])
+print(table[:, {features}])  # [position, feature]
+""",
+    "snippet_rule": """import torch
+
+import core
+
+{load}
+{trace}
+distance = torch.arange(-64, 65)  # key - query
+print(run.positions[{number}].bias.of_distance(distance[None, None])[0, :, 0])  # [head, distance]
+""",
+    "snippet_paper": """import torch
+
+from core.positions import alibi_slopes, relative_bucket
+
+print(alibi_slopes(8))
+print(relative_bucket(torch.arange(-64, 65), 32, 128, bidirectional=True))
+""",
+    "snippet_rotary": """import core
+
+{load}
+{trace}
+print(run.positions[0])
+print(run.positions[0].angles())  # None where positions are not rotary
+""",
+    "snippet_clock": """import core
+from core.order import score_by_distance, unturned
+
+{load}
+{trace}
+record = run.attention[{record}]
+before = unturned(run, record)
+q = before.q[{head}, {query}]
+k = before.k[{head} // (record.n_heads // record.n_kv_heads), {key}]
+stack = loaded.model.get_submodule(record.stack)
+frequencies, factor = stack.frequencies(len(run.positions[0].places), {windowed}, q.device)
+print(score_by_distance(q, k, frequencies, record.rule.scale, [{distance}], factor))
+print(record.scores({head}, {query}, {key}))  # the same at the words' own distance
+""",
+    "snippet_binary": """from core.positions import sinusoid_table
+
+table = sinusoid_table(16, {d_model}, "interleaved")
+print([(p ^ (p + 1)).bit_count() for p in range(15)])  # digits that flip from p to p + 1
+print((table[1:] - table[:-1]).norm(dim=-1))  # the length of each step
+""",
+}
