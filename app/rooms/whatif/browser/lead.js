@@ -47,3 +47,12 @@ export function lead(data, values, pick, changes) {
   } else say(values.sweep === "patch" ? words.patched : words.silent, { head: [headName(data, ...pick, true), "number"] });
   return nodes;
 }
+
+// A row of a sweep in a few letters
+/** @param {import("./types.js").Header} data @param {Record<string, string>} values @param {import("./types.js").Row | undefined} row */
+export function rowName(data, values, row) {
+  if (!row) return "";
+  if (row.length === 3) return headName(data, ...row);
+  const [queries, keys] = labelsOf(data, values.site);
+  return `${queries[row[0]]} → ${keys[row[1]]}`;
+}

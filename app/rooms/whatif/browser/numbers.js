@@ -39,6 +39,10 @@ export function ranked(values) {
 /** @param {number} x @param {number} most */
 export const tone = (x, most) => Math.round(255 * Math.sqrt(Math.min(1, Math.abs(x) / (most || 1))));
 
+// Where a share of one stands on its ramp, 0 to 255
+/** @param {number} x */
+export const evenly = (x) => Math.round(255 * Math.max(0, Math.min(1, x)));
+
 // The n cells that differ most: [query, key, change]
 /** @param {ArrayLike<number>} before @param {ArrayLike<number>} after @param {number} columns @param {number} n */
 export function movedMost(before, after, columns, n) {

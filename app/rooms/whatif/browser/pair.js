@@ -1,9 +1,9 @@
 // One head in both runs: its map as it is, as it is changed, the difference, and what moved most.
 
 import { WORDS as words } from "./constants.js";
-import { colours, fit } from "../../../kit/browser/colours.js";
+import { fit } from "../../../kit/browser/colours.js";
 import { add, choice, el, fill, short } from "../../../kit/browser/dom.js";
-import { movedMost, percent, points, tone } from "./numbers.js";
+import { movedMost, percent, points } from "./numbers.js";
 import { scales } from "./sweepmap.js";
 
 /** @typedef {{rows: number, columns: number, values: Float32Array}} Matrix */
@@ -19,6 +19,9 @@ export function matrix(found, body) {
 /** @typedef {{name: (site: string, layer: number, head: number) => string, choose: (moved: string) => void}} Ask */
 
 export class Pair {
+  /** @type {[query: number, key: number, change: number][]} What moved most in the head that is shown */
+  found = [];
+
   /** @param {HTMLElement} box @param {Ask} ask */
   constructor(box, ask) {
     this.box = box;
@@ -27,7 +30,7 @@ export class Pair {
     this.heading = add(line, "h3");
     this.tabs = add(line, "span", "tabs");
     this.note = add(box, "p", "note");
-    const grid = add(box, "div", "maps");
+    const grid = (this.grid = add(box, "div", "maps"));
     /** @param {string} title @param {string} more */
     const panel = (title, more = "") => {
       const node = add(grid, "figure");
@@ -59,6 +62,7 @@ export class Pair {
     this.heading.replaceChildren();
     this.tabs.replaceChildren();
     this.list.replaceChildren();
+    this.found = [];
     if (!found) {
       this.note.textContent = side.too_long ? words.no_maps : "";
       for (const { node } of [this.before, this.after, this.difference]) node.hidden = true;
@@ -72,8 +76,10 @@ export class Pair {
     const after = (this.two = matrix(found.after, side.body));
     const alike = before && after && before.rows === after.rows && before.columns === after.columns && side.comparable;
     this.note.textContent = !alike ? words.no_difference : side.moved.length ? "" : words.last_layer;
-    this.paint(this.before, before, palette, this.heading.textContent ?? "");
-    this.paint(this.after, alike && !side.moved.length ? null : after, palette, this.heading.textContent ?? "");
+    const single = alike && !side.moved.length;
+    this.grid.classList.toggle("single", Boolean(single));
+    this.paint(this.before, before, palette, this.heading.textContent ?? "", undefined, false, single ? labels : undefined);
+    this.paint(this.after, single ? null : after, palette, this.heading.textContent ?? "");
     this.difference.node.hidden = this.list.hidden = !alike || !side.moved.length;
     if (!alike || !side.moved.length) return;
     const change = { ...before, values: after.values.map((x, i) => x - before.values[i]) };
@@ -87,30 +93,52 @@ export class Pair {
       const names = add(row, "span");
       names.append(el("b", "query", short(labels[0][query] ?? String(query))), " → ", el("b", "key", short(labels[1][key] ?? String(key))));
       add(row, "span", "value").textContent = points(by);
-      const bar = add(row, "span", by < 0 ? "line less" : "line more");
+      const bar = add(row, "span", by < 0 ? "by chosen less" : "by chosen more");
       bar.style.width = `${Math.max(2, (Math.abs(by) / most) * 100)}%`;
     }
   }
 
-  /** @param {{node: HTMLElement, canvas: HTMLCanvasElement}} panel @param {Matrix | null} found @param {import("./types.js").Palette} palette @param {string} name @param {[number, number, number]} [marked] @param {boolean} [signed] */
-  paint({ node, canvas }, found, palette, name, marked, signed = false) {
+  /** @param {{node: HTMLElement, canvas: HTMLCanvasElement}} panel @param {Matrix | null} found @param {import("./types.js").Palette} palette @param {string} name @param {[number, number, number]} [marked] @param {boolean} [signed] @param {[string[], string[]]} [named] */
+  paint({ node, canvas }, found, palette, name, marked, signed = false, named = undefined) {
     node.hidden = !found;
     if (!found) return;
     canvas.setAttribute("aria-label", name);
-    const width = Math.max(120, node.clientWidth || 190);
-    const cell = Math.min(width / found.columns, 26);
+    const unit = parseFloat(getComputedStyle(node).fontSize) / 16 || 1;
+    const words_ = named && found.rows <= 30 && found.columns <= 30 ? named : null;
+    const [left, top] = words_ ? [64 * unit, 52 * unit] : [0, 0];
+    const room = Math.max(120, node.clientWidth || 190) - left - (words_ ? 24 * unit : 0);
+    const cell = Math.min(room / found.columns, 26 * unit);
     const height = Math.min(found.rows * cell, 420);
-    const context = fit(canvas, cell * found.columns, height);
-    const ramp = colours(palette.ramp);
+    const context = fit(canvas, left + cell * found.columns + (words_ ? 24 * unit : 0), top + height);
     const scale = scales(palette);
     const h = height / found.rows;
     const gap = cell > 6 ? 0.7 : 0;
+    canvas.dataset.left = String(left);
+    canvas.dataset.top = String(top);
+    canvas.dataset.width = String(cell * found.columns);
+    canvas.dataset.height = String(height);
+    context.translate(left, top);
     for (let i = 0; i < found.rows; i++) {
       for (let j = 0; j < found.columns; j++) {
         const value = found.values[i * found.columns + j];
-        context.fillStyle = signed ? scale.of(value, 1).fill : ramp.css[tone(value, 1)];
+        context.fillStyle = signed ? scale.of(value, 1).fill : scale.even(value).fill;
         context.fillRect(j * cell, i * h, cell - gap, h - gap);
       }
+    }
+    if (words_) {
+      context.font = `${Math.min(12 * unit, h)}px ${getComputedStyle(node).fontFamily}`;
+      context.textAlign = "right";
+      context.fillStyle = palette.query;
+      words_[0].forEach((label, i) => context.fillText(short(label), -5, (i + 0.75) * h));
+      context.textAlign = "left";
+      context.fillStyle = palette.key;
+      words_[1].forEach((label, j) => {
+        context.save();
+        context.translate((j + 0.6) * cell, -5);
+        context.rotate(-0.87);
+        context.fillText(short(label), 0, 0);
+        context.restore();
+      });
     }
     if (!marked) return;
     context.strokeStyle = palette.query;
@@ -124,8 +152,9 @@ export class Pair {
     if (!one || !this.labels) return;
     const at = canvas.getBoundingClientRect();
     const of = canvas === this.after.canvas && two ? two : one;
-    const i = Math.floor(((event.clientY - at.top) / at.height) * of.rows);
-    const j = Math.floor(((event.clientX - at.left) / at.width) * of.columns);
+    const [left, top, width, height] = ["left", "top", "width", "height"].map((name) => Number(canvas.dataset[name]));
+    const i = Math.floor(((event.clientY - at.top - top) / height) * of.rows);
+    const j = Math.floor(((event.clientX - at.left - left) / width) * of.columns);
     const [queries, keys] = this.labels;
     if (!(i >= 0 && j >= 0 && i < of.rows && j < of.columns)) return;
     const a = one.values[i * one.columns + j];

@@ -2,7 +2,7 @@
 
 import { colours } from "../../../kit/browser/colours.js";
 import { short } from "../../../kit/browser/dom.js";
-import { points, tone } from "./numbers.js";
+import { evenly, points, tone } from "./numbers.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -28,8 +28,8 @@ export function scales(palette) {
     },
     /** @param {number} x @param {number} most */
     plain: (x, most) => ({ fill: less.css[tone(x, most)], ink: less.ink[tone(x, most)] }),
-    less,
-    more,
+    /** @param {number} x */
+    even: (x) => ({ fill: less.css[evenly(x)], ink: less.ink[evenly(x)] }),
   };
 }
 
@@ -39,28 +39,29 @@ export function scales(palette) {
  */
 
 // Draw a grid into an svg element, as wide as `width`, at most `height` high; where its cells are, for the pointer.
-/** @param {SVGSVGElement} svg @param {Grid} grid @param {import("./types.js").Palette} palette @param {number} width @param {number} height */
-export function drawGrid(svg, grid, palette, width, height) {
+/** @param {SVGSVGElement} svg @param {Grid} grid @param {import("./types.js").Palette} palette @param {number} width @param {number} height @param {number} unit of the type: 1 is 16 pixels */
+export function drawGrid(svg, grid, palette, width, height, unit) {
   svg.replaceChildren();
   const [n, m] = [grid.rows.length, grid.columns.length];
   const labels = grid.tokens && n <= 24;
-  const left = grid.tokens ? (n <= 40 ? 62 : 4) : 26;
-  const top = grid.tokens ? (labels && m <= 24 ? 46 : 4) : 16;
+  const left = grid.tokens ? (n <= 40 ? 62 * unit : 4) : 26 * unit;
+  const top = grid.tokens ? (labels && m <= 24 ? 46 * unit : 4) : 16 * unit;
   let w = (width - left - 2) / m;
-  const h = Math.max(7, Math.min(34, (height - top) / n, grid.tokens ? w : 34));
+  const h = Math.max(7, Math.min(34 * unit, (height - top) / n, grid.tokens ? w : 34 * unit));
   if (grid.tokens) w = n === 1 ? w : Math.min(w, Math.max(h, 12));
   const total = top + n * h + 2;
   svg.setAttribute("width", String(width));
   svg.setAttribute("height", String(total));
   const scale = scales(palette);
   const gap = w > 12 && h > 10 ? 2 : w > 5 ? 1 : 0;
-  const size = Math.min(13, h * 0.62, w * 0.42);
+  const size = Math.min(13 * unit, h * 0.62, w * 0.42);
+  const small = 12 * unit;
   if (!grid.tokens) {
-    grid.columns.forEach((name, j) => w > 11 && make(svg, "text", { x: left + (j + 0.5) * w, y: top - 5, "text-anchor": "middle", "font-size": 12, fill: palette.mute }, name));
-    grid.rows.forEach((name, i) => make(svg, "text", { x: left - 8, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(12, h), fill: palette.mute }, name));
+    grid.columns.forEach((name, j) => w > 11 && make(svg, "text", { x: left + (j + 0.5) * w, y: top - 5, "text-anchor": "middle", "font-size": small, fill: palette.mute }, name));
+    grid.rows.forEach((name, i) => make(svg, "text", { x: left - 8, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(small, h), fill: palette.mute }, name));
   } else {
-    if (n <= 40) grid.rows.forEach((name, i) => make(svg, "text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(12, Math.max(8, h)), fill: palette.query }, short(name)));
-    if (labels && m <= 24) grid.columns.forEach((name, j) => make(svg, "text", { x: 0, y: 0, transform: `translate(${left + (j + 0.6) * w} ${top - 5}) rotate(-50)`, "font-size": 12, fill: palette.key }, short(name)));
+    if (n <= 40) grid.rows.forEach((name, i) => make(svg, "text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(small, Math.max(8, h)), fill: palette.query }, short(name)));
+    if (labels && m <= 24) grid.columns.forEach((name, j) => make(svg, "text", { x: 0, y: 0, transform: `translate(${left + (j + 0.6) * w} ${top - 5}) rotate(-50)`, "font-size": small, fill: palette.key }, short(name)));
   }
   grid.values.forEach((line, i) => line.forEach((value, j) => {
     const x = left + j * w;
@@ -90,8 +91,8 @@ export function drawGrid(svg, grid, palette, width, height) {
 }
 
 // All changes in order, bars from a line: what falls hangs below it, what rises stands above it
-/** @param {SVGSVGElement} svg @param {{values: number[], names: string[], chosen: number, turns: boolean}} order @param {import("./types.js").Palette} palette @param {number} width */
-export function drawOrder(svg, { values, names, chosen, turns }, palette, width) {
+/** @param {SVGSVGElement} svg @param {{values: number[], names: string[], chosen: number, turns: boolean}} order @param {import("./types.js").Palette} palette @param {number} width @param {number} unit of the type */
+export function drawOrder(svg, { values, names, chosen, turns }, palette, width, unit) {
   svg.replaceChildren();
   const [above, below] = turns ? [0, 58] : [12, 58];
   const most = Math.max(...values.map(Math.abs), 1e-9);
@@ -106,7 +107,7 @@ export function drawOrder(svg, { values, names, chosen, turns }, palette, width)
   let last = -1;
   names.slice(0, 3).forEach((name, i) => {
     const x = Math.max(i * step, last + 8);
-    const at = make(svg, "text", { x, y: above + (Math.abs(values[i]) / most) * below + (i ? 13 : 14), "font-size": 12, "font-weight": i === chosen ? 650 : 400, fill: i === chosen ? palette.ink : palette.mute }, name);
+    const at = make(svg, "text", { x, y: above + (Math.abs(values[i]) / most) * below + (i ? 13 : 14) * unit, "font-size": 12 * unit, "font-weight": i === chosen ? 650 : 400, fill: i === chosen ? palette.ink : palette.mute }, name);
     last = x + (at instanceof SVGTextContentElement ? at.getComputedTextLength() : 40);
   });
   return { at: (/** @type {number} */ x) => (x >= 0 && x < step * values.length ? Math.floor(x / step) : -1) };

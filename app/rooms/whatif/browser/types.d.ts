@@ -102,3 +102,17 @@ export interface Side {
   tables: [label: string, name: string, text: string][];
   body: ArrayBuffer;
 }
+
+/** What is on the screen now, for its parts to draw. */
+export interface Shown {
+  data: Header;
+  values: Record<string, string>;
+  swept: import("./numbers.js").Swept;
+  side: Side | null;
+  fresh: boolean; // whether `side` is what was asked for last
+  pick: Row | null;
+  at: number; // which row of the sweep the pick is; -1 where it is none
+  place: Place; // the kind of attention that is swept
+  palette: Palette;
+  unit: number; // of the type: 1 is 16 pixels
+}

@@ -5,20 +5,22 @@
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
 import { beneath, drawTurned, drawWords, sentence } from "./answer.js";
 import { Chosen } from "../../../kit/browser/chosen.js";
-import { add, arrow, choice, el, fill, keepingFocus, quoted } from "../../../kit/browser/dom.js";
+import { add, el, fill, keepingFocus, quoted } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
-import { beside, headName, labelsOf, lead } from "./lead.js";
+import { beside, headName, labelsOf, lead, rowName } from "./lead.js";
+import { Left } from "./left.js";
+import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
-import { added, finer, percent, points, ranked, stepped, Swept, tenth } from "./numbers.js";
+import { added, points, ranked, Swept } from "./numbers.js";
 import { Pair } from "./pair.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Rack } from "./rack.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { Share } from "../../../kit/browser/share.js";
 import { sweep } from "./stream.js";
-import { drawGrid, drawOrder, scales } from "./sweepmap.js";
+import { drawTables } from "./tables.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Row} Row */
@@ -53,34 +55,14 @@ class View {
     this.root = root;
     root.replaceChildren();
     this.lines = add(root, "div", "lines");
-    this.rack = new Rack(add(root, "div"), (changes) => this.choose(changes));
+    this.rack = new Rack(add(root, "div", "racks"), (changes) => this.choose(changes));
     this.problem = add(root, "p", "problem");
     this.problem.setAttribute("role", "alert");
     const columns = add(root, "div", "columns");
     this.left = add(columns, "section", "left");
     this.middle = add(columns, "section", "middle");
     this.right = add(columns, "section", "right");
-    const line = add(this.left, "div", "line");
-    this.heading = add(line, "h3");
-    this.switches = add(this.left, "div", "switches");
-    this.map = add(this.left, "div", "grid");
-    Object.assign(this.map, { tabIndex: 0 });
-    this.map.setAttribute("role", "group");
-    this.grid = /** @type {SVGSVGElement} */ (this.map.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg")));
-    this.grid.setAttribute("aria-hidden", "true");
-    this.legend = add(this.left, "div", "legend mute");
-    this.order = add(this.left, "div", "order");
-    const steps = add(this.order, "div", "line");
-    this.sorted = add(steps, "b");
-    this.steps = add(steps, "span", "steps");
-    for (const [by, text] of /** @type {[number, string][]} */ ([[-1, words.stronger], [1, words.weaker]])) {
-      const button = add(this.steps, "button", "quiet");
-      Object.assign(button, { type: "button", textContent: text });
-      button.addEventListener("click", () => this.next(by));
-    }
-    this.bars = /** @type {SVGSVGElement} */ (this.order.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg")));
-    this.bars.setAttribute("aria-hidden", "true");
-    this.few = add(this.left, "p", "few");
+    this.sweepPart = new Left(this.left, (changes) => this.choose(changes), (row) => this.take(row));
     this.pair = new Pair(this.middle, { name: (...head) => headName(this.data, ...head), choose: (moved) => this.choose({ moved }) });
     this.over = add(this.right, "div", "over");
     this.fact = add(this.right, "p", "fact");
@@ -94,7 +76,7 @@ class View {
     this.state = add(this.foot, "span", "mute");
     this.state.setAttribute("role", "status");
     const acts = add(this.foot, "span", "acts");
-    this.projector = new Projector(() => this.projected(), (by) => this.next(by));
+    this.projector = new Projector(() => this.projected(), (by) => this.sweepPart.next(by));
     this.files = new Files(() => rows([this.lines, this.right, this.left, this.middle]), () => this.about(), () => this.palette);
     const how = this.button(words.how, () => (this.explained.hidden = !this.explained.hidden));
     this.tabled = this.button(words.as_table, () => this.turn());
@@ -105,8 +87,6 @@ class View {
     acts.append(how, this.tabled, ...this.share.actions(), this.files.box, this.projector.button);
     this.live = add(root, "span", "unseen");
     this.live.setAttribute("aria-live", "polite");
-    this.map.addEventListener("click", (e) => this.pointed(e));
-    this.bars.addEventListener("click", (e) => this.barred(e));
     root.addEventListener("keydown", (e) => this.key(e));
     this.resized = new ResizeObserver(() => this.soon());
     this.resized.observe(columns);
@@ -268,19 +248,27 @@ class View {
 
   // ---------------------------------------------------------------- drawing
 
+  // Of the type: 1 is 16 pixels
+  get unit() {
+    return parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
+  }
+
   draw() {
     const { data, values, swept, side } = this;
     const pick = this.pick;
     const at = pick ? swept.indexOf(pick) : -1;
+    /** @type {import("./types.js").Shown} */
+    const shown = { data, values, swept, side, fresh: this.fresh, pick, at, place: this.place, palette: this.palette, unit: this.unit };
     keepingFocus(this.root, () => {
       this.rack.draw(values, side?.edits ?? []);
-      this.drawLines();
-      this.drawSweep(pick, at);
+      drawLines(this.lines, shown, (changes) => this.choose(changes));
+      this.sweepPart.draw(shown, this.projector.on ? 0.56 * innerHeight : 220);
       this.drawAnswer(pick, at);
       const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
       if (side && !side.refused) this.pair.draw(side, values.moved, labelsOf(data, site), this.palette);
       this.drawFoot(pick, at);
-      this.drawTables();
+      this.tables.hidden = !this.table;
+      if (this.table) drawTables(this.tables, shown, this.pair.found);
     });
     this.problem.textContent = swept.refused || side?.refused || (this.failed ? words.failed : "");
     this.problem.hidden = !this.problem.textContent;
@@ -298,139 +286,6 @@ class View {
       rows: String(Object.keys(swept.rows).length),
       moved: side?.maps[0] ? `${side.maps[0].site}.${side.maps[0].layer}.${side.maps[0].head}` : "",
     });
-  }
-
-  drawLines() {
-    const { data, side, values } = this;
-    const labels = data.target ?? data.source;
-    const at = values.at === "" ? labels.length - 1 : Number(values.at);
-    const answers = data.kind !== "encoder" && data.writes;
-    const map = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side?.maps[0];
-    /** @param {"before" | "after"} which */
-    const row = (which) => {
-      const found = map?.[which];
-      if (!found || !side || found.shape[1] !== labels.length) return null;
-      const all = new Float32Array(side.body, found.at, found.shape[0] * found.shape[1]);
-      if (answers) return all.subarray(Math.min(at, found.shape[0] - 1) * found.shape[1]).subarray(0, found.shape[1]);
-      return Float32Array.from(labels, (_, j) => labels.reduce((sum, __, i) => sum + (all[i * labels.length + j] ?? 0), 0) / labels.length);
-    };
-    const scale = scales(this.palette);
-    /** @param {string} name @param {string[]} tokens @param {ArrayLike<number> | null} shade @param {boolean} turned @param {[string, number | null] | null} answer @param {number[]} changed @param {boolean} choosable */
-    const line = (name, tokens, shade, turned, answer, changed, choosable) => {
-      const box = el("div", "sentence");
-      add(box, "span", "mute name").textContent = name;
-      const words_ = add(box, "span", "tokens");
-      tokens.forEach((token, i) => {
-        const node = add(words_, choosable ? "button" : "span", i === at && answers && (choosable || !changed.length) ? "token asked" : "token");
-        if (choosable) Object.assign(node, { type: "button", title: fill(words.ask_after, { token: quoted(token) }) });
-        if (choosable) node.addEventListener("click", () => this.choose({ at: i === labels.length - 1 ? "" : String(i) }));
-        node.textContent = token;
-        if (changed.includes(i)) node.classList.add("other");
-        if (shade && i < shade.length) {
-          const x = turned ? scale.of(shade[i] * 8, 1) : scale.plain(shade[i], 1.4);
-          node.style.background = x.fill;
-          node.style.color = x.ink;
-        }
-      });
-      if (answer) {
-        const said = add(box, "span", "says");
-        said.append(el("b", "", answer[0]), ` ${percent(answer[1])}`);
-      }
-      return box;
-    };
-    const pair = side?.likeliest;
-    const before = pair ? /** @type {[string, number | null]} */ ([pair[0][1], pair[0][2]]) : null;
-    const after = pair ? /** @type {[string, number | null]} */ ([pair[1][1], pair[1][3]]) : null;
-    const both = [line(answers ? words.as_it_is : words.looked_at, labels, row("before"), false, before, [], answers)];
-    const turned = answers ? null : (side?.turned ?? null);
-    const theirs = side ? (side.target ?? side.source) : labels;
-    both.push(line(answers ? words.changed : words.moved_row, theirs, answers ? row("after") : turned, !answers, after, side?.changed ?? [], false));
-    this.lines.replaceChildren(...both);
-  }
-
-  /** @param {Row | null} pick @param {number} at */
-  drawSweep(pick, at) {
-    const { data, values, swept } = this;
-    const looks = values.sweep === "looks";
-    this.heading.textContent = words[`heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
-    this.drawSwitches();
-    const turns = swept.turns;
-    const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
-    /** @type {import("./sweepmap.js").Grid} */
-    let grid;
-    /** @type {[number, number] | null} */
-    let chosen = null;
-    if (looks) {
-      const [queries, keys] = labelsOf(data, values.site);
-      const only = swept.part?.only ?? null;
-      const lines = only === null ? queries.map((_, i) => i) : [only];
-      const known = new Map(swept.rows.map((row, i) => [`${row[0]}.${row[1]}`, swept.changes[i]]));
-      grid = { rows: lines.map((i) => queries[i]), columns: keys, values: lines.map((i) => keys.map((_, j) => known.get(`${i}.${j}`))), chosen, turns, tokens: true, most };
-      if (pick?.length === 2 && lines.includes(pick[0])) chosen = [lines.indexOf(pick[0]), pick[1]];
-      this.places = (i, j) => [lines[i], j];
-    } else {
-      const { id, layers, heads } = this.place;
-      const known = new Map(swept.rows.map((row, i) => [row.join("."), swept.changes[i]]));
-      const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => String(i));
-      grid = { rows: numbers(layers), columns: numbers(heads), values: numbers(layers).map((l) => numbers(heads).map((h) => known.get(`${id}.${l}.${h}`))), chosen, turns, tokens: false, most };
-      if (pick?.length === 3 && pick[0] === id) chosen = [pick[1], pick[2]];
-      this.places = (i, j) => [id, i, j];
-    }
-    grid.chosen = this.at = chosen;
-    this.size = [grid.rows.length, grid.columns.length];
-    this.known = grid.values;
-    const width = Math.max(240, this.left.clientWidth || 400);
-    this.cells = drawGrid(this.grid, grid, this.palette, width, this.projector.on ? 420 : looks ? 300 : 220);
-    this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
-    const word = swept.part && swept.part.watched.length ? swept.labels[swept.part.watched[0]] : "";
-    this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
-    const ramp = add(this.legend, "span", turns ? "ramp plain" : "ramp");
-    ramp.append(turns ? "0" : words.falls_by, el("i", "less"), turns ? words.most : "0", ...(turns ? [] : [el("i", "more"), words.rises_by]));
-    const order = ranked(swept.changes);
-    this.ranks = order;
-    this.order.hidden = !swept.done;
-    this.few.hidden = !swept.done;
-    if (!swept.done) return;
-    const sorted = turns ? order : [...order].sort((a, b) => (swept.changes[a] ?? 0) - (swept.changes[b] ?? 0));
-    this.along = sorted;
-    this.sorted.textContent = fill(words.sorted, { n: swept.of });
-    this.barsAt = drawOrder(this.bars, { values: sorted.map((i) => swept.changes[i] ?? 0), names: sorted.slice(0, 3).map((i) => this.rowName(i)), chosen: sorted.indexOf(at), turns }, this.palette, width);
-    let said = fill(turns ? words.few_turn : looks ? words.few_looks : words.few_heads, { n: swept.few, heads: swept.of });
-    if (turns && looks) said = fill(words.few_turn_looks, { n: swept.few, heads: swept.of });
-    if (values.sweep === "heads" && swept.written.length) {
-      const loud = swept.loudest;
-      said += fill(turns ? words.writes_most_turn : words.writes_most, { head: this.rowName(loud), d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0), rank: order.indexOf(loud) + 1, heads: swept.of });
-    }
-    if (looks && swept.part?.single.length) said += words.never_cut;
-    if (looks && swept.part && swept.part.only !== null) said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
-    this.few.textContent = said;
-  }
-
-  /** @type {(i: number, j: number) => Row} */
-  places = () => ["", 0, 0];
-
-  drawSwitches() {
-    const { data, values } = this;
-    /** @type {HTMLElement[]} */
-    const made = [];
-    made.push(choice(words.what, [["heads", words.heads], ["looks", words.looks]], values.sweep, (sweep) => this.choose({ sweep, pick: "on" })));
-    if (values.sweep === "heads") made.push(choice(words.by, [["zero", words.by_zero, words.by_zero_help], ["mean", words.by_mean, words.by_mean_help]], values.by, (by) => this.choose({ by })));
-    if (values.sweep === "patch") made.push(choice(words.where, [["all", words.where_all], ["last", words.where_last]], values.where, (where) => this.choose({ where })));
-    if (values.sweep === "looks") {
-      const head = values.layer !== "" && values.head !== "" ? headName(data, this.place.id, Number(values.layer), Number(values.head)) : words.one_head;
-      made.push(choice(words.cut_where, [["all", words.only_all], ["one", fill(words.only_one, { head })]], values.only, (only) => this.choose(only === "one" && values.layer === "" ? { only, layer: "0", head: "0" } : { only })));
-    }
-    if (data.places.length > 1) made.push(choice(words.site, data.places.map(({ id, title }) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([id, title])), this.place.id, (site) => this.choose({ site, layer: "", head: "", query: "", key: "" })));
-    this.switches.replaceChildren(...made);
-  }
-
-  /** @param {number} i */
-  rowName(i) {
-    const row = this.swept.rows[i];
-    if (!row) return "";
-    if (row.length === 3) return headName(this.data, ...row);
-    const [queries, keys] = labelsOf(this.data, this.values.site);
-    return `${queries[row[0]]} → ${keys[row[1]]}`;
   }
 
   /** @param {Row | null} pick @param {number} at */
@@ -522,36 +377,6 @@ class View {
     this.soon();
   }
 
-  drawTables() {
-    this.tables.hidden = !this.table;
-    this.tables.replaceChildren();
-    if (!this.table) return;
-    const { swept, side } = this;
-    /** @param {string} title @param {string[]} head @param {string[][]} lines */
-    const table = (title, head, lines) => {
-      const box = add(this.tables, "div", "scroll");
-      box.tabIndex = 0;
-      const made = add(box, "table");
-      add(made, "caption").textContent = title;
-      const top = add(add(made, "thead"), "tr");
-      for (const name of head) Object.assign(add(top, "th"), { textContent: name, scope: "col" });
-      const body = add(made, "tbody");
-      for (const line of lines) {
-        const row = add(body, "tr");
-        line.forEach((text, i) => Object.assign(add(row, i ? "td" : "th"), i ? { textContent: text } : { textContent: text, scope: "row" }));
-      }
-    };
-    const looks = this.values.sweep === "looks";
-    table(words.table_sweep, [looks ? words.column_look : words.column_head, words.column_change], ranked(swept.changes).map((i) => [this.rowName(i), swept.turns ? (swept.changes[i] ?? 0).toFixed(4) : `${finer(swept.changes[i] ?? 0)}`]));
-    if (side?.words?.length) table(words.table_words, [words.column_word, words.column_before, words.column_after], side.words.map(([, label, a, b]) => [label, tenth(a), tenth(b)]));
-    if (side?.turned) table(words.turned, [words.column_token, words.column_change], (this.data.target ?? this.data.source).map((label, i) => [label, (side.turned?.[i] ?? 0).toFixed(4)]));
-    if (this.pair.found && side?.maps.length) {
-      const map = side.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === this.values.moved) ?? side.maps[0];
-      const [queries, keys] = labelsOf(this.data, map.site);
-      table(fill(words.table_moved, { head: headName(this.data, map.site, map.layer, map.head) }), [words.column_look, words.column_change], this.pair.found.map(([q, k, by]) => [`${queries[q]} → ${keys[k]}`, finer(by)]));
-    }
-  }
-
   // What the files say
   about() {
     const { swept, side } = this;
@@ -560,7 +385,7 @@ class View {
     const snippets = [swept.about?.snippet, side && this.values.sweep !== "patch" ? side.snippet : ""].filter(Boolean);
     return {
       title: sentence_,
-      alt: fill(words.alt, { heading: this.heading.textContent, sentence: sentence_ }),
+      alt: fill(words.alt, { heading: this.sweepPart.heading.textContent, sentence: sentence_ }),
       caption: (this.values.sweep === "patch" ? swept.about?.caption : side?.caption) ?? "",
       snippet: snippets.join("\n\n"),
       name: swept.about?.name ?? "headlight-whatif",
@@ -573,69 +398,21 @@ class View {
   /** @param {Row} place */
   take(place) {
     const at = this.swept.indexOf(place);
-    if (at >= 0) this.live.textContent = fill(words.chosen, { place: this.rowName(at), change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0) });
+    if (at >= 0) this.live.textContent = fill(words.chosen, { place: rowName(this.data, this.values, place), change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0) });
     if (place.length === 3) this.choose({ site: this.data.places.length > 1 ? place[0] : "", layer: String(place[1]), head: String(place[2]), pick: "on", moved: "" });
     else this.choose({ query: String(place[0]), key: String(place[1]), pick: "on", moved: "" });
-  }
-
-  // The next in order of strength
-  /** @param {number} by */
-  next(by) {
-    const order = this.ranks ?? [];
-    const pick = this.pick;
-    const at = pick ? order.indexOf(this.swept.indexOf(pick)) + by : 0;
-    const row = this.swept.rows[order[Math.max(0, Math.min(order.length - 1, at))]];
-    if (row) this.take(row);
-  }
-
-  /** @param {MouseEvent} event */
-  pointed(event) {
-    const at = this.grid.getBoundingClientRect();
-    const cell = this.cells?.at(event.clientX - at.left, event.clientY - at.top);
-    if (cell && this.known?.[cell[0]][cell[1]] !== undefined) this.take(this.places(...cell));
-  }
-
-  /** @param {MouseEvent} event */
-  barred(event) {
-    const at = this.barsAt?.at(event.clientX - this.bars.getBoundingClientRect().left) ?? -1;
-    const row = at >= 0 && this.along ? this.swept.rows[this.along[at]] : undefined;
-    if (row) this.take(row);
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
     const from = /** @type {HTMLElement} */ (event.target);
     if (from.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-    const by = arrow(event);
-    if (by && from === this.map && this.size) {
-      event.preventDefault();
-      let at = this.at ?? [0, 0];
-      for (let i = 0; i < Math.max(...this.size); i++) {
-        const to = stepped(at, by, /** @type {[number, number]} */ (this.size));
-        if (to[0] === at[0] && to[1] === at[1]) return;
-        at = to;
-        if (this.known?.[at[0]][at[1]] !== undefined) return this.take(this.places(...at));
-      }
-    } else if (event.key === "u" || event.key === "U") this.rack.undo.click();
+    if (event.key === "u" || event.key === "U") this.rack.undo.click();
     else if (event.key === "l" || event.key === "L") this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" });
     else return;
     event.stopPropagation();
   }
 
-  /** @type {ReturnType<typeof drawGrid> | undefined} */
-  cells;
-  /** @type {ReturnType<typeof drawOrder> | undefined} */
-  barsAt;
-  /** @type {(number | undefined)[][] | undefined} */
-  known;
-  /** @type {number[] | undefined} */
-  ranks;
-  /** @type {number[] | undefined} */
-  along;
-  /** @type {[number, number] | null} */
-  at = null;
-  /** @type {number[] | undefined} */
-  size;
   fresh = false;
   failed = false;
   /** @type {import("./types.js").Palette} */

@@ -1,0 +1,189 @@
+// The sweep, left: the change by every head or look on a map, all of them sorted, and one sentence about them.
+
+import { WORDS as words } from "./constants.js";
+import { add, arrow, choice, el, fill, quoted } from "../../../kit/browser/dom.js";
+import { headName, labelsOf, rowName } from "./lead.js";
+import { finer, ranked, stepped } from "./numbers.js";
+import { drawGrid, drawOrder } from "./sweepmap.js";
+
+/** @typedef {import("./types.js").Row} Row */
+/** @typedef {import("./types.js").Shown} Shown */
+const SVG = "http://www.w3.org/2000/svg";
+
+export class Left {
+  /** @type {Shown} */
+  shown;
+  /** @type {ReturnType<typeof drawGrid> | undefined} */
+  cells;
+  /** @type {ReturnType<typeof drawOrder> | undefined} */
+  barsAt;
+  /** @type {(number | undefined)[][]} */
+  known = [];
+  /** @type {number[]} Row numbers, the strongest first */
+  ranks = [];
+  /** @type {number[]} Row numbers as the bars stand */
+  along = [];
+  /** @type {[number, number] | null} */
+  at = null;
+  /** @type {[number, number]} */
+  size = [0, 0];
+
+  // take(row): the visitor takes one of the rows
+  /** @param {HTMLElement} box @param {(changes: Record<string, string>) => void} choose @param {(row: Row) => void} take */
+  constructor(box, choose, take) {
+    this.box = box;
+    this.choose = choose;
+    this.take = take;
+    const line = add(box, "div", "line");
+    this.heading = add(line, "h3");
+    this.switches = add(line, "span", "switches");
+    this.map = add(box, "div", "grid");
+    this.map.tabIndex = 0;
+    this.map.setAttribute("role", "group");
+    this.grid = /** @type {SVGSVGElement} */ (this.map.appendChild(document.createElementNS(SVG, "svg")));
+    this.grid.setAttribute("aria-hidden", "true");
+    this.legend = add(box, "div", "legend mute");
+    this.order = add(box, "div", "order");
+    const steps = add(this.order, "div", "line");
+    this.sorted = add(steps, "b");
+    const buttons = add(steps, "span", "steps");
+    for (const [by, text] of /** @type {[number, string][]} */ ([[-1, words.stronger], [1, words.weaker]])) {
+      const button = add(buttons, "button", "quiet");
+      Object.assign(button, { type: "button", textContent: text });
+      button.addEventListener("click", () => this.next(by));
+    }
+    this.bars = /** @type {SVGSVGElement} */ (this.order.appendChild(document.createElementNS(SVG, "svg")));
+    this.bars.setAttribute("aria-hidden", "true");
+    this.few = add(box, "p", "few");
+    this.map.addEventListener("click", (e) => this.pointed(e));
+    this.map.addEventListener("keydown", (e) => this.key(e));
+    this.bars.addEventListener("click", (e) => this.barred(e));
+  }
+
+  /** @param {Shown} shown @param {number} height of the map at most */
+  draw(shown, height) {
+    this.shown = shown;
+    const { data, values, swept, pick, at, palette, unit } = shown;
+    const looks = values.sweep === "looks";
+    this.heading.textContent = words[`heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
+    this.drawSwitches();
+    const turns = swept.turns;
+    const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
+    /** @type {import("./sweepmap.js").Grid} */
+    let grid;
+    /** @type {[number, number] | null} */
+    let chosen = null;
+    if (looks) {
+      const [queries, keys] = labelsOf(data, values.site);
+      const only = swept.part?.only ?? null;
+      const lines = only === null ? queries.map((_, i) => i) : [only];
+      const known = new Map(swept.rows.map((row, i) => [`${row[0]}.${row[1]}`, swept.changes[i]]));
+      grid = { rows: lines.map((i) => queries[i]), columns: keys, values: lines.map((i) => keys.map((_, j) => known.get(`${i}.${j}`))), chosen, turns, tokens: true, most };
+      if (pick?.length === 2 && lines.includes(pick[0])) chosen = [lines.indexOf(pick[0]), pick[1]];
+      this.places = (i, j) => [lines[i], j];
+    } else {
+      const { id, layers, heads } = shown.place;
+      const known = new Map(swept.rows.map((row, i) => [row.join("."), swept.changes[i]]));
+      const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => String(i));
+      grid = { rows: numbers(layers), columns: numbers(heads), values: numbers(layers).map((l) => numbers(heads).map((h) => known.get(`${id}.${l}.${h}`))), chosen, turns, tokens: false, most };
+      if (pick?.length === 3 && pick[0] === id) chosen = [pick[1], pick[2]];
+      this.places = (i, j) => [id, i, j];
+    }
+    grid.chosen = this.at = chosen;
+    this.size = [grid.rows.length, grid.columns.length];
+    this.known = grid.values;
+    const width = Math.max(240, this.box.clientWidth || 400);
+    this.cells = drawGrid(this.grid, grid, palette, width, looks ? Math.max(300, height) : height, unit);
+    this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
+    const word = swept.part && swept.part.watched.length ? swept.labels[swept.part.watched[0]] : "";
+    this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
+    const ramp = add(this.legend, "span", turns ? "ramp plain" : "ramp");
+    ramp.append(turns ? "0" : words.falls_by, el("i", "less"), turns ? words.most : "0", ...(turns ? [] : [el("i", "more"), words.rises_by]));
+    const order = ranked(swept.changes);
+    this.ranks = order;
+    this.order.hidden = !swept.done;
+    this.few.hidden = !swept.done;
+    if (!swept.done) return;
+    const sorted = turns ? order : [...order].sort((a, b) => (swept.changes[a] ?? 0) - (swept.changes[b] ?? 0));
+    this.along = sorted;
+    this.sorted.textContent = fill(words.sorted, { n: swept.of });
+    this.barsAt = drawOrder(this.bars, { values: sorted.map((i) => swept.changes[i] ?? 0), names: sorted.slice(0, 3).map((i) => rowName(data, values, swept.rows[i])), chosen: sorted.indexOf(at), turns }, palette, width, unit);
+    let said = fill(turns ? words.few_turn : looks ? words.few_looks : words.few_heads, { n: swept.few, heads: swept.of });
+    if (turns && looks) said = fill(words.few_turn_looks, { n: swept.few, heads: swept.of });
+    if (values.sweep === "heads" && swept.written.length) {
+      const loud = swept.loudest;
+      said += fill(turns ? words.writes_most_turn : words.writes_most, { head: rowName(data, values, swept.rows[loud]), d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0), rank: order.indexOf(loud) + 1, heads: swept.of });
+    }
+    if (looks && swept.part?.single.length) said += words.never_cut;
+    if (looks && swept.part && swept.part.only !== null) said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
+    this.few.textContent = said;
+  }
+
+  /** @type {(i: number, j: number) => Row} */
+  places = () => ["", 0, 0];
+
+  drawSwitches() {
+    const { data, values, place } = this.shown;
+    /** @type {HTMLElement[]} */
+    const made = [];
+    made.push(choice(words.what, [["heads", words.heads], ["looks", words.looks]], values.sweep, (sweep) => this.choose({ sweep, pick: "on" })));
+    if (values.sweep === "heads") made.push(choice(words.by, [["zero", words.by_zero, words.by_zero_help], ["mean", words.by_mean, words.by_mean_help]], values.by, (by) => this.choose({ by })));
+    if (values.sweep === "patch") made.push(choice(words.where, [["all", words.where_all], ["last", words.where_last]], values.where, (where) => this.choose({ where })));
+    if (values.sweep === "looks") {
+      const head = values.layer !== "" && values.head !== "" ? headName(data, place.id, Number(values.layer), Number(values.head)) : words.some_head;
+      if (values.only === "one") made.push(this.pickOne("layer", place.layers), this.pickOne("head", place.heads));
+      made.push(choice(words.cut_where, [["all", words.only_all], ["one", fill(words.only_one, { head })]], values.only, (only) => this.choose(only === "one" && values.layer === "" ? { only, layer: "0", head: "0" } : { only })));
+    }
+    if (data.places.length > 1) made.push(choice(words.site, data.places.map(({ id, title }) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([id, title])), place.id, (site) => this.choose({ site, layer: "", head: "", query: "", key: "" })));
+    this.switches.replaceChildren(...made);
+  }
+
+  // A box that says in which layer, or which head, a look is cut
+  /** @param {"layer" | "head"} name @param {number} n */
+  pickOne(name, n) {
+    const select = el("select");
+    select.setAttribute("aria-label", words[`one_${name}`]);
+    select.append(...Array.from({ length: n }, (_, i) => Object.assign(el("option", "", `${words[`letter_${name}`]}${i}`), { value: String(i) })));
+    select.value = this.shown.values[name] || "0";
+    select.addEventListener("change", () => this.choose({ [name]: select.value }));
+    return select;
+  }
+
+  // The next in order of strength
+  /** @param {number} by */
+  next(by) {
+    const { swept, pick, at } = this.shown;
+    const to = pick ? this.ranks.indexOf(at) + by : 0;
+    const row = swept.rows[this.ranks[Math.max(0, Math.min(this.ranks.length - 1, to))]];
+    if (row) this.take(row);
+  }
+
+  /** @param {MouseEvent} event */
+  pointed(event) {
+    const at = this.grid.getBoundingClientRect();
+    const cell = this.cells?.at(event.clientX - at.left, event.clientY - at.top);
+    if (cell && this.known[cell[0]]?.[cell[1]] !== undefined) this.take(this.places(...cell));
+  }
+
+  /** @param {MouseEvent} event */
+  barred(event) {
+    const at = this.barsAt?.at(event.clientX - this.bars.getBoundingClientRect().left) ?? -1;
+    const row = at >= 0 ? this.shown.swept.rows[this.along[at]] : undefined;
+    if (row) this.take(row);
+  }
+
+  // To the next cell that has a number
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const by = arrow(event);
+    if (!by) return;
+    event.preventDefault();
+    let at = this.at ?? /** @type {[number, number]} */ ([0, 0]);
+    for (let i = 0; i < Math.max(...this.size); i++) {
+      const to = stepped(at, by, this.size);
+      if (to[0] === at[0] && to[1] === at[1]) return;
+      at = to;
+      if (this.known[at[0]]?.[at[1]] !== undefined) return this.take(this.places(...at));
+    }
+  }
+}

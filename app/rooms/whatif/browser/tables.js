@@ -1,0 +1,34 @@
+// What is on the pictures, as tables.
+
+import { WORDS as words } from "./constants.js";
+import { add, fill } from "../../../kit/browser/dom.js";
+import { headName, labelsOf, rowName } from "./lead.js";
+import { finer, ranked, tenth } from "./numbers.js";
+
+/** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {[query: number, key: number, change: number][]} moved */
+export function drawTables(box, { data, values, swept, side }, moved) {
+  box.replaceChildren();
+  /** @param {string} title @param {string[]} head @param {string[][]} lines */
+  const table = (title, head, lines) => {
+    const scroll = add(box, "div", "scroll");
+    scroll.tabIndex = 0;
+    const made = add(scroll, "table");
+    add(made, "caption").textContent = title;
+    const top = add(add(made, "thead"), "tr");
+    for (const name of head) Object.assign(add(top, "th"), { textContent: name, scope: "col" });
+    const body = add(made, "tbody");
+    for (const line of lines) {
+      const row = add(body, "tr");
+      line.forEach((text, i) => Object.assign(add(row, i ? "td" : "th"), i ? { textContent: text } : { textContent: text, scope: "row" }));
+    }
+  };
+  const looks = values.sweep === "looks";
+  table(words.table_sweep, [looks ? words.column_look : words.column_head, words.column_change], ranked(swept.changes).map((i) => [rowName(data, values, swept.rows[i]), swept.turns ? (swept.changes[i] ?? 0).toFixed(4) : finer(swept.changes[i] ?? 0)]));
+  if (side?.words?.length) table(words.table_words, [words.column_word, words.column_before, words.column_after], side.words.map(([, label, a, b]) => [label, tenth(a), tenth(b)]));
+  if (side?.turned) table(words.turned, [words.column_token, words.column_change], (data.target ?? data.source).map((label, i) => [label, (side.turned?.[i] ?? 0).toFixed(4)]));
+  if (moved.length && side?.maps.length) {
+    const map = side.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side.maps[0];
+    const [queries, keys] = labelsOf(data, map.site);
+    table(fill(words.table_moved, { head: headName(data, map.site, map.layer, map.head) }), [words.column_look, words.column_change], moved.map(([q, k, by]) => [`${queries[q]} → ${keys[k]}`, finer(by)]));
+  }
+}
