@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import struct
@@ -10,6 +11,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from starlette.applications import Starlette
@@ -115,6 +117,15 @@ def test_the_changed_run_is_the_one_of_the_row(client: TestClient, capsys: pytes
     assert warm["likeliest"][1][1] == "Oz" and warm["likeliest"][1][3] == pytest.approx(0.061, abs=5e-4)
     assert warm["entropy"] == pytest.approx([1.25, 2.58], abs=5e-3) and warm["pick"] is None
     assert warm["edits"] == [["temperature_4", "an attention temperature of 4"]]
+
+
+def test_both_runs_are_arrays(client: TestClient) -> None:
+    answer = client.get("/headlight/whatif/npz", params={"run": facts().key, "layer": "0", "head": "5"})
+    found = np.load(io.BytesIO(answer.content), allow_pickle=False)
+    run = core.trace(core.load("storyteller"), DOROTHY, interventions=[core.Ablate("decoder", 0, 5)])
+    np.testing.assert_allclose(found["after_decoder"][5, 3], run.attention[5].pattern(3)[0], atol=1e-6)
+    assert found["before_decoder"].shape == (6, 8, 14, 14) and found["words"][0] == "Em"
+    assert found["after_words"][0] == pytest.approx(0.0289, abs=5e-5)
 
 
 def test_an_encoder_turns_its_vectors(client: TestClient) -> None:

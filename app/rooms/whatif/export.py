@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 from datetime import date
 from difflib import SequenceMatcher
 from math import log
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from app.export import about, files
@@ -19,8 +21,10 @@ from core.service import (
     Facts,
     HeadDifference,
     HeadPlace,
+    Heads,
     PatchHeads,
     SilenceHeads,
+    SiteId,
     SweepPart,
 )
 
@@ -136,6 +140,29 @@ def of_side(a: Facts, b: Facts, answer: AnswerChange, moved: Sequence[HeadDiffer
         ]
         tables.append([words.TABLE_MOVED, "headlight-whatif-moved", files.table_csv(pd.DataFrame(heads), said, code)])
     return {"caption": said, "snippet": code, "tables": tables}
+
+
+def npz(
+    a: Facts, b: Facts, mine: Mapping[SiteId, Heads], theirs: Mapping[SiteId, Heads], answer: AnswerChange, today: date
+) -> bytes:
+    """Arrays for numpy: before_ and after_ each kind of attention, float32 [layer, head, query, key]; words, vectors, tokens."""
+    out = io.BytesIO()
+    arrays: dict[str, np.ndarray] = {
+        "caption": np.array(caption(b, today)),
+        "tokens_before": np.array(a.source.labels),
+        "tokens_after": np.array(b.source.labels),
+    }
+    for side, found in (("before", mine), ("after", theirs)):
+        arrays |= {f"{side}_{site}": heads.weights for site, heads in found.items()}
+    if answer.words:
+        arrays["words"] = np.array([word.label for word in answer.words])
+        for side in ("before", "after"):
+            given = [getattr(word, side) for word in answer.words]
+            arrays[f"{side}_words"] = np.array([np.nan if p is None else p for p in given], np.float32)
+    if answer.turned is not None:
+        arrays["turned"] = np.array(answer.turned, np.float32)
+    np.savez_compressed(out, allow_pickle=False, **arrays)
+    return out.getvalue()
 
 
 def unmatched(a: Sequence[str], b: Sequence[str]) -> list[int]:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from app.export import files
 from app.kit import params as kit_params
 from app.rooms.whatif import changes, export, words
 from app.session import service
@@ -196,6 +197,26 @@ async def side(request: Request) -> Response:
     return message(messages.pack(header, body.bytes()))
 
 
+@answering
+async def arrays(request: Request) -> Response:
+    """Both runs as NPZ: every weight of each, and what the answer became."""
+    both = await read(request)
+    pick = changes.picked(both.said, both.a)
+    edits = (*both.edits, *(() if pick is None else (pick,)))
+    asked = service.service()
+    key = await run_of(both, edits, other=True)
+    b = await asked.facts(key)
+    if max(both.a.weights, b.weights) > files.NPZ_CELLS:
+        raise BadParameter(words.NPZ_TOO_LARGE)
+    answer = await asked.answer_change(both.a.key, key, changes.number(both.said["at"]))
+    mine, theirs = await asyncio.gather(asked.heads(both.a.key), asked.heads(key))
+    body = await asyncio.get_running_loop().run_in_executor(
+        None, export.npz, both.a, b, mine, theirs, answer, date.today()
+    )
+    headers = {"Content-Disposition": 'attachment; filename="headlight-whatif.npz"'}
+    return Response(body, media_type="application/octet-stream", headers=headers)
+
+
 def _own(both: Both, pick: Edit | None) -> tuple[int, int]:
     """The head that was changed itself, where none looks elsewhere; else the last one."""
     layer, head = (changes.number(both.said[name]) for name in ("layer", "head"))
@@ -227,4 +248,8 @@ def changed(a: Facts, b: Facts) -> list[int]:
     return export.unmatched(a.source.labels, b.source.labels)
 
 
-ROUTES = [Route("/headlight/whatif/sweep", sweep), Route("/headlight/whatif/side", side)]
+ROUTES = [
+    Route("/headlight/whatif/sweep", sweep),
+    Route("/headlight/whatif/side", side),
+    Route("/headlight/whatif/npz", arrays),
+]

@@ -36,6 +36,7 @@ CHANGES_BY_KIND = {
 }
 
 # files
+NPZ_TOO_LARGE = "Every weight of both runs is more than a file of this page holds. Try a shorter text."
 CAPTION_TEXT = "“{text}”"
 CAPTION_EDITS = "edits: {edits}"
 TABLE_SWEEP = "sweep"
@@ -150,6 +151,8 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "query_key": "query ↓ key →",
     "moved_heads": "Heads that moved most",
     "as_table": "as tables",
+    "npz": "NPZ",
+    "npz_help": "Both runs as arrays for numpy: every weight before and after, and what the answer became.",
     "table_sweep": "Every change",
     "table_words": "Words",
     "table_moved": "What moved most in {head}",

@@ -83,8 +83,10 @@ class View {
     this.tabled.setAttribute("aria-pressed", "false");
     this.explained = add(root, "p", "note how");
     Object.assign(this.explained, { textContent: words.how_text, hidden: true });
+    this.npz = el("a", "quiet", words.npz);
+    Object.assign(this.npz, { title: words.npz_help, download: "headlight-whatif.npz" });
     this.share = new Share(/** @type {any} */ (this.shared()), root);
-    acts.append(how, this.tabled, ...this.share.actions(), this.files.box, this.projector.button);
+    acts.append(how, this.tabled, ...this.share.actions(), this.files.box, this.npz, this.projector.button);
     this.live = add(root, "span", "unseen");
     this.live.setAttribute("aria-live", "polite");
     root.addEventListener("keydown", (e) => this.key(e));
@@ -358,6 +360,8 @@ class View {
     const n = Object.keys(swept.rows).length;
     this.state.textContent = swept.refused ? "" : swept.done ? fill(words.swept, { of: swept.of, ms: Math.round(this.ms), device: data.device, dtype: data.dtype }) : swept.of ? fill(words.sweeping, { n, of: swept.of }) : words.loading;
     this.proof.hidden = !swept.done;
+    this.npz.hidden = !this.fresh || Boolean(side?.refused) || values.sweep === "patch";
+    this.npz.href = new URL(`headlight/whatif/npz?${new URLSearchParams({ run: data.key, ...this.sideParams() })}`, document.baseURI).href;
     this.keep ??= this.rack.button(/** @type {HTMLElement} */ (this.rack.undo.parentElement), words.keep, words.keep_help, () => this.hold());
     this.keep.disabled = !(this.fresh && side?.pick);
     this.tabled.setAttribute("aria-pressed", String(this.table));
