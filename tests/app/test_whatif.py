@@ -119,6 +119,15 @@ def test_the_changed_run_is_the_one_of_the_row(client: TestClient, capsys: pytes
     assert warm["edits"] == [["temperature_4", "an attention temperature of 4"]]
 
 
+def test_a_sweep_with_changes_is_about_the_same_word(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    parts, about = swept(client, facts(), edits="ablate_decoder_L0_H5")
+    assert parts[0]["labels"][str(parts[0]["watched"][0])] == "Em"
+    assert parts[0]["probability_before"][0] == pytest.approx(0.0289, abs=5e-5)
+    assert rows(parts)["decoder", 0, 5] == pytest.approx(0.0289, abs=5e-5), "it is silent already"
+    assert "interventions=[core.Ablate('decoder', 0, 5)]" in about["snippet"]
+    assert len(printed(about["snippet"], capsys).splitlines()) == 48
+
+
 def test_both_runs_are_arrays(client: TestClient) -> None:
     answer = client.get("/headlight/whatif/npz", params={"run": facts().key, "layer": "0", "head": "5"})
     found = np.load(io.BytesIO(answer.content), allow_pickle=False)

@@ -151,14 +151,14 @@ def picked(said: Mapping[str, str], shown: Facts) -> Edit | None:
     return Ablate(stack, layer, head, place.site, cast(Any, said.get("by", "zero")))
 
 
-def asked(said: Mapping[str, str], shown: Facts, other: str) -> Asked:
-    """What is swept; `other` is the key of the run that heads are taken from."""
+def asked(said: Mapping[str, str], shown: Facts, other: str, token: int | None = None) -> Asked:
+    """What is swept; `other` is the key of the run that heads are taken from, `token` the answer, None for the likeliest."""
     position = number(said.get("at"))
     if said.get("sweep") == "patch":
-        return PatchHeads(other, cast(Any, said.get("where", "all")), position)
+        return PatchHeads(other, cast(Any, said.get("where", "all")), position, token)
     if said.get("sweep") != "looks":
-        return SilenceHeads(cast(Any, said.get("by", "zero")), position)
+        return SilenceHeads(cast(Any, said.get("by", "zero")), position, token)
     place = place_of(shown, said.get("site", ""))
     one = said.get("only") == "one"
     layer, head = (number(said.get(name)) if one else None for name in ("layer", "head"))
-    return CutLooks(place.site, place.stack, layer, head, None, position)
+    return CutLooks(place.site, place.stack, layer, head, None, position, token)

@@ -73,7 +73,12 @@ async def sweep(request: Request) -> Response:
     if taken and not both.said["against"]:
         raise BadParameter(words.PATCH_NEEDS_TEXT)
     other = await run_of(both, both.edits, other=True) if taken else key
-    asked = changes.asked(both.said, both.a, other)
+    token = None
+    if both.edits and both.a.writes:  # the answer of the run above, whatever the kept changes made of it
+        position = changes.number(both.said["at"])
+        found = await service.service().predictions(both.a.key, None if position is None else [position], 1)
+        token = found.ids[0][0]
+    asked = changes.asked(both.said, both.a, other, token)
     parts = service.service().sweep(key, asked)
     first = await anext(parts)  # what it is refused for comes before anything is sent
 

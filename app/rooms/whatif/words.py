@@ -78,7 +78,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "heading_heads": "Which head does this answer depend on?",
     "heading_looks": "Which look does this answer depend on?",
     "heading_patch": "Which head carries the difference?",
-    "heading_with": "with the kept changes",
+    "heading_with": "with the changes",
     "what": "What is changed in turn",
     "heads": "heads",
     "looks": "looks",

@@ -21,8 +21,8 @@ export const finer = (x) => (x < 0 ? MINUS : "") + (Math.abs(x) * 100).toFixed(1
 /** @param {number | null | undefined} p */
 export function percent(p) {
   if (p === null || p === undefined) return "·";
-  if (p * 100 >= 9.95) return `${Math.round(p * 100)} %`;
-  return p * 100 >= 0.05 || p === 0 ? `${(p * 100).toFixed(1)} %` : "under 0.1 %";
+  if (p * 100 >= 9.95) return `${Math.round(p * 100)}\u00a0%`;
+  return p * 100 >= 0.05 || p === 0 ? `${(p * 100).toFixed(1)}\u00a0%` : "under 0.1\u00a0%";
 }
 
 // A probability in per cent for a table of bars: "89.9"

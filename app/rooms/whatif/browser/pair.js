@@ -55,8 +55,8 @@ export class Pair {
     }
   }
 
-  /** @param {import("./types.js").Side} side @param {string} chosen @param {[queries: string[], keys: string[]]} labels @param {import("./types.js").Palette} palette */
-  draw(side, chosen, labels, palette) {
+  /** @param {import("./types.js").Side} side @param {string} chosen @param {[queries: string[], keys: string[]]} labels @param {import("./types.js").Palette} palette @param {boolean} picked whether a head or a look is changed */
+  draw(side, chosen, labels, palette, picked) {
     this.labels = labels;
     const found = side.maps.find((map) => `${map.site}.${map.layer}.${map.head}` === chosen) ?? side.maps[0];
     this.heading.replaceChildren();
@@ -75,7 +75,7 @@ export class Pair {
     const before = (this.one = matrix(found.before, side.body));
     const after = (this.two = matrix(found.after, side.body));
     const alike = before && after && before.rows === after.rows && before.columns === after.columns && side.comparable;
-    this.note.textContent = !alike ? words.no_difference : side.moved.length ? "" : words.last_layer;
+    this.note.textContent = !alike ? words.no_difference : side.moved.length || !picked ? "" : words.last_layer;
     const single = alike && !side.moved.length;
     this.grid.classList.toggle("single", Boolean(single));
     this.paint(this.before, before, palette, this.heading.textContent ?? "", undefined, false, single ? labels : undefined);

@@ -261,20 +261,20 @@ class View {
     const at = pick ? swept.indexOf(pick) : -1;
     /** @type {import("./types.js").Shown} */
     const shown = { data, values, swept, side, fresh: this.fresh, pick, at, place: this.place, palette: this.palette, unit: this.unit };
+    this.middle.hidden = !side || Boolean(side.refused); // before what is drawn there measures its place
     keepingFocus(this.root, () => {
       this.rack.draw(values, side?.edits ?? []);
       drawLines(this.lines, shown, (changes) => this.choose(changes));
       this.sweepPart.draw(shown, this.projector.on ? 0.56 * innerHeight : 220);
       this.drawAnswer(pick, at);
       const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
-      if (side && !side.refused) this.pair.draw(side, values.moved, labelsOf(data, site), this.palette);
+      if (side && !side.refused) this.pair.draw(side, values.moved, labelsOf(data, site), this.palette, pick !== null);
       this.drawFoot(pick, at);
       this.tables.hidden = !this.table;
       if (this.table) drawTables(this.tables, shown, this.pair.found);
     });
     this.problem.textContent = swept.refused || side?.refused || (this.failed ? words.failed : "");
     this.problem.hidden = !this.problem.textContent;
-    this.middle.hidden = !side || Boolean(side.refused);
     const settled = (swept.done || swept.refused) && this.fresh;
     Object.assign(this.root.dataset, {
       painted: "1",
