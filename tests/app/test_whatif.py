@@ -27,6 +27,7 @@ from core.interventions import Ablate, EditMask
 from core.request import Request
 from core.service import Facts
 from tests.app.browsing import Screen
+from tests.app.test_accessibility import findings
 
 APP = "app/main.py"
 DOROTHY = "Dorothy ran home over the prairie to Uncle Henry and Aunt"
@@ -296,6 +297,8 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     page.wait_for_url(lambda url: "edits=noscale" in url)
     root.get_by_role("button", name="as tables").click()
     expect(root.locator("table caption").first).to_have_text("Every change")
+    settled(page, pick="")
+    assert findings(screen) == []
     # files
     root.get_by_role("button", name="Export").click()
     menu = page.get_by_role("dialog", name="Export")
@@ -347,6 +350,10 @@ def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
     )
     assert small == []
     expect(root.get_by_role("button", name="no causal mask")).to_be_disabled()
+    assert findings(screen) == []
+    screen.page.emulate_media(color_scheme="dark")
+    screen.page.locator(".hl.whatif[data-theme=dark]").wait_for()
+    assert findings(screen) == []
     root.get_by_role("button", name="weaker").click()
     settled(screen.page, pick="encoder.5.7")
     leave(screen)

@@ -275,9 +275,10 @@ class View {
     });
     this.problem.textContent = swept.refused || side?.refused || (this.failed ? words.failed : "");
     this.problem.hidden = !this.problem.textContent;
-    const settled = (swept.done || swept.refused) && this.fresh;
+    const settled = (swept.about || swept.refused) && this.fresh;
     Object.assign(this.root.dataset, {
       painted: "1",
+      theme: this.palette === PALETTES.dark ? "dark" : "light",
       run: data.key,
       swept: String(swept.done),
       settled: String(Boolean(settled)),
