@@ -15,6 +15,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Dialog, FloatRect, Locator, Page, Request, sync_playwright
 
+from app.shell import bar, registry
+
 ROOT = Path(__file__).resolve().parents[2]
 # Chromium draws the list below its address bar as a page of its own, made anew for every window: three times the work of the
 # window, and no test sees it. Of two such lists Chromium takes the last, so those that Playwright turns off are here again.
@@ -100,6 +102,11 @@ def browsing(path: str) -> Iterator[Browser]:
 def go_to(page: Page, room: str) -> None:
     """Choose a room in the bar of a wide window."""
     page.get_by_role("navigation").get_by_role("link", name=room, exact=True).click()
+
+
+def digit(room: str) -> str:
+    """The key that chooses a room: its place in the bar."""
+    return bar.KEYS[registry.ROOMS.index(room)]
 
 
 def box_of(locator: Locator) -> FloatRect:

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app.attention import words
 from app.session import room
 from app.shell import bar, registry
-from tests.app.browsing import Screen, box_of, go_to
+from tests.app.browsing import Screen, box_of, digit, go_to
 
 APP = "app/main.py"
 ROOMS = ("explore", "shapes", "memory")
@@ -150,11 +150,6 @@ def open_at(page: Page, address: str, query: str) -> None:
 def shows(page: Page, planner: str) -> None:
     page.locator(f".planner[data-painted][data-view={planner}]").wait_for()
     expect(links(page, planner)).to_have_attribute("aria-current", "page")
-
-
-def digit(room: str) -> str:
-    """The key that chooses a room: its place in the bar."""
-    return bar.KEYS[registry.ROOMS.index(room)]
 
 
 def links(page: Page, room: str) -> Locator:

@@ -26,7 +26,7 @@ from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.checkpoints import curve
 from core.planner import PRESETS, plan
-from tests.app.browsing import box_of, go_to
+from tests.app.browsing import box_of, digit, go_to
 from tests.app.planning_screen import Planner, visiting
 from tests.app.test_accessibility import findings
 from tests.app.test_theme import contrast
@@ -214,7 +214,9 @@ def test_projector_mode(browser: Browser, address: str, view: str) -> None:
         assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1920
 
 
-@pytest.mark.parametrize(("key", "wanted"), [("PageDown", "[data-view=memory]"), ("5", "[data-view=compute]")])
+@pytest.mark.parametrize(
+    ("key", "wanted"), [("PageDown", "[data-view=memory]"), (digit("compute"), "[data-view=compute]")]
+)
 def test_a_part_or_room_chosen_right_after_p_does_not_take_the_projector_back(
     browser: Browser, address: str, key: str, wanted: str
 ) -> None:

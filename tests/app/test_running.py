@@ -17,7 +17,7 @@ from app.attention import words
 from app.rooms.explore import words as explore_words
 from app.session import words as session_words
 from app.shell import words as shell_words
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, digit
 
 APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
@@ -273,7 +273,7 @@ def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer:
     assert runs_become(address, 0)
     arrive(newcomer, own(newcomer, SLOWLY) + " left")
     assert runs_become(address, 1)
-    newcomer.page.keyboard.press("4")
+    newcomer.page.keyboard.press(digit("memory"))
     newcomer.page.locator(".planner[data-view=memory]").wait_for()
     assert runs_become(address, 0)
     newcomer.page.go_back()
