@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from .errors import GenerationError, TextError
 from .generate import Draft, Sampling, admit_writing, candidates, check_writes, opened, pick
 from .hooks import Hook, hooked
 from .passes import prepare
-from .predictions import head_of, strings_of
+from .predictions import head_of
 from .prompt import Prompt, source_tokens, target_tokens
 from .rules import row_blocks
 from .text import Tokens, from_ids, visible
@@ -335,9 +335,8 @@ def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, tok
             logits = head(stack.norm(streams[point])[None, None])[0, 0].float()
             probs, ids = logits.softmax(-1).topk(min(k, logits.shape[-1]))
         rank = 1 + int((logits > logits[token]).sum())
-        named = tuple(ids.tolist())
-        labels = tuple(label(loaded, i) for i in named)
-        found.append(LensRow(i - 1 if i else None, named, labels, tuple(probs.tolist()), rank))
+        named = labels(loaded, ids.tolist())
+        found.append(LensRow(i - 1 if i else None, tuple(named), tuple(named.values()), tuple(probs.tolist()), rank))
     return found
 
 
@@ -390,17 +389,27 @@ def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240
     return CacheCost(n, statistics.median(with_cache), statistics.median(without), len(logits), same, difference)
 
 
-def label(loaded: Loaded, token: int) -> str:
-    """What a person reads for a token that stands nowhere yet; special ones by name, halves of a character as the tokenizer spells them."""
-    (string,) = strings_of(loaded, [token])
+def labels(loaded: Loaded, ids: Iterable[int]) -> dict[int, str]:
+    """What a person reads for tokens that stand nowhere yet; special ones by name, halves of a character as the tokenizer spells them."""
     tokenizer = loaded.tokenizer
-    if tokenizer is None or token in tokenizer.get_added_tokens_decoder():
-        return string
-    try:
-        piece = tokenizer.decode([token], skip_special_tokens=False)
-    except Exception:  # a decoder that wants what came before
-        return string
-    return visible(piece) if piece and "\ufffd" not in piece else string
+    named = {} if tokenizer is None else tokenizer.get_added_tokens_decoder()
+    found: dict[int, str] = {}
+    for token in ids:
+        string = None if tokenizer is None else tokenizer.id_to_token(token)
+        if tokenizer is None or string is None or token in named:
+            found[token] = str(token) if string is None else string
+            continue
+        try:
+            piece = tokenizer.decode([token], skip_special_tokens=False)
+        except Exception:  # a decoder that wants what came before
+            piece = ""
+        found[token] = visible(piece) if piece and "\ufffd" not in piece else string
+    return found
+
+
+def label(loaded: Loaded, token: int) -> str:
+    """labels() of one token."""
+    return labels(loaded, [token])[token]
 
 
 def check_room(written: int, most: int) -> None:

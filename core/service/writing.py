@@ -13,7 +13,7 @@ from ..planner import KVCache, kv_cache
 from ..planner.dtypes import dtype_name
 from ..request import Request
 from ..trace import Trace
-from ..writing import Opening, Reading, Taken, Writer, beginning, check_path, check_room, label
+from ..writing import Opening, Reading, Taken, Writer, beginning, check_path, check_room, labels
 
 MOST_WRITTEN = 512  # tokens behind a prompt, so that a link can name them
 Over = Literal["", "end", "positions", "most"]  # why no further token can be written
@@ -65,7 +65,7 @@ class Labels:
 
     def new(self, ids: Iterable[int]) -> dict[int, str]:
         """The labels of those that were not told yet."""
-        found = {token: label(self.loaded, token) for token in dict.fromkeys(map(int, ids)) if token not in self.told}
+        found = labels(self.loaded, [token for token in dict.fromkeys(map(int, ids)) if token not in self.told])
         self.told |= found.keys()
         return found
 

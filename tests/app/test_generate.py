@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Expect, Locator, Page
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -23,9 +23,11 @@ from app.session import service
 from app.transport import messages
 from core.service import MOST_WRITTEN, Facts
 from core.writing import label
-from tests.app.browsing import Screen
+from tests.app.browsing import PATIENCE, Screen
 
 APP = "app/main.py"
+expect = Expect()
+expect.set_options(timeout=PATIENCE)
 STORY, FOREST = "Once upon a time there was a", "Im Wald steht ein braunes Pferd neben einem Baum."
 KING, WHO, LAST = 641, 415, 7  # LAST: the position of the text's last token
 SAID = words.COMPONENT
@@ -171,7 +173,7 @@ def see(screen: Screen, **params: str) -> Locator:
     query = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in {"view": "generate", **params}.items())
     screen.page.goto(f"{screen.address}/?{query}")
     found = room(screen.page)
-    expect(found).to_have_attribute("data-lens", "ready", timeout=20_000)
+    expect(found).to_have_attribute("data-lens", "ready")
     return found
 
 
@@ -263,7 +265,7 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     page.wait_for_url(lambda url: f"path={'.'.join(path)}" in url)
     expect(found).to_have_attribute("data-path", ".".join(path))
     page.reload()
-    expect(found).to_have_attribute("data-path", ".".join(path), timeout=20_000)
+    expect(found).to_have_attribute("data-path", ".".join(path))
     expect(found).to_have_attribute("data-complete", "true")
     found.get_by_role("button", name=SAID["begin_again"], exact=True).click()
     expect(found).to_have_attribute("data-path", "")
@@ -310,9 +312,9 @@ def test_a_spoiled_link_gives_the_room_and_a_sentence_for_each(screen: Screen) -
 def test_an_encoder_gets_a_sentence_and_one_click_to_a_model_that_writes(screen: Screen) -> None:
     page = screen.page
     page.goto(f"{screen.address}/?view=generate&model=MiniLM-L6&text=A+cat+sat.")
-    page.get_by_text(words.CANNOT_WRITE.format(title="MiniLM-L6")).wait_for(timeout=20_000)
+    page.get_by_text(words.CANNOT_WRITE.format(title="MiniLM-L6")).wait_for()
     page.get_by_role("button", name=words.TAKE_WRITER.format(title="Storyteller")).click()
-    expect(room(page)).to_have_attribute("data-lens", "ready", timeout=20_000)
+    expect(room(page)).to_have_attribute("data-lens", "ready")
 
 
 def test_a_phone_shows_the_bars_first_and_columns_that_scroll(browser: Browser, address: str) -> None:
