@@ -57,7 +57,7 @@ class Reading:
     )  # float32 [layer, head, key]: where it looks, in the source where there is one, else at what was read
     cache_bytes: int  # keys and values of the decoder's own tokens, once this one is read; 0 without a cache
     taken: Taken | None = None  # None where the text ends here
-    seconds: float | None = None  # of the pass that read it; None where it was read together with others
+    seconds: float | None = None  # that reading it took, head included; None where it was read together with others
 
     def probs(self, temperature: float = 1.0) -> np.ndarray:
         """Of the named tokens, among all, at one of TEMPERATURES; float64 [listed]."""
@@ -159,7 +159,7 @@ class Writer:
     @torch.inference_mode()
     def open(self) -> Opening:
         """Read the prompt and the path, in one pass."""
-        residual, _ = self._pass()
+        residual = self._pass()
         ids = [*self.draft.ids[0].tolist(), *(self.path[-1:] if self.ends else ())]
         n = residual.shape[0]
         first = max(0, n - DETAILED)
@@ -201,8 +201,12 @@ class Writer:
         if self.ends:
             return taken, None
         self.draft.append(torch.tensor([token]))
-        residual, seconds = self._pass()
+        start = time.perf_counter()
+        residual = self._pass()
         self.logits = logits = head_of(self.loaded)(residual[None, -1:])[0, 0].float()
+        if logits.device.type == "cuda":
+            torch.cuda.synchronize(logits.device)
+        seconds = time.perf_counter() - start
         position = self.draft.n - 1
         weights = self._rows([residual.shape[0] - 1])
         reading = self._reading(position, token, logits, weights[0][:, :, : self._reach(position)], None, seconds)
@@ -216,20 +220,16 @@ class Writer:
         draws = [torch.rand(1, 1, generator=generator, dtype=torch.float64) for _ in range(len(self.path) + 1)]
         return int(pick(*candidates(logits[None], how.temperature, how.top_k, how.top_p), draws[-1]))
 
-    def _pass(self) -> tuple[Tensor, float]:
-        """The last residual [pos, d_model] of what was not read yet, and how long it took; `seen` has its attentions."""
+    def _pass(self) -> Tensor:
+        """The last residual [pos, d_model] of what was not read yet; `seen` then has what its attentions are worked out from."""
         self.seen = {}
         hooks: dict[str, Hook] = {}
         for layer in range(self.loaded.config.n_decoder_layers):
             for what in ("hook_q", "hook_k", "hook_rule"):
                 name = f"decoder.blocks.{layer}.{self.site}.{what}"
                 hooks[name] = partial(self.seen.__setitem__, name)
-        start = time.perf_counter()
         with hooked(self.loaded.model, hooks):
-            residual = self.draft.next_residual()[0]
-        if residual.device.type == "cuda":
-            torch.cuda.synchronize(residual.device)
-        return residual, time.perf_counter() - start
+            return self.draft.next_residual()[0]
 
     def _rows(self, queries: list[int]) -> np.ndarray:
         """float32 [query, layer, head, key] of some of the tokens that the last pass read, counted from its first one."""

@@ -270,6 +270,15 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     found.get_by_role("button", name=SAID["begin_again"], exact=True).click()
     expect(found).to_have_attribute("data-path", "")
 
+    # words behind one text do not go on from another
+    found.locator(".bar").first.click()
+    expect(found).not_to_have_attribute("data-path", "")
+    key = found.get_attribute("data-run") or ""
+    screen.type("The queen had a")
+    expect(found).not_to_have_attribute("data-run", key)
+    expect(found).to_have_attribute("data-path", "")
+    expect(found.locator(".strip.own")).to_contain_text("queen")
+
 
 def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: Screen) -> None:
     page, found = screen.page, see(screen, model="Translator", text=FOREST, layer="1", head="5")

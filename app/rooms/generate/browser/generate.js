@@ -42,6 +42,7 @@ class Generate {
   scene = null;
   frame = 0;
   sentence = "";
+  stripsOf = ""; // what the text above the columns was drawn of
   known = { text: "", path: /** @type {number[]} */ ([]) };
   /** @type {Map<string[], ReturnType<typeof colours>>} */
   ramps = new Map();
@@ -225,18 +226,20 @@ class Generate {
     /** @param {TokenNode} node @param {number} at @param {number | null} take @param {boolean} given */
     const add = (node, at, take, given) => {
       const own = this.own(node);
-      const shown = given || settings === OWN ? own : chances(node, settings, header.vocab);
-      found.push({ node, at, take, given, own, shown, read: this.nameAt(node.position), known: take === null ? null : known(node, take, header.vocab) });
+      /** @type {import("./types.js").Chances | undefined} */
+      let made = given || settings === OWN ? own : undefined;
+      const column = { node, at, take, given, own, read: this.nameAt(node.position), known: take === null ? null : known(node, take, header.vocab) };
+      // Worked out for the columns that are in sight: a slider has one frame for all of them.
+      found.push(Object.defineProperty(/** @type {Column} */ (column), "shown", { get: () => (made ??= chances(node, settings, header.vocab)) }));
     };
     writing.given.forEach((node, i) => {
       const at = i - (writing.given.length - 1);
       if (at < 0) add(node, at, writing.prompt[node.position + 1], true);
       else add(node, 0, path[0] ?? null, false);
     });
-    for (let n = 1; n <= path.length; n++) {
-      const node = writing.node(path.slice(0, n));
+    for (const [i, node] of writing.along(path).entries()) {
       if (!node) break;
-      add(node, n, path[n] ?? null, false);
+      add(node, i + 1, path[i + 1] ?? null, false);
     }
     return found;
   }
@@ -301,7 +304,10 @@ class Generate {
       nameAt: (position) => this.nameAt(position),
     });
     scene.lens = this.asks.lens(all[focus]);
-    strips(this.strips, scene, (v) => this.shade(v), (at) => this.focusOn(at));
+    const complete = writing.knows(this.path, this.by);
+    const text = [header.key, values.path, all[focus].node.position, values.layer, values.head, complete, this.root.dataset.dark].join(" ");
+    if (text !== this.stripsOf) strips(this.strips, scene, (v) => this.shade(v), (at) => this.focusOn(at));
+    this.stripsOf = text;
     this.picture(scene);
     const acts = { focus: (/** @type {number} */ at) => this.focusOn(at), take: (/** @type {number} */ at, /** @type {number} */ id) => this.take(at, id), go: (/** @type {number[]} */ path, /** @type {number | null} */ f) => this.go(path, f), choose: (/** @type {Record<string, string>} */ changes) => this.choose(changes), time: () => this.asks.time() };
     sayFact(this.fact, scene);
@@ -319,7 +325,7 @@ class Generate {
       path: values.path,
       focus: String(node.position),
       columns: String(all.length),
-      complete: String(writing.knows(this.path, this.by)),
+      complete: String(complete),
       lens: scene.lens ? "ready" : "",
       steps: String(steps.length),
       cost: this.asks.cost ? "ready" : "",

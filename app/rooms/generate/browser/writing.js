@@ -41,11 +41,26 @@ export class Writing {
     return path.length ? this.nodes.get(written(path)) : this.given.at(-1);
   }
 
+  // The columns of a path, one for each of its tokens, as far as they are known
+  /** @param {number[]} path */
+  along(path) {
+    /** @type {(Node | undefined)[]} */
+    const found = [];
+    let name = "";
+    for (const id of path) {
+      name = name ? `${name}.${id}` : String(id);
+      found.push(this.nodes.get(name));
+    }
+    return found;
+  }
+
   // Whether every column of a path is known
   /** @param {number[]} path @param {{layer: number, head: number} | null} by */
   knows(path, by) {
     const fits = (/** @type {Node | undefined} */ node) => node && (node.whole || !by || (node.head?.[0] === by.layer && node.head?.[1] === by.head));
-    return this.isOpen && this.given.every(fits) && path.every((_, i) => fits(this.node(path.slice(0, i + 1))) || (i === path.length - 1 && this.over.get(written(path)) === "end"));
+    if (!this.isOpen || !this.given.every(fits)) return false;
+    const ends = this.over.get(written(path)) === "end"; // its last token was never read
+    return this.along(path).every((node, i) => fits(node) || (ends && i === path.length - 1));
   }
 
   /** @param {number} id */
