@@ -17,7 +17,7 @@ from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.shell import errors, routes, warm  # noqa: E402
-from app.shell.streamlit_edge import page, sockets  # noqa: E402
+from app.shell.streamlit_edge import collection, page, sockets  # noqa: E402
 from app.transport import compress  # noqa: E402
 
 MIDDLEWARE = [
@@ -31,7 +31,9 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     """Nobody is the first visitor: the default model and its first picture are ready before the port answers."""
     sockets.send_at_once(asyncio.get_running_loop())
     await to_thread.run_sync(warm.warm_up)
+    collecting = asyncio.create_task(collection.in_idle_moments())
     yield {}
+    collecting.cancel()
 
 
 app = st.App(

@@ -5,7 +5,9 @@ import streamlit as st
 from app.kit import stage
 from app.session import answer, models
 from app.shell import bar, registry, style, words
+from app.shell.streamlit_edge import collection
 
+collection.ran()
 ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")

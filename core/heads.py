@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -122,6 +122,15 @@ def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[Op
         )
         for chosen in kinds.values()
     )
+
+
+def opening_of(trace: Trace, record: int, head: int) -> Opening:
+    """The same in one head, which somebody has chosen: where to begin reading it. Raises IndexError for another one."""
+    found = trace.attention[record]
+    if not 0 <= head < found.n_heads:
+        raise IndexError(f"head {head} of {found.n_heads}")
+    pattern = found.pattern(head)
+    return replace(_opening([found], *trace.tokens_of(found), [pattern]), head=head)
 
 
 def is_punctuation(label: str) -> bool:

@@ -187,7 +187,7 @@ def _carried(
 ) -> tuple[attention_place.Place, dict[str, Any]]:
     """Place and options of the picture before (its header is `before`), on a new one."""
     if header["model_id"] == before["model_id"]:
-        now = attention_place.carried_place(header, place, attention_place.label_of(before, place))
+        now = _next_place(before, place, header)
     else:
         now = attention_place.opening_place(header)
     return now, attention_params.carried_options(before, options, place, header, now)
@@ -197,6 +197,22 @@ def _open(memory: dict[str, Any], place: attention_place.Place, options: dict[st
     """Have the browser show the picture so: it keeps its own choice only where that is newer than what is known here."""
     memory |= {"opened": (place, options), "stamp": memory.get("stamp", 0) + 1, "opened_told": memory["count"]}
     memory |= {"place": place, "options": options}
+
+
+def _next_place(
+    before: Mapping[str, Any], place: attention_place.Place, header: Mapping[str, Any]
+) -> attention_place.Place:
+    """The place in a new text of the same model: a head that somebody chose stays, else the picture opens by rule."""
+    label = attention_place.label_of(before, place)
+    if not header.get("openings"):
+        return attention_place.carried_place(header, place, label)
+    if place == attention_place.opening_place(before):  # nobody has chosen another one
+        return attention_place.opening_place(header)
+
+    def begin(record: int, head: int) -> int:
+        return service.calls().result(service.service().opening(header["key"], record, head)).query
+
+    return attention_place.carried_place(header, place, label, begin)
 
 
 def _opened(

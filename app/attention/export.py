@@ -57,7 +57,10 @@ def caption(run: Facts, selection: attention_selection.Selection, today: date) -
         parts.append(words.EXPORT_EDITED.format(edits=", ".join(run.interventions)))
     scale = selection.scale if selection.show == "map" else selection.show
     scale = "metric" if selection.show == "heads" and selection.metric != "maps" else scale
-    parts.append(words.EXPORT_SCALES[scale].format(keep=selection.keep))
+    said = words.EXPORT_SCALES[scale].format(keep=selection.keep)
+    if scale == "heads":
+        said = words.EXPORT_SCALES["log" if selection.scale == "log" else "linear"] + said
+    parts.append(said)
     parts.append(f"{run.device} {run.dtype}")
     parts.append(f"Headlight {about.version()}, torch {run.torch_version}")
     parts.append(today.isoformat())

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 from app.attention import picture, transform
-from app.session import service
+from app.session import examples, service
 from app.transport import messages
 from core.request import Request
 from core.service import Facts, HeadDone, Kept, LayerDone
@@ -27,7 +27,9 @@ async def made_of(request: Request) -> picture.Picture:
         key = await asked.submit(request)
         run = await asked.facts(key)
         if picture.is_whole(run):
-            return picture.whole_picture(run, await asked.heads(key))
+            shown = examples.texts_of(request.model_id)
+            found = () if request.texts[0] in shown else await asked.openings(key)
+            return picture.whole_picture(run, await asked.heads(key), found)
         return picture.small_pictures(run, await asked.thumbnails(key))
 
     return await PICTURES.get(request.key, make)

@@ -73,6 +73,7 @@ OPTIONS: dict[str, Option] = {
     "hide": Option("hide", [], _keys, words.OPTION_HIDE),
     "pin": Option("key", None, _key, words.OPTION_KEY),
     "words": _flag("words"),
+    "whole": _flag("whole"),  # of a long text all of the map, and not the part that is unfolded
     "keep": Option("keep", 80, _percent, words.OPTION_KEEP),
     "metric": _one_of("metric", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"),
     "sort": _flag("sort"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.transport import messages
+from core.heads import Opening
 from core.rules import REASONS
 from core.service import (
     AT_ONCE,
@@ -21,6 +22,7 @@ from core.service import (
     Facts,
     Heads,
     MapTransform,
+    NextWord,
     Row,
     Scores,
     Site,
@@ -42,11 +44,12 @@ class Picture:
     body: bytes
 
 
-def whole_picture(run: Facts, heads: Mapping[SiteId, Heads]) -> Picture:
-    """Every head of a small run."""
+def whole_picture(run: Facts, heads: Mapping[SiteId, Heads], openings: Sequence[Opening] = ()) -> Picture:
+    """Every head of a small run. openings are where it opens, by kind of attention; none: at the head of the model's example."""
     parts = messages.Body()
     sites = [_site(site) | _heads(heads[site.id], parts) for site in run.sites]
     ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
+    ran["openings"] = {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}
     return Picture(_about(run) | ran, parts.bytes())
 
 
@@ -60,6 +63,11 @@ def small_pictures(run: Facts, thumbnails: Sequence[Thumbnails]) -> Picture:
             body[at : at + len(data)] = data
             site["how"] = thumbnails[i].how
     return Picture(header | {"ms": run.seconds * 1000}, bytes(body))
+
+
+def id_of(opening: Opening) -> SiteId:
+    """The kind of attention that an opening is of."""
+    return "cross" if opening.site == "cross_attn" else "encoder" if opening.stack == "encoder" else "decoder"
 
 
 def is_whole(run: Facts) -> bool:
@@ -106,6 +114,7 @@ def _about(run: Facts) -> dict[str, Any]:
         "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
         "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
         "reasons": REASONS,
+        "writes": run.writes,  # the next word, behind each token that a decoder reads
         "device": run.device,
         "dtype": run.dtype,
     }
@@ -194,6 +203,18 @@ def column_message(column: Column) -> bytes:
     """Who looks at one column of a map: float32 values, then reasons, both [row]."""
     header = {"rows": len(column.values), "columns": 1, "numbers": "float32"}
     return messages.pack(header, messages.joined(messages.float32(column.values), column.reasons))
+
+
+def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, Any]:
+    """What the model is about to write: by position its likeliest words and the text's own next one, [label, probability, rank]."""
+    rows = {
+        word.position: {
+            "words": [[label, p] for label, p in word.words],
+            "given": None if word.given is None else [labels[word.position + 1], *word.given],
+        }
+        for word in found
+    }
+    return {"rows": rows, "vocabulary": found[0].vocabulary if found else 0}
 
 
 def scores_message(scores: Scores) -> bytes:

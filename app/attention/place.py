@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,12 +30,28 @@ class Place:
 
 
 def opening_place(header: Mapping[str, Any]) -> Place:
-    """Where a picture opens when nobody asked for a place: at the head that the model's first example shows."""
-    place = example_place(header, examples.shown_for(header["model_id"])[0])
+    """Where a picture opens when nobody asked for a place: by the rule of core.heads.openings, where that was looked for.
+
+    Else, and so for the model's own examples, at the head that its first one shows.
+    """
+    example = examples.shown_for(header["model_id"])[0]
+    openings = header.get("openings") or {}
+    if openings:
+        site = example.site if example.site in openings else next(iter(openings))
+        layer, head, query, _ = openings[site]
+        return Place(site, layer, head, query)
+    place = example_place(header, example)
     if place.query is not None:
         return place
     site = next(s for s in header["sites"] if s["id"] == place.site)
-    return replace(place, query=max(0, site["n_query"] - 2))
+    return replace(place, query=_last_word(header["tokens"][site["query"]]))
+
+
+def _last_word(labels: list[str]) -> int:
+    """The last token but one, or the nearest before it that has a letter: a full stop says nothing of a text."""
+    last = max(0, len(labels) - 2)
+    spoken = (i for i in range(last, 0, -1) if any(letter.isalnum() for letter in labels[i]))
+    return next(spoken, last)
 
 
 def example_place(header: Mapping[str, Any], example: examples.Example) -> Place:
@@ -87,15 +103,25 @@ def label_of(header: Mapping[str, Any], place: Place) -> str | None:
     return None if place.query is None else header["tokens"][site["query"]][place.query]
 
 
-def carried_place(header: Mapping[str, Any], place: Place, label: str | None) -> Place:
-    """The place of the picture before, on a new one: the same head if there is one, the same word if it is there."""
+def carried_place(
+    header: Mapping[str, Any], place: Place, label: str | None, begin: Callable[[int, int], int] | None = None
+) -> Place:
+    """The place of the picture before, on a new one: the same head if there is one, the same word if it is there.
+
+    begin(record, head) says at which query to begin reading a head whose word is not there.
+    """
     opening = opening_place(header)
     site = next((s for s in header["sites"] if s["id"] == place.site), header["sites"][0])
     layer, head = min(place.layer, len(site["records"]) - 1), min(place.head, site["heads"] - 1)
     labels = header["tokens"][site["query"]]
     query = place.query
     if query is not None and (query >= len(labels) or labels[query] != label):
-        query = labels.index(label) if label in labels else min(opening.query or 0, len(labels) - 1)
+        if label in labels:
+            query = labels.index(label)
+        elif begin is not None:
+            query = begin(site["records"][layer], head)
+        else:
+            query = min(opening.query or 0, len(labels) - 1)
     return Place(site["id"], layer, head, query)
 
 

@@ -15,6 +15,7 @@ from app.transport.routes import answering, number
 from core.service import MAP_KINDS, Facts, Kept, MapTransform, SiteId
 
 MESSAGE_BYTES = 32 << 20  # of the answers that are kept: every weight, and every norm, of a run
+MOST_NEXT = 64  # tokens of one answer about next words
 MESSAGES = Kept(MESSAGE_BYTES, len)
 
 
@@ -80,6 +81,25 @@ async def norms(request: Request) -> Response:
         return picture.norms_message(await service.service().norms(run.key, site))
 
     return await _kept(("norms", run.key, site), make)
+
+
+@answering
+async def next_words(request: Request) -> Response:
+    """What the model is about to write behind each token of a part of the text: run, from, to (end excluded)."""
+    run = await _run(request)
+    tokens = run.source if run.target is None else run.target
+    start = number(request, "from", 0, len(tokens) - 1)
+    stop = number(request, "to", start + 1, min(len(tokens), start + MOST_NEXT))
+    found = await service.service().next_words(run.key, range(start, stop))
+    return JSONResponse(picture.next_message(found, tokens.labels), headers=routes.KEPT)
+
+
+@answering
+async def roles(request: Request) -> Response:
+    """Where the attention of each head goes on average: run. By record and head [name, share]."""
+    run = await _run(request)
+    found = await service.service().roles(run.key)
+    return JSONResponse([[[role.name, role.share] for role in heads] for heads in found], headers=routes.KEPT)
 
 
 @answering
@@ -177,6 +197,8 @@ ROUTES = [
     Route("/headlight/heads", heads),
     Route("/headlight/layers", layers),
     Route("/headlight/norms", norms),
+    Route("/headlight/next", next_words),
+    Route("/headlight/roles", roles),
     Route("/headlight/scores", scores),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MIB, MB = 1 << 20, 10**6
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def quoted(said: str) -> str:
@@ -20,6 +21,12 @@ def part_of(part: float, whole: float) -> str:
     """A part in per cent, which is 100 only where it is all of it: "34 %", "99.7 %"."""
     said = share(part / whole)
     return share(part / whole, 1) if said == "100 %" and part != whole else said
+
+
+def scientific(number: float) -> str:
+    """A very small number as the pictures write it: 2e-05 -> "2·10⁻⁵"."""
+    digits, exponent = f"{number:.0e}".split("e")
+    return f"{digits}·10{str(int(exponent)).translate(RAISED)}"
 
 
 def size(n_bytes: int) -> str:

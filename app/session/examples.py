@@ -120,6 +120,11 @@ def shown_for(model_id: str) -> tuple[Example, ...]:
     return EXAMPLES.get(model_id) or EXAMPLES["minilm"]
 
 
+def texts_of(model_id: str) -> set[str]:
+    """The texts of a model's own examples, which open where the example says."""
+    return {example.text for example in EXAMPLES.get(model_id.partition("@")[0], ())}
+
+
 def owner_of(example: Example) -> str:
     """The id of the model that an example is of."""
     return next(model for model, found in EXAMPLES.items() if example in found)

@@ -167,7 +167,7 @@ def _learnt(spec: ModelSpec, step: int, last: int) -> str:
     loss, accuracy = rows[step]
     said = words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
     return said + words.STEP_LEARNT.format(
-        loss=f"{loss:.3f}" if loss >= 0.001 else f"{loss:.0e}", share=numbers.share(accuracy, 1)
+        loss=f"{loss:.3f}" if loss >= 0.001 else numbers.scientific(loss), share=numbers.share(accuracy, 1)
     )
 
 

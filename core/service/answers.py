@@ -195,6 +195,20 @@ class Values:
         return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
+@dataclass(frozen=True)
+class NextWord:
+    """What a model is about to write behind one token: the likeliest words, most likely first, each with its probability.
+
+    given is the probability and the rank (1: the best guess) of the word that the text goes on with, of `vocabulary` words;
+    None behind the last.
+    """
+
+    position: int
+    words: tuple[tuple[str, float], ...]
+    given: tuple[float, int] | None
+    vocabulary: int
+
+
 # What there is of a run that goes on, as it comes.
 
 

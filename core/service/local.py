@@ -29,6 +29,7 @@ from ..config import ModelConfig
 from ..engine import Engine, Ticket
 from ..errors import Busy, Refused
 from ..generate import Sampling
+from ..heads import Opening, Role, opening_of, openings, roles_of
 from ..interventions import DropPadding, Intervention, NoScale
 from ..leakage import check_model, leakage, relearnt
 from ..leakage import facts as leak_facts
@@ -51,6 +52,7 @@ from .answers import (
     LayerDone,
     Looked,
     Measures,
+    NextWord,
     Row,
     RunDone,
     Scores,
@@ -70,6 +72,7 @@ from .positions import Clock, OrderChange, StackPositions
 from .sweeps import SweepPart, Sweeps
 from .trainer import News, Trainer
 from .walks import AddedFacts, Walked, added, walk_bytes, walked
+from .words import next_words_of
 from .writing import BeamsGrown, Begun, Desk, Search, Written, own_target
 
 T = TypeVar("T")
@@ -260,6 +263,25 @@ class LocalService:
             return Looked(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
 
         return await self._kept.get(("look", spec, frame.step, of), lambda: self._work(make, slow=True))
+
+    async def next_words(self, key: str, positions: Sequence[int], k: int = 3) -> tuple[NextWord, ...]:
+        async def make() -> tuple[NextWord, ...]:
+            return await self._again(key, lambda run: next_words_of(run, positions, k))
+
+        return await self._kept.get(("next", key, tuple(positions), k), make)
+
+    async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
+        run = await self._run(key)
+        return await self._kept.get(("roles", key), lambda: self._work(partial(roles_of, run), slow=True))
+
+    async def openings(self, key: str) -> tuple[Opening, ...]:
+        run = await self._run(key)
+        return await self._kept.get(("openings", key), lambda: self._work(partial(openings, run)))
+
+    async def opening(self, key: str, record: int, head: int) -> Opening:
+        check_below("head", head, (await self._record(key, record)).n_heads)
+        run = await self._run(key)
+        return await self._work(partial(opening_of, run, record, head))
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
         try:

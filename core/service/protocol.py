@@ -13,6 +13,7 @@ from ..attribution import Contributions, LensLayer
 from ..comparison import AnswerChange, Comparison
 from ..config import ModelConfig
 from ..generate import Sampling
+from ..heads import Opening, Role
 from ..interventions import Intervention
 from ..live import Spec
 from ..order import Equivariance, MovedOn
@@ -30,6 +31,7 @@ from .answers import (
     LayerDone,
     Looked,
     Measures,
+    NextWord,
     Row,
     RunDone,
     Scores,
@@ -146,6 +148,23 @@ class Service(Protocol):
 
     async def looks(self, spec: Spec, example: str) -> tuple[Looked, ...]:
         """An example as every frame of a training sees it, so far. Raises Refused for one that the task does not read."""
+        ...
+
+    async def next_words(self, key: str, positions: Sequence[int], k: int = 3) -> tuple[NextWord, ...]:
+        """What the model is about to write behind each position, in labels as a person reads them, and how likely the text's
+        own next word was. Raises Refused for a model that does not write."""
+        ...
+
+    async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
+        """A name for each head of every record, after where its attention goes: see core.heads.roles."""
+        ...
+
+    async def openings(self, key: str) -> tuple[Opening, ...]:
+        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.heads.openings."""
+        ...
+
+    async def opening(self, key: str, record: int, head: int) -> Opening:
+        """Where to begin reading one head."""
         ...
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:

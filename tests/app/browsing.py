@@ -224,4 +224,22 @@ class Screen:
         n_query, n_key = int(self.data()["tokens"]), len(self.tokens("key") or self.tokens())
         size, left, top = (float(self.root.get_attribute(f"data-{name}") or 0) for name in ("size", "left", "top"))
         assert size > 0 and query < n_query and key < n_key
-        return box["x"] + left + (key + 0.5) * size, box["y"] + top + (query + 0.5) * size
+        xs = [
+            float(x) for x in (self.root.get_attribute("data-columns") or "").split()
+        ]  # where words stand over columns
+        across = (xs[key] + xs[key + 1]) / 2 if xs else left + (key + 0.5) * size
+        if folded := self.root.get_attribute(
+            "data-folded"
+        ):  # key:left:right of each column, and which row is the first
+            columns = [[float(x) for x in part.split(":")] for part in folded.split()]
+            across = next((start + end) / 2 for of, start, end in columns if of == key)
+            query -= int(self.root.get_attribute("data-row") or 0)
+        return box["x"] + across, box["y"] + top + (query + 0.5) * size
+
+    def head(self, layer: int, head: int) -> tuple[float, float]:
+        """Where on the page the small picture of a head is, in a grid without groups."""
+        grid = self.root.locator(".overview")
+        box = grid.bounding_box()
+        assert box is not None
+        left, top, pitch = (float(grid.get_attribute(f"data-{name}") or 0) for name in ("left", "top", "pitch"))
+        return box["x"] + left + (head + 0.45) * pitch, box["y"] + top + (layer + 0.45) * pitch

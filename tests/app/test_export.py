@@ -164,7 +164,7 @@ def test_a_picture_is_in_the_colours_on_screen_or_on_white(browser: Browser, add
 
 
 def test_masked_cells_are_hatched_and_the_picture_says_why(screen: Screen):
-    screen.open("?model=grouped")
+    screen.open("?model=grouped&layer=3")
     root = ElementTree.fromstring(saved(screen, "SVG")[1])
     hatched = [node for node in root.iter(f"{SVG}rect") if node.get("fill") == "url(#hatch)"]
     assert len(hatched) > 16
@@ -300,7 +300,7 @@ def test_the_code_of_an_export_gives_its_numbers(screen: Screen, tmp_path: Path,
 
 
 def test_numbers_of_a_zoomed_map_are_still_whole_and_a_picture_says_which_part_it_is(screen: Screen):
-    screen.open("?text=" + "+".join(["one two three"] * 10))
+    screen.open("?whole=true&text=" + "+".join(["one two three"] * 10))
     screen.root.get_by_role("button", name="Zoom in").click()
     screen.until("root.querySelector('.matrix')")
     _, frame = table(saved(screen, "CSV")[1])
@@ -310,7 +310,7 @@ def test_numbers_of_a_zoomed_map_are_still_whole_and_a_picture_says_which_part_i
 
 
 def test_what_the_map_hides_is_said_in_the_table(screen: Screen):
-    screen.open("?model=grouped&hide=1")
+    screen.open("?model=grouped&layer=3&hide=1")
     _, frame = table(saved(screen, "CSV")[1])
     assert set(frame["masked"]) == {"", "future", "outside the window", "hidden"}
     assert (frame.loc[frame["masked"] != "", "weight"] == 0).all()

@@ -104,6 +104,8 @@ def recording() -> bytes:
             "thumbnails": await asked.thumbnails(key),
             "measures": await asked.measures(key, "encoder"),
             "norms": await asked.norms(key, "encoder"),
+            "roles": await asked.roles(key),
+            "openings": await asked.openings(key),
             "proof": await asked.proof(key, 0),
             "scores": await asked.scores(key, 0, 0, 1),
             "values": await asked.values(key, "encoder", 0, "attn", "weights", 0, 48),

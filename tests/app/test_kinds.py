@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Route
 
 import core
 from app.session import words
+from core import heads
 from tests.app import models
 from tests.app.browsing import Screen
 
@@ -33,7 +34,7 @@ def hover(screen: Screen, query: int, key: int) -> str:
 
 
 def test_masked_cells_give_their_reason_and_no_number(screen: Screen):
-    screen.open("?model=grouped")
+    screen.open("?model=grouped&layer=3&head=1&query=10")
     assert "masked: in the future" in hover(screen, 4, 9)
     assert "masked: outside the window" in hover(screen, 9, 4)
     assert "rank" in hover(screen, 9, 8)
@@ -83,7 +84,7 @@ def test_the_target_is_part_of_the_request(screen: Screen):
 
 
 def test_a_long_text_is_fetched_piece_by_piece_and_its_numbers_are_core_s(screen: Screen):
-    screen.open(f"?model=grouped&layer=2&query=400&text={LONG.replace(' ', '+')}")
+    screen.open(f"?model=grouped&layer=2&query=400&whole=true&text={LONG.replace(' ', '+')}")
     run = core.trace(models.load("grouped"), LONG)
     row = run.attention[2].row(1, 400)
     screen.until("root.dataset.exact === 'false'")
@@ -113,9 +114,8 @@ def test_a_long_text_is_fetched_piece_by_piece_and_its_numbers_are_core_s(screen
         "?model=many",
     ],
 )
-def test_with_the_guide_open_all_is_on_one_page_and_heads_like_this_one_can_be_reached(screen: Screen, query: str):
+def test_all_is_on_one_page_and_heads_like_this_one_can_be_reached(screen: Screen, query: str):
     screen.open(query)
-    assert screen.root.locator(".guide").is_visible()
     screen.root.locator(".alike button").first.wait_for()
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
     screen.until("root.querySelectorAll('.proofs .holds').length >= 2")
@@ -157,7 +157,7 @@ def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all
     page.add_init_script("""window.pictures = 0;
         const put = CanvasRenderingContext2D.prototype.putImageData;
         CanvasRenderingContext2D.prototype.putImageData = function (...given) { pictures += 1; put.apply(this, given); };""")
-    screen.open(f"?model=grouped&layer=2&query=400&text={LONG.replace(' ', '+')}")
+    screen.open(f"?model=grouped&layer=2&query=400&whole=true&text={LONG.replace(' ', '+')}")
     screen.until("root.dataset.fetching === 'false' && root.querySelector('.big').textContent.includes('gives')")
     screen.until("root.querySelectorAll('.proofs .holds').length === 3")
     held: list[Route] = []
@@ -184,8 +184,8 @@ def test_who_looks_at_a_key_of_a_long_text_is_core_s(screen: Screen):
     screen.until("root.querySelector('.big').textContent.includes('looked at most by')")
     best = int(column.argmax())
     assert run.source.labels[best] in screen.facts()
-    shown = [float(text.removesuffix(" %")) for text in screen.root.locator(".bar u").all_text_contents()]
-    assert shown == pytest.approx((100 * column).topk(5).values.tolist(), abs=0.051)
+    shown = [float(text.removesuffix(" %")) for text in screen.root.locator(".looks .rows u").all_text_contents()]
+    assert shown == pytest.approx((100 * column).topk(4).values.tolist(), abs=0.051)
     shades = "[...root.querySelectorAll('.strip [data-i]')].map((node) => node.style.backgroundColor)"
     assert len(set(screen.root.evaluate(f"root => {shades}"))) > 3
     assert screen.root.locator(".strip .masked").count() == 7  # what comes before a key may not look at it
@@ -216,5 +216,6 @@ def test_another_model_keeps_the_sentence_and_opens_at_a_head_of_its_own(screen:
     screen.open("?layer=5&head=11")
     screen.page.get_by_label("Model").click()
     screen.page.get_by_role("option", name="Grouped").click()
-    screen.wait(site="decoder", layer="3", head="1")
+    opening = heads.openings(core.trace(models.load("grouped"), words.EXAMPLE))[0]
+    screen.wait(site="decoder", layer=str(opening.layer), head=str(opening.head), locked=str(opening.query))
     assert len(screen.tokens()) == 16

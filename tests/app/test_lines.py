@@ -139,7 +139,7 @@ def test_a_key_under_the_pointer_shows_who_looks_at_it_on_every_part_of_the_scre
     most = pattern[:, ANIMAL].max()
     assert screen.facts() == f"animal is looked at most by it, with {most * 100:.0f} % of its attention."
     assert screen.root.locator(".strip .k").text_content() == "animal"
-    assert screen.root.locator(".bars .bar u").first.inner_text() == f"{most * 100:.1f} %"
+    assert screen.root.locator(".looks .rows u").first.inner_text() == f"{most * 100:.1f} %"
     label = screen.root.locator(".scroller").get_attribute("aria-label") or ""
     assert "Layer 3 · Head 1" in label and screen.facts() in label
 
@@ -199,7 +199,7 @@ def test_arrow_keys_walk_tokens_and_sides(screen: Screen):
 def test_tab_reaches_the_slider_the_heads_and_the_lines(screen: Screen):
     screen.open("?show=lines&heads=3.0,3.1")
     reached = set()
-    screen.root.locator(".overview").focus()
+    screen.page.get_by_label("Sentence").focus()
     for _ in range(30):
         screen.page.keyboard.press("Tab")
         reached.add(
@@ -226,7 +226,8 @@ def test_several_heads_have_a_hue_a_dash_and_a_name_each(screen: Screen, run: co
     for (query, key, head), weight in edges(screen).items():
         assert weight == pytest.approx(patterns[int(head.split(".")[1]), query, key], abs=1e-5)
     assert screen.root.locator(".map h2").inner_text() == "Layer 3 · 12 heads"
-    assert "layer 3, head 1" in screen.root.locator(".tokenlines .note").inner_text()
+    assert "of the mean of these heads" in screen.root.locator(".tokenlines .note").inner_text()
+    assert screen.facts().startswith("On the mean of these heads")
     screen.page.wait_for_url("**heads=3.0%2C3.1**")
     chips.nth(4).click()
     settled(screen, heads=",".join(heads[:4] + heads[5:]))
@@ -395,6 +396,8 @@ def test_the_strip_reads_as_the_sentence_was_typed(screen: Screen):
     text = "Unbelievably, the re-tokenised word-pieces (all of them) touch!"
     screen.run_text(text)
     assert screen.root.evaluate(read) == f"[CLS] {text} [SEP]"
+    screen.root.get_by_role("button", name="lines", exact=True).click()  # over the map, each has a column
+    screen.wait(show="lines")
     gaps = screen.root.locator(".strip .joined").evaluate_all(
         """pieces => pieces.map((piece) => [piece, piece.previousElementSibling].map((node) => node.getBoundingClientRect()))
             .filter(([a, b]) => a.top === b.top).map(([a, b]) => Math.abs(a.left - b.right))"""

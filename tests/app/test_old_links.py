@@ -15,7 +15,7 @@ ANIMAL = "The animal didn't cross the street because it was too tired."
 # link -> what the picture of Explore says of itself, and the sentences in the boxes
 EXPLORE: dict[str, tuple[dict[str, str], list[str]]] = {
     "": ({"site": "encoder", "layer": "3", "head": "1", "query": "10", "show": "map", "scale": "auto"}, [ANIMAL]),
-    "view=Explore&text=The+cat+sat+on+the+mat.": ({"layer": "3", "tokens": "9"}, ["The cat sat on the mat."]),
+    "view=Explore&text=The+cat+sat+on+the+mat.": ({"show": "map", "tokens": "9"}, ["The cat sat on the mat."]),
     "view=Explore&layer=0&head=2&query=5": ({"layer": "0", "head": "2", "query": "5"}, [ANIMAL]),
     "layer=2&head=7&query=none&scale=log": ({"layer": "2", "head": "7", "query": "", "scale": "log"}, [ANIMAL]),
     "text=A+cat+sat+on+a+mat+and+a+cat+sat+on+a+mat.&layer=2&head=11&query=14&show=lines": (

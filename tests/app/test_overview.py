@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Position
+from playwright.sync_api import Browser
 
 import core
 from core import measures
@@ -143,13 +143,9 @@ def test_blocks_of_an_encoder_decoder_are_all_there_and_arrows_cross_them(screen
 
 def test_heads_are_chosen_by_shift_click_and_by_keyboard(screen: Screen):
     screen.open()
-    box = box_of(screen.root.locator(".overview"))
-
-    def at(head: int, layer: int) -> Position:
-        pitch = 19 / 20.5 * box["width"] / 12
-        return Position(x=box["width"] * 1.5 / 20.5 + (head + 0.5) * pitch, y=box["height"] - (6 - layer - 0.5) * pitch)
-
-    screen.root.locator(".overview").click(position=at(4, 3), modifiers=["Shift"])
+    screen.page.keyboard.down("Shift")
+    screen.page.mouse.click(*screen.head(3, 4))
+    screen.page.keyboard.up("Shift")
     screen.wait(kind="mean", members="[[3,1],[3,4]]")
     screen.root.locator(".overview").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Space"):
@@ -159,7 +155,9 @@ def test_heads_are_chosen_by_shift_click_and_by_keyboard(screen: Screen):
     screen.page.keyboard.press("Shift+Enter")
     screen.wait(members="[[3,1],[3,4]]")
     screen.page.wait_for_url(lambda url: "heads=3.1" in url and "kind=mean" in url)
-    screen.root.locator(".overview").click(position=at(7, 2))
+    screen.page.mouse.click(*screen.head(2, 7))
+    screen.wait(kind="mean", members="[[2,7],[3,1],[3,4]]")  # another one of several, not another picture
+    screen.page.mouse.dblclick(*screen.head(2, 7))
     screen.wait(kind="head", members="[]", layer="2", head="7")
     assert screen.root.locator(".map h2 b").inner_text() == "Layer 2 · Head 7"
 

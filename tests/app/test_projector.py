@@ -21,7 +21,7 @@ ROW = """(root) => {  // the mean of a row's alpha on the layer over the map: wh
   const canvas = root.querySelector('.matrix .over');
   const ratio = canvas.width / canvas.clientWidth;
   const at = (q) => canvas.getContext('2d').getImageData((+left + 5 * size) * ratio, (+top + (q + 0.3) * size) * ratio, 6, 3).data[3];
-  return [at(4), at(10)];
+  return [at(8 - (root.dataset.row || 0)), at(10 - (root.dataset.row || 0))];
 }"""
 
 
@@ -70,10 +70,14 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
     other = visit(browser, screen.address).open(screen.page.url.removeprefix(f"{screen.address}/"))
     assert other.data()["projector"] == "true" and root_size(other.page) == root_size(screen.page)
     other.page.context.close()
+    for key, name in (("f", "frozen"), ("s", "spotlight")):
+        screen.page.keyboard.press(key)
+        screen.wait(**{name: "true"})
+    screen.page.wait_for_url(re.compile("frozen=true.*spotlight=true|spotlight=true.*frozen=true"))
     screen.page.keyboard.press("Escape")
-    screen.wait(projector="false")
+    screen.wait(projector="false", frozen="false", spotlight="false")  # which nothing there could undo
     screen.page.get_by_label("Sentence").wait_for()
-    screen.page.wait_for_url(lambda url: "projector" not in url)
+    screen.page.wait_for_url(lambda url: not any(name in url for name in ("projector", "frozen", "spotlight")))
 
 
 def test_p_in_the_sentence_is_a_letter(screen: Screen):
@@ -114,7 +118,7 @@ def test_frozen_a_moving_pointer_changes_nothing(screen: Screen):
     screen.wait(frozen="true")
     said = screen.facts()
     screen.page.mouse.move(*screen.cell(6, 8))
-    screen.page.mouse.move(*screen.cell(3, 4))
+    screen.page.mouse.move(*screen.cell(8, 2))
     screen.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert (screen.facts(), screen.data()["cell"], screen.data()["query"]) == (said, "", str(IT))
     assert not screen.root.locator(".tip").is_visible()

@@ -182,8 +182,9 @@ def test_every_control_of_the_component_is_a_stop(screen: Screen, keyboard: Keyb
 def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     screen.open()
     # the introduction, read and put away
-    keyboard.go(WORDS["guide_away"])
-    keyboard.press("Enter")
+    keyboard.go(WORDS["guide"])
+    screen.root.locator(".card").wait_for()
+    keyboard.press("Escape")
     # a sentence of one's own
     keyboard.go(shell_words.TEXT)
     before = screen.data()["run"]
@@ -199,19 +200,23 @@ def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     keyboard.press("Enter")
     screen.wait(site="decoder")
     screen.page.wait_for_url(re.compile("model=Grouped"))
-    # a token
-    keyboard.go("it")
+    # a token, beside the one that the picture opened on
+    labels, locked = screen.tokens(), int(screen.data()["locked"])
+    to = locked + 1
+    keyboard.go(labels[locked])
     keyboard.press("ArrowRight")
-    screen.until("root.dataset.query === '9'")
+    screen.until(f"root.dataset.query === '{to}'")
     keyboard.press("Enter")
-    screen.wait(locked="9")
-    assert screen.facts().startswith("was ")
+    screen.wait(locked=str(to))
+    assert screen.facts().lstrip("“").startswith(labels[to])
     # a head
     screen.until("root.dataset.alike")
     before = screen.data()["alike"]
     keyboard.go(WORDS["heads_label"])
-    keyboard.press("ArrowUp", "ArrowUp", "ArrowRight")
-    screen.wait(layer="1", head="2")
+    layer, head = (int(screen.data()[name]) for name in ("layer", "head"))
+    up, right = ("ArrowUp", -1) if layer else ("ArrowDown", 1), ("ArrowRight", 1) if head < 7 else ("ArrowLeft", -1)
+    keyboard.press(up[0], right[0])
+    screen.wait(layer=str(layer + up[1]), head=str(head + right[1]))
     # one with a similar map
     screen.until(f"root.dataset.alike !== '{before}'")
     alike = screen.root.locator(".alike button").first.get_attribute("aria-label") or ""
@@ -226,11 +231,11 @@ def test_a_whole_session_without_a_mouse(screen: Screen, keyboard: Keyboard):
     # a cell, its row locked and released
     keyboard.go(WORDS["map_label"])
     keyboard.press("ArrowRight")
-    screen.until("root.dataset.cell.startsWith('9,')")
+    screen.until(f"root.dataset.cell.startsWith('{to},')")
     keyboard.press("ArrowDown", "ArrowLeft")
-    screen.until("root.dataset.cell.startsWith('10,')")
+    screen.until(f"root.dataset.cell.startsWith('{to + 1},')")
     keyboard.press("Enter")
-    screen.wait(locked="10")
+    screen.wait(locked=str(to + 1))
     keyboard.press("Escape")
     screen.wait(locked="", query="")
     # its scale
@@ -363,15 +368,21 @@ def test_a_phone_shows_strip_and_map_and_never_scrolls_sideways(phone: Screen, q
         assert phone.page.evaluate(f"{page}.scrollWidth") <= PHONE["width"]
 
 
-def test_a_phone_has_the_map_then_the_strip_then_the_facts_and_all_heads_folded_away(phone: Screen):
+def test_a_phone_has_what_is_said_then_the_map_then_the_strip_and_all_heads_folded_away(phone: Screen):
     phone.open()
-    parts = [box_of(phone.root.locator(part)) for part in (".matrix", ".strip", ".big", ".fold summary")]
-    tops = [part["y"] for part in parts]
-    assert tops == sorted(tops)
-    ends = [part["y"] + part["height"] for part in parts[:2]]
-    assert ends[0] <= tops[1] and ends[1] <= PHONE["height"]  # map and strip need no scrolling
-    overview, lines = phone.root.locator(".overview"), phone.root.locator(".lines")
-    assert not overview.is_visible() and not lines.is_visible()
+    parts = [phone.root.locator(part).bounding_box() for part in (".big", ".matrix", ".strip", ".fold summary")]
+    tops = [part["y"] for part in parts if part]
+    assert len(tops) == 4 and tops == sorted(tops)
+    ends = [part["y"] + part["height"] for part in parts[:3] if part]
+    assert (
+        ends[0] <= tops[1] and ends[1] <= tops[2] and ends[1] <= PHONE["height"]
+    )  # what is said and the map need no scrolling
+    small = "(all) => all.filter((one) => one.offsetParent && one.getBoundingClientRect().height < 44).map((one) => one.textContent)"
+    assert (
+        phone.root.locator("button, select, summary, .strip [data-i]").evaluate_all(small) == []
+    )  # a finger hits them
+    overview = phone.root.locator(".overview")
+    assert not overview.is_visible()
     phone.root.locator(".fold summary").press("Enter")
     overview.wait_for()
     overview.focus()

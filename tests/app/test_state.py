@@ -38,6 +38,33 @@ def test_without_it_the_last_word_but_one_is_chosen():
     assert attention_place.opening_place(header).query == 3
 
 
+def test_a_full_stop_is_nothing_to_open_on():
+    header = HEADER | {"tokens": {"source": ["[CLS]", "a", "word", ".", "[SEP]"], "target": None}}
+    assert attention_place.opening_place(header).query == 2
+
+
+OPENED = HEADER | {"openings": {"encoder": [0, 3, 1, 2], "cross": [1, 2, 0, 4]}}
+
+
+def test_a_text_of_one_s_own_opens_by_rule():
+    assert attention_place.opening_place(OPENED) == Place("encoder", 0, 3, 1)
+    link = {"site": "encoder", "layer": "1", "head": "0", "query": "2"}
+    assert attention_place.requested_place(OPENED, link) == (Place("encoder", 1, 0, 2), [])
+
+
+def test_a_head_that_was_chosen_stays_and_begins_at_a_row_of_its_own():
+    before = Place("encoder", 0, 2, 1)
+    asked: list[tuple[int, int]] = []
+
+    def begin(record: int, head: int) -> int:
+        asked.append((record, head))
+        return 4
+
+    assert attention_place.carried_place(OPENED, before, "dog", begin) == Place("encoder", 0, 2, 4)
+    assert attention_place.carried_place(OPENED, before, "cat", begin) == Place("encoder", 0, 2, 1)
+    assert asked == [(0, 2)]
+
+
 def test_a_model_with_examples_opens_at_the_head_that_its_first_one_shows():
     header = HEADER | {"model_id": "translator"}
     assert attention_place.opening_place(header) == Place(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from streamlit.testing.v1 import AppTest
 
 from app.shell import streamlit_edge
-from app.shell.streamlit_edge import components, page
+from app.shell.streamlit_edge import collection, components, page
 from app.transport import compress
 from tests.app.browsing import PATIENCE
 
@@ -210,12 +211,47 @@ def test_a_component_s_script_on_one_line_is_taken_for_a_path() -> None:
     assert not script(components.loader("folder", "module.js")).exception
 
 
-def test_garbage_is_collected_after_every_run(visitor: Page) -> None:
-    """If not, collection.keep_out has no use."""
+def test_garbage_is_not_collected_after_every_run(visitor: Page) -> None:
+    """If it is, .streamlit/config.toml no longer says otherwise, and every run of a script holds everybody up."""
     before = counted(visitor, "collected")
     for _ in range(3):
         again(visitor)
-    assert counted(visitor, "collected") >= before + 3
+    assert counted(visitor, "collected") < before + 3
+
+
+class Ring:
+    """Garbage that only a collection finds."""
+
+    alive = 0
+
+    def __init__(self) -> None:
+        self.itself = self
+        Ring.alive += 1
+
+    def __del__(self) -> None:
+        Ring.alive -= 1
+
+
+def test_memory_stays_flat_however_long_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(collection.time, "monotonic", lambda: now)
+    monkeypatch.setattr(collection, "_since", 0.0)
+    gc.disable()  # what Python does by itself does not count here
+    try:
+        most = 0
+        for _ in range(400):  # a script ten times a second, without an end: no moment is idle
+            collection.ran()
+            for _ in range(10):
+                Ring()
+            now += 0.1
+            collection.collect(now)
+            most = max(most, Ring.alive)
+        assert most <= 10 * 10 * collection.LONGEST + 10
+        now += collection.IDLE
+        assert collection.collect(now) and Ring.alive == 0  # the first idle moment
+        assert not collection.collect(now + 60)  # nothing has run since
+    finally:
+        gc.enable()
 
 
 def test_a_slider_says_where_it_is_while_it_moves(visitor: Page) -> None:

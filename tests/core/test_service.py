@@ -20,6 +20,7 @@ import torch
 
 import core
 from core import aggregate, measures
+from core import heads as heads_of_a_run
 from core.engine import Job
 from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknown
 from core.rules import REASONS
@@ -172,6 +173,11 @@ def test_numbers_are_those_of_the_records(name: str) -> None:
     assert ask(shared.proof(key, 1)) == record.receipt()
     for small, r in zip(ask(shared.thumbnails(key)), run.attention, strict=True):
         assert close(small.values, r.thumbnail(32).values) and small.how == r.thumbnail(32).how
+    assert ask(shared.roles(key)) == heads_of_a_run.roles_of(run)
+    assert ask(shared.openings(key)) == heads_of_a_run.openings(run)
+    assert ask(shared.opening(key, 1, 3)) == heads_of_a_run.opening_of(run, 1, 3)
+    with pytest.raises(Refused, match="no head 99"):
+        ask(shared.opening(key, 1, 99))
     if run.loaded.model.head is not None:
         assert ask(shared.predictions(key, [3], 4)) == run.predictions([3], 4)
 

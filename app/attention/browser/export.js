@@ -16,7 +16,8 @@ const SHOWN = ["picture", "sites", "data", "remote", "place", "options", "pointe
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./figure.js").Still} Still */
 /** @typedef {Record<string, any>} Params */
-/** @typedef {import("../../kit/browser/types.js").About & {fact: import("./figure.js").Fact}} About */
+/** @typedef {import("../../kit/browser/types.js").About & {fact: import("./figure.js").Fact, said: string[]}} About */
+const SENTENCE = 300; // letters of the text that a picture says it is of
 const WHOLE = 512; // tokens; the numbers of a longer map are those on the screen
 const PAPER = "#ffffff";
 const FALLBACK = "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"; // where the page's font is not installed
@@ -209,7 +210,16 @@ export class Export {
     const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
     /** @type {Record<string, string>} */
     const shapes = { map: words.export_alt_map, lines: words.export_alt_lines, heads: words.export_alt_heads };
-    return { ...told, fact, alt: `${fill(shapes[params.show], sizes)} ${fact.map(([text]) => text).join("")}` };
+    return { ...told, fact, said: this.said(view), alt: `${fill(shapes[params.show], sizes)} ${fact.map(([text]) => text).join("")}` };
+  }
+
+  // What a picture is of, for whoever has nothing else: the text, and the link that opens it
+  /** @param {Still} view @returns {string[]} */
+  said(view) {
+    const { text, target } = view.picture.link;
+    const texts = [text, target].filter(Boolean).map((said) => `“${said.length > SENTENCE ? `${said.slice(0, SENTENCE)}…` : said}”`);
+    if (view.picture.offline) return texts;
+    return [...texts, view.share.link.call({ view })];
   }
 
   // ------------------------------------------------------------------ pictures

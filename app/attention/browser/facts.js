@@ -1,47 +1,46 @@
 // The facts beside the picture, in words: what the chosen query looks at, how spread out it is, what is masked.
 
+import { Bars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
-import { add, el, fill, number, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
+import { add, el, fill, finely, number, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";
 import { HIDDEN } from "./lens.js";
+import { nextOf, writes } from "./next.js";
 
-/** @type {Record<string, string>} */
-const LOOKS = { rollout: words.looks_rollout, value: words.looks_value };
 /** @type {Record<string, string>} */
 const GIVES = { mean: words.gives_mean, max: words.gives_max, rollout: words.gives_rollout, value: words.gives_value };
 /** @typedef {import("./types.js").Ranking} Ranking */
 /** @typedef {import("./types.js").Summary} Summary */
-const TOP = 5; // keys with a bar of their own
+const TOP = 4; // keys with a bar of their own
+const SURE = 0.5; // of the probability: above it, the model writes the word, below it is its best guess
+const ALMOST = 1e-5; // less than a whole, by what 16 bits can say: one of several keys never has all of a row
 
 export class Facts {
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
     this.view = view;
-    this.title = add(parent, "h2");
     this.big = add(parent, "p", "big");
-    this.bars = add(parent, "div", "bars");
+    this.bars = new Bars(parent, "looks");
     this.leftLine = add(parent, "p", "note");
-    this.entropyLine = add(parent, "p");
-    this.entropyLine.title = words.entropy_help;
-    this.maskLine = add(parent, "p", "mute");
+    this.entropyLine = add(parent, "p", "spread");
+    this.next = new Bars(parent, "writes");
+    this.nextLine = add(this.next.box, "p", "note");
     this.groupLine = add(parent, "p", "mute");
   }
 
   draw() {
-    const { query, site, place } = this.view;
+    const { query, site, place, hover } = this.view;
     const lens = this.view.lens();
     const summary = this.view.summary();
-    const q = query === null ? null : [quoted(lens.queries[lens.queryOf(query)]), "q"];
-    const of = LOOKS[lens.kind] ?? words.looks;
-    this.title.replaceChildren(...(q ? phrase(of, { query: q }) : [words.looks_kinds[lens.kind] ?? words.looks_all]));
-    const { hover } = this.view;
+    const row = query === null ? null : lens.queryOf(query);
+    const q = row === null ? null : [quoted(lens.queries[row]), "q"];
     const key = query === null && hover?.key != null && !lens.refused ? lens.keyOf(hover.key) : null; // a key alone: who looks at it
     if (key === null) this.big.replaceChildren(...this.sentence(q, summary));
     else this.drawLookers(key);
     this.drawLeft(summary.ranking);
-    if (key === null) this.drawBars(summary);
-    this.drawEntropy(summary.ranking);
-    this.drawMask(summary.ranking);
+    if (key === null) this.drawBars(summary, "key");
+    this.entropyLine.replaceChildren(...this.entropy(summary.ranking), this.mask(summary.ranking));
+    this.drawNext(row);
     const sharing = ["head", "value"].includes(lens.kind) ? site.group(place.head).filter((head) => head !== place.head) : [];
     this.groupLine.hidden = !sharing.length;
     this.groupLine.textContent = sharing.length
@@ -56,7 +55,6 @@ export class Facts {
     const named = [quoted(lens.keys[key]), "k"];
     const column = this.view.column(key);
     const found = column?.weights ? lookers(column) : null;
-    this.title.replaceChildren(...phrase(words.looked_at, { key: named }));
     const weights = new Map(found ?? []);
     this.drawBars({ order: [...weights.keys()], weight: (q) => weights.get(q) ?? 0 }, "query");
     if (!found) this.big.replaceChildren(...(column ? [column.refused ?? ""] : phrase(this.view.isWorthAColumn(key) ? words.loading : words.looked_at_large, { key: named })));
@@ -68,10 +66,13 @@ export class Facts {
     }
   }
 
-  // A share of attention, or a norm
-  /** @param {number} value */
-  amount(value) {
-    return this.view.lens().unit === "norm" ? String(Number(value.toPrecision(3))) : share(value);
+  // A share of attention, or a norm. `said` writes the share; of several keys none has exactly all of a row or nothing of it.
+  /** @param {number} value @param {number} [of] @param {(p: number) => string} [said] */
+  amount(value, of = Infinity, said = share) {
+    const { unit, kind } = this.view.lens();
+    if (unit === "norm") return String(Number(value.toPrecision(3)));
+    const isExact = of < 2 || kind === "rollout";
+    return said(isExact ? value : Math.min(1 - ALMOST, Math.max(ALMOST / 2, value)));
   }
 
   // What the query looks at most, or what it gives to the key under the pointer
@@ -92,7 +93,42 @@ export class Facts {
     if (code) return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.reason(code) });
     const rank = number(/** @type {number} */ (ranking.rank.get(key)));
     const template = GIVES[lens.kind] ?? (lens.hide.length ? words.gives_rest : words.gives);
-    return phrase(template, { query: q, share: [this.amount(weight(key)), ""], key: named(key), rank, n: number(order.length) });
+    const parts = { query: q, share: [this.amount(weight(key), order.length), ""], key: named(key), rank, n: number(order.length) };
+    return [...this.written(q), ...phrase(this.writesOf(q) ? words.looks_at : template, parts)];
+  }
+
+  // What the model writes behind the chosen token of a decoder, as the beginning of the headline
+  /** @param {string[]} q */
+  written(q) {
+    const next = this.writesOf(q);
+    if (!next) return [];
+    const [[word, p]] = next.words;
+    const parts = { query: q, word: [quoted(word), "w"], share: [share(Math.min(1 - ALMOST, p)), ""] };
+    return [...phrase(p >= SURE ? words.writes : words.writes_guess, parts), " "];
+  }
+
+  // The head looks, so that the model writes: said of one head as it is, and of no cell that is pointed at
+  /** @param {string[] | null} q */
+  writesOf(q) {
+    const { query, hover } = this.view;
+    const lens = this.view.lens();
+    if (!q || query === null || lens.kind !== "head" || lens.hide.length || hover?.key != null) return null;
+    return nextOf(this.view, lens.queryOf(query));
+  }
+
+  // What the model is about to write behind the chosen row
+  /** @param {number | null} row */
+  drawNext(row) {
+    this.next.box.hidden = !writes(this.view);
+    const next = row === null ? null : nextOf(this.view, row);
+    const most = 1 - ALMOST;
+    const bars = (next?.words ?? []).map(([label, p]) => ({ label, className: "w", at: p, value: finely(Math.min(most, p)) }));
+    this.next.draw(words.writes_next, bars);
+    if (!next) return void (this.nextLine.textContent = row === null ? words.writes_choose : "");
+    if (!next.given) return void (this.nextLine.textContent = words.writes_last);
+    const [label, p, rank] = next.given;
+    const parts = { word: [quoted(label), "w"], share: finely(Math.min(most, p)), rank: number(rank), n: number(next.vocabulary) };
+    this.nextLine.replaceChildren(...phrase(words.writes_given, parts));
   }
 
   // How much of the row the picture still shows, where tokens are hidden
@@ -106,63 +142,63 @@ export class Facts {
     this.leftLine.textContent = lens.unit === "norm" ? words.left_norm : text;
   }
 
-  /** @param {Pick<Summary, "order" | "weight">} summary */
-  drawBars({ order, weight }, axis = "key") {
+  // The keys with the most, or the queries; what is left is one more bar, so that all of them add up.
+  /** @param {Pick<Summary, "order" | "weight">} summary @param {"key" | "query"} axis */
+  drawBars({ order, weight }, axis) {
     const lens = this.view.lens();
     const labels = axis === "key" ? lens.keys : lens.queries;
-    const top = order.slice(0, TOP);
-    const most = weight(top[0]) || 1;
-    while (this.bars.children.length > top.length) this.bars.lastChild?.remove();
-    while (this.bars.children.length < top.length) {
-      const bar = this.bars.appendChild(el("div", "bar"));
-      bar.append(el("span", ""), el("div", ""), el("u", ""));
-      bar.children[1].append(el("i", ""));
-    }
-    top.forEach((k, i) => {
-      const [label, box, value] = /** @type {HTMLElement[]} */ ([...this.bars.children[i].children]);
-      label.className = axis === "key" ? "" : "q";
-      label.textContent = labels[k];
-      label.title = `${labels[k]}, ${fill(words.position, { i: axis === "key" ? lens.firstKey(k) : lens.firstQuery(k) })}`;
-      /** @type {HTMLElement} */ (box.firstChild).style.width = `${Math.max(0.8, (100 * weight(k)) / most)}%`;
-      value.textContent = lens.unit === "norm" ? this.amount(weight(k)) : `${(weight(k) * 100).toFixed(1)} %`;
-    });
+    const isShare = lens.unit === "weight";
+    const top = order.slice(0, order.length === TOP + 1 ? TOP + 1 : TOP);
+    const scale = isShare ? 1 : lens.top;
+    const bars = top.map((k) => ({
+      label: labels[k],
+      title: `${labels[k]}, ${fill(words.position, { i: axis === "key" ? lens.firstKey(k) : lens.firstQuery(k) })}`,
+      className: axis === "key" ? "k" : "q",
+      at: weight(k) / scale,
+      value: this.amount(weight(k), axis === "key" ? order.length : 2, finely),
+    }));
+    const others = order.slice(top.length);
+    const adds = axis === "key" && isShare && lens.kind !== "max" && others.length > 0;
+    const rest = others.reduce((sum, k) => sum + weight(k), 0);
+    if (adds) bars.push({ label: fill(words.others, { n: number(others.length) }), title: words.others_help, className: "rest", at: rest, value: this.amount(rest, 2, finely) });
+    this.bars.draw(axis === "key" ? words.looks_at_head : words.looked_at_head, bars, isShare);
   }
 
+  // How spread out the row is; of a whole head, on average
   /** @param {Ranking | null} ranking */
-  drawEntropy(ranking) {
-    const { place, site } = this.view;
-    const line = [];
+  entropy(ranking) {
+    const { place, site, picture } = this.view;
+    this.entropyLine.title = words.entropy_help;
     if (ranking?.order.length && ranking.bits != null) {
-      const parts = { bits: [`${ranking.bits.toFixed(2)} bits`, ""], tokens: ranking.bits < 4 ? (2 ** ranking.bits).toFixed(1) : number(2 ** ranking.bits) };
-      line.push(...phrase(words.entropy, parts), " ");
+      const parts = { bits: [fill(words.in_bits, { value: ranking.bits.toFixed(2) }), ""], tokens: ranking.bits < 4 ? (2 ** ranking.bits).toFixed(1) : number(2 ** ranking.bits) };
+      return [...phrase(words.entropy, parts), " "];
     }
-    if (this.view.picture.whole && this.view.lens().plain) {
-      const all = site.entropies(place.layer, place.head);
-      const mean = all.reduce((sum, bits) => sum + bits, 0) / all.length;
-      line.push(fill(words.entropy_mean, { bits: mean.toFixed(2) }));
-    }
-    this.entropyLine.replaceChildren(...line);
+    if (ranking || !picture.whole || !this.view.lens().plain) return [];
+    const all = site.entropies(place.layer, place.head);
+    const mean = all.reduce((sum, bits) => sum + bits, 0) / all.length;
+    return [fill(words.entropy_mean, { bits: mean.toFixed(2) }), " "];
   }
 
   /** @param {Ranking | null} ranking */
-  drawMask(ranking) {
+  mask(ranking) {
+    const text = this.masked(ranking);
+    return el("span", "mute", text);
+  }
+
+  /** @param {Ranking | null} ranking */
+  masked(ranking) {
     const { picture, site } = this.view;
     const lens = this.view.lens();
-    if (!ranking) {
-      const free = picture.whole && lens.plain && !site.masked(lens.layer, lens.head);
-      this.maskLine.textContent = free ? words.free_all : "";
-      return;
-    }
+    if (!ranking) return picture.whole && lens.plain && !site.masked(lens.layer, lens.head) ? words.free_all : "";
     const count = new Map();
     for (const code of ranking.masked ?? []) if (code % HIDDEN) count.set(code, (count.get(code) ?? 0) + 1);
     if (!count.size) {
       const unmasked = !ranking.masked || lens.hide.length ? (site.id === "cross" ? words.free_cross : words.free) : words.free_last;
-      this.maskLine.textContent = ["head", "value"].includes(lens.kind) ? unmasked : "";
-      return;
+      return ["head", "value"].includes(lens.kind) ? unmasked : "";
     }
     const reasons = [...count].map(([code, n]) => (count.size > 1 ? `${number(n)} ${this.view.reason(code)}` : this.view.reason(code))).join(", ");
     const hidden = [...count.values()].reduce((a, b) => a + b, 0);
-    this.maskLine.textContent = fill(words.hidden, { hidden: number(hidden), n: number(ranking.weights.length), reasons });
+    return fill(words.hidden, { hidden: number(hidden), n: number(ranking.weights.length), reasons });
   }
 }
 

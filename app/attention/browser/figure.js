@@ -4,6 +4,7 @@ import { WORDS as words } from "./constants.js";
 import { clamp, fill, short } from "../../kit/browser/dom.js";
 import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN } from "./lens.js";
+import { levelsOfRoots } from "./scale.js";
 import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
 
 /** @typedef {import("./types.js").View} View */
@@ -13,7 +14,7 @@ import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
 /** @typedef {import("../../kit/browser/types.js").Scene} Scene */
 /** @typedef {[text: string, name: string][]} Fact */
 /** @typedef {View & {fact: Fact, of: string, paper: boolean}} Still */
-/** @typedef {{title: string, caption: string, fact: Fact}} About */
+/** @typedef {{title: string, caption: string, fact: Fact, said: string[]}} About */
 /** @typedef {{palette: import("./types.js").Palette, colour: import("./types.js").Colours, ahead: import("./types.js").Colours, font: string}} Style */
 const MARGIN = 28;
 const RECTS = 10000; // cells; above, they are one image among the shapes
@@ -76,7 +77,7 @@ export function mapFigure(view, style, about) {
   }
   const bottom = legend(shapes, top + cell * rows + 24, width, view, lens, tile, style);
   const notes = tile.exact ? [] : [fill(words.sampled, { how: tile.how })];
-  return finish(shapes, width, bottom, style, [...notes, about.caption]);
+  return finish(shapes, width, bottom, style, [...notes, about.caption, ...about.said]);
 }
 
 /** @param {import("./types.js").Row} row */
@@ -151,8 +152,8 @@ function coloured(fact, width, { palette, font }) {
   const lines = [[]];
   let used = 0;
   for (const [string, name] of fact) {
-    const strong = name === "q" || name === "k" || name === "b";
-    const tone = name === "q" ? palette.query : name === "k" ? palette.key : palette.ink;
+    const strong = name !== "" && name !== "mute";
+    const tone = { q: palette.query, k: palette.key, w: palette.proof }[name] ?? palette.ink;
     for (const piece of string.split(/(?<= )/)) {
       const room = widthOf(piece.trimEnd(), FACT, font, strong ? 650 : 400);
       if (used && used + room > width) {
@@ -251,7 +252,7 @@ export function headsFigure(view, style, about) {
   }
   const found = view.overview.metric === "maps" ? null : view.overview.numbers.get(site);
   if (view.overview.metric !== "maps" && !found) return null;
-  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, left, top, pitch);
+  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, view.map.wholeScale, left, top, pitch);
   if (site.kv_heads < site.heads) {
     const group = site.heads / site.kv_heads;
     for (let first = 0; first < site.heads; first += group) {
@@ -263,7 +264,7 @@ export function headsFigure(view, style, about) {
   const notes = [];
   if (found?.rows !== undefined && found.of !== undefined && found.rows < found.of) notes.push(fill(words.metric_sampled, { rows: found.rows }));
   if (site.kv_heads < site.heads) notes.push(fill(words.shared_all, { n: site.heads / site.kv_heads }));
-  return finish(shapes, width, bottom - 12, style, [...notes, about.caption]);
+  return finish(shapes, width, bottom - 12, style, [...notes, about.caption, ...about.said]);
 }
 
 // One image of all small maps, with gaps of whole pixels: a thousand images would be a slow file. Returns the size of one.
@@ -271,11 +272,13 @@ export function headsFigure(view, style, about) {
  * @param {Shape[]} shapes
  * @param {Site} site
  * @param {Style} style
+ * @param {"linear" | "log"} scale
  * @param {number} left
  * @param {number} top
  * @param {number} pitch
  */
-function mapsGrid(shapes, site, { colour }, left, top, pitch) {
+function mapsGrid(shapes, site, { colour }, scale, left, top, pitch) {
+  const levels = levelsOfRoots(scale);
   const { rows, columns } = site.thumbnail(0, 0);
   const [gapRows, gapColumns] = [rows, columns].map((n) => Math.max(1, Math.round(n * 0.07)));
   const canvas = document.createElement("canvas");
@@ -286,7 +289,7 @@ function mapsGrid(shapes, site, { colour }, left, top, pitch) {
       const { values } = site.thumbnail(l, h);
       const image = context.createImageData(columns, rows);
       const pixels = new Uint32Array(image.data.buffer);
-      for (let i = 0; i < pixels.length; i++) pixels[i] = colour.packed[values[i]];
+      for (let i = 0; i < pixels.length; i++) pixels[i] = colour.packed[levels[values[i]]];
       context.putImageData(image, h * (columns + gapColumns), l * (rows + gapRows));
     }
   }
@@ -382,7 +385,7 @@ export function linesFigure(view, style, about) {
     if (share.has(k) && !codes) parts.push([`  ${view.lines.large.amount(/** @type {number} */ (share.get(k)))}`, palette.mute, 0]);
     shapes.push(text(x1 + 10, y(k), parts, size));
   });
-  return finish(shapes, width, top + Math.max(lens.n_query, lens.n_key) * pitch, style, [about.caption]);
+  return finish(shapes, width, top + Math.max(lens.n_query, lens.n_key) * pitch, style, [about.caption, ...about.said]);
 }
 
 // Which head has which hue and dash; returns where it ends.

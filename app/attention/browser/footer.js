@@ -6,6 +6,8 @@ import { add, choice, el, fill, number, scientific } from "../../kit/browser/dom
 export class Footer {
   // Made anew at every layout
   /** @type {HTMLElement} */
+  scale;
+  /** @type {HTMLElement} */
   low;
   /** @type {HTMLElement} */
   middle;
@@ -27,7 +29,8 @@ export class Footer {
     this.low = el("span", "");
     this.high = el("span", "");
     this.middle = el("span", "");
-    this.legend.replaceChildren(this.low, el("i", "ramp half"), this.middle, el("i", "ramp half second"), this.high);
+    this.scale = el("b", "");
+    this.legend.replaceChildren(this.scale, this.low, el("i", "ramp half"), this.middle, el("i", "ramp half second"), this.high);
     this.buttons.replaceChildren(...this.view.parts.flatMap((part) => part.actions?.() ?? []));
     this.drawLegend();
   }
@@ -55,6 +58,7 @@ export class Footer {
     this.low.textContent = low;
     this.middle.textContent = middle;
     this.high.textContent = high;
+    this.scale.textContent = words.scale_said[this.view.map.scaleShown];
     this.legend.title = words.units[this.view.lens().unit];
   }
 

@@ -2,14 +2,17 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, choice, clamp, el, fill, hint, scientific, short } from "../../kit/browser/dom.js";
+import { add, arrow, choice, clamp, el, fill, finely, hint, scientific, share, short } from "../../kit/browser/dom.js";
+import { Fold } from "./fold.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
+import { isRightToLeft } from "./direction.js";
+import { nextOf, writes } from "./next.js";
+import { DECADES, levelOf } from "./scale.js";
 import { Table } from "./table.js";
 
 const LONG = 128; // keys; above, the map opens on a logarithmic scale
 const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
-const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
 const MOST_CHIPS = 12;
 const LONGEST = 150; // labels that are measured to find the widest
 /** @typedef {import("./types.js").At} At */
@@ -17,13 +20,19 @@ const LONGEST = 150; // labels that are measured to find the widest
 /** @typedef {import("./types.js").DrawnTile} DrawnTile */
 /** @typedef {import("../../kit/browser/types.js").Choice<any>} Choice */
 const ZOOM_FROM = 24; // tokens; below, every cell is large enough as it is
+const MOST_UPRIGHT = 80; // keys whose words may stand above their columns, where they fit
+const MOST_ROWS = 48; // queries beside that: of more, rows would be lines
+const PROJECTED = 1.3; // em, of the words above a map that the last row of a class must read
+const FADES = 160; // ms
+const SHORT = 24; // keys of a text whose rows have room to say more in large type
+const NEXT = 10; // em, for what a row is about to write
 
 export class HeadMap {
   /** @type {Area | null} The part of the map on the screen */
   area = null;
   /** @type {string | undefined} How many rows and columns that is of */
   sizes;
-  /** @type {{left: number, top: number, cell: number, font: number, width: number}} Where the last draw() put things */
+  /** @type {import("./types.js").Geometry} Where the last draw() put things */
   geometry;
   /** @type {DrawnTile | undefined} */
   lastTile;
@@ -33,6 +42,10 @@ export class HeadMap {
   dragging = null;
   /** @type {[x?: number, y?: number]} What showTip() was last called with */
   tipAt = [];
+  /** @type {HTMLCanvasElement | undefined} The head before, as it goes */
+  ghost;
+  /** @type {string | undefined} Which numbers were drawn last */
+  faded;
   /** @type {string | undefined} The lens whose last key was not hidden */
   declined;
   /** @type {{query: number | null, pin: number | null}} What was locked before a double click */
@@ -45,6 +58,8 @@ export class HeadMap {
     this.view = view;
     /** @type {WeakMap<string[], Record<string, number>>} */
     this.widths = new WeakMap(); // of the longest of some labels, by these
+    /** @type {WeakMap<string[], number[]>} */
+    this.each = new WeakMap(); // and of each of them
     this.head = add(parent, "div", "head");
     this.title = add(this.head, "h2");
     this.row = add(this.head, "div", "tools");
@@ -56,6 +71,7 @@ export class HeadMap {
     this.over = add(this.box, "canvas", "over");
     this.refusal = add(this.box, "p", "refusal");
     this.refusal.hidden = true;
+    this.fold = new Fold(view);
     this.table = new Table(view, parent);
     this.note = add(parent, "p", "note");
     this.box.addEventListener("pointermove", (e) => this.move(e));
@@ -77,6 +93,7 @@ export class HeadMap {
   forget() {
     this.hatch = null;
     this.widths = new WeakMap();
+    this.each = new WeakMap();
   }
 
   // Ask for the numbers before the page is laid out for them: the server works while the browser does.
@@ -106,7 +123,32 @@ export class HeadMap {
     this.title.replaceChildren(el("b", "", lens.title), lens.kind === "head" ? " " : "\u00a0");
     if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
     else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[2] ?? this.view.site.id)); // else its tab says so
+    const role = this.role();
+    if (role) this.title.append(" ", el("span", "role", role));
+    if (this.isOpenedByRule) {
+      const rule = el("span", "rule", words.opened);
+      rule.title = words.opened_help;
+      this.title.append(" ", rule);
+    }
     this.title.title = `${lens.kind === "head" ? "" : `${lens.fullTitle}. `}${titles?.[1] ?? ""} ${words.axes_help}`;
+  }
+
+  // Where the largest part of the head's attention goes, if that says something of it; "" while it is fetched
+  role() {
+    const { remote, site, place } = this.view;
+    if (this.view.lens().kind !== "head") return "";
+    /** @param {Uint8Array} bytes @returns {[name: string, share: number][][]} */
+    const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+    const [name, p] = remote.get("roles", {}, read)?.[site.records[place.layer]]?.[place.head] ?? ["mixed", 0];
+    if (name === "mixed") return "";
+    return fill(words.roles[name] ?? words.roles_rest, { share: share(p), name });
+  }
+
+  // Whether this is where the picture opened by the rule of core.heads.openings
+  get isOpenedByRule() {
+    const { picture, place, options } = this.view;
+    const opening = picture.openings?.[place.site];
+    return options.kind === "head" && Boolean(opening) && opening?.[0] === place.layer && opening[1] === place.head && opening[2] === place.query;
   }
 
   // What it adds to the row of tools above it
@@ -118,13 +160,25 @@ export class HeadMap {
       const options = sites.map(({ id }) => [id, words.tabs[id] ?? id, words.sites[id]?.[1]]);
       tools.push(choice(words.kind, options, site.id, (id) => this.view.choose({ site: id })));
     }
+    if (this.canFold) {
+      /** @type {Choice[]} */
+      const parts = [[false, words.fold, words.fold_help], [true, words.whole, words.whole_help]];
+      tools.push(choice(words.fold_label, parts, this.view.options.whole, (whole, e) => this.view.setOption("whole", whole, e)));
+    }
     if (this.zooms()) tools.push(this.zoomButtons());
     return tools;
   }
 
+  // Whether there is more than the screen shows at a size that can be read
+  get canFold() {
+    const { options, narrow } = this.view;
+    return options.show === "map" && !narrow && !this.geometry?.isHeader;
+  }
+
   zooms() {
     const { options, site } = this.view;
-    return options.show === "map" && Math.max(site.n_query, site.n_key) > ZOOM_FROM;
+    const isLarge = Math.max(site.n_query, site.n_key) > ZOOM_FROM;
+    return options.show === "map" && isLarge && !this.geometry?.isHeader && !this.geometry?.isFold;
   }
 
   // What it adds to the options of the picture
@@ -188,7 +242,9 @@ export class HeadMap {
     const isOn = options.hide.length > 0;
     const token = sink === null ? "" : (picture.tokens[site.key]?.[sink] ?? "");
     this.sinkButton.hidden = (sink === null && !isOn) || site.n_key < 2;
-    this.sinkButton.textContent = isOn ? words.unhide_all_short : fill(words.hide_sink, { token: short(token) });
+    const same = (picture.tokens[site.key] ?? []).filter((label) => label === token).length;
+    const named = same > 1 ? fill(words.which, { token: short(token), i: sink }) : short(token); // of several, by its place
+    this.sinkButton.textContent = isOn ? words.unhide_all_short : fill(words.hide_sink, { token: named });
     this.sinkButton.title = isOn ? words.hidden_help : fill(words.hide_sink_help, { token });
     this.sinkButton.setAttribute("aria-pressed", String(isOn));
   }
@@ -223,35 +279,119 @@ export class HeadMap {
     return box;
   }
 
-  /** @param {number} width @param {number} height @param {number} em */
+  // Where rows, columns and labels are, in a box of this size. As long as the words of the text fit above the map, each stands
+  // upright over its own column (isHeader), which is as wide as the word; else columns are as wide as rows are high.
+  /** @param {number} width @param {number} height @param {number} em @returns {import("./types.js").Geometry} */
   measure(width, height, em) {
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
-    const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
+    const { queries, keys } = this.view.lens();
     const rows = q1 - q0;
+    const header = this.header(width, height, em);
+    if (header) return header;
+    if (this.fold.isWanted && !this.view.lens().refused) return this.fold.measure(width, height, em, this.leftOf(queries, 0, rows, em, em));
     const columns = k1 - k0;
     const guess = Math.min(width / (columns + 3), height / (rows + 3));
     const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.68), 0.66 * em, em);
-    context.font = `600 ${font}px ${this.view.font()}`;
-    /** @param {string[]} labels @param {number} from @param {number} to */
-    const longest = (labels, from, to) => {
-      const known = this.widths.get(labels) ?? {};
-      const name = [from, to, context.font].join();
-      if (known[name] === undefined) {
-        const tried = new Set(labels.slice(from, to).map(short));
-        const some = [...tried].sort((a, b) => b.length - a.length).slice(0, LONGEST); // a few letters more are not always wider
-        known[name] = some.reduce((most, label) => Math.max(most, context.measureText(label).width), 0);
-        this.widths.set(labels, known);
-      }
-      return known[name];
-    };
-    const { queries, keys } = this.view.lens();
-    const left = Math.max(4.4 * em, longest(queries, q0, q1) + 0.9 * em);
-    const tall = longest(keys, k0, k1);
-    const top = tall * 0.87 + font * 0.6 + 0.6 * em;
-    const lean = tall * 0.5; // room for the last label, which leans to the right
+    const left = this.leftOf(queries, q0, q1, font, em);
+    const tall = this.longest(keys, k0, k1, font);
+    const isUpright = this.isUpright;
+    const top = isUpright ? 2 * em : tall * 0.87 + font * 0.6 + 0.6 * em;
+    const lean = isUpright ? 0 : tall * 0.5; // room for the last label, which leans to the right
     const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
     const cell = Math.min(across, (height - top - 2) / rows, 4 * em);
-    return { left, top, cell, font, width: left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em) };
+    const xs = Float64Array.from({ length: columns + 1 }, (_, k) => left + k * cell);
+    const all = left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em);
+    return { left, top, cell, font, xs, isHeader: false, isFold: false, isMirrored: false, header: 0, width: all };
+  }
+
+  // How many rows are on the screen
+  get rows() {
+    const [q0, q1] = /** @type {Area} */ (this.area);
+    return q1 - q0;
+  }
+
+  // Labels of a letter or two do not lean
+  get isUpright() {
+    return this.view.lens().keys.every((label) => label.length < 3 || /^[[<].*[\]>]$/.test(label));
+  }
+
+  // The same where the words stand above their columns; null where they do not fit, or only a part of the map is shown
+  /** @param {number} width @param {number} height @param {number} em @returns {import("./types.js").Geometry | null} */
+  header(width, height, em) {
+    const lens = this.view.lens();
+    const { queries, keys, n_key: n, n_query: rows } = lens;
+    if (this.view.narrow || this.zoomed() || n > MOST_UPRIGHT || rows > MOST_ROWS) return null;
+    const top = 2;
+    const cell = Math.min((height - top - 2) / rows, 3.3 * em);
+    const font = clamp(cell * 0.62, 0.66 * em, em);
+    const left = this.leftOf(queries, 0, rows, font, em);
+    const room = width - left - 2;
+    const widths = this.widthsOf(keys); // of type of one pixel
+    const sum = widths.reduce((all, w) => all + w, 0);
+    const least = Math.min(2.6 * em, (0.8 * room) / n); // one letter alone has a column that a finger can find
+    const padding = 0.7; // of the type, on both sides of a word together
+    // The largest type with which all of them fit
+    let size = clamp(room / (sum + padding * n), 0.5 * em, PROJECTED * em);
+    for (let again = 0; again < 4; again++) {
+      const taken = widths.reduce((all, w) => all + Math.max(least, (w + padding) * size), 0);
+      if (taken > room) size *= room / taken;
+    }
+    if (size < (this.view.options.projector ? PROJECTED : 0.72) * em) return null;
+    const own = widths.map((w) => Math.max(least, (w + padding) * size));
+    const spare = Math.max(0, room - own.reduce((all, w) => all + w, 0)) / n;
+    const xs = new Float64Array(n + 1);
+    xs[0] = left;
+    for (let k = 0; k < n; k++) xs[k + 1] = xs[k] + own[k] + Math.min(spare, 2.2 * em);
+    const isMirrored = isRightToLeft(keys);
+    if (isMirrored) xs.set(xs.map((x) => left + xs[n] - x)); // the first key stands at the right
+    return { left, top, cell, font, xs, isHeader: true, isFold: false, isMirrored, header: size, width };
+  }
+
+  // Room for the names of the rows, and for what they are about to write
+  /** @param {string[]} queries @param {number} q0 @param {number} q1 @param {number} font @param {number} em */
+  leftOf(queries, q0, q1, font, em) {
+    const names = Math.max(4.4 * em, this.longest(queries, q0, q1, font) + 0.9 * em);
+    return names + (this.hasNext ? NEXT * em : 0);
+  }
+
+  // Whether rows say what they are about to write: a projected long text leaves that to its headline
+  get hasNext() {
+    const { narrow, options } = this.view;
+    return writes(this.view) && !narrow && !(options.projector && this.view.lens().n_key > SHORT);
+  }
+
+  // The widest of some labels in bold type, in pixels
+  /** @param {string[]} labels @param {number} from @param {number} to @param {number} font */
+  longest(labels, from, to, font) {
+    const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
+    context.font = `600 ${font}px ${this.view.font()}`;
+    const known = this.widths.get(labels) ?? {};
+    const name = [from, to, context.font].join();
+    if (known[name] === undefined) {
+      const tried = new Set(labels.slice(from, to).map(short));
+      const some = [...tried].sort((a, b) => b.length - a.length).slice(0, LONGEST); // a few letters more are not always wider
+      known[name] = some.reduce((most, label) => Math.max(most, context.measureText(label).width), 0);
+      this.widths.set(labels, known);
+    }
+    return known[name];
+  }
+
+  // How wide each label is for each pixel of its type
+  /** @param {string[]} labels */
+  widthsOf(labels) {
+    const known = this.each.get(labels);
+    if (known) return known;
+    const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
+    context.font = `600 20px ${this.view.font()}`;
+    /** @type {Map<string, number>} */
+    const widths = new Map(); // a text has far fewer words than tokens
+    const found = labels.map((label) => {
+      const width = widths.get(label) ?? context.measureText(short(label)).width / 20;
+      widths.set(label, width);
+      return width;
+    });
+    this.each.set(labels, found);
+    return found;
   }
 
   // What to draw for the part on the screen, or null while it is fetched
@@ -294,6 +434,11 @@ export class HeadMap {
     return scale === "auto" ? (this.view.lens().n_key > LONG ? "log" : "linear") : scale;
   }
 
+  // The same where there are no rows
+  get wholeScale() {
+    return this.scaleShown === "log" ? "log" : "linear";
+  }
+
   // What the colours at the ends and in the middle of the scale stand for
   ticks() {
     const lens = this.view.lens();
@@ -314,14 +459,8 @@ export class HeadMap {
     const { rows, columns, values, top } = tile;
     const out = new Uint8Array(rows * columns);
     const scale = this.scaleShown;
-    if (scale === "linear") {
-      for (let i = 0; i < out.length; i++) out[i] = clamp(Math.round((values[i] * 255) / top), 0, 255);
-      return out;
-    }
-    if (scale === "log") {
-      for (let i = 0; i < out.length; i++) {
-        if (values[i]) out[i] = clamp(Math.round(255 * (1 + Math.log10(values[i] / top) / DECADES)), 0, 255);
-      }
+    if (scale !== "row") {
+      for (let i = 0; i < out.length; i++) out[i] = levelOf(scale, values[i], top);
       return out;
     }
     for (let r = 0; r < rows; r++) {
@@ -341,26 +480,39 @@ export class HeadMap {
     if (show !== "map") this.drawNote("");
     if (show !== "map") return;
     if (this.isRefused()) return; // the last picture stays
-    const g = (this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em));
+    if (!this.geometry?.isHeader) this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em); // a part of it may be on the screen by now
+    const g = this.geometry;
+    this.fade();
     const context = fit(this.base, this.view.room.mapWidth, this.view.room.mapHeight);
+    if (g.isFold) return this.drawFold(context);
     const own = this.tile();
     const tile = own ?? this.standIn();
     this.lastTile = tile;
     const how = tile.exact ? "" : tile.how === words.loading ? words.loading : fill(words.sampled, { how: tile.how });
     this.drawNote(how);
     Object.assign(this.view.root.dataset, { exact: tile.exact, fetching: !own, size: g.cell, left: g.left, top: g.top });
+    Object.assign(this.view.root.dataset, { folded: "", row: "" });
+    this.view.root.dataset.columns = g.isHeader ? Array.from(g.xs, (x) => x.toFixed(1)).join(" ") : "";
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
     const [a0, a1, b0, b1] = tile.area;
-    const across = (g.cell * (b1 - b0)) / tile.columns; // on the screen, one cell of the tile
-    const down = (g.cell * (a1 - a0)) / tile.rows;
-    const x0 = g.left + (b0 - k0) * g.cell;
+    const down = (g.cell * (a1 - a0)) / tile.rows; // on the screen, one cell of the tile
     const y0 = g.top + (a0 - q0) * g.cell;
+    const isExact = tile.columns === b1 - b0;
+    const across = g.isHeader ? Infinity : (g.cell * (b1 - b0)) / tile.columns;
+    const [x0, end] = [g.left + (b0 - k0) * g.cell, Math.max(g.xs[0], g.xs[k1 - k0])];
+    // Left edge and width of a column of the tile
+    /** @param {number} c @returns {[x: number, width: number]} */
+    const column = (c) => {
+      if (!g.isHeader) return [x0 + c * across, across];
+      const [from, to] = isExact ? [c, c + 1] : [Math.floor((c * (k1 - k0)) / tile.columns), Math.floor(((c + 1) * (k1 - k0)) / tile.columns)];
+      return [Math.min(g.xs[from], g.xs[to]), Math.abs(g.xs[to] - g.xs[from])];
+    };
     const levels = this.levels(tile);
     context.save();
     context.beginPath();
-    context.rect(g.left, g.top, g.cell * (k1 - k0), g.cell * (q1 - q0));
+    context.rect(g.left, g.top, end - g.left, g.cell * (q1 - q0));
     context.clip();
-    if (tile.rows * tile.columns > MANY_CELLS || across < 5) {
+    if (!g.isHeader && (tile.rows * tile.columns > MANY_CELLS || across < 5)) {
       const canvas = document.createElement("canvas");
       canvas.width = tile.columns;
       canvas.height = tile.rows;
@@ -372,12 +524,13 @@ export class HeadMap {
       context.imageSmoothingEnabled = false;
       context.drawImage(canvas, x0, y0, across * tile.columns, down * tile.rows);
     } else {
-      const gap = across > 12 ? 1 : 0.5;
-      for (let r = 0; r < tile.rows; r++) {
-        for (let c = 0; c < tile.columns; c++) {
+      const gap = g.isHeader ? (down > 16 ? 2 : 1) : across > 12 ? 1 : 0.5;
+      for (let c = 0; c < tile.columns; c++) {
+        const [x, w] = column(c);
+        for (let r = 0; r < tile.rows; r++) {
           if (tile.masked?.[r * tile.columns + c]) continue;
           context.fillStyle = this.view.colour.css[levels[r * tile.columns + c]];
-          context.fillRect(x0 + c * across, y0 + r * down, across - gap, down - gap);
+          context.fillRect(x, y0 + r * down, w - gap, down - gap);
         }
       }
     }
@@ -387,11 +540,47 @@ export class HeadMap {
         for (let c = 0; c < tile.columns; c++) {
           const from = c;
           while (c < tile.columns && tile.masked[r * tile.columns + c] % HIDDEN) c++; // hidden keys stay blank
-          if (c > from) context.fillRect(x0 + from * across, y0 + r * down, (c - from) * across, down);
+          if (c === from) continue;
+          const [[x, w], [last, wide]] = [column(from), column(c - 1)];
+          const start = Math.min(x, last);
+          context.fillRect(start, y0 + r * down, Math.max(x + w, last + wide) - start, down);
         }
       }
     }
     context.restore();
+  }
+
+  // The head before goes in a moment, over the new one, which is there at once: where the same cells only change their colours
+  fade() {
+    const { view, base } = this;
+    const of = view.lens().key;
+    const before = this.faded;
+    this.faded = of;
+    const isOther = before !== undefined && before !== of && before.split("|")[0] === of.split("|")[0];
+    this.ghost?.remove();
+    const isSame = base.clientWidth > 0 && Math.abs(base.clientWidth - view.room.mapWidth) < 1 && Math.abs(base.clientHeight - view.room.mapHeight) < 1;
+    if (!isOther || !isSame || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const ghost = (this.ghost ??= Object.assign(document.createElement("canvas"), { className: "ghost" }));
+    Object.assign(ghost, { width: base.width, height: base.height });
+    Object.assign(ghost.style, { width: base.style.width, height: base.style.height });
+    /** @type {CanvasRenderingContext2D} */ (ghost.getContext("2d")).drawImage(base, 0, 0);
+    this.over.before(ghost);
+    ghost.animate([{ opacity: 1 }, { opacity: 0 }], { duration: FADES, fill: "forwards" }).onfinish = () => ghost.remove();
+  }
+
+  /** @param {CanvasRenderingContext2D} context */
+  drawFold(context) {
+    const g = this.geometry;
+    const isThere = this.fold.draw(context, g);
+    this.drawNote(this.fold.note());
+    this.view.overview.drawWhole();
+    const shown = g.columns?.map((k, c) => [k, g.xs[c], g.xs[c + 1]].join(":")).join(" ");
+    Object.assign(this.view.root.dataset, { exact: true, fetching: !isThere, size: g.cell, left: g.left, top: g.top, columns: "", folded: shown, row: g.rows?.[0] });
+  }
+
+  // Other rows and columns of a folded map
+  refold() {
+    this.view.redraw("map", "over");
   }
 
   /** @param {string} how */
@@ -440,20 +629,24 @@ export class HeadMap {
     const g = this.geometry;
     const { em } = this.view.room;
     const context = fit(this.over, this.view.room.mapWidth, this.view.room.mapHeight);
-    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const [, , k0, k1] = /** @type {Area} */ (this.area);
+    const [q0, q1] = this.band;
     const { query, column, key } = this.at();
     const family = this.view.font();
+    const right = Math.max(g.xs[0], g.xs[g.xs.length - 1]);
     context.textBaseline = "middle";
     context.fillStyle = this.view.palette.mute;
-    context.font = `${0.75 * em}px ${family}`;
+    context.font = `${0.82 * em}px ${family}`;
     context.textAlign = "left";
-    context.fillText(words.axes, 0, 0.5 * em);
+    if (g.isFold) this.fold.drawHeader(context, g);
+    if (g.isFold) this.drawAxes(context);
+    else if (!g.isHeader) context.fillText(words.axes, 0, 0.5 * em);
     const lit = this.view.options.spotlight && query !== null && query >= q0 && query < q1;
     if (lit) {
       context.globalAlpha = 0.85;
       context.fillStyle = this.view.palette.background;
-      context.fillRect(g.left, g.top, g.cell * (k1 - k0), g.cell * (query - q0));
-      context.fillRect(g.left, g.top + g.cell * (query - q0 + 1), g.cell * (k1 - k0), g.cell * (q1 - query - 1));
+      context.fillRect(g.left, g.top, right - g.left, g.cell * (query - q0));
+      context.fillRect(g.left, g.top + g.cell * (query - q0 + 1), right - g.left, g.cell * (q1 - query - 1));
       context.globalAlpha = 1;
     }
     const every = Math.max(1, Math.ceil((g.font * 1.05) / g.cell));
@@ -461,22 +654,38 @@ export class HeadMap {
     const near = (i, chosen) => chosen !== null && i !== chosen && Math.abs(i - chosen) < every; // leave room for the chosen one
     const lens = this.view.lens();
     const rows = lens.queries;
-    context.textAlign = "right";
+    const { hasNext } = this;
+    const names = g.left - (hasNext ? NEXT * em : 0); // where the names of the rows end
     for (let q = q0; q < q1; q++) {
       if (q !== query && ((q - q0) % every || near(q, query))) continue;
-      context.font = `${q === query ? "700 " : ""}${g.font}px ${family}`;
-      context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
+      const y = g.top + (q - q0 + 0.5) * g.cell;
+      const bold = q === query ? "700 " : "";
       context.globalAlpha = lit && q !== query ? 0.3 : 1;
-      context.fillText(short(rows[q]), g.left - 0.5 * em, g.top + (q - q0 + 0.5) * g.cell);
+      context.textAlign = "right";
+      context.font = `${bold}${g.font}px ${family}`;
+      context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
+      context.fillText(short(rows[q]), names - 0.5 * em, y);
+      const next = hasNext ? nextOf(this.view, q) : null;
+      if (!next) continue;
+      const [label, p] = next.words[0];
+      context.font = `${Math.min(g.font, 0.82 * em)}px ${family}`;
+      context.fillStyle = this.view.palette.mute;
+      context.fillText(finely(Math.min(1 - 1e-5, p)), g.left - 0.5 * em, y);
+      context.textAlign = "left";
+      context.fillText("→", names - 0.3 * em, y);
+      context.font = `${bold}${g.font}px ${family}`;
+      context.fillStyle = this.view.palette.proof;
+      context.fillText(short(label), names + 1.1 * em, y, (NEXT - 5) * em);
     }
     const columns = lens.keys;
     context.globalAlpha = 1;
     context.textAlign = "left";
-    for (let k = k0; k < k1; k++) {
+    for (let k = k0; k < k1 && !g.isHeader && !g.isFold; k++) {
       if (k !== key && ((k - k0) % every || near(k, key))) continue;
       context.save();
       context.translate(g.left + (k - k0 + 0.5) * g.cell, g.top - 0.45 * em);
-      context.rotate(-Math.PI / 3);
+      if (this.isUpright && columns[k].length < 3) context.textAlign = "center";
+      else context.rotate(-Math.PI / 3);
       context.font = `${k === key ? "700 " : ""}${g.font}px ${family}`;
       context.fillStyle = k === key ? this.view.palette.key : this.view.palette.ink;
       const isOut = lens.hide.length && [lens.keyTokens[k]].flat().every((token) => lens.isHidden(token));
@@ -498,13 +707,67 @@ export class HeadMap {
         context.strokeRect(...box);
       }
     };
-    const [width, height] = [(k1 - k0) * g.cell + 2, (q1 - q0) * g.cell + 2];
+    const [width, height] = [right - g.left + 2, (q1 - q0) * g.cell + 2];
     if (query !== null && query >= q0 && query < q1) {
       outline(this.view.palette.query, g.left - 1.5, g.top + (query - q0) * g.cell - 1.5, width, g.cell + 2);
     }
-    if (column !== null && column >= k0 && column < k1) {
-      outline(this.view.palette.key, g.left + (column - k0) * g.cell - 1.5, g.top - 1.5, g.cell + 2, height);
+    if (column !== null && column >= k0 && column < k1 && this.placeOf(column) >= 0) {
+      const [x, w] = this.columnAt(column);
+      outline(this.view.palette.key, x - 1.5, g.top - 1.5, w + 2, height);
     }
+  }
+
+  // The rows on the screen, end excluded
+  /** @returns {[q0: number, q1: number]} */
+  get band() {
+    const [q0, q1] = /** @type {Area} */ (this.area);
+    return this.geometry?.rows ?? [q0, q1];
+  }
+
+  // What rows and columns are, left of the words of a folded map
+  /** @param {CanvasRenderingContext2D} context */
+  drawAxes(context) {
+    const { em } = this.view.room;
+    const g = this.geometry;
+    const { palette } = this.view;
+    const { hasNext } = this;
+    context.font = `${0.82 * em}px ${this.view.font()}`;
+    context.textAlign = "right";
+    const names = g.left - (hasNext ? NEXT * em : 0) - 0.5 * em;
+    context.fillStyle = palette.query;
+    context.fillText(hasNext ? words.reads : words.axis_query, names, g.top - 0.75 * em);
+    context.fillStyle = palette.key;
+    if (!hasNext) context.fillText(words.axis_key, names, g.top - 1.9 * em);
+    context.textAlign = "left";
+    context.fillStyle = palette.proof;
+    if (hasNext) context.fillText(words.about_to_write, names + 1.6 * em, g.top - 0.75 * em);
+  }
+
+  // Which column of the screen a key has; −1 for one that is folded away
+  /** @param {number} key */
+  placeOf(key) {
+    const { columns } = this.geometry;
+    return columns ? columns.indexOf(key) : key - /** @type {Area} */ (this.area)[2];
+  }
+
+  // Left edge and width of a key's column
+  /** @param {number} key @returns {[x: number, width: number]} */
+  columnAt(key) {
+    const { xs, columns } = this.geometry;
+    const at = Math.max(0, columns ? columns.indexOf(key) : key - /** @type {Area} */ (this.area)[2]);
+    return [Math.min(xs[at], xs[at + 1]), Math.abs(xs[at + 1] - xs[at])];
+  }
+
+  // The key whose column is at this place; -1 left of all, the number of keys right of them
+  /** @param {number} x */
+  keyAt(x) {
+    const { xs, left, isMirrored } = this.geometry;
+    const n = xs.length - 1;
+    if (x < left) return -1;
+    if (x >= Math.max(xs[0], xs[n])) return n;
+    let k = 0;
+    while (k < n - 1 && (isMirrored ? x < xs[k + 1] : x >= xs[k + 1])) k++;
+    return k;
   }
 
   /** @param {MouseEvent} e */
@@ -512,11 +775,18 @@ export class HeadMap {
     const g = this.geometry;
     if (!g) return null;
     const box = this.base.getBoundingClientRect();
-    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const [, , k0, k1] = /** @type {Area} */ (this.area);
+    const [q0, q1] = this.band;
     const q = q0 + Math.floor((e.clientY - box.top - g.top) / g.cell);
-    const k = k0 + Math.floor((e.clientX - box.left - g.left) / g.cell);
-    if (q < q0 || q >= q1 || k >= k1) return null;
+    const c = this.keyAt(e.clientX - box.left);
+    if (q < q0 || q >= q1) return null;
     const lens = this.view.lens();
+    if (g.columns) {
+      const key = g.columns[c] ?? -1;
+      return c >= g.columns.length ? null : { query: lens.firstQuery(q), key: key < 0 ? null : lens.firstKey(key) };
+    }
+    const k = k0 + c;
+    if (k >= k1) return null;
     return { query: lens.firstQuery(q), key: k < k0 ? null : lens.firstKey(k) }; // left of the map is the query's label
   }
 
@@ -528,7 +798,11 @@ export class HeadMap {
     const box = this.base.getBoundingClientRect();
     const [, , k0, k1] = /** @type {Area} */ (this.area);
     const above = g.top - (e.clientY - box.top);
-    if (above <= 0) return null;
+    if (above <= 0 || g.isHeader) return null;
+    if (g.columns) {
+      const key = g.columns[this.keyAt(e.clientX - box.left)] ?? -1;
+      return key < 0 ? null : { query: null, key: this.view.lens().firstKey(key) };
+    }
     const k = k0 + Math.floor((e.clientX - box.left - g.left - above / Math.tan(Math.PI / 3)) / g.cell); // labels lean
     return k >= k0 && k < k1 ? { query: null, key: this.view.lens().firstKey(k) } : null;
   }
@@ -555,8 +829,9 @@ export class HeadMap {
       const area = /** @type {Area} */ (this.area);
       const g = this.geometry;
       const box = this.base.getBoundingClientRect();
-      x = box.left + g.left + (column - area[2] + 0.5) * g.cell;
-      y = box.top + g.top + (row - area[0] + 0.5) * g.cell;
+      const [from, w] = this.columnAt(column);
+      x = box.left + from + w / 2;
+      y = box.top + g.top + (row - this.band[0] + 0.5) * g.cell;
     }
     this.view.putTip(x, y);
   }
@@ -656,12 +931,16 @@ export class HeadMap {
     const dragged = this.dragging?.moved;
     this.dragging = null;
     const at = dragged ? null : this.cellAt(e);
-    if (at) this.view.lock(at.query);
+    if (at && (at.key !== null || !this.geometry.columns || e.clientX - this.base.getBoundingClientRect().left < this.geometry.left)) this.view.lock(at.query);
   }
 
   // On the name of a key: lock it, to see who looks at it
   /** @param {MouseEvent} e */
   click(e) {
+    const { columns, left } = this.geometry ?? {};
+    const x = e.clientX - this.base.getBoundingClientRect().left;
+    const c = columns && left !== undefined && x >= left ? this.keyAt(x) : -1;
+    if (columns && (columns[c] ?? 0) < 0) return this.fold.open(c);
     const at = this.cellAt(e) ? null : this.labelAt(e);
     if (!at) return;
     if (e.detail === 1) this.before = this.view.locked;
@@ -695,6 +974,7 @@ export class HeadMap {
 
   /** @param {number} factor @param {At | null} [at] */
   zoom(factor, at) {
+    if (this.geometry?.isHeader || this.geometry?.isFold) return; // every cell is large enough
     const lens = this.view.lens();
     const area = /** @type {Area} */ (this.area);
     const middle = { query: (area[0] + area[1]) / 2, key: (area[2] + area[3]) / 2 };
@@ -713,6 +993,7 @@ export class HeadMap {
   // Move the part on the screen so that a cell reached by keyboard is in it.
   /** @param {{query: number, key: number}} cell */
   reveal({ query, key }) {
+    if (this.geometry?.isFold) return this.fold.reveal({ query, key });
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
     const q = query < q0 ? query - q0 : query >= q1 ? query - q1 + 1 : 0;
     const k = key < k0 ? key - k0 : key >= k1 ? key - k1 + 1 : 0;

@@ -5,12 +5,14 @@ import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, arrow, clamp, counted, el, fill, number, ranges } from "../../kit/browser/dom.js";
 import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
+import { levelsOfRoots } from "./scale.js";
 
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {{site: Site, layer: number, head: number}} Head */
 /** @typedef {{canvas: HTMLCanvasElement, rows: number, columns: number, from: number}} Atlas */
 /** @typedef {{site: Site, title: number, top: number, numbered: boolean}} Block */
 /** @typedef {NonNullable<ReturnType<typeof measured>>} Measured */
+const FINGER = 44; // px that a finger hits
 const RANKED = 100; // heads in the list
 
 export class Overview {
@@ -36,7 +38,11 @@ export class Overview {
     this.sorter = Object.assign(add(bar, "button", "quiet"), { type: "button", textContent: words.sort, title: words.sort_help });
     this.sorter.addEventListener("click", (e) => view.setOption("sort", !view.options.sort, e));
     this.legend = add(bar, "span", "legend");
-    this.box = add(parent, "div", "overview");
+    this.row = add(parent, "div", "headrow");
+    this.whole = add(this.row, "canvas", "whole");
+    this.whole.setAttribute("role", "img");
+    this.whole.addEventListener("click", (e) => this.wholeClick(e));
+    this.box = add(this.row, "div", "overview");
     this.box.tabIndex = 0;
     this.box.setAttribute("role", "application");
     this.box.setAttribute("aria-label", words.heads_label);
@@ -46,6 +52,7 @@ export class Overview {
     this.list.setAttribute("role", "group");
     this.shared = add(parent, "p", "note");
     this.chosen = add(parent, "p", "note");
+    this.more = add(this.row, "p", "note more");
     this.alike = add(parent, "div", "alike");
     this.box.addEventListener("click", (e) => this.click(e));
     this.box.addEventListener("pointermove", (e) => this.peek(this.headAt(e), e));
@@ -91,7 +98,13 @@ export class Overview {
     this.select.value = metric;
     this.select.title = words.metrics[metric][1];
     this.sorter.hidden = metric === "maps";
+    this.title.parentElement?.classList.toggle("numbered", metric !== "maps"); // whose legend needs a line of its own
     this.sorter.setAttribute("aria-pressed", String(this.view.options.sort));
+  }
+
+  // One kind of attention at a time, large: the tabs above the map change it
+  get shown() {
+    return [this.view.site];
   }
 
   get isLowestFirst() {
@@ -103,10 +116,11 @@ export class Overview {
   }
 
   geometry() {
-    const { sites } = this.view;
-    const { em, headsWidth, height } = this.view.room;
+    const sites = this.shown;
+    const { em, headsHeight: height } = this.view.room;
+    const headsWidth = this.view.room.headsWidth - (this.wholeSide ? this.wholeSide + em : 0);
     const left = 1.5 * em;
-    const title = sites.length > 1 ? 1.35 * em : 0;
+    const title = 0;
     const heads = Math.max(...sites.map((site) => site.heads));
     const layers = sites.reduce((sum, site) => sum + site.layers, 0);
     const groups = Math.max(...sites.map((site) => (site.kv_heads < site.heads ? site.kv_heads : 1)));
@@ -116,10 +130,10 @@ export class Overview {
     const numbered = sites.map((site, i) => i === 0 || site.heads !== sites[i - 1].heads); // the same numbers are there once
     const above = sites.map((_, i) => title + (numbered[i] ? top : bracket + 0.1 * em));
     const titles = sites.length > 1 ? above.reduce((sum, x) => sum + x + 0.3 * em, 0) : 0;
-    // One grid leaves half of the column to the rest, and is as small as shows its last row.
-    const most = sites.length > 1 ? this.space : Math.min(0.5 * Math.min(height, 64 * em), this.space - above[0]);
-    const tallest = Math.max(sites.length > 1 ? 0.8 * em : 1.1 * em, (most - titles - 3) / layers);
-    const pitch = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
+    const most = Math.min(height, 64 * em, this.space - above[0]);
+    const tallest = Math.max(0.95 * em, (most - titles - 3) / layers);
+    const fitting = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
+    const pitch = this.view.narrow ? Math.max(FINGER, fitting) : fitting; // on a phone, the grid scrolls
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
     let y = 0;
     const blocks = sites.map((site, i) => {
@@ -147,7 +161,7 @@ export class Overview {
     this.waiting = false;
     this.numbers = new Map();
     if (metric !== "maps") {
-      for (const site of this.view.sites) {
+      for (const site of this.shown) {
         if (!metricsOf(site).includes(metric)) continue;
         const found = measured(this.view, site, metric);
         if (found) this.numbers.set(site, found);
@@ -160,14 +174,20 @@ export class Overview {
     this.drawMembers();
     /** @param {HTMLElement} box */
     const tall = (box) => (box.hidden ? 0 : box.offsetHeight); // not to be asked in vain: the whole page is laid out for it
-    const rest = 5.4 * em + tall(this.shared) + tall(this.chosen) + (this.mayBeAlike ? (this.areNamed ? 3.2 : 7) * em : 0);
-    const room = Number.isFinite(this.view.room.height) ? Math.max(8 * em, this.view.room.height - rest) : 30 * em;
+    const rest = (metric === "maps" ? 2.7 : 4.6) * em + tall(this.shared) + tall(this.chosen) + (this.mayBeAlike ? (this.areNamed ? 3.8 : 7) * em : 0) + [this.shared, this.chosen].filter((box) => !box.hidden).length * 0.55 * em;
+    const isWide = Number.isFinite(this.view.room.headsHeight);
+    const room = isWide ? Math.max(5 * em, this.view.room.headsHeight - rest) : 30 * em;
     this.space = room;
+    this.drawWhole();
     const g = (this.grid = this.geometry());
     this.box.style.height = `${g.height}px`;
     this.box.style.maxHeight = `${room}px`;
-    this.list.style.maxHeight = `${Math.min(room, 0.55 * this.view.room.height)}px`;
+    this.list.style.maxHeight = `${Math.min(room, this.view.room.headsHeight)}px`;
+    const below = this.isList ? 0 : Math.ceil((g.height - room) / g.pitch);
+    this.more.hidden = below < 1;
+    this.more.textContent = below < 1 ? "" : fill(words.more_layers, { layers: counted(words.layers, below) });
     if (this.isList) return this.drawList();
+    Object.assign(this.box.dataset, { left: g.left, top: g.blocks[0].top, pitch: g.pitch });
     const context = fit(this.base, g.width, g.height);
     for (const block of g.blocks) this.drawBlock(context, block);
     this.view.root.dataset.metrics = [...this.numbers.values()].map(({ values }) => values.map((x) => x.toFixed(5)).join(" ")).join(" ");
@@ -180,12 +200,6 @@ export class Overview {
     const g = this.grid;
     context.textBaseline = "middle";
     context.textAlign = "left";
-    if (this.view.sites.length > 1) {
-      const here = site === this.view.site;
-      context.fillStyle = here ? palette.ink : palette.mute;
-      context.font = `${here ? 650 : 400} ${0.8 * em}px ${this.view.font()}`;
-      context.fillText(words.blocks[site.id] ?? site.id, 0, title + 0.65 * em);
-    }
     context.fillStyle = palette.mute;
     context.font = `${0.72 * em}px ${this.view.font()}`;
     const every = Math.max(1, Math.ceil((1.15 * em) / g.pitch));
@@ -328,6 +342,7 @@ export class Overview {
     canvas.width = columns * site.heads;
     canvas.height = rows * (to - from);
     const { packed } = this.view.colour;
+    const levels = levelsOfRoots(this.view.map.wholeScale);
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     const image = context.createImageData(canvas.width, canvas.height);
     const pixels = new Uint32Array(image.data.buffer);
@@ -336,12 +351,58 @@ export class Overview {
         const { values } = site.thumbnail(l, h);
         for (let r = 0; r < rows; r++) {
           const at = ((l - from) * rows + r) * canvas.width + h * columns;
-          for (let c = 0; c < columns; c++) pixels[at + c] = packed[values[r * columns + c]];
+          for (let c = 0; c < columns; c++) pixels[at + c] = packed[levels[values[r * columns + c]]];
         }
       }
     }
     context.putImageData(image, 0, 0);
     return { canvas, rows, columns, from };
+  }
+
+  // Of a folded map all of it, small: the band that is unfolded, and the columns
+  get wholeSide() {
+    const { map, room } = this.view;
+    return map.geometry?.isFold ? Math.floor(Math.min(8.5 * room.em, this.space)) : 0;
+  }
+
+  drawWhole() {
+    const side = this.wholeSide;
+    this.whole.hidden = !side || !Number.isFinite(side);
+    if (this.whole.hidden) return;
+    const { view } = this;
+    const lens = view.lens();
+    const { rows: [q0, q1] = [0, 0], columns = [] } = view.map.geometry;
+    this.whole.title = fill(words.whole_map, { n: number(lens.n_query), m: number(lens.n_key) });
+    this.whole.setAttribute("aria-label", this.whole.title);
+    const context = fit(this.whole, side, side);
+    const tile = view.map.tile() ?? view.map.standIn();
+    const levels = view.map.levels(tile);
+    const canvas = document.createElement("canvas");
+    canvas.width = tile.columns;
+    canvas.height = tile.rows;
+    const inner = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const image = inner.createImageData(tile.columns, tile.rows);
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let i = 0; i < levels.length; i++) pixels[i] = tile.masked?.[i] ? 0 : view.colour.packed[levels[i]];
+    inner.putImageData(image, 0, 0);
+    const top = 5;
+    const size = side - top;
+    context.imageSmoothingEnabled = tile.columns > side;
+    context.drawImage(canvas, 0, top, side, size);
+    context.fillStyle = view.palette.key;
+    for (const k of columns) if (k >= 0) context.fillRect((side * k) / lens.n_key, 0, Math.max(1.5, side / lens.n_key), 4);
+    context.strokeStyle = view.palette.query;
+    context.lineWidth = 1.5;
+    context.strokeRect(1, top + (size * q0) / lens.n_query - 1, side - 2, Math.max(2, (size * (q1 - q0)) / lens.n_query) + 2);
+  }
+
+  // A row of the whole map, to read it
+  /** @param {MouseEvent} e */
+  wholeClick(e) {
+    const box = this.whole.getBoundingClientRect();
+    const lens = this.view.lens();
+    const row = clamp(Math.floor(((e.clientY - box.top - 5) / (box.height - 5)) * lens.n_query), 0, lens.n_query - 1);
+    this.view.choose({ query: lens.firstQuery(row) }, e);
   }
 
   drawChosen() {
@@ -362,8 +423,7 @@ export class Overview {
       const [x, y] = this.corner(at);
       context.strokeRect(x - width / 2, y - width / 2, g.size + width, g.size + width);
     };
-    const several = options.kind === "mean" || options.kind === "max";
-    for (const [layer, head] of several ? this.view.lens().members : []) {
+    for (const [layer, head] of this.areSeveral ? this.view.lens().members : []) {
       box({ site, layer, head }, palette.ink, g.pitch > 14 ? 2 : 1.5);
       const [x, y] = this.corner({ site, layer, head });
       const side = clamp(g.size / 3, 3, 8);
@@ -379,16 +439,17 @@ export class Overview {
     }
     if (this.peeked) box(this.peeked, palette.mute, 1.5);
     box({ ...place, site }, palette.query, g.pitch > 14 ? 2.5 : 2);
-    const [, y] = this.corner({ ...place, site });
+    const [x, y] = this.corner({ ...place, site });
+    if (this.box.scrollWidth > this.box.clientWidth + 1 && (x < this.box.scrollLeft || x + g.pitch > this.box.scrollLeft + this.box.clientWidth)) this.box.scrollLeft = x - this.box.clientWidth / 2;
     const { scrollTop, clientHeight } = this.box;
     const hidden = y < scrollTop + 20 || y + g.pitch > scrollTop + clientHeight;
     if (this.box.scrollHeight > clientHeight && hidden) this.box.scrollTop = y - clientHeight / 2;
   }
 
   drawMembers() {
-    const { options } = this.view;
-    const several = options.kind === "mean" || options.kind === "max";
-    const text = several ? (options.members.length ? words.members_chosen : words.members_all) : "";
+    const { options, narrow } = this.view;
+    const [chosen, all] = narrow ? [words.members_chosen_touch, words.members_all_touch] : [words.members_chosen, words.members_all];
+    const text = this.areSeveral ? (options.members.length ? chosen : all) : "";
     this.chosen.hidden = !text;
     if (this.chosen.textContent !== text) this.chosen.textContent = text;
   }
@@ -418,8 +479,10 @@ export class Overview {
       this.toggle(at, e);
       return;
     }
-    if (this.view.options.members.length) {
-      this.view.setOption("members", [], e); // one head was clicked, so one head is shown
+    const { options } = this.view;
+    if (options.members.length && this.areSeveral && e.detail < 2) return this.toggle(at, e); // among several: one more, or one less
+    if (options.members.length) {
+      this.view.setOption("members", [], e); // a double click shows one head alone
       this.view.setOption("kind", "head", e);
     }
     this.view.choose({ site: at.site.id, layer: at.layer, head: at.head }, e);
@@ -431,7 +494,7 @@ export class Overview {
     const { view } = this;
     if (site !== view.site) return;
     const { kind, members } = view.options;
-    const several = kind === "mean" || kind === "max";
+    const several = this.areSeveral;
     /** @type {import("./types.js").Member[]} */
     const start = several ? members : [[view.place.layer, view.place.head]];
     /** @param {import("./types.js").Member} member */
@@ -441,7 +504,13 @@ export class Overview {
     const next = isIn && several ? start.filter((pair) => !same(pair)) : isIn ? start : [...start, [layer, head]];
     view.setOption("members", next.sort((a, b) => a[0] - b[0] || a[1] - b[1]), e);
     if (!several) view.setOption("kind", "mean", e);
-    else if (!next.length) view.setOption("kind", "head", e);
+    else if (!next.length && kind !== "head") view.setOption("kind", "head", e);
+  }
+
+  // Whether the picture is of more heads than one: put together, or each with lines of its own colour
+  get areSeveral() {
+    const { kind, members, show } = this.view.options;
+    return kind === "mean" || kind === "max" || (show === "lines" && members.length > 0);
   }
 
   // Name the small picture under the pointer.
@@ -497,12 +566,14 @@ export class Overview {
   get mayBeAlike() {
     const { site, options, picture } = this.view;
     const several = site.layers * site.heads > 4 && site.n_query * site.n_key > 8;
-    return several && ["head", "value"].includes(options.kind) && (picture.whole || picture.follows);
+    const { em, headsHeight } = this.view.room;
+    const isRoom = headsHeight > (7.7 + 0.95 * Math.min(site.layers, 8)) * em; // beside the grid
+    return several && isRoom && ["head", "value"].includes(options.kind) && (picture.whole || picture.follows);
   }
 
   // Heads with a similar map are named and not drawn, so that the maps of several kinds of attention may be larger.
   get areNamed() {
-    return this.view.sites.length > 1;
+    return !this.view.narrow;
   }
 
   drawAlike() {
@@ -511,8 +582,8 @@ export class Overview {
     const { em } = this.view.room;
     const { site, place } = this.view;
     const shown = this.isList ? this.list : this.box;
-    const notes = (this.shared.hidden ? 0 : 2 * em) + (this.chosen.hidden ? 0 : 2 * em);
-    const space = this.view.room.height - 4 * em - shown.offsetHeight - notes;
+    const notes = [this.shared, this.chosen].reduce((sum, box) => sum + (box.hidden ? 0 : box.offsetHeight + 0.55 * em), 0);
+    const space = this.view.room.headsHeight - (this.metric === "maps" ? 2.4 : 4) * em - shown.offsetHeight - notes;
     this.alike.hidden = space < (this.areNamed ? 3.2 : 8) * em;
     if (this.alike.hidden) return;
     const best = this.likest(4);

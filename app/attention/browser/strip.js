@@ -2,9 +2,13 @@
 //
 // It reads as the text was typed: pieces of a word touch, punctuation stays at its word, spaces are spaces.
 
+import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
 import { add, clamp, el } from "../../kit/browser/dom.js";
+import { areLetters, isRightToLeft } from "./direction.js";
 import { HIDDEN } from "./lens.js";
+import { writes } from "./next.js";
+import { levelOf } from "./scale.js";
 
 const MOST = 600; // tokens up to which the strip holds all of them
 /** @type {Record<string, number | undefined>} */
@@ -15,6 +19,10 @@ const WINDOW = 300; // of a longer text, so many around the one that matters
 /** @typedef {{node: HTMLElement, axis: Axis, i: number, shade?: number, colour?: import("./types.js").Colours}} Item */
 export class Strip {
   isUnderPointer = false;
+  /** @type {HTMLElement | undefined} What rows and columns are, beside it */
+  corner;
+  /** @type {HTMLElement | null} The line whose words stand over the columns of the map */
+  over = null;
   /** @type {Axis[]} */
   axes = [];
   /** @type {{query: number | null, pin: number | null}} What was locked before a double click */
@@ -29,6 +37,7 @@ export class Strip {
     this.middles = { query: 0, key: 0 }; // by axis: what the window of a long text is around
     this.held = ""; // what the tokens that are there were made of
     this.box = add(parent, "div", "strips");
+    this.arcs = new Arcs(view);
     this.box.addEventListener("pointerover", (e) => this.point(e));
     this.box.addEventListener("pointerenter", () => (this.isUnderPointer = true));
     this.box.addEventListener("pointerleave", () => {
@@ -104,9 +113,13 @@ export class Strip {
       Object.assign(dots.dataset, { of: axis, at });
       return dots;
     };
-    const joined = new Set(picture.joins[site[axis]]);
+    const letters = areLetters(labels);
+    const joined = new Set(letters ? [] : picture.joins[site[axis]]); // letters that are tokens of their own do not touch
     const strip = el("div", `strip ${axis}`);
     strip.classList.toggle("long", labels.length > 48);
+    strip.classList.toggle("letters", letters);
+    if (isRightToLeft(labels)) strip.dir = "rtl";
+    strip.addEventListener("scroll", () => hintAtMore(strip), { passive: true });
     strip.setAttribute("role", "listbox");
     strip.setAttribute("aria-label", isQuery ? words.strip_label : words.strip_keys_label);
     if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
@@ -157,6 +170,9 @@ export class Strip {
     const shaded = self || looked ? "query" : "key";
     const [row_, chosen] = [query === null ? null : lens.queryOf(query), place.query === null ? null : lens.queryOf(place.query)];
     const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
+    const ofRow = this.view.map.scaleShown === "row" ? row : null;
+    const most = ofRow ? ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1 : lens.top;
+    const scale = this.view.map.wholeScale;
     for (const item of this.items) {
       const { node, axis, i } = item;
       const is = i === (axis === "query" && !(self && pinned !== null) ? chosen : pinned);
@@ -166,7 +182,7 @@ export class Strip {
       if (wait) continue;
       const [weight, code] = looked ? [looked.weights[i], looked.masked?.[i]] : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
       const isShaded = axis === shaded && !code && !lens.refused;
-      const level = Math.round(255 * Math.sqrt(clamp(weight / lens.top, 0, 1)));
+      const level = levelOf(scale, weight, most);
       const shade = isShaded ? level : -1;
       if (item.shade !== shade || item.colour !== this.view.colour) {
         Object.assign(item, { shade, colour: this.view.colour });
@@ -176,6 +192,66 @@ export class Strip {
       node.classList.toggle("masked", axis === shaded && Boolean(code) && code !== HIDDEN);
       node.classList.toggle("gone", axis === shaded && code === HIDDEN);
     }
+  }
+
+  // ------------------------------------------------------------------ the words as the header of the map
+
+  // Every word over its column, where the map has them so; else as the text was typed
+  /** @param {import("./types.js").Geometry | null} g */
+  lay(g) {
+    const { room, site } = this.view;
+    const axis = site.query === site.key ? "query" : "key";
+    const strip = /** @type {HTMLElement} */ (this.box.querySelector(`.strip.${axis}`));
+    this.over = g?.isHeader ? strip : null;
+    this.corner?.remove();
+    this.box.classList.toggle("header", Boolean(this.over));
+    if (!g || !this.over) return this.arcs.canvas.remove();
+    strip.classList.add("over");
+    strip.dir = "ltr"; // columns have their places; each word keeps its own direction
+    strip.style.fontSize = `${g.header}px`;
+    this.arcs.put(this.box, strip);
+    for (const { node, axis: of, i } of this.items) {
+      if (of !== axis) continue;
+      const [x, w] = [Math.min(g.xs[i], g.xs[i + 1]), Math.abs(g.xs[i + 1] - g.xs[i])];
+      node.style.left = `${x}px`;
+      node.style.width = `${w - 2}px`;
+    }
+    const corner = el("small", "corner");
+    const across = g.isMirrored ? words.axis_key_back : words.axis_key;
+    corner.style.width = `${g.left - 0.5 * room.em}px`;
+    corner.style.fontSize = `${0.82 * room.em}px`;
+    if (writes(this.view)) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
+    else corner.append(el("em", "k", across), el("em", "q", words.axis_query));
+    this.box.append((this.corner = corner));
+  }
+
+  // Arcs of the chosen row: measured last, when all else is in its place
+  drawArcs() {
+    const { view, over } = this;
+    if (!over) return;
+    const g = view.map.geometry;
+    const lens = view.lens();
+    const isAcross = view.site.query !== view.site.key;
+    const { query } = view;
+    /** @param {number} k */
+    const middle = (k) => (g.xs[k] + g.xs[k + 1]) / 2;
+    let from = null;
+    if (query !== null) {
+      const row = lens.queryOf(query);
+      if (!isAcross) from = middle(row);
+      else {
+        const node = this.item("query", row)?.node;
+        from = node ? node.offsetLeft + node.offsetWidth / 2 : null;
+      }
+    }
+    this.arcs.draw(view.room.mapWidth, (isAcross ? 1.6 : 2.4) * view.room.em, from === null ? null : { from, to: middle, isAcross });
+  }
+
+  // The token that the chosen one looks at most
+  strongest() {
+    const { query } = this.view;
+    const key = query === null ? undefined : this.view.ranking(query)?.order[0];
+    return key === undefined ? null : (this.item("query", key)?.node ?? null);
   }
 
   // What matters now on one axis: the query, or the key
@@ -200,14 +276,22 @@ export class Strip {
     for (const axis of this.axes) {
       const at = this.at(axis);
       const strip = /** @type {HTMLElement} */ (this.box.querySelector(`.strip.${axis}`));
+      if (strip === this.over) continue;
       const item = at === null ? null : this.item(axis, at);
       if (!item || strip.scrollHeight <= strip.clientHeight) continue;
       const { node } = item;
-      const [top, bottom] = [node.offsetTop, node.offsetTop + node.offsetHeight];
+      const strongest = axis === "query" && this.axes.length === 1 ? this.strongest() : null;
+      let [top, bottom] = [node.offsetTop, node.offsetTop + node.offsetHeight];
+      if (strongest) {
+        // both, if they fit: what is chosen, and what it looks at most
+        const [first, last] = [Math.min(top, strongest.offsetTop), Math.max(bottom, strongest.offsetTop + strongest.offsetHeight)];
+        if (last - first <= strip.clientHeight) [top, bottom] = [first, last];
+      }
       if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
         strip.scrollTop = (top + bottom - strip.clientHeight) / 2;
       }
     }
+    for (const strip of this.box.querySelectorAll(".strip:not(.over)")) hintAtMore(/** @type {HTMLElement} */ (strip));
   }
 
   /** @param {Event} e */
@@ -265,6 +349,13 @@ export class Strip {
       this.view.release();
     }
   }
+}
+
+// Lines that are out of sight fade at the edge behind which they are.
+/** @param {HTMLElement} strip */
+function hintAtMore(strip) {
+  strip.classList.toggle("scrolls", strip.scrollTop + strip.clientHeight < strip.scrollHeight - 3);
+  strip.classList.toggle("scrolled", strip.scrollTop > 3);
 }
 
 // What the node says of itself that the event is of

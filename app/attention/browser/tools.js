@@ -7,30 +7,30 @@ import { WORDS as words } from "./constants.js";
 import { add, choice, el } from "../../kit/browser/dom.js";
 
 export class Tools {
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
-  constructor(view, parent) {
+  // The options open in `place`, in front of what is there: never over the map that they change
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {HTMLElement} place */
+  constructor(view, parent, place) {
     this.view = view;
-    this.box = parent;
+    this.place = place;
     this.row = add(parent, "span", "row");
     this.shown = add(parent, "span", "row");
     this.open = add(parent, "button", "quiet");
     Object.assign(this.open, { type: "button", textContent: words.options });
     this.open.setAttribute("aria-haspopup", "dialog");
     this.open.setAttribute("aria-expanded", "false");
-    this.panel = add(parent, "div", "options");
+    this.panel = add(place, "div", "options settings");
     this.panel.setAttribute("role", "dialog");
     this.panel.setAttribute("aria-label", words.options_label);
     this.panel.hidden = true;
     this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
     this.panel.addEventListener("keydown", (e) => this.key(e));
     this.open.addEventListener("keydown", (e) => this.key(e));
-    this.away = (/** @type {PointerEvent} */ e) => {
-      if (!e.composedPath().includes(this.box)) this.toggle(false);
-    };
+    this.pressed = (/** @type {KeyboardEvent} */ e) => this.letter(e);
+    document.addEventListener("keydown", this.pressed);
   }
 
   destroy() {
-    document.removeEventListener("pointerdown", this.away);
+    document.removeEventListener("keydown", this.pressed);
   }
 
   build() {
@@ -45,7 +45,15 @@ export class Tools {
       if (help) line.title = help;
       return line;
     });
-    this.panel.replaceChildren(...lines);
+    const title = el("div", "head");
+    const close = Object.assign(el("button", "quiet", words.options_close), { type: "button" });
+    close.addEventListener("click", () => {
+      this.toggle(false);
+      this.open.focus();
+    });
+    title.append(el("h2", "", ""), close);
+    /** @type {HTMLElement} */ (title.firstChild).append(el("b", "", words.options_label));
+    this.panel.replaceChildren(title, ...lines);
     this.mark();
   }
 
@@ -60,12 +68,22 @@ export class Tools {
     if (this.panel.hidden === !open) return;
     this.panel.hidden = !open;
     this.open.setAttribute("aria-expanded", String(open));
-    if (open) {
-      document.addEventListener("pointerdown", this.away);
-      /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus();
-    } else {
-      document.removeEventListener("pointerdown", this.away);
-    }
+    this.place.classList.toggle("under-options", open);
+    if (this.view.narrow) this.view.root.append(this.panel); // a sheet over the page
+    else this.place.append(this.panel);
+    if (open) /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus({ preventScroll: !this.view.narrow });
+  }
+
+  // O opens and closes the options, anywhere but where somebody writes.
+  /** @param {KeyboardEvent} e */
+  letter(e) {
+    const at = /** @type {HTMLElement} */ (e.composedPath()[0]);
+    const writes = at.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName);
+    if (e.key.toLowerCase() !== "o" || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || writes || !this.view.root.isConnected) return;
+    if (this.view.options.projector) return;
+    const open = this.panel.hidden === true;
+    this.toggle(open);
+    if (!open) this.open.focus();
   }
 
   /** @param {KeyboardEvent} e */

@@ -51,6 +51,8 @@ export interface Picture {
   joins: Record<Side, number[]>;
   ids: Record<string, number[]>;
   reasons: string[];
+  writes?: boolean;
+  openings?: Record<string, [layer: number, head: number, query: number, key: number]>;
   device: string;
   dtype: string;
   whole: boolean;
@@ -84,6 +86,7 @@ export interface Options {
   pin: number | null;
   words: boolean;
   keep: number;
+  whole: boolean;
   metric: "maps" | Metric;
   sort: boolean;
   spotlight: boolean;
@@ -169,16 +172,37 @@ export interface At {
   key: number | null;
 }
 
-export interface Palette extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch", string> {
+export interface Palette extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch" | "proof", string> {
   ramp: string[];
   ahead: string[];
   heads: string[];
+}
+
+/**
+ * Where a map has its rows and columns, in CSS pixels of its box: xs[k] is the left edge of column k (mirrored: the right one).
+ * isHeader: its keys stand upright above it, in type of `header` pixels.
+ */
+export interface Geometry {
+  left: number;
+  top: number;
+  cell: number;
+  font: number;
+  xs: Float64Array;
+  isHeader: boolean;
+  /** Some rows and some columns: columns[c] is a key, or −n for n keys that are folded away. */
+  isFold: boolean;
+  columns?: number[];
+  rows?: [q0: number, q1: number];
+  isMirrored: boolean;
+  header: number;
+  width: number;
 }
 
 /** Sizes of the layout, in CSS pixels. */
 export interface Room {
   em: number;
   headsWidth: number;
+  headsHeight: number;
   mapWidth: number;
   mapHeight: number;
   height: number;
@@ -224,6 +248,7 @@ export interface View extends Shown {
   facts: Facts;
   lines: Lines;
   tools: Tools;
+  share: import("../../kit/browser/share.js").Share;
   trigger: Tell;
   lens(): Lens;
   row(query: number): Row | null;

@@ -11,7 +11,7 @@ from app.transport import modules
 
 HERE = Path(__file__).parent
 IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", re.MULTILINE)
-NAMED_EXPORT = re.compile(r"^export ((?:async function|function|class|const|let)\s+(\w+))", re.MULTILINE)
+NAMED_EXPORT = re.compile(r"^export ((?:(?:async )?function\*?|class|const|let)\s+(\w+))", re.MULTILINE)
 DEFAULT_EXPORT = re.compile(r"^export default (?=function \()", re.MULTILINE)
 LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\()", re.MULTILINE)
 

@@ -24,12 +24,20 @@ export function phrase(template, parts) {
 /** @param {string} template @param {Record<string, unknown>} parts */
 export const fill = (template, parts) => phrase(template, parts).map((node) => node.textContent).join("");
 
+// A share in words: whole percents where the rest is not small, one decimal below 1 % and above 98 %. 0 % and 100 % are exact.
 /** @param {number} p */
 export function share(p) {
   const percent = p * 100;
-  if (percent === 0) return "0 %";
-  if (percent < 0.1) return "under 0.1 %";
-  return `${percent < 1 ? percent.toFixed(1) : Math.round(percent)} %`;
+  return percent >= 1 && percent <= 98 ? `${Math.round(percent)} %` : finely(p);
+}
+
+// The same to one decimal throughout, for a column of numbers
+/** @param {number} p */
+export function finely(p) {
+  const percent = p * 100;
+  if (percent === 0 || percent === 100) return `${percent} %`;
+  if (percent < 0.1) return "<0.1 %";
+  return percent > 99.9 ? ">99.9 %" : `${percent.toFixed(1)} %`;
 }
 
 /** @type {Record<string, string>} */

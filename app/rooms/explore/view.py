@@ -23,8 +23,6 @@ from core.errors import Refused
 from core.request import Request
 from core.service import Facts, Following
 
-MOST_LISTED = 4  # models in memory
-
 
 def show() -> None:
     """Draw the view."""
@@ -143,24 +141,19 @@ def _shapes(run: Facts) -> None:
     with st.expander(words.STEPS, key="shapes", on_change="rerun") as box:
         if not box.open:  # the table is larger than the picture: it is made and sent when somebody wants it
             return
+        n = len(service.calls().result(service.service().status())["models"])
         st.caption(
             words.DEVICE.format(
                 device=run.device,
                 dtype=run.dtype,
                 ms=f"{run.seconds * 1000:.0f}",
                 held=numbers.size(run.held_bytes),
-                models=_listed(service.calls().result(service.service().status())["models"]),
+                models=words.MODELS[n == 1].format(n=n),
             )
         )
         palette = theme.PALETTES[st.context.theme.type or "light"]  # no one grey can be read on both pages
         st.dataframe(tables.muted(tables.steps(run), palette["mute"]), hide_index=True, column_config=_columns())
         st.caption(words.STEPS_CAPTION)
-
-
-def _listed(models: list[str]) -> str:
-    """The models in memory, the last ones by name: of small ones there can be many."""
-    more = len(models) - MOST_LISTED
-    return ", ".join(models[-MOST_LISTED:]) + (words.MORE.format(n=more) if more > 0 else "")
 
 
 def _columns() -> dict[str, Any]:

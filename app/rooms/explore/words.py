@@ -25,4 +25,4 @@ STEPS_COLUMNS = {
 MATERIALISED = "yes"
 NEVER = "never materialised"
 DEVICE = "{device}, {dtype} · {ms} ms for the pass · this trace holds {held} · {models} in memory"
-MORE = " and {n} more"
+MODELS = ("{n} models", "1 model")

@@ -14,6 +14,7 @@ import { Facts } from "../../../attention/browser/facts.js";
 import { Footer } from "../../../attention/browser/footer.js";
 import { keyOf, Lens, numbersOf } from "../../../attention/browser/lens.js";
 import { Lines } from "../../../attention/browser/lines.js";
+import { writes } from "../../../attention/browser/next.js";
 import { Guide } from "../../../attention/browser/guide.js";
 import { HeadMap } from "../../../attention/browser/map.js";
 import { mounted } from "../../../kit/browser/mount.js";
@@ -34,6 +35,10 @@ const TELL_AFTER = 250; // ms without a change before Python is told
 const SETTLED = 60; // ms after the last change of head
 const SAY_AFTER = 200; // ms before a screen reader is told
 const LEAVES_AFTER = 300; // ms without a picture of a run that went on before the one before it comes back
+const SIDE = 24; // em, for what the map says and all heads, beside it
+const PROJECTED_SIDE = 19; // em, where there are no heads
+const LEAST_FOLD = 17; // em, of a folded map
+const BELOW = 2.2; // em, for the line of shapes
 const KEPT_ROWS = 256; // rankings of rows that are kept
 /** @typedef {import("../../../attention/browser/types.js").View} Shown */
 /** @typedef {import("../../../attention/browser/types.js").Picture} Picture */
@@ -45,7 +50,7 @@ const KEPT_LENSES = 24; // pictures whose numbers are kept
 /** @type {Record<string, string[]>} */
 const REDRAWS = {
   // what an option changes, where that is less than the whole layout
-  scale: ["map", "lines", "footer"],
+  scale: ["map", "strip", "lines", "footer", "overview"],
   keep: ["lines"],
   metric: ["overview", "alike"],
   sort: ["overview"],
@@ -59,6 +64,7 @@ const CHANGES = {
   column: ["over", "facts", "strip", "lines"],
   scores: [],
   proof: [],
+  next: ["over", "facts"],
 };
 /** @param {Uint8Array} a @param {Uint8Array | undefined} b */
 const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every((byte, i) => byte === b[i]));
@@ -152,11 +158,11 @@ class View {
     root.replaceChildren();
     this.strip = new Strip(this, root);
     this.main = add(root, "div", "main");
-    const [heads, map, facts] = ["heads", "map", "facts"].map((name) => add(this.main, "section", name));
+    const [map, facts, heads] = ["map", "facts", "heads"].map((name) => add(this.main, "section", name));
     this.overview = new Overview(this, heads);
     this.map = new HeadMap(this, map);
     this.facts = new Facts(this, facts);
-    this.lines = new Lines(this, facts);
+    this.lines = new Lines(this);
     this.guide = new Guide(this, root);
     this.footer = new Footer(this, root);
     this.share = new Share(this, root);
@@ -168,7 +174,7 @@ class View {
     this.fold.addEventListener("toggle", () => this.redraw("layout"));
     const parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.guide, this.share, this.export, this.projector];
     this.parts = /** @type {import("../../../attention/browser/types.js").ViewPart[]} */ (/** @type {object[]} */ (parts));
-    this.tools = new Tools(this, this.map.row);
+    this.tools = new Tools(this, this.map.row, heads);
     this.tip = add(root, "div", "tip");
     this.tip.hidden = true;
     this.live = add(root, "div", "unseen");
@@ -176,7 +182,9 @@ class View {
 
     this.resized = () => this.redraw("layout");
     this.unwatch = settings().watch(() => {
+      const { frozen, spotlight } = this.options;
       this.options = this.onPage(this.options);
+      if (this.picture && (frozen !== this.options.frozen || spotlight !== this.options.spotlight)) this.tell();
       this.theme();
       this.redraw("layout");
     });
@@ -446,7 +454,9 @@ class View {
     const fetched = !this.picture.whole || this.options.hide.length || this.options.kind === "value";
     const isTurn = this.remote.failed !== this.isOffline; // which is said under the picture
     this.isOffline = this.remote.failed;
-    const parts = fetched ? ((isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"]) : [];
+    if (path === "roles") return this.options.show === "lines" ? this.redraw("map", "lines") : this.map.drawTitle();
+    if (path === "row" && this.map.geometry?.isFold) this.redraw("map");
+    const parts = path === "next" ? CHANGES.next : fetched ? ((isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"]) : [];
     this.redraw("footer", ...parts, ...(this.overview.isWaiting() ? ["overview"] : []));
     const { query, key } = this.hover ?? { query: null, key: null };
     if (!this.tip.hidden && key != null && query !== null && this.options.show === "map") this.map.showTip({ query, key }, ...this.map.tipAt);
@@ -465,10 +475,13 @@ class View {
     this.set("place", { key: this.picture.key, told: this.told, ...this.place, options: this.optionTexts() });
   }
 
-  // Options of a picture, with those that are of the whole page as they are there
+  // Options of a picture, with those that are of the whole page as they are there. Freeze and Spotlight are the projector's:
+  // without it there would be no button that undoes them.
   /** @param {Options} options @returns {Options} */
   onPage(options) {
-    return { ...options, theme: settings().get("theme") ?? "auto", projector: settings().get("projector") === "true" };
+    const projector = settings().get("projector") === "true";
+    const { frozen, spotlight } = options;
+    return { ...options, theme: settings().get("theme") ?? "auto", projector, frozen: projector && frozen, spotlight: projector && spotlight };
   }
 
   // Of the options, those that say how a picture is shown, and not of what
@@ -529,11 +542,16 @@ class View {
   // The numbers of the picture: what they are of, and what was done to them. Places are tokens throughout; the lens says
   // which of its rows and columns a token is in.
   lens() {
-    const key = keyOf(this);
+    const { picture, sites, site, place, remote } = this;
+    // Of several heads whose lines are drawn each in its colour, what is said is their mean.
+    const isSeveral = this.options.show === "lines" && this.options.members.length > 0 && this.options.kind === "head";
+    const options = isSeveral ? { ...this.options, kind: /** @type {const} */ ("mean") } : this.options;
+    const of = { picture, sites, site, place, options, remote };
+    const key = keyOf(of);
     let lens = this.lenses.get(key);
     if (!lens) {
       if (this.lenses.size >= KEPT_LENSES) this.lenses.delete(String(this.lenses.keys().next().value));
-      this.lenses.set(key, (lens = new Lens(this)));
+      this.lenses.set(key, (lens = new Lens(of)));
     }
     return lens;
   }
@@ -694,6 +712,7 @@ class View {
     if (name === "theme") return settings().set("theme", value === "auto" ? null : value);
     if (name === "projector") return settings().set("projector", value ? "true" : null);
     this.options = { ...this.options, [name]: value };
+    if (name === "scale") this.overview.forget();
     if (NUMBERS.includes(name)) {
       this.ranks.clear();
       this.forget();
@@ -728,6 +747,7 @@ class View {
       if (!this.layout()) return;
       for (const part of ["overview", "map", "strip", "facts", "lines", "footer", "alike"]) stale.add(part);
     }
+    if (stale.has("over") && this.map.fold.isStale) stale.add("map"); // other columns, for another row
     if (stale.has("overview")) this.overview.draw();
     if (stale.has("overview") || stale.has("chosen")) this.overview.drawChosen();
     if (stale.has("map")) this.map.draw();
@@ -741,6 +761,7 @@ class View {
     if (stale.has("alike")) this.overview.drawAlike();
     if (stale.has("run")) this.footer.tellRun();
     if (stale.has("footer")) this.footer.draw();
+    if (stale.has("strip") || stale.has("over")) this.strip.drawArcs();
     if (stale.has("strip")) this.strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
     this.publish();
     this.follow();
@@ -772,8 +793,9 @@ class View {
     if (since !== undefined) requestAnimationFrame(() => (dataset.ms = (performance.now() - since).toFixed(1)));
   }
 
-  // A wide window has the sentence on top and three columns. A small one has the map first, the sentence under it, then
-  // what it says, and all heads folded away: what is read first stands first, for the keyboard too.
+  // A wide window has the map with its words at the left, and at the right what it says and all heads. A small one has what the
+  // map says first, then the map, the sentence under it, and all heads folded away: what is read first stands first, for the
+  // keyboard too.
   /** @param {boolean} narrow */
   arrange(narrow) {
     if (this.narrow === narrow) return;
@@ -782,14 +804,14 @@ class View {
     this.fold.hidden = !narrow;
     const { heads, map, facts } = this.sections;
     if (narrow) {
+      this.main.prepend(this.facts.big);
       map.after(this.strip.box);
-      facts.after(this.guide.box);
       this.fold.append(heads);
       /** @type {HTMLElement} */ (this.fold.firstChild).append(this.overview.title);
     } else {
-      this.main.before(this.strip.box);
-      this.main.after(this.guide.box);
-      this.main.prepend(heads);
+      facts.prepend(this.facts.big);
+      this.map.head.after(this.strip.box);
+      this.main.append(heads);
       heads.prepend(this.overview.title);
     }
   }
@@ -804,39 +826,45 @@ class View {
     const width = this.root.clientWidth;
     if (!width) return false;
     const projected = this.options.projector;
-    for (const part of [this.strip, this.map, this.footer, this.tools, this.guide]) part.build();
     const style = getComputedStyle(this.root);
     const em = parseFloat(style.fontSize);
     this.family = style.fontFamily;
-    const wide = width > (projected ? 44 : 56) * em; // three columns (projected: two), or one
+    const wide = width > (projected ? 44 : 56) * em; // two columns, or one
     this.arrange(!wide);
+    for (const part of [this.strip, this.map, this.footer, this.tools, this.guide]) part.build();
     const top = this.top();
-    const below = projected ? 0.6 * em : 3.4 * em; // the closed box of shapes under the component, which Streamlit draws in its own size
-    const foot = [this.guide, this.footer, this.share, this.projector].reduce((sum, { box }) => sum + box.offsetHeight, 0);
-    const around = this.strip.box.offsetHeight + foot + 1.6 * em;
-    const height = clamp(innerHeight - top - below - around, (projected ? 12 : 20) * em, 64 * em);
-    const headsWidth = wide ? 20.5 * em : width;
-    const columns = projected ? 0 : headsWidth + 1.7 * em;
-    const free = wide ? width - columns - 19 * em - 1.7 * em : width; // 19 em for the facts, and gaps
-    const note = (this.picture.whole || this.picture.follows) && !this.lens().note ? 0.3 * em : 2.9 * em; // room to say what was done to the numbers
-    const first = projected ? "" : `${headsWidth}px `;
-    let [mapWidth, mapHeight] = [free, Math.max(20 * em, width)];
-    if (!wide) {
-      this.main.style.gridTemplateColumns = "minmax(0, 1fr)";
-      const { top: labels, cell } = this.map.measure(free, mapHeight, em);
-      const [q0, q1] = /** @type {Area} */ (this.map.area);
-      if (this.options.show === "map") mapHeight = Math.min(mapHeight, labels + cell * (q1 - q0) + 4);
+    const below = projected ? 0.6 * em : BELOW * em; // the closed line of shapes under the component, which Streamlit draws in its own size
+    const foot = [this.footer, this.share, this.projector].reduce((sum, { box }) => sum + box.offsetHeight, 0);
+    const height = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
+    const side = wide ? (projected ? PROJECTED_SIDE : SIDE) * em : width;
+    const free = wide ? width - side - 1.8 * em : width;
+    const factsHeight = projected || !wide ? 0 : (writes(this) ? 22 : 15.4) * em + (this.options.hide.length || this.site.kv_heads < this.site.heads ? 1.4 * em : 0);
+    const note = (this.picture.whole || this.picture.follows) && !this.lens().note ? 0.2 * em : 2.6 * em; // room to say what was done to the numbers
+    const isMap = this.options.show === "map";
+    this.sections.facts.style.height = factsHeight ? `${factsHeight}px` : "";
+    this.room = { em, headsWidth: side, headsHeight: wide ? height - factsHeight - 0.5 * em : Infinity, mapWidth: free, mapHeight: Math.max(20 * em, width), height: wide ? height : Infinity, seen: `${width},${top}` };
+    // The words stand over the columns if they fit beside a map of this height; else the text takes its own room above it.
+    const head = this.map.head.offsetHeight;
+    const { canFold } = this.map;
+    const across = this.site.query === this.site.key ? 2.4 + 2.25 : 1.6 + 2.25 + 2.3;
+    const g = wide && isMap ? this.map.measure(free, height - head - note - across * em, em) : null;
+    if (g?.isHeader) {
+      this.map.geometry = g;
+      this.strip.lay(g);
+      this.room.mapHeight = Math.min(height - head - note - this.strip.box.offsetHeight, g.top + g.cell * this.lens().n_query + 4);
+    } else {
+      this.strip.lay(null);
+      // A long text takes as many lines as leave room for the rows of the folded map.
+      const most = g?.isFold && !projected ? Math.max(4.3, (height - head - note) / em - LEAST_FOLD) / this.strip.axes.length : 0;
+      this.strip.box.style.setProperty("--most", most ? `${most}em` : "");
+      const said = g?.isFold ? 1.5 * em : note; // which is always there, in one line
+      if (wide) this.room.mapHeight = height - head - said - (this.strip.box.offsetHeight + 0.7 * em);
+      this.map.geometry = this.map.measure(free, this.room.mapHeight, em);
+      if (!wide && isMap) this.room.mapHeight = Math.min(this.room.mapHeight, this.map.geometry.top + this.map.geometry.cell * this.map.rows + 4);
     }
-    const least = this.options.show === "lines" || this.map.zooms() ? 31 : 24; // for the tools above, on one line
-    for (let again = 0, head = -1; wide && again < 2 && head !== this.map.head.offsetHeight; again++) {
-      head = this.map.head.offsetHeight; // its row of tools may take two lines once its column is as narrow as it will be
-      mapHeight = height - head - note;
-      mapWidth = clamp(this.map.measure(free, mapHeight, em).width, least * em, free);
-      this.main.style.gridTemplateColumns = `${first}${mapWidth}px minmax(0, 1fr)`;
-    }
-    this.room = { em, headsWidth, mapWidth, mapHeight, height: wide ? height : Infinity, seen: `${width},${top}` };
+    if (this.map.canFold !== canFold) this.tools.build();
     this.main.style.minHeight = wide ? `${height}px` : "";
-    for (const box of [this.map.box, this.map.table.box]) box.style.height = `${mapHeight}px`;
+    for (const box of [this.map.box, this.map.table.box]) box.style.height = `${this.room.mapHeight}px`;
     return true;
   }
 

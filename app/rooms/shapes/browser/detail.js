@@ -185,11 +185,14 @@ export class Detail {
     const size = Math.min((stream ? 12 : 5.6) * em / columns, (stream ? 1.6 : 5.6) * em / rows);
     const [w, h] = [Math.max(1, size * columns), Math.max(stream ? 1.6 * em : 1, size * rows)];
     const c = fit(canvas, w, h);
-    const table = colours(this.view.palette.ramp).css;
-    const from = low >= 0 ? 0 : low; // what is never negative is shown from 0, as on Explore
+    // From 0, the page's own tone, as on Explore; numbers with a sign go two ways from there, as far as the larger of both
+    const { ramp, ahead, hatch } = this.view.palette;
+    const [above, below] = [colours(ramp).css, colours(ahead).css];
+    const most = Math.max(Math.abs(low), Math.abs(high)) || 1;
+    this.view.root.dataset.signed = String(low < 0);
     values.forEach((x, i) => {
       const [r, k] = [Math.floor(i / columns), i % columns];
-      c.fillStyle = x === null ? this.view.palette.hatch : table[Math.round((255 * (x - from)) / (high - from || 1))];
+      c.fillStyle = x === null ? hatch : (x < 0 ? below : above)[Math.min(255, Math.round((255 * Math.abs(x)) / most))];
       c.fillRect((k * w) / columns, (r * h) / rows, w / columns + 0.3, h / rows + 0.3);
     });
   }

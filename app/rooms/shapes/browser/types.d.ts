@@ -2,6 +2,7 @@
 
 export interface Palette extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch", string> {
   ramp: string[];
+  ahead: string[];
 }
 
 /** A change of the line that makes a tensor, and what PyTorch says to it. */

@@ -1,0 +1,21 @@
+// Which way a text is written.
+
+const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+const LETTER = /\p{L}/u;
+
+// Whether a text is letters and signs that are tokens of their own, such as {}[=]
+/** @param {string[]} labels */
+export const areLetters = (labels) => labels.every((label) => label.length < 2 || /^[[<].*[\]>]$/.test(label)) && !isRightToLeft(labels);
+
+// Whether most of the tokens that have letters, special ones aside, have them from right to left
+/** @param {string[]} labels */
+export function isRightToLeft(labels) {
+  let right = 0;
+  let all = 0;
+  for (const label of labels) {
+    if (!LETTER.test(label) || /^[[<].*[\]>]$/.test(label)) continue;
+    all += 1;
+    if (RIGHT_TO_LEFT.test(label)) right += 1;
+  }
+  return 2 * right > all;
+}

@@ -1,0 +1,217 @@
+// A text that is too long for a map of all of it: some rows around the chosen one, and the columns that anybody looks at there.
+
+import { WORDS as words } from "./constants.js";
+import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
+import { unfolded, withGaps } from "./folding.js";
+import { HIDDEN } from "./lens.js";
+import { levelOf } from "./scale.js";
+
+const ROWS = 9; // as many as there is room for, up to this
+const HEADER = 2.2; // em, of the words above the columns
+const ARCS = 2.2; // em, above them
+const GAP = 1.9; // em, for keys that are folded away
+const OPENED = 4; // keys that a click on a gap shows at each of its ends
+
+export class Fold {
+  /** @type {number[]} Keys that somebody unfolded, or reached by the keyboard */
+  extra = [];
+  /** @type {number | null} The row that the band is around, where that is not the locked one */
+  centre = null;
+  of = ""; // which picture these are of
+  basis = ""; // and what was locked in it
+
+  /** @param {import("./types.js").View} view */
+  constructor(view) {
+    this.view = view;
+  }
+
+  // Whether a map whose words do not fit above it is shown so
+  get isWanted() {
+    const { options, narrow, map } = this.view;
+    return options.show === "map" && !options.whole && !narrow && !map.zoomed();
+  }
+
+  // What of it has room: rows of the band, columns with gaps (−n for n keys), where they are
+  /** @param {number} width @param {number} height @param {number} em @param {number} left @returns {import("./types.js").Geometry} */
+  measure(width, height, em, left) {
+    const { view } = this;
+    const lens = view.lens();
+    const of = `${view.picture.key},${view.site.id}`;
+    if (this.of !== of) [this.of, this.extra] = [of, []];
+    const basis = `${of},${view.place.query},${view.pin}`;
+    if (this.basis !== basis) [this.basis, this.centre] = [basis, null];
+    const top = (ARCS + HEADER) * em + 2;
+    const fit = clamp(Math.floor((height - top - 2) / (1.5 * em)), 3, ROWS);
+    const rows = Math.min(fit, lens.n_query);
+    const query = view.place.query === null ? null : lens.queryOf(view.place.query);
+    const centre = this.centre ?? query ?? lens.n_query - 1;
+    const q0 = clamp(centre - Math.floor(rows / 2), 0, lens.n_query - rows);
+    const cell = Math.min((height - top - 2) / rows, 2.4 * em);
+    const font = clamp(0.6 * cell, 0.72 * em, em);
+    const widths = view.map.widthsOf(lens.keys);
+    const size = em; // of the type above the columns
+    /** @param {number} k */
+    const wide = (k) => Math.max(1.6 * em, Math.min(10, widths[k] + 0.8) * size);
+    const room = width - left - 2;
+    /** @param {number[]} keys */
+    const taken = (keys) => withGaps(keys, lens.n_key).reduce((sum, k) => sum + (k < 0 ? GAP * em : wide(k)), 0);
+    const ranking = query === null ? null : view.ranking(lens.firstQuery(query));
+    const band = Array.from({ length: rows }, (_, r) => lens.row(q0 + r)?.weights).filter((row) => row !== undefined);
+    const pinned = view.pin === null ? [] : [lens.keyOf(view.pin)];
+    const own = query === null || view.site.query !== view.site.key ? [] : [query];
+    const strongest = ranking?.order.slice(0, 1) ?? [];
+    const keys = unfolded({
+      n: lens.n_key,
+      must: [...pinned, ...strongest, ...own, ...this.extra],
+      order: ranking?.order ?? [],
+      weights: ranking?.weights ?? [],
+      band,
+      fits: (some) => taken(some) <= room,
+    });
+    const columns = withGaps(keys, lens.n_key);
+    const spare = Math.max(0, room - taken(keys)) / Math.max(1, keys.length);
+    const xs = new Float64Array(columns.length + 1);
+    xs[0] = left;
+    columns.forEach((k, c) => (xs[c + 1] = xs[c] + (k < 0 ? GAP * em : wide(k) + Math.min(spare, 2 * em))));
+    return { left, top, cell, font, xs, columns, rows: [q0, q0 + rows], isHeader: false, isFold: true, isMirrored: false, header: size, width };
+  }
+
+  // Whether something else is locked than what the columns were chosen for
+  get isStale() {
+    const { view } = this;
+    return Boolean(view.map.geometry?.isFold) && this.basis !== `${view.picture.key},${view.site.id},${view.place.query},${view.pin}`;
+  }
+
+  // The row that all is about: the one chosen, or the middle of the band
+  row() {
+    const { query } = this.view;
+    return query === null ? null : this.view.ranking(query);
+  }
+
+  // All cells of the band; whether every row was there
+  /** @param {CanvasRenderingContext2D} context @param {import("./types.js").Geometry} g */
+  draw(context, g) {
+    const { view } = this;
+    const lens = view.lens();
+    const scale = view.map.wholeScale;
+    const perRow = view.map.scaleShown === "row";
+    const hatch = view.map.hatching(context);
+    const gap = 2;
+    const [q0, q1] = g.rows ?? [0, 0];
+    let isThere = true;
+    for (let q = q0; q < q1; q++) {
+      const row = lens.row(q);
+      isThere = isThere && row !== null;
+      const y = g.top + (q - q0) * g.cell;
+      const top = perRow && row ? row.weights.reduce((a, b) => Math.max(a, b), 0) || 1 : lens.top;
+      g.columns?.forEach((k, c) => {
+        if (k < 0) return;
+        const [x, w] = [g.xs[c], g.xs[c + 1] - g.xs[c]];
+        const code = row?.masked?.[k];
+        if (code === HIDDEN) return;
+        context.fillStyle = code ? hatch : row ? view.colour.css[levelOf(perRow ? "linear" : scale, row.weights[k], top)] : view.palette.line;
+        context.globalAlpha = row ? 1 : 0.4;
+        context.fillRect(x, y, w - gap, g.cell - gap);
+      });
+    }
+    context.globalAlpha = 1;
+    return isThere;
+  }
+
+  // The words above the columns, shaded like their cells of the chosen row, and how many are folded away between them
+  /** @param {CanvasRenderingContext2D} context @param {import("./types.js").Geometry} g */
+  drawHeader(context, g) {
+    const { view } = this;
+    const { em } = view.room;
+    const { palette, query } = view;
+    const lens = view.lens();
+    const ranking = this.row();
+    const family = view.font();
+    const isSelf = view.site.query === view.site.key;
+    const here = query === null ? null : lens.queryOf(query);
+    const { column, key } = view.map.at();
+    const y = ARCS * em;
+    const h = HEADER * em - 2;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    g.columns?.forEach((k, c) => {
+      const [x, w] = [g.xs[c], g.xs[c + 1] - g.xs[c]];
+      if (k < 0) {
+        context.fillStyle = palette.mute;
+        context.font = `${0.82 * em}px ${family}`;
+        context.fillText("⋯", x + w / 2, y + 0.3 * h);
+        context.fillText(number(-k), x + w / 2, y + 0.72 * h);
+        return;
+      }
+      const code = ranking?.masked?.[k];
+      const level = ranking && !code ? levelOf(view.map.wholeScale, ranking.weights[k], lens.top) : 0;
+      context.fillStyle = code ? view.map.hatching(context) : view.colour.css[level];
+      context.fillRect(x, y, w - 2, h);
+      const isQuery = isSelf && k === here;
+      const isKey = k === column || k === key;
+      context.fillStyle = code ? palette.mute : view.colour.ink[level];
+      context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
+      context.fillText(short(lens.keys[k]), x + (w - 2) / 2, y + h / 2, w - 6);
+      if (!isQuery && !isKey) return;
+      context.strokeStyle = isQuery ? palette.query : palette.key;
+      context.lineWidth = 2.5;
+      context.strokeRect(x + 1, y + 1, w - 4, h - 2);
+    });
+    this.drawArc(context, g, here, key, y);
+  }
+
+  // From the chosen token to what it looks at most, where both have a column
+  /** @param {CanvasRenderingContext2D} context @param {import("./types.js").Geometry} g @param {number | null} query @param {number | null} key @param {number} low */
+  drawArc(context, g, query, key, low) {
+    const ranking = this.row();
+    if (query === null || key === null || !ranking || this.view.site.query !== this.view.site.key) return;
+    const [from, to] = [query, key].map((k) => g.columns?.indexOf(k) ?? -1);
+    if (from < 0 || to < 0 || from === to) return;
+    /** @param {number} c */
+    const middle = (c) => (g.xs[c] + g.xs[c + 1]) / 2;
+    context.strokeStyle = this.view.palette.query;
+    context.lineWidth = 1 + (4.5 * ranking.weights[key]) / this.view.lens().top;
+    context.beginPath();
+    context.moveTo(middle(from), low);
+    context.bezierCurveTo(middle(from), -low / 4, middle(to), -low / 4, middle(to), low);
+    context.stroke();
+  }
+
+  // What is folded away, and how much of the row it holds
+  note() {
+    const { columns } = this.view.map.geometry ?? {};
+    if (!columns) return "";
+    const lens = this.view.lens();
+    const shown = columns.filter((k) => k >= 0);
+    const folded = lens.n_key - shown.length;
+    if (!folded) return "";
+    const parts = { folded: number(folded), n: number(lens.n_key) };
+    const ranking = this.row();
+    if (!ranking || lens.unit === "norm" || lens.kind === "max") return fill(words.folded, parts);
+    const held = Math.max(0, ranking.weights.reduce((sum, p) => sum + p, 0) - shown.reduce((sum, k) => sum + ranking.weights[k], 0));
+    return fill(words.folded_share, { ...parts, share: finely(held) });
+  }
+
+  // A click on ⋯: some keys at each of its ends
+  /** @param {number} c */
+  open(c) {
+    const columns = this.view.map.geometry.columns ?? [];
+    const n = -columns[c];
+    const from = (columns[c - 1] ?? -1) + 1;
+    const ends = Array.from({ length: Math.min(n, 2 * OPENED) }, (_, i) => (i % 2 ? from + n - 1 - (i >> 1) : from + (i >> 1)));
+    this.extra = [...ends, ...this.extra];
+    this.view.redraw("layout");
+  }
+
+  // The band and the columns so that a cell reached by the keyboard is among them
+  /** @param {{query: number, key: number}} cell */
+  reveal({ query, key }) {
+    const g = this.view.map.geometry;
+    const [q0, q1] = g.rows ?? [0, 0];
+    const isOut = query < q0 || query >= q1;
+    if (isOut) this.centre = query;
+    const isHidden = !g.columns?.includes(key);
+    if (isHidden) this.extra = [key, ...this.extra.filter((k) => k !== key)];
+    if (isOut || isHidden) this.view.map.refold();
+  }
+}

@@ -1,0 +1,122 @@
+"""Reading Explore: where a text of one's own opens, what a decoder's rows are about to write, bars on one scale, long texts folded."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+import core
+from tests.app.browsing import Screen
+
+APP = "app/main.py"
+WATER = "She poured water from the jug into the glass until it was full."
+LONG = " ".join(
+    ["The old lighthouse keeper climbed the narrow stairs every evening to light the lamp, because ships needed it."]
+    * 4
+)
+
+
+def widths(screen: Screen, which: str) -> list[float]:
+    """How long the bars are, as parts of their track."""
+    return screen.root.locator(f".{which} .rows .track").evaluate_all(
+        "(all) => all.map((t) => t.firstChild.getBoundingClientRect().width / t.getBoundingClientRect().width)"
+    )
+
+
+def values(screen: Screen, which: str) -> list[str]:
+    return screen.root.locator(f".{which} .rows u").all_inner_texts()
+
+
+def test_a_text_of_one_s_own_opens_on_the_link_that_stands_out(screen: Screen):
+    screen.open()
+    screen.run_text(WATER)
+    assert (screen.data()["layer"], screen.data()["head"]) == ("1", "6")
+    assert screen.facts() == "into gives 93 % of its attention to poured, rank 1 of 16."
+    assert screen.root.locator(".map h2 .rule").count() == 1
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.wait(head="7")
+    assert not screen.root.locator(".map h2 .rule").count()
+    screen.page.wait_for_url(re.compile("head=7"))
+    screen.run_text("Never mind the dog.")
+    assert (screen.data()["layer"], screen.data()["head"]) == ("1", "7")  # chosen by hand, so it stays
+
+
+def test_a_head_says_where_its_attention_goes(screen: Screen):
+    screen.open()
+    screen.until("root.querySelector('.map h2').textContent.includes('on average 52 % rests on [CLS]')")
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowUp")
+    screen.wait(layer="2")
+    assert "52 %" not in screen.root.locator(".map h2").inner_text()
+
+
+def test_bars_have_one_scale_and_add_up(screen: Screen):
+    screen.open()
+    shown = [float(value.removesuffix(" %")) for value in values(screen, "looks")]
+    assert shown[0] == 67.7 and sum(shown) == pytest.approx(100, abs=0.3)
+    assert screen.root.locator(".looks .rest span").inner_text() == "other 12"
+    assert widths(screen, "looks") == pytest.approx([value / 100 for value in shown], abs=0.006)
+
+
+def test_a_decoder_s_rows_say_what_they_are_about_to_write(screen: Screen):
+    screen.open("?model=translator")
+    screen.until("root.querySelector('.big').textContent.includes('writes')")
+    assert screen.facts() == "After the it writes snow, 96 %. This head looks at Schnee, 99.8 %."
+    run = core.trace(core.load("translator"), "Ein Hund rennt durch den Schnee.", "A dog runs through the snow.")
+    chances = run.predictions([5], 3).probs[0]
+    assert widths(screen, "writes") == pytest.approx(chances, abs=0.006)
+    assert "next in the text: snow 96.0 %, rank 1 of 6,000" in screen.root.locator(".writes").inner_text()
+    screen.root.locator(".strip.query [data-i='2']").click()
+    screen.wait(locked="2")
+    assert screen.facts().startswith("After dog its best guess is runs, 48 %.")
+    screen.root.get_by_role("button", name="self", exact=True).click()
+    screen.wait(site="encoder")
+    assert not screen.root.locator(".writes").is_visible()  # an encoder writes nothing
+
+
+def test_a_long_text_is_folded_and_its_strongest_key_is_on_the_screen(screen: Screen):
+    screen.open(f"?layer=3&head=1&query=30&text={quote(LONG)}")
+    screen.until("root.dataset.folded && root.dataset.fetching === 'false'")
+    run = core.trace(core.load("minilm"), LONG)
+    row = run.attention[3].row(1, 30)
+    columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]
+    keys = [int(key) for key, *_ in columns if key >= 0]
+    assert int(row.argmax()) in keys and 30 in keys
+    assert len(keys) + sum(-int(key) for key, *_ in columns if key < 0) == len(row)
+    note = screen.root.locator(".map > .note").inner_text()
+    folded = float(re.search(r"hold <?([\d.]+) %", note).group(1))  # type: ignore[union-attr]
+    assert folded / 100 + row[keys].sum().item() == pytest.approx(1, abs=2e-3)
+    assert f"{len(row) - len(keys)} of {len(row)} columns are folded away" in note
+    box = screen.root.locator(".matrix").bounding_box()
+    assert box is not None
+    strip = screen.root.locator(".strip").bounding_box()
+    token = screen.root.locator(f".strip [data-i='{int(row.argmax())}']").bounding_box()
+    assert strip and token and strip["y"] <= token["y"] and token["y"] + token["height"] <= strip["y"] + strip["height"]
+    key, left, right = next(column for column in columns if column[0] == int(row.argmax()))
+    data = screen.data()
+    y = float(data["top"]) + (30 - int(data["row"]) + 0.5) * float(data["size"])
+    screen.page.mouse.move(box["x"] + (left + right) / 2, box["y"] + y)
+    screen.wait(cell=f"30,{int(key)}")
+    assert float(screen.data()["value"]) == pytest.approx(row.max().item(), abs=1e-4)
+    gap = next(column for column in columns if column[0] < -1)
+    screen.page.mouse.click(box["x"] + (gap[1] + gap[2]) / 2, box["y"] + y)
+    screen.until(f"root.dataset.folded !== '{data['folded']}'")
+    screen.root.get_by_role("button", name="whole", exact=True).click()
+    screen.wait(whole="true", folded="")
+    screen.page.wait_for_url(re.compile("whole=true"))
+
+
+def test_hebrew_stands_from_right_to_left(screen: Screen):
+    screen.open(f"?text={quote('שלום לכל העולם')}")
+    first, last = (screen.root.locator(f".strip [data-i='{i}']").bounding_box() for i in (1, 12))
+    assert first and last and first["x"] > last["x"]  # over their columns
+    screen.page.mouse.move(*screen.cell(4, 1))
+    screen.wait(cell="4,1")
+    screen.root.get_by_role("button", name="lines", exact=True).click()
+    screen.wait(show="lines")
+    first, last = (screen.root.locator(f".strip [data-i='{i}']").bounding_box() for i in (1, 12))
+    assert first and last and first["x"] > last["x"]  # and as it was typed
+    assert screen.root.locator(".strip").get_attribute("dir") == "rtl"

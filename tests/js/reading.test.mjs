@@ -1,0 +1,34 @@
+// Shares in words, the direction of a text, and the colours of a number.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { served } from "./golden.mjs";
+
+const { finely, share } = await served("kit/browser/dom.js");
+const { areLetters, isRightToLeft } = await served("attention/browser/direction.js");
+const { levelOf, levelsOfRoots } = await served("attention/browser/scale.js");
+
+test("a share in words is whole only where that says enough, and 0 % and 100 % are exact", () => {
+  const said = [0, 1e-5, 0.0049, 0.13, 0.677, 0.98, 0.984, 0.997, 0.9995, 1].map(share);
+  assert.deepEqual(said, ["0 %", "<0.1 %", "0.5 %", "13 %", "68 %", "98 %", "98.4 %", "99.7 %", ">99.9 %", "100 %"]);
+  assert.deepEqual([0.13, 0.677, 0.00004, 0.99996].map(finely), ["13.0 %", "67.7 %", "<0.1 %", ">99.9 %"]);
+});
+
+test("Hebrew and Arabic are read from right to left, whatever stands around them", () => {
+  assert(isRightToLeft(["[CLS]", "ש", "ל", "ו", "ם", "[SEP]"]));
+  assert(isRightToLeft(["<s>", "مرحبا", "123", ".", "</s>"]));
+  assert(!isRightToLeft(["[CLS]", "The", "word", "שלום", "is", "Hebrew", "[SEP]"]));
+  assert(!isRightToLeft(["{", "}", "="]));
+});
+
+test("letters that are tokens of their own are known", () => {
+  assert(areLetters(["<s>", "{", "}", "[", "=", "</s>"]));
+  assert(!areLetters(["a", "word"]) && !areLetters(["ש", "ל"]));
+});
+
+test("map, words and small maps have the same colour for the same weight", () => {
+  const roots = levelsOfRoots("linear");
+  for (const weight of [0, 0.04, 0.25, 0.5, 1]) assert(Math.abs(roots[Math.round(255 * Math.sqrt(weight))] - levelOf("linear", weight, 1)) <= 1);
+  assert.deepEqual([1e-4, 1e-2, 1].map((weight) => levelOf("log", weight, 1)), [0, 128, 255]);
+});
