@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Dialog, FloatRect, Locator, Page, Request, sync_playwright
 
@@ -140,10 +141,20 @@ class Screen:
         self.dialogs: list[str] = []
         self.requests: list[str] = []
         page.set_default_timeout(PATIENCE)
-        page.on("request", self._watch)
-        page.on("websocket", lambda socket: self._watch_url(socket.url.replace("ws", "http", 1)))
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("dialog", self._dismiss)
+        self._listeners: dict[str, Callable[[Any], None]] = {
+            "request": self._watch,
+            "websocket": lambda socket: self._watch_url(socket.url.replace("ws", "http", 1)),
+            "pageerror": lambda error: self.errors.append(str(error)),
+            "dialog": self._dismiss,
+        }
+        for event, hear in self._listeners.items():
+            page.on(event, hear)  # type: ignore[call-overload]
+
+    def leave(self) -> None:
+        """The visit ends: it asked no other host for anything and nothing in it failed. Its page may be somebody else's next."""
+        assert (self.foreign, self.errors, self.dialogs) == ([], [], [])
+        for event, hear in self._listeners.items():
+            self.page.remove_listener(event, hear)
 
     def _dismiss(self, dialog: Dialog) -> None:
         self.dialogs.append(dialog.message)

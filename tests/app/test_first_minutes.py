@@ -16,6 +16,7 @@ from app.session.examples import EXAMPLES, Example
 from app.shell import words as shell_words
 from core import measures
 from tests.app.browsing import Screen, box_of
+from tests.app.pages import lend
 
 APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
@@ -78,19 +79,24 @@ def test_the_resting_place_gets_nearly_all(model: core.Loaded):
 @pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
+    size = {"width": width, "height": height}
+    with lend(browser, viewport=size, color_scheme=scheme, reduced_motion="reduce") as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
+
+
+@pytest.fixture
+def visitor(browser: Browser, address: str) -> Iterator[Screen]:
+    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
 
 
 @pytest.mark.parametrize("example", EXAMPLES["minilm"], ids=lambda example: example.title)
-def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, example: Example):
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address).open("?layer=5&head=7&query=1&kind=mean&hide=0")
+def test_an_example_opens_at_its_head_and_word(visitor: Screen, example: Example):
+    screen = visitor.open("?layer=5&head=7&query=1&kind=mean&hide=0")
     screen.page.get_by_role("button", name=shell_words.EXAMPLES).click()
     screen.page.get_by_role("menuitem", name=example.title).click()
     screen.wait(layer=str(example.layer), head=str(example.head), kind="head", hide="[]")
@@ -98,8 +104,6 @@ def test_an_example_opens_at_its_head_and_word(browser: Browser, address: str, e
     assert screen.page.get_by_label("Sentence").input_value() == example.text
     assert screen.tokens()[int(screen.data()["locked"])] == example.token
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
-    assert screen.errors == []
-    context.close()
 
 
 def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):

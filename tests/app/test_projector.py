@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page
 from app.attention import words
 from app.session import words as session_words
 from tests.app.browsing import Screen, box_of
+from tests.app.pages import lend
 
 APP = "app/main.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2
@@ -36,10 +37,11 @@ def visit(browser: Browser, address: str, width: int = 1280, height: int = 720, 
 
 @pytest.fixture(params=["light", "dark"])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
-    screen = visit(browser, address, scheme=request.param)
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    screen.page.context.close()
+    size = {"width": 1280, "height": 720}
+    with lend(browser, viewport=size, color_scheme=request.param, reduced_motion="reduce") as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
 
 
 def asked(page: Page) -> dict[str, str]:
@@ -214,7 +216,9 @@ def test_a_locked_key_is_in_the_url_and_comes_back(screen: Screen, browser: Brow
     screen.wait(pin="2", locked="")
 
 
-def test_without_permission_the_link_can_be_copied_by_hand(screen: Screen):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_without_permission_the_link_can_be_copied_by_hand(browser: Browser, address: str, scheme: str):
+    screen = visit(browser, address, scheme=scheme)
     screen.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     screen.open()
     screen.root.get_by_role("button", name=WORDS["copy_link"]).click()
@@ -225,6 +229,8 @@ def test_without_permission_the_link_can_be_copied_by_hand(screen: Screen):
     assert field.evaluate("f => [f.selectionStart, f.selectionEnd, f.value.length]") == [0, len(link), len(link)]
     field.press("Escape")
     field.wait_for(state="hidden")
+    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
+    screen.page.context.close()
 
 
 @pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])

@@ -18,6 +18,7 @@ from app.rooms.explore import words as explore_words
 from app.session import words as session_words
 from app.shell import words as shell_words
 from tests.app.browsing import Screen, digit
+from tests.app.pages import lend
 
 APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
@@ -30,15 +31,13 @@ LAYER, HEAD, QUERY = 1, 3, 5
 @pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    screen = Screen(context.new_page(), address).open(f"?layer={LAYER}&head={HEAD}&query={QUERY}")
-    if screen.root.locator(".fold").is_visible():
-        screen.root.locator(".fold summary").click()
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
+    size = {"width": width, "height": height}
+    with lend(browser, viewport=size, color_scheme=scheme, reduced_motion="reduce") as page:
+        screen = Screen(page, address).open(f"?layer={LAYER}&head={HEAD}&query={QUERY}")
+        if screen.root.locator(".fold").is_visible():
+            screen.root.locator(".fold summary").click()
+        yield screen
+        screen.leave()
 
 
 def own(screen: Screen, text: str) -> str:
@@ -183,13 +182,11 @@ def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
 @pytest.fixture(params=[(1280, 720, "dark"), (390, 844, "light")], ids=["wide", "phone"])
 def newcomer(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
+    size = {"width": width, "height": height}
+    with lend(browser, viewport=size, color_scheme=scheme, reduced_motion="reduce") as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
 
 
 def arrive(screen: Screen, text: str, **asked: str) -> None:

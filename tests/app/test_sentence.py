@@ -12,6 +12,7 @@ import core
 from app.session.models import TITLES
 from app.shell import words
 from tests.app.browsing import Screen, box_of
+from tests.app.pages import lend
 
 APP = "app/main.py"
 LONG = "The old keeper watched the ships for a while in the evening, and he wrote down all of their names. " * 4
@@ -20,13 +21,11 @@ LONG = "The old keeper watched the ships for a while in the evening, and he wrot
 @pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    screen = Screen(context.new_page(), address).open()
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
+    size = {"width": width, "height": height}
+    with lend(browser, viewport=size, color_scheme=scheme, reduced_motion="reduce") as page:
+        screen = Screen(page, address).open()
+        yield screen
+        screen.leave()
 
 
 def text_box(screen: Screen) -> Locator:

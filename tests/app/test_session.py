@@ -17,6 +17,7 @@ from app.session import words as session_words
 from app.shell import words as shell_words
 from tests.app import models
 from tests.app.browsing import Screen, box_of
+from tests.app.pages import lend
 
 APP = "tests/app/gallery.py"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -53,11 +54,10 @@ TOO_WIDE = """root => [...root.querySelectorAll("*")].filter((node) => {
 
 @pytest.fixture
 def phone(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport=PHONE, has_touch=True, reduced_motion="reduce")  # type: ignore[arg-type]
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors) == ([], [])
-    context.close()
+    with lend(browser, viewport=PHONE, has_touch=True, reduced_motion="reduce") as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
 
 
 class Keyboard:
