@@ -39,6 +39,20 @@ def size(n_bytes: int) -> str:
     return f"{amount:,.0f} bytes" if unit == "bytes" else f"{amount:,.1f} {unit}"
 
 
+def apart(*sizes: int) -> list[str]:
+    """Sizes that differ by little, in the unit of the largest and with as many digits as tell them apart, at most three:
+    "21.79 GiB" and "21.82 GiB"."""
+    power = max((i for i in range(1, 5) if max(sizes) >= 1024**i), default=0)
+    unit = ("bytes", "KiB", "MiB", "GiB", "TiB")[power]
+    if not power:
+        return [f"{n:,} {unit}" for n in sizes]
+    for digits in (1, 2, 3):
+        said = [f"{n / 1024**power:,.{digits}f} {unit}" for n in sizes]
+        if len(set(said)) == len(set(sizes)):
+            break
+    return said
+
+
 def both(n_bytes: int) -> str:
     """Bytes in both units: "30.6 MiB (32.1 MB)"."""
     amount, unit = float(n_bytes), "bytes"

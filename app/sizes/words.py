@@ -75,6 +75,8 @@ COLUMNS = {
     "published": "Published",
     "source": "Source",
     "layers": "Layers",
+    "block": "One block",
+    "vocabulary": "Vocabulary",
     "share": "%",
     "measured": "Measured MiB",
     "predicted": "Predicted MiB",

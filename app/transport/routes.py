@@ -11,7 +11,7 @@ from starlette.routing import Route
 from streamlit import config as streamlit_config
 
 from app.transport import limits, words
-from core.errors import Refused, Unknown
+from core.errors import Busy, Refused, Unknown
 
 KEPT = {"Cache-Control": "private, max-age=3600"}
 
@@ -45,7 +45,8 @@ def parts(text: str | None) -> list[str]:
 def refusal(error: Exception) -> Response:
     if isinstance(error, IndexError | Unknown):
         return PlainTextResponse(words.TILE_UNKNOWN_RUN, 404)
-    return PlainTextResponse(str(error), 400)
+    # The browser asks again after 503, and keeps what 400 says: of that it would get no other answer.
+    return PlainTextResponse(str(error), 503 if isinstance(error, Busy) else 400)
 
 
 def number(request: Request, name: str, low: int, high: int) -> int:

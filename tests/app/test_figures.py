@@ -27,7 +27,7 @@ LLAMA = Setup("llama", PRESETS["llama-3-8b"].config, 1, 1024, 0, dtype="bfloat16
 BUDGET = 60_000  # characters of JSON: a chart is a fraction of a picture
 SETUPS = {"lesson": LESSON, "gpt2": GPT2, "base": BASE, "llama": LLAMA}
 MEASURED = Measured(
-    "eager", (Point(8, 100 << 20, 110 << 20, 1, 1, 0, 0, 0.1), Point(64, 200 << 20, 210 << 20, 1, 1, 0, 0, 0.2))
+    "eager", 2, (Point(8, 100 << 20, 110 << 20, 1, 1, 0, 0, 0.1), Point(64, 200 << 20, 210 << 20, 1, 1, 0, 0, 0.2))
 )
 
 
@@ -54,7 +54,7 @@ def test_bars_are_the_plans_components(name: str) -> None:
 def test_curves_are_the_plans_totals_with_budgets_and_points() -> None:
     budgets = [("here", 8 << 30), ("card", 24 * 10**9)]
     table = tables.curves(GPT2)
-    figure = figures.curves(table, budgets, 512, "eager", ceiling=1024, measured=MEASURED)
+    figure = figures.curves(table, budgets, 512, "eager", ceiling=1024, measured=MEASURED, batch=2)
     found = traces(figure)
     for way in tables.WAYS:
         for n, value in list(zip(found[way].x, found[way].y, strict=True))[::7]:

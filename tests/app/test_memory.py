@@ -25,7 +25,7 @@ from app.sizes.controls import IDS
 from app.sizes.setup import Setup, shaped
 from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
-from core.planner import PRESETS, longest_fit, parameters, plan, trace_shapes
+from core.planner import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
 from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
@@ -63,7 +63,7 @@ def test_lesson_a6_scores_against_length() -> None:
 def test_lesson_a7_n_fits_and_one_more_does_not() -> None:
     (name, fit), *_ = tables.fits(LESSON, [("8 GiB", 8 << 30)], "source_len")
     assert fit.bytes <= 8 << 30 < fit.next_bytes
-    row = tables.fits_table([(name, fit)]).iloc[0]
+    row = tables.fits_table(LESSON, [(name, fit)]).iloc[0]
     assert int(row["does not fit"]) == int(row["fits"]) + 1
     assert float(row["takes MiB"]) <= 8192 < float(row["would take MiB"])
     for vary in ("batch", "layers"):
@@ -158,6 +158,40 @@ def test_b5_and_d4_have_the_true_totals() -> None:
     assert (known["BERT base"], known["BERT large"]) == (109_482_240, 335_141_888)
     assert known["GPT-2 XL"] == 1_557_611_200
     assert compute_tables.furthest(compute_tables.known_models())[0] == "Transformer base"
+
+
+def test_b5_the_translator_by_component_and_large() -> None:
+    table = compute_tables.translator_table().set_index(compute_words.TRANSLATOR_COLUMN)
+    assert table.loc["total"].tolist() == [93_324_544, 274_697_472]
+    assert table["base"].tolist()[:-1] == [16_384_000, 16_384_000, 18_915_328, 25_225_216, 16_416_000]
+    assert (table.iloc[:-1].sum() == table.loc["total"]).all()
+
+
+def test_f12_the_textbook_class_in_its_five_sizes() -> None:
+    table = compute_tables.lesson_sizes()
+    assert table["parameters"].tolist() == [919_296, 4_302_592, 28_229_632, 108_460_032, 333_467_648]
+    assert table["block"].tolist()[0] == 197_760
+
+
+def test_f5_many_narrow_heads_cost_what_one_wide_head_costs() -> None:
+    for name in ("lesson-encoder", "gpt2", "transformer-base"):
+        found = compute_tables.one_head(Setup(name, PRESETS[name].config, 2, 40, 30 * (name == "transformer-base")))
+        assert found is not None and found[:2] == found[2:]
+    assert compute_tables.one_head(Setup("gqa", PRESETS["llama-3-8b"].config, 1, 8, 0)) is None
+
+
+def test_f11_a_batch_feeds_the_card() -> None:
+    setup = Setup("llama", PRESETS["llama-2-7b"].config, 7, 1024, 0, dtype="bfloat16")
+    card = next(device for device in DEVICES if device.name == "A100 80 GB")
+    found = compute_tables.reached(setup, card)
+    assert [round(100 * found[batch], 1) for batch in (1, 32)] == [0.7, 9.4]
+
+
+def test_f4_and_f10_are_said_on_the_page() -> None:
+    assert "GPT-3 12,288 / 96 = 128" in said(opened(compute_page, compute_part="Known models"))
+    app = opened(compute_page, plan_model="GPT-2 small")
+    assert "12 heads of 64 cost what 1 head of 768 costs" in said(app)
+    assert any("[n, m] · [m, k] takes 2·n·m·k and writes n·k numbers" in item.value for item in app.caption)
 
 
 def test_d5_layers_are_a_straight_line() -> None:
@@ -319,11 +353,49 @@ def test_a_text_longer_than_the_table_is_said() -> None:
 def test_longer_texts_say_where_it_breaks_and_measure() -> None:
     params = {"memory_part": "Longer texts", "plan_model": "BERT tiny", "plan_source": "16", "plan_batch": "1"}
     app = opened(memory_page, **params)
-    assert re.search(r"RTX 4090, 22.4 GiB: ([\d,]+) source tokens fit \([\d,.]+ MiB\), [\d,]+ do not", said(app))
+    assert re.search(r"RTX 4090, 22.4 GiB: all 512 source tokens of its table of positions fit", said(app))
     next(button for button in app.button if button.key == "memory_measure").click().run()
     assert not app.exception
-    assert re.search(r"Measured here, eager attention: at [\d,]+ tokens", said(app))
+    assert re.search(r"Measured here, eager attention: at 1 × [\d,]+ tokens", said(app))
     assert "predicted to the byte" in said(app)
+
+
+def test_lessons_a6_and_a7_on_the_page() -> None:
+    """Scores against length; a memory of one's own with the largest that fits, and the table of positions where it ends first."""
+    params = {"memory_part": "Longer texts", "plan_phase": "train"}
+    app = opened(memory_page, **params, memory_budget="8")
+    assert "50: 2.4 MiB (2.6 MB), 100: 9.8 MiB (10.2 MB), 512: 256.0 MiB (268.4 MB), 1,024: 1.0 GiB (1.1 GB)" in said(
+        app
+    )
+    assert "8 GB, 7.5 GiB: 591 source tokens fit (7.44 GiB), 592 do not (7.46 GiB)." in said(app)
+    app = opened(memory_page, **params, plan_model="GPT-2 medium", memory_budget="24")
+    assert "24 GB, 22.4 GiB: all 1,024 source tokens of its table of positions fit" in said(app)
+    assert "by memory alone it would be 2,797." in said(app)
+    assert "“-1” GB" in said(opened(memory_page, **params, memory_budget="-1"))
+
+
+def test_what_is_measured_lies_where_the_curve_is() -> None:
+    """At the default settings 32 texts are too much work for lengths that say something: fewer run, at the length of the sliders."""
+    setup, lengths = measure.at_most(replace(LESSON, training=True), 8 << 30)
+    assert 1 <= setup.batch < 32 and lengths[-1] >= 50
+    assert lengths[0] >= 12
+    alone = replace(LESSON, batch=1, source_len=16)
+    assert measure.at_most(alone, 8 << 30)[0] == alone
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((22_880_000_000, 22_910_000_000), ["21.31 GiB", "21.34 GiB"]),
+        ((5 << 20, 7 << 20), ["5.0 MiB", "7.0 MiB"]),
+        ((100, 101), ["100 bytes", "101 bytes"]),
+        ((5 << 20, 5 << 20), ["5.0 MiB", "5.0 MiB"]),
+    ],
+)
+def test_sizes_that_differ_by_little_have_the_digits_that_tell_them_apart(
+    sizes: tuple[int, int], said: list[str]
+) -> None:
+    assert numbers.apart(*sizes) == said
 
 
 def test_too_large_to_measure_is_said_on_the_page() -> None:
@@ -417,10 +489,10 @@ def test_lines_of_cards_and_where_it_breaks(browser: Browser, address: str) -> N
         config = PRESETS["gpt2-medium"].config
         found = longest_fit(config, 16 * 10**9, training=True)
         said = screen.text(re.compile("^T4, ")).inner_text()
-        assert (
-            f"{found.n:,} source tokens fit ({found.bytes / MiB:,.3f} MiB), {found.n + 1:,} do not ({found.next_bytes / MiB:,.3f} MiB)"
-            in said
-        )
+        ceiling = config.n_ctx
+        assert found.n > ceiling  # the memory would allow more than the table of positions has
+        assert f"all {ceiling:,} source tokens of its table of positions fit" in said
+        assert f"by memory alone it would be {found.n:,}." in said
         assert found.bytes <= 16 * 10**9 < found.next_bytes
         shapes = screen.page.locator(".js-plotly-plot").evaluate(
             "host => host.layout.shapes.map(line => [line.y0, line.y1])"
@@ -429,7 +501,7 @@ def test_lines_of_cards_and_where_it_breaks(browser: Browser, address: str) -> N
         screen.text(re.compile("Its table of positions ends at 1,024"))
         table, _ = screen.table("CSV: where it breaks")
         row = table.set_index("device").loc["T4"]
-        assert (row["fits"], row["does not fit"]) == (found.n, found.n + 1)
+        assert (row["fits"], row["by memory alone"], row["does not fit"]) == (ceiling, found.n, found.n + 1)
         curve, _ = screen.table("CSV: lengths")
         at = curve.set_index("n").loc[1024]
         assert round(at["flash MiB"] * MiB) == plan(config, source_len=1024, training=True, attention="flash").total

@@ -32,6 +32,7 @@ from app.transport import compress, messages, modules
 from app.transport import routes as transport_routes
 from core.attention import AttentionRecord
 from core.engine import Engine
+from core.errors import Busy, Refused
 from core.request import Request
 from core.service import LocalService
 from core.service.local import MOST_WAITING
@@ -67,6 +68,11 @@ def client() -> Iterator[TestClient]:
 
 def ask(client: TestClient, path: str, **params):
     return client.get(f"/headlight/{path}", params={"run": REQUEST.key} | params)
+
+
+def test_what_is_busy_may_be_asked_again_and_what_is_wrong_may_not() -> None:
+    """The browser keeps what 400 says and asks again after 503."""
+    assert [transport_routes.refusal(error).status_code for error in (Busy("later"), Refused("no"))] == [503, 400]
 
 
 def test_a_tile_is_what_core_says(client: TestClient, trace: Trace):

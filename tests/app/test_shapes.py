@@ -113,6 +113,8 @@ def test_the_lessons_rows():
         "attn.norm": stream,
         "attn.qkv": stream,
         "attn.split_qkv": heads,
+        "attn.kt": (32, 8, 64, 50),
+        "attn.padding": (32, 1, 1, 50),
         "attn.scores": square,
         "attn.weights": square,
         "attn.z": heads,
@@ -129,7 +131,9 @@ def test_the_lessons_rows():
     assert {name: rows[name].step.shape for name in shapes} == shapes
     assert rows["attn.mask"].step.shape[1] == 1  # one for all heads: broadcast
     assert {part.section: part.times for part in found.parts}["layer"] == 6
-    assert any(step.shape == (32, 8, 64, 50) for part in found.parts for step in part.steps)  # kᵀ
+    assert rows["attn.kt"].view and "key_padding_mask" in rows["attn.padding"].means
+    alone = diagram(PRESETS["lesson-encoder"].config, batch=1, source_len=50)
+    assert not any(row.kind == "padding" for part in alone.parts for row in part.rows)
 
 
 def test_gpt3_is_laid_out_whole():
@@ -153,6 +157,7 @@ def test_cross_attention_has_neither_bias_nor_turns():
 # the shape debugger
 
 
+@pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors")
 @pytest.mark.parametrize("place", debugger.LINES)
 @pytest.mark.parametrize(("batch", "n", "n_key"), [(1, 16, 16), (3, 5, 5), (2, 6, 9)])
 def test_the_debugger_says_what_pytorch_says_on_real_tensors(place: str, batch: int, n: int, n_key: int):
@@ -198,6 +203,19 @@ def test_the_debugger_costs_nothing_at_the_size_of_gpt3():
     seen = debugger.tries(config, "scores", batch=8, n=2048, n_key=2048)
     assert seen[0].shape == (8, 96, 2048, 2048)
     assert "[768, 128]" in seen[1].error
+
+
+def test_view_after_a_transpose_says_its_strides() -> None:
+    """Lesson F13: before, after, and of the copy that contiguous() makes."""
+    z = torch.empty(32, 8, 50, 64)
+    found = debugger.strides(PRESETS["lesson-encoder"].config, batch=32, n=50)
+    assert found == {
+        "z": z.stride(),
+        "turned": z.transpose(1, 2).stride(),
+        "copied": z.transpose(1, 2).contiguous().stride(),
+    }
+    _, view, *_, copied = debugger.tries(PRESETS["lesson-encoder"].config, "join", batch=32, n=50, n_key=50)
+    assert view.verdict == "error" and str(list(found["turned"])) in view.why and copied.verdict == "right"
 
 
 def test_a_silent_mistake_really_gives_other_numbers():

@@ -72,6 +72,7 @@ export class Footer {
     this.proofs.dataset.run = picture.key;
     this.proofs.replaceChildren();
     if (!receipt) return;
+    if (receipt.refused) return void this.proofs.append(el("span", "mute", receipt.refused));
     /** @param {boolean} holds @param {string} text @param {string} [help] */
     const proof = (holds, text, help) => {
       const item = el("span", holds ? "holds" : "fails", `${holds ? "✓" : "✗"} ${text}`);

@@ -60,7 +60,7 @@ function fetched(view, site, name) {
   const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
   view.picture.metrics ??= {};
   const all = view.picture.metrics[site.id] ?? view.remote.get("metrics", { site: site.id }, read);
-  if (!all) return null;
+  if (!all || "refused" in all) return null;
   view.picture.metrics[site.id] = all;
   return all[name].flat().map((x) => x ?? NaN);
 }

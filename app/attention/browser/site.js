@@ -81,7 +81,11 @@ export class Site {
   /** @param {number} layer @param {number} head @param {import("../../kit/browser/remote.js").Remote} remote */
   norms(layer, head, remote) {
     if (this.norms_at !== undefined) this.written ??= new Float32Array(this.body, this.norms_at, this.layers * this.heads * this.n_key);
-    this.written ??= remote.get("norms", { site: this.id }, (bytes) => new Float32Array(unpack(bytes)[1]));
+    if (!this.written) {
+      const found = remote.get("norms", { site: this.id }, (bytes) => new Float32Array(unpack(bytes)[1]));
+      if (!found || found.refused) return null;
+      this.written = found;
+    }
     return this.written && this.written.subarray((layer * this.heads + head) * this.n_key).subarray(0, this.n_key);
   }
 

@@ -288,20 +288,75 @@ def depth_lines(config: ModelConfig) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _translator(base: ModelConfig) -> ModelConfig:
+    """As lectures write it: Pre-LN, an output of its own with a bias, vocabularies of 32,000."""
+    return replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
+
+
 def translator() -> dict[str, int]:
     """A textbook translator: its true total, and the totals that tied tables would have."""
     base = PRESETS["transformer-base"].config
-    lesson = replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
     paper = parameters(base)
     layer = paper.encoder.layer.total
     d, f = base.d_model, base.d_ff
     return {
-        "three": parameters(lesson, two_vocabularies=True).total,
+        "three": parameters(_translator(base), two_vocabularies=True).total,
         "one": parameters(replace(base, vocab_size=32_000)).total,
         "paper": paper.total,
         "layer": layer,
         "lesson": 4 * d * d + 2 * d * f + 4 * d,
     }
+
+
+def translator_table() -> pd.DataFrame:
+    """The textbook translator by component, at the sizes of Vaswani et al. 2017, base and big, with two vocabularies of 32,000."""
+    columns: dict[str, list[int]] = {}
+    for name, title in (("transformer-base", "base"), ("transformer-big", "large")):
+        found = parameters(_translator(PRESETS[name].config), two_vocabularies=True)
+        stacks = (found.encoder.total, found.decoder.total, found.unembed + found.head)
+        columns[title] = [found.source.total, found.target.total, *stacks, found.total]
+    return pd.DataFrame({words.TRANSLATOR_COLUMN: list(words.TRANSLATOR_ROWS), **columns})
+
+
+def lesson_sizes() -> pd.DataFrame:
+    """A textbook encoder class in its five sizes: sinusoids, Pre-LN, attention without biases; all of it and one block."""
+    rows = []
+    for title, (vocab, d, heads, n_layers) in words.LESSON_SIZES.items():
+        config = ModelConfig(
+            vocab_size=vocab, d_model=d, n_heads=heads, d_ff=4 * d, n_encoder_layers=n_layers, position="sinusoidal",
+            qkv_bias=False, out_bias=False, head="none",
+        )  # fmt: skip
+        found = parameters(config)
+        sizes = {"vocabulary": vocab, "d_model": d, "layers": n_layers}
+        rows.append({"model": title, **sizes, "parameters": found.total, "block": found.encoder.layer.total})
+    return pd.DataFrame(rows)
+
+
+def one_head(setup: Setup) -> tuple[int, int, int, int] | None:
+    """FLOPs of scores and sum, and parameters of the four projections of a layer: with its heads, and with one head as wide as all.
+
+    None where heads do not share d_model evenly among them.
+    """
+    config = setup.config
+    if config.n_kv_heads != config.n_heads or config.n_heads * config.d_head != config.d_model:
+        return None
+    if config.position == "rotary" or config.qk_norm:
+        return None
+    found: list[int] = []
+    for one in (config, replace(config, n_heads=1, n_kv_heads=1, d_head=config.d_model)):
+        groups = operation_groups(prefill(one, setup.workload))
+        layer = parameters(one).encoder.layer if one.n_encoder_layers else parameters(one).decoder.layer
+        found += [sum(groups[name][0] for name in ("scores", "mix", "fused") if name in groups), layer.attn]
+    return found[0], found[1], found[2], found[3]
+
+
+def reached(setup: Setup, device: Device) -> dict[int, float]:
+    """Which part of a card's arithmetic one more token can use at a batch of 1 and of 32: its intensity over the ridge, at most 1."""
+    shares = {}
+    for batch in (1, 32):
+        flops, n_bytes = ideal(replace(setup, batch=batch), "decode")
+        shares[batch] = min(1.0, flops / n_bytes / device.ridge)
+    return shares
 
 
 def known_models(setup: Setup | None = None) -> pd.DataFrame:
@@ -311,6 +366,7 @@ def known_models(setup: Setup | None = None) -> pd.DataFrame:
             "model": preset.title,
             "parameters": parameters(preset.config).total + preset.more,
             "layers": layers(preset.config),
+            "d_head": preset.config.d_head,
             "published": preset.published,
             "source": preset.source,
         }
@@ -323,6 +379,7 @@ def known_models(setup: Setup | None = None) -> pd.DataFrame:
                 "model": words.YOURS,
                 "parameters": own,
                 "layers": layers(setup.config),
+                "d_head": setup.config.d_head,
                 "published": "–",
                 "source": "",
             }

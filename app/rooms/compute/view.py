@@ -94,6 +94,10 @@ def _operations(setup: Setup, look: Look) -> None:
     ]
     columns: dict[str, str | None] = {name: sizes_words.COLUMNS[name] for name in names}
     st.dataframe(shown[names], hide_index=True, column_config=columns, key="compute_rows", height="content")
+    if one := tables.one_head(setup):
+        config = setup.config
+        sizes = {"heads": config.n_heads, "d_head": config.d_head, "d": config.d_model}
+        st.text(words.ONE_HEAD.format(**sizes, flops=count(one[2]), parameters=f"{one[3]:,}"))
     st.caption(words.OPERATIONS_NOTE[step] + sizes_words.CUDA)
     controls.show_table(table, "operations")
 
@@ -127,6 +131,8 @@ def _roofline(setup: Setup, look: Look) -> None:
             rate=f"{setup.batch / time:,.0f}",
             batch=setup.batch,
         )
+        one, many = (f"{100 * part:.3g} %" for part in tables.reached(setup, device).values())
+        more += " " + words.ROOF_REACHED.format(one=one, many=many)
     table = tables.bounds_table(setup, device)
     with place:
         sentence = controls.headline(
@@ -258,6 +264,7 @@ def _parameters(setup: Setup, look: Look) -> None:
     controls.draw(look, "depth", figure, sentence)
     st.markdown(f"**{words.TRANSLATOR}**")
     st.text(words.TRANSLATOR_WHY.format(**tables.translator()))
+    st.dataframe(tables.translator_table(), hide_index=True, key="compute_translator")
     controls.show_table(table, "parameters")
 
 
@@ -277,8 +284,21 @@ def _known(setup: Setup, look: Look) -> None:
     )
     st.text(more)
     controls.draw(look, "known", charts.figures(FIGURES).known(table, look.theme, look.scale), sentence, shrinks=False)
+    st.text(_heads())
     st.caption(words.KNOWN_NOTE)
     controls.show_table(table, "known-models")
+    controls.show_table(tables.lesson_sizes(), "lesson-sizes", words.LESSON_TITLE)
+
+
+def _heads() -> str:
+    """How wide heads are among the known models: 64 is a habit and no law."""
+    wide = {preset.title: preset.config for preset in PRESETS.values()}
+    others = [
+        f"{title} {config.d_model:,} / {config.n_heads} = {config.d_head}"
+        for title, config in wide.items()
+        if config.d_head != 64
+    ]
+    return words.KNOWN_HEADS.format(n=len(wide) - len(others), others=", ".join(others))
 
 
 PARTS: controls.Parts = {

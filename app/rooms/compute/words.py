@@ -46,15 +46,16 @@ OPERATIONS_ONE = "one token after {n}"
 OPERATIONS_EACH = "one token of each of {batch} texts after {n} tokens"
 OPERATIONS_NOTE = {
     "prefill": (
-        "FLOPs of matrix products, two for each multiply-add, T = batch · tokens, d = d_model, q = heads · d_head, "
+        "FLOPs of matrix products: [n, m] · [m, k] takes 2·n·m·k and writes n·k numbers. T = batch · tokens, d = d_model, q = heads · d_head, "
         "k = KV heads · d_head, b = batch, n = tokens, m = keys, h = heads, F = d_ff, V = vocabulary; biases are not in the formulas. "
     ),
     "decode": (
-        "FLOPs of matrix products, two for each multiply-add; b = batch, one new token in each text, n = tokens that it looks at, "
+        "FLOPs of matrix products: [n, m] · [m, k] takes 2·n·m·k and writes n·k numbers. b = batch, one new token in each text, n = tokens that it looks at, "
         "itself included, d = d_model, q = heads · d_head, k = KV heads · d_head, h = heads, F = d_ff, V = vocabulary; "
         "biases are not in the formulas. "
     ),
 }
+ONE_HEAD = "{heads} heads of {d_head} cost what 1 head of {d} costs: {flops}FLOP for scores and sum, {parameters} parameters in the projections of a layer."
 NOT_COUNTED = "about {n}, no product: not counted"
 WITH_MASK = ", with a mask {n}"
 ROOF_X = "FLOPs for each byte"
@@ -62,6 +63,7 @@ ROOF_Y = "TFLOP/s within reach"
 ROOF = "The {device} is compute-bound above {ridge:.0f} FLOPs per byte."
 ROOF_PREFILL = "Reading {n} tokens gives {prefill:.1f}: {prefill_limit} is the limit, {prefill_time} at the least."
 ROOF_DECODE = "The next token gives {decode:.1f}: {decode_limit} is the limit, {decode_time}, {rate} tokens a second at a batch of {batch}."
+ROOF_REACHED = "Of the card's arithmetic one token at a time can use {one} at a batch of 1 and {many} at 32."
 ROOF_NOTE = "Numbers of 16 bits, as the makers' figures are for. All of it: the least traffic, every weight once, attention fused. "
 LIMITS = {"compute": "arithmetic", "memory": "memory"}
 CARDS = "Cards and their figures"
@@ -122,6 +124,8 @@ LAYERS_AXIS = "layers of each stack"
 PARAMETERS = "{title} has {total} parameters."
 PARAMETERS_LAYER = "Every layer of each stack adds {layer}: a straight line. {share} % of a layer is its MLP."
 TRANSLATOR = "A textbook translator: Vaswani base with two vocabularies of 32,000"
+TRANSLATOR_COLUMN = "Component"
+TRANSLATOR_ROWS = ("source embedding", "target embedding", "encoder", "decoder", "output", "total")
 TRANSLATOR_WHY = (
     "It has {three:,} parameters, not about 65 M: a table for the source, one for the target, and an output of its own. "
     "One table for all three, as in the paper, gives {one:,}; with the paper's 37,000 words {paper:,}. "
@@ -133,5 +137,14 @@ KNOWN_NOTE = (
     "Published figures are rounded by their authors. The counts of BERT and MiniLM include a pooler, "
     "a layer that reads the first token alone; the MiniLM of Explore and Shapes runs without it."
 )
+KNOWN_HEADS = "d_head is 64 in {n} of them, and not in all: {others}."
+LESSON_SIZES = {  # vocabulary, d_model, heads, layers
+    "Mini": (1000, 128, 4, 4),
+    "Tiny": (30_522, 128, 2, 2),
+    "Small": (30_522, 512, 8, 4),
+    "Base": (30_522, 768, 12, 12),
+    "Large": (30_522, 1024, 16, 24),
+}
+LESSON_TITLE = "A textbook encoder class in five sizes: sinusoids, attention without biases"
 KNOWN_AXIS = "parameters"
 YOURS = "this one"

@@ -30,6 +30,7 @@ PATTERNS = {"masters": "/", "kv_cache": "x", "transient": "\\"}
 WAY_LINES = {"eager": ("pink", "solid"), "efficient": ("violet", "dash"), "flash": ("teal", "dot")}
 HATCHES = ("/", "x", "\\", "+", ".", "-", "|")
 VISIBLE = 0.005  # of the longer bar: what is smaller needs no name in the legend
+TOTAL_SIZE = 14  # pixels of type
 WIDTH, LETTER = 480, 8  # pixels: of the longer bar at the least, and of a letter on it
 
 
@@ -58,14 +59,14 @@ def bars(
             customdata=[both(value) for value in values],
             hovertemplate=f"{label}: %{{customdata}}<extra>%{{y}}</extra>",
         )
-    for way in ways:
-        strong = f"<b>{both(totals[way])}</b>" if way == chosen else both(totals[way])
-        figure.add_annotation(x=totals[way], y=way, text=strong, showarrow=False, xanchor="left", xshift=8)
-    kit_figure.layout(figure, theme, 300)
+    kit_figure.layout(figure, theme, 320)
     figure.update_layout(barmode="stack", bargap=0.35)
-    figure.update_xaxes(range=[0, largest * 1.38], title={"text": words.BYTES_AXIS}, **kit_figure.byte_ticks(largest))
-    names = [f"<b>{way}</b>" if way == chosen else way for way in ways]
-    figure.update_yaxes(autorange="reversed", tickvals=ways, ticktext=names, showgrid=False)
+    figure.update_xaxes(range=[0, largest * 1.03], title={"text": words.BYTES_AXIS}, **kit_figure.byte_ticks(largest))
+    named = [f"{way}<br>{both(totals[way])}" for way in ways]  # beside the bar a total would leave a phone
+    names = [f"<b>{name}</b>" if way == chosen else name for way, name in zip(ways, named, strict=True)]
+    figure.update_yaxes(
+        autorange="reversed", tickvals=ways, ticktext=names, showgrid=False, tickfont={"size": TOTAL_SIZE}
+    )
     return figure.figure(scale)
 
 
@@ -77,12 +78,13 @@ def curves(
     *,
     ceiling: int | None = None,
     measured: Measured | None = None,
+    batch: int = 1,
     theme: kit_figure.Theme = "light",
     scale: float = 1.0,
 ) -> go.Figure:
     """Bytes in all against source tokens, both logarithmic; lines across are budgets, crosses what was measured here.
 
-    `table` has the columns n, eager, efficient and flash; `at` is the length that the sliders say, `ceiling` the last
+    `table` has the columns n, eager, efficient, flash and scores, for `batch` texts; `at` is the length that the sliders say, `ceiling` the last
     position of a learned table.
     """
     colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
@@ -99,7 +101,25 @@ def curves(
             customdata=[both(value) for value in values],
             hovertemplate="%{x:,} tokens: %{customdata}<extra>" + way + "</extra>",
         )
+    figure.add_scatter(
+        x=lengths,
+        y=table["scores"].tolist(),
+        name=words.SCORES_LINE,
+        mode="lines",
+        line={"color": colours["slate"], "dash": "dashdot", "width": 2},
+        customdata=[both(value) for value in table["scores"]],
+        hovertemplate="%{x:,} tokens: %{customdata}<extra>" + words.SCORES_LINE + "</extra>",
+    )
     if measured is not None:
+        if measured.batch != batch:  # what was measured is not of the curves: it has a line of its own to lie on
+            figure.add_scatter(
+                x=[point.n for point in measured.points],
+                y=[point.predicted for point in measured.points],
+                name=words.MEASURED_LINE.format(batch=measured.batch),
+                mode="lines",
+                line={"color": palette["mute"], "width": 2},
+                hovertemplate="%{x:,} tokens<extra>" + words.MEASURED_LINE.format(batch=measured.batch) + "</extra>",
+            )
         figure.add_scatter(
             x=[point.n for point in measured.points],
             y=[point.measured for point in measured.points],
@@ -109,7 +129,7 @@ def curves(
             customdata=[both(point.measured) for point in measured.points],
             hovertemplate="%{x:,} tokens: %{customdata}<extra>measured</extra>",
         )
-    seen = [value for way in WAY_LINES for value in table[way]] + [budget for _, budget in budgets]
+    seen = [value for way in (*WAY_LINES, "scores") for value in table[way]] + [budget for _, budget in budgets]
     seen += [point.measured for point in measured.points] if measured is not None else []
     low, high = min(seen), max(seen)
     for i, (name, budget) in enumerate(budgets):
@@ -178,12 +198,14 @@ def kept(
     left_out = [(label, n) for label, term, n in groups if term is None]
     for (label, n), pattern in zip(left_out, itertools.cycle(HATCHES), strict=False):
         add(label, [0, n], palette["hatch"], pattern)
-    for row, total in zip(rows, (terms["total"], sum(n for _, _, n in groups)), strict=True):
-        figure.add_annotation(x=total, y=row, text=both(total), showarrow=False, xanchor="left", xshift=8)
+    totals = (terms["total"], sum(n for _, _, n in groups))
+    named = [f"{row}<br>{both(total)}" for row, total in zip(rows, totals, strict=True)]
     kit_figure.layout(figure, theme, 280)
     figure.update_layout(barmode="stack", bargap=0.4)
-    figure.update_xaxes(range=[0, largest * 1.3], title={"text": words.BYTES_AXIS}, **kit_figure.byte_ticks(largest))
-    figure.update_yaxes(autorange="reversed", showgrid=False)
+    figure.update_xaxes(range=[0, largest * 1.03], title={"text": words.BYTES_AXIS}, **kit_figure.byte_ticks(largest))
+    figure.update_yaxes(
+        autorange="reversed", tickvals=rows, ticktext=named, showgrid=False, tickfont={"size": TOTAL_SIZE}
+    )
     return figure.figure(scale)
 
 

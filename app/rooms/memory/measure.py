@@ -25,7 +25,7 @@ from core.model import Transformer
 from core.planner import memory_plan, plan
 from core.planner.live import LiveBytes
 
-MOST_FLOPS = 4 * 10**10  # of one button press: some seconds on two cores
+MOST_FLOPS = 10**11  # of one button press: some seconds on two cores
 SHARE = 2  # a run may take one part in so many of what is free: others are at work as well
 WAITING = 4  # runs that may wait for the one worker
 KEPT = 64  # runs whose points are remembered
@@ -49,15 +49,35 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """The points of one press of the button, and the way of attention that ran."""
+    """The points of one press of the button, the way of attention that ran, and how many texts ran at once."""
 
     ran: Ran
+    batch: int
     points: tuple[Point, ...]
 
 
 def free() -> int:
     """Bytes that are free on this machine for a run on its processor."""
     return free_bytes(torch.device("cpu"))
+
+
+def at_most(setup: Setup, budget: int) -> tuple[Setup, tuple[int, ...]]:
+    """What is run in place of a setup: it itself, or fewer texts at once where its own length would be too much; and lengths().
+
+    A length that the curve shows says more than a batch of two tokens: texts are halved until the length of the sliders is safe,
+    or one is left. Raises as lengths() does.
+    """
+    tried = setup
+    while True:
+        try:
+            found = lengths(tried, budget)
+        except TooLarge:
+            if tried.batch == 1:
+                raise
+            found = (0,)
+        if found[-1] >= setup.source_len or tried.batch == 1:
+            return tried, found
+        tried = replace(tried, batch=tried.batch // 2)
 
 
 def lengths(setup: Setup, budget: int) -> tuple[int, ...]:
@@ -95,13 +115,13 @@ def ran(setup: Setup) -> Ran:
 
 
 def measure(setup: Setup, budget: int) -> Measured:
-    """Run the model with fresh weights at every one of lengths(). Raises Refused as lengths() does."""
-    sizes = lengths(setup, budget)
+    """Run the model with fresh weights at every one of lengths(), with as many texts as at_most() says. Raises Refused as it does."""
+    setup, sizes = at_most(setup, budget)
     with LiveBytes() as live:
         model = Transformer(setup.config).eval()
         live.track(*model.parameters(), *model.buffers())
         weights = live.live
-    return Measured(ran(setup), tuple(_point(setup, model, weights, n) for n in sizes))
+    return Measured(ran(setup), setup.batch, tuple(_point(setup, model, weights, n) for n in sizes))
 
 
 class Worker:
@@ -120,7 +140,7 @@ class Worker:
             if sum(not run.done() for run in self._runs.values()) >= WAITING:
                 raise Refused(words.WORKER_BUSY)
             budget = free() // SHARE
-            lengths(setup, budget)  # a refusal is said at once, not after the queue
+            at_most(setup, budget)  # a refusal is said at once, not after the queue
             self._runs[setup] = run = self._pool.submit(measure, setup, budget)
             while len(self._runs) > KEPT:
                 self._runs.popitem(last=False)

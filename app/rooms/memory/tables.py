@@ -55,13 +55,20 @@ def curve_lengths() -> list[int]:
     return sorted({round(16 * 2 ** (i / 2)) for i in range(29)})
 
 
+def scores_of(setup: Setup, n: int) -> int:
+    """Bytes of the scores of one layer at n source tokens, the first of the textbook's terms that grows with n²."""
+    work = replace(setup.workload, source_len=n)
+    return lesson_terms(setup.config, work)["scores"]
+
+
 @lru_cache(maxsize=32)
 def curves(setup: Setup) -> pd.DataFrame:
-    """Bytes in all against the source length: columns n, eager, efficient, flash."""
+    """Bytes in all against the source length: columns n, eager, efficient, flash; and of the scores of one layer."""
     rows = []
     for n in curve_lengths():
         longer = replace(setup.workload, source_len=n)
-        rows.append({"n": n} | {way: memory_plan(setup.config, replace(longer, attention=way)).total for way in WAYS})
+        totals = {way: memory_plan(setup.config, replace(longer, attention=way)).total for way in WAYS}
+        rows.append({"n": n, **totals, "scores": scores_of(setup, n)})
     return pd.DataFrame(rows)
 
 
@@ -71,6 +78,7 @@ def curves_table(setup: Setup, measured: Measured | None) -> pd.DataFrame:
     shown = pd.DataFrame({"n": table["n"]})
     for way in WAYS:
         shown[f"{way} MiB"], shown[f"{way} MB"] = table[way] / MIB, table[way] / MB
+    shown[f"{words.SCORES_LINE} MiB"] = table["scores"] / MIB
     if measured is None:
         return shown
     points = [
@@ -85,7 +93,12 @@ def fits(setup: Setup, budgets: Sequence[tuple[str, int]], vary: str) -> list[tu
     return [(name, longest_fit(setup.config, budget, setup.workload, vary=vary)) for name, budget in budgets]  # type: ignore[arg-type]
 
 
-def fits_table(found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:
+def usable(setup: Setup, fit: Fit) -> int:
+    """How many fit and can be used: a learned table of positions ends whatever the memory; one of sinusoids is made as long as wanted."""
+    return fit.usable if setup.config.position == "learned" else fit.n
+
+
+def fits_table(setup: Setup, found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:
     """A row for each device: the largest that fits with its bytes, and the next with its."""
     return pd.DataFrame(
         [
@@ -93,7 +106,8 @@ def fits_table(found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:
                 "device": name,
                 "budget MiB": fit.budget / MIB,
                 "budget MB": fit.budget / MB,
-                "fits": fit.n,
+                "fits": usable(setup, fit),
+                "by memory alone": fit.n,
                 "takes MiB": fit.bytes / MIB,
                 "does not fit": fit.n + 1,
                 "would take MiB": fit.next_bytes / MIB,

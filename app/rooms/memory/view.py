@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import streamlit as st
 
 from app.kit import charts
-from app.kit.numbers import both, part_of, size
+from app.kit.numbers import apart, both, part_of, quoted, size
 from app.rooms.memory import tables, words
 from app.rooms.memory.measure import WORKER, Measured, free
+from app.session.links import newly_asked
 from app.shell import run
 from app.sizes import controls
 from app.sizes import setup as sizes_setup
@@ -17,13 +19,14 @@ from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup, layers
 from core.errors import Refused
-from core.memory import MiB
-from core.planner import DEVICES, kv_cache, memory_plan
+from core.planner import DEVICES, Fit, kv_cache, memory_plan
 
 log = logging.getLogger("headlight")
 
 LINES = ("RTX 4090", "A100 80 GB")
 VIEW = "memory"
+BUDGETS = (0.001, 1e6)  # GB that somebody may type
+SCORES_AT = (50, 100, 512, 1024)  # tokens, as lectures ask
 FIGURES = "app.rooms.memory.figures"
 CARDS = tuple(device.name for device in DEVICES)
 CHOICES: charts.Choices = {
@@ -65,7 +68,22 @@ def _goes(setup: Setup, look: Look) -> None:
     controls.show_table(table, "components")
 
 
+def _budget_in_vain() -> str:
+    """A sentence where a link newly asks for a memory that is none; "" otherwise."""
+    asked = st.query_params.get("memory_budget", "")
+    if not asked or not newly_asked("memory_budget", {"memory_budget": asked}):
+        return ""
+    try:
+        wrong = not BUDGETS[0] <= float(asked) <= BUDGETS[1]
+    except ValueError:
+        wrong = True
+    low, high = BUDGETS
+    return words.BUDGET_WRONG.format(asked=quoted(asked), low=low, high=int(high)) if wrong else ""
+
+
 def _length(setup: Setup, look: Look) -> None:
+    if said := _budget_in_vain():
+        st.text(said)
     place = st.container(key="memory_headline", gap=None)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="memory_controls")
     label, more = sizes_words.LABELS["devices"]
@@ -91,25 +109,29 @@ def _length(setup: Setup, look: Look) -> None:
         help=more,
         width=190,
     )
+    own = row.number_input(
+        words.BUDGET,
+        *BUDGETS,
+        value=None,
+        step=None,
+        key="memory_budget",
+        bind="query-params",
+        persist_state="session",
+        help=words.BUDGET_HELP,
+        format="%g",
+        width=130,
+    )
     pressed = row.button(words.MEASURE, key="memory_measure", help=words.MEASURE_HELP)
     budgets = [(words.THIS_MACHINE, free())]
     budgets += [(device.name, device.gigabytes * 10**9) for device in DEVICES if device.name in names]
+    budgets += [(words.BUDGET_NAME.format(n=own), round(own * 1e9))] if own else []
     found = tables.fits(setup, budgets, vary)
-    measured = _measured(setup, pressed)
     with st.container(key="memory_fits", gap=None):
         for name, fit in found:
-            said = words.BREAKS.format(device=name, size=size(fit.budget))
-            if fit.n:
-                said += words.BREAKS_FITS.format(
-                    n=f"{fit.n:,}",
-                    what=sizes_words.VARY[vary],
-                    bytes=_exact(fit.bytes),
-                    more=f"{fit.n + 1:,}",
-                    next=_exact(fit.next_bytes),
-                )
-            else:
-                said += words.BREAKS_NONE.format(next=both(fit.next_bytes), what=sizes_words.VARY[vary])
-            st.text(said)
+            st.text(words.BREAKS.format(device=name, size=size(fit.budget)) + _breaks(setup, fit, vary))
+    drawn, below = st.container(gap=None), st.container(gap=None)
+    with below:
+        measured = _measured(setup, pressed)
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
     figure = charts.figures(FIGURES).curves(
         tables.curves(setup),
@@ -118,22 +140,38 @@ def _length(setup: Setup, look: Look) -> None:
         setup.attention,
         ceiling=ceiling,
         measured=measured,
+        batch=setup.batch,
         theme=look.theme,
         scale=look.scale,
     )
-    shown, broken = tables.curves_table(setup, measured), tables.fits_table(found)
+    shown, broken = tables.curves_table(setup, measured), tables.fits_table(setup, found)
     files = [
         (words.FILE_CURVES, "headlight-memory-lengths", shown),
         (words.FILE_FITS, "headlight-memory-longest-fit", broken),
     ]
     with place:
         sentence = controls.headline(look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files)
-    controls.draw(look, "curves", figure, sentence)
+    with drawn:
+        controls.draw(look, "curves", figure, sentence)
+    rows = ", ".join(f"{n:,}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
+    st.text(words.SCORES_AT.format(rows=rows))
     if ceiling is not None:
         st.text(words.BREAKS_TABLE.format(ceiling=f"{ceiling:,}"))
     st.caption(words.LENGTH_NOTE + sizes_words.CUDA)
     controls.show_table(shown, "curves")
     controls.show_table(broken, "longest-fit", words.FITS_TABLE)
+
+
+def _breaks(setup: Setup, fit: Fit, vary: str) -> str:
+    """How many fit, and that one more does not."""
+    what = sizes_words.VARY[vary]
+    if not fit.n:
+        return words.BREAKS_NONE.format(next=both(fit.next_bytes), what=what)
+    if (n := tables.usable(setup, fit)) < fit.n:
+        takes = memory_plan(setup.config, replace(setup.workload, **{vary: n})).total
+        return words.BREAKS_ALL.format(n=f"{n:,}", what=what, bytes=both(takes), more=f"{fit.n:,}")
+    takes, _, would = apart(fit.bytes, fit.budget, fit.next_bytes)
+    return words.BREAKS_FITS.format(n=f"{fit.n:,}", what=what, bytes=takes, more=f"{fit.n + 1:,}", next=would)
 
 
 def _measured(setup: Setup, pressed: bool) -> Measured | None:
@@ -157,6 +195,7 @@ def _measured(setup: Setup, pressed: bool) -> Measured | None:
     same = last.weights == last.predicted_weights
     said = (words.MEASURED if same else words.MEASURED_WEIGHTS_OFF).format(
         ran=words.RAN[measured.ran],
+        batch=measured.batch,
         n=f"{last.n:,}",
         measured=both(last.measured),
         predicted=both(last.predicted),
@@ -259,8 +298,3 @@ def _cache(given: Setup, look: Look) -> None:
 
 
 PARTS: controls.Parts = {"goes": _goes, "length": _length, "kept": _kept, "cache": _cache}
-
-
-def _exact(n_bytes: int) -> str:
-    """Bytes that differ by little must not read the same."""
-    return f"{n_bytes / MiB:,.3f} MiB"

@@ -36,24 +36,35 @@ PHASE_WORDS = {"inference": "run", "training": "train"}
 
 BREAKS = "{device}, {size}: "
 BREAKS_FITS = "{n} {what} fit ({bytes}), {more} do not ({next})."
+BREAKS_ALL = "all {n} {what} of its table of positions fit ({bytes}); by memory alone it would be {more}."
 BREAKS_NONE = "not even 1 of the {what} fits (it takes {next})."
 BREAKS_TABLE = "Its table of positions ends at {ceiling}, whatever the memory: beyond it the lines say what a longer table would take."
 TABLE_ENDS = " table ends at {n}"
 THIS_MACHINE = "This machine"
+BUDGET = "GB of your own"
+BUDGET_HELP = "A memory of this many GB (10⁹ bytes) beside the others: a card that is not on the list, or an exercise."
+BUDGET_NAME = "{n:g} GB"
+BUDGET_WRONG = (
+    "This link asks for a memory of “{asked}” GB. A number from {low:g} to {high:,} is possible, for example 8."
+)
+SCORES_LINE = "scores, one layer"
+SCORES_AT = "Scores of one layer grow with n²: {rows}."
+MEASURED_LINE = "predicted, batch {batch}"
 LENGTH_AXIS = "source tokens"
 TOTAL_AXIS = "bytes in all"
 LENGTH_NOTE = "Lines across are what a device has: a card's figure is 10⁹ bytes to the GB, this machine's is free now. "
 MEASURE = "Measure here"
 MEASURE_HELP = (
-    "Runs this model with fresh weights on this machine's processor at the longest safe size, and at shorter ones."
+    "Runs this model with fresh weights on this machine's processor at the longest safe size, and at shorter ones; "
+    "with fewer texts at once where the batch is too much work."
 )
 MEASURING = "Running {title} on this machine's processor"
 MEASURED_WHAT = "A run of this model on a single token"
 MEASURED = (
-    "Measured here, {ran}: at {n} tokens {measured} were alive at most, and {predicted} were predicted ({more} % more). "
+    "Measured here, {ran}: at {batch} × {n} tokens {measured} were alive at most, and {predicted} were predicted ({more} % more). "
     "Weights: {weights} bytes, predicted to the byte."
 )
-MEASURED_WEIGHTS_OFF = "Measured here, {ran}: at {n} tokens {measured} were alive at most, and {predicted} were predicted. Weights: {weights} bytes, {told} predicted."
+MEASURED_WEIGHTS_OFF = "Measured here, {ran}: at {batch} × {n} tokens {measured} were alive at most, and {predicted} were predicted. Weights: {weights} bytes, {told} predicted."
 MEASURED_KEPT = " {what}: {kept} bytes, {told} predicted."
 KEPT_WORDS = {True: "Kept by autograd", False: "Held at the end, cache and nothing else"}
 RAN = {

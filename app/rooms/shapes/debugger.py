@@ -8,7 +8,7 @@ person would read on their own machine: PyTorch checks shapes before it allocate
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -47,7 +47,7 @@ class Line:
     silent: str | None
 
 
-# kind of row -> the lines that can be tried there, the right one first
+# kind of row -> the lines that can be tried there, the right one first; links count them, so a new one comes last
 LINES: dict[str, tuple[Line, ...]] = {
     "split": (
         Line("q.unflatten(-1, (h, d)).transpose(1, 2)", lambda t: t.flat.unflatten(-1, (t.h, t.d)).transpose(1, 2), "", None),
@@ -60,6 +60,7 @@ LINES: dict[str, tuple[Line, ...]] = {
         Line("q @ k", lambda t: t.q @ t.k, words.WHY["scores_no_transpose"], words.WHY["scores_square"]),
         Line("q @ k.transpose(1, 2)", lambda t: t.q @ t.k.transpose(1, 2), words.WHY["scores_heads"], words.WHY["scores_heads_silent"]),
         Line("q.transpose(1, 2) @ k.transpose(1, 2).mT", lambda t: t.q.transpose(1, 2) @ t.k.transpose(1, 2).mT, words.WHY["scores_unsplit_lengths"], words.WHY["scores_unsplit"]),
+        Line("q @ k.T", lambda t: t.q @ _reversed(t.k), words.WHY["scores_t"], words.WHY["scores_t_silent"]),
     ),
     "mask": (
         Line("scores.masked_fill(~keep[:, None, None, :], -inf)", lambda t: t.scores.masked_fill(~t.keep[:, None, None, :], -torch.inf), "", None),
@@ -82,6 +83,7 @@ LINES: dict[str, tuple[Line, ...]] = {
         Line("z.transpose(1, 2).view(batch, n, -1)", lambda t: t.q.transpose(1, 2).view(t.b, t.n, -1), words.WHY["join_view"], words.WHY["join_view_silent"]),
         Line("z.reshape(batch, n, -1)", lambda t: t.q.reshape(t.b, t.n, -1), "", words.WHY["join_reshape"]),
         Line("self.o(z.flatten(2))", lambda t: F.linear(t.q.flatten(2), t.o), words.WHY["join_flatten"], words.WHY["join_flatten_silent"]),
+        Line("z.transpose(1, 2).contiguous().view(batch, n, -1)", lambda t: t.q.transpose(1, 2).contiguous().view(t.b, t.n, -1), "", None),
     ),
     "position": (
         Line("x + table[:n]", lambda t: t.x + t.table[: t.n], "", None),
@@ -113,7 +115,12 @@ PLACES = {
 def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Try, ...]:
     """What becomes of each of LINES[place], for n queries, n_key keys, and texts of n tokens."""
     sizes = {"batch": batch, "n": n, "n_key": n_key}
-    return tuple(_try(line, config, **sizes) for line in LINES[place])
+    found = tuple(_try(line, config, **sizes) for line in LINES[place])
+    if place != "join":
+        return found
+    lie = {name: str(list(numbers)) for name, numbers in strides(config, batch=batch, n=n).items()}
+    said = words.STRIDES.format(**lie)
+    return tuple(replace(one, why=f"{one.why} {said}".strip()) if ".view(" in one.code else one for one in found)
 
 
 def _try(line: Line, config: ModelConfig, *, batch: int, n: int, n_key: int) -> Try:
@@ -132,6 +139,18 @@ def _try(line: Line, config: ModelConfig, *, batch: int, n: int, n_key: int) -> 
             said = str(same)
         return Try(code, "error", None, said.splitlines()[0], line.raises)
     return Try(code, "right" if line.silent is None else "wrong", shape, "", line.silent or "")
+
+
+def _reversed(x: Tensor) -> Tensor:
+    """What .T makes of more than two axes, without PyTorch's warning in the server's log."""
+    return x.permute(*reversed(range(x.ndim)))
+
+
+def strides(config: ModelConfig, *, batch: int, n: int) -> dict[str, tuple[int, ...]]:
+    """How many numbers lie between neighbours along each axis, as PyTorch has them: of z, of it transposed, and of a copy."""
+    z = torch.empty(batch, config.n_heads, n, config.d_head, device="meta")
+    turned = z.transpose(1, 2)
+    return {"z": z.stride(), "turned": turned.stride(), "copied": turned.contiguous().stride()}
 
 
 def _tensors(config: ModelConfig, device: str, *, batch: int, n: int, n_key: int) -> SimpleNamespace:

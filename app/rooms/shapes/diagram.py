@@ -350,6 +350,7 @@ class _Rows:
             split_k = values = shared.id
         for step in by.get("embedding", []):
             self._add("bias", step, site=short, lane=1, reads=[])
+        turned_k = self._add("kt", by["mT"][0], site=short, view=True, lane=1, reads=[split_k])
         product, (scores,) = by["matmul"][0], by["hook_scores"]
         self._add(
             "scores",
@@ -357,12 +358,14 @@ class _Rows:
             site=short,
             flops=product.flops,
             lane=1,
-            reads=[split_q, split_k, self._id("bias") if "embedding" in by else None],
+            reads=[split_q, turned_k.id, self._id("bias") if "embedding" in by else None],
             source="scores",
             fill={"scores": self.words["scores_bare"], "scores_code": self.words["scores_code_bare"]} if cross else {},
         )
         for step in by.get("mask", []):
-            self._add("mask", step, site=short, lane=1, reads=[], source="mask", fill={"mask": self._mask(site)})
+            padding = self._padding(short, scores)
+            fill = {"mask": self._mask(site)}
+            self._add("mask", step, site=short, lane=1, reads=[padding], source="mask", fill=fill)
         self._add(
             "weights",
             by["hook_pattern"][0],
@@ -373,6 +376,15 @@ class _Rows:
         )
         self._add("z", by["hook_z"][0], site=short, lane=1, reads=[self._id("weights"), values], source="z")
         self._add("join", by["flatten"][-1], site=short, lane=1)
+
+    def _padding(self, site: str, scores: TracedStep) -> str | None:
+        """What a batch of texts of different lengths adds to the mask; the texts of the trace are of one length, and one needs none."""
+        batch, _, _, n_key = scores.shape
+        if batch == 1:
+            return None
+        shape = (batch, 1, 1, n_key)
+        step = TracedStep("keep", "", scores.axes, shape, "bool", batch * n_key, 0, False)
+        return self._add("padding", step, site=site, lane=1, reads=[], view=False).id
 
     def _mask(self, site: str) -> str:
         said = words.MASKS["cross" if site == "cross_attn" else self.stack]
@@ -431,6 +443,8 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         "add": words.ADDS[order],
         "memory": "x",
         "mask": "",
+        "unembed": "x W_Eᵀ" if config.tied else "x Wᵤ",
+        "tied": words.TIED if config.tied else "",
         "final": "final norm" if config.final_norm else "result of the stack",
         "final_eq": f"{norm}(x)" if config.final_norm else "",
         "final_code": "self.norm(x)" if config.final_norm else "x",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -33,6 +34,7 @@ from core.planner.plan import check_positions
 from core.service import Facts
 
 RUN, TYPED, PASTED = "run", "typed", "pasted"
+STARTS = {"": (1, 128), "lesson-encoder": (32, 50)}  # texts and tokens that a diagram opens with
 MOST_TEXT = 100_000  # characters of a config.json
 CHOICES = {RUN: words.OF_RUN, TYPED: words.OF_TYPED, PASTED: words.OF_PASTED} | {
     name: preset.title for name, preset in PRESETS.items()
@@ -62,6 +64,7 @@ def show() -> None:
         key="of",
         bind="query-params",
         label_visibility="collapsed",
+        on_change=_chosen,
     )
     working = st.empty()  # has its place whether something is waited for or not, so that nothing below changes its own
     data, stopped = None, False
@@ -81,8 +84,9 @@ def show() -> None:
             shell_request.keep()
             line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
             config, title = _config(of, line)
-            lengths = _lengths(config, line)
-            batch, source_len, target_len = lengths
+            batch, source_len, target_len = _lengths(of, config, line)
+            if config.position == "sinusoidal":  # such a table is worked out, as long as it is wanted
+                config = replace(config, n_ctx=max(config.n_ctx, source_len, target_len))
             data = _packed(config, title, batch=batch, source_len=source_len, target_len=target_len)
     except Refused as refusal:
         notes.append(str(refusal))
@@ -101,6 +105,11 @@ def show() -> None:
         sentences.text(note)
     st.session_state["shapes_last"] = data
     shapes(data)
+
+
+def _chosen() -> None:
+    """Another model was chosen: its diagram opens as large as its lecture has it."""
+    st.session_state["batch"], st.session_state["length"] = STARTS.get(st.session_state["of"], STARTS[""])
 
 
 def _run(answer: session_answer.Answer, notes: list[str]) -> dict[str, Any] | None:
@@ -196,12 +205,13 @@ def _table(found: Diagram) -> list[list[Any]]:
     return lines
 
 
-def _lengths(config: ModelConfig, place: DeltaGenerator) -> tuple[int, int, int]:
+def _lengths(of: str, config: ModelConfig, place: DeltaGenerator) -> tuple[int, int, int]:
     """Batch, source and target length, from boxes with names of their own in the URL."""
     pair = config.kind == "encoder-decoder"
+    batch, length = STARTS.get(of, STARTS[""])
     names = [
-        ("batch", words.BATCH, 1),
-        ("length", words.SOURCE if pair else words.LENGTH, 128),
+        ("batch", words.BATCH, batch),
+        ("length", words.SOURCE if pair else words.LENGTH, length),
     ]
     if pair:
         names.append(("target_length", words.TARGET, 128))
@@ -234,7 +244,8 @@ def _typed() -> ModelConfig:
             words.FIELD_NAMES[name], *BOUNDS[f"typed_{name}"], start, key=f"typed_{name}", bind="query-params"
         )
         found[field] = int(start if box is None else box)
-    order = _one_of(columns[0], "norm", words.NORM_ORDER, {name: words.NORM_ORDERS[name] for name in ("pre", "post")})
+    orders = {name: words.NORM_ORDERS[name] for name in ("pre", "post")}
+    order = _one_of(columns[0], "norm", words.NORM_ORDER, orders, more=words.NORM_ORDER_HELP)
     where = _one_of(columns[1], "positions", words.POSITIONS, words.POSITION_NAMES, start=2)
     norm = _one_of(columns[0], "norms", words.NORM, words.NORM_NAMES)
     activation = _one_of(columns[1], "activation", words.ACTIVATION, words.ACT_NAMES)
@@ -247,7 +258,9 @@ def _typed() -> ModelConfig:
     return ModelConfig(**found)
 
 
-def _one_of(place: DeltaGenerator, name: str, label: str, titles: Mapping[str, str], start: int = 0) -> str:
+def _one_of(
+    place: DeltaGenerator, name: str, label: str, titles: Mapping[str, str], start: int = 0, more: str | None = None
+) -> str:
     """A select box of the typed sizes; the link says the title."""
     return place.selectbox(
         label,
@@ -256,6 +269,7 @@ def _one_of(place: DeltaGenerator, name: str, label: str, titles: Mapping[str, s
         format_func=titles.__getitem__,
         key=f"typed_{name}",
         bind="query-params",
+        help=more,
     )
 
 

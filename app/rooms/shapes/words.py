@@ -24,6 +24,10 @@ FIELD_NAMES = {
     "context": "longest text",
 }
 NORM_ORDER = "where norms stand"
+NORM_ORDER_HELP = (
+    "Pre-LN normalises what goes into each sublayer, Post-LN what comes out of it. Shapes and parameters stay as they are, but "
+    "the weights of a model that learnt with one order do not serve the other: it would have to be trained anew."
+)
 POSITIONS = "positions"
 NORM = "kind of norm"
 NORM_NAMES = {"layer": "LayerNorm", "rms": "RMSNorm"}
@@ -68,6 +72,8 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "split_qkv": ("split heads{turned}", "", "q.unflatten(-1, ({n_heads}, {n_d_head})).transpose(1, 2)", "Three tensors: {head}, each with its own {d_head} for each token. {stays}"),
     "shared": ("keys shared", "each {group} heads, one key head", "k.repeat_interleave({group}, dim=1)", "{head}: each group of {group} gets the same keys, and likewise the values. The fused kernel reads them in place instead."),
     "bias": ("position bias", "a learned number for each distance", "self.relative_bias(distance)", "{query} × {key} × {head}: what the distance between two tokens adds to their score."),
+    "kt": ("kᵀ", "", "k.mT", "The keys with their last two axes swapped, so that {d_head} of a query meet {d_head} of a key."),
+    "padding": ("padding mask", "True: a token, False: padding", "keep[:, None, None, :]", "Where {batch} have different lengths: which of {key} are tokens. Its axes of 1 are broadcast over heads and queries, and the mask then differs from text to text. PyTorch's key_padding_mask is the reverse: True hides."),
     "scores": ("scores", "{scores}", "{scores_code}", "{head} × {query} × {key}: one number for every pair of tokens, in every head."),
     "mask": ("mask", "{mask}", "scores.masked_fill(~mask, -inf)", "{query} × {key}, True where a query may look: one for all heads, broadcast over them."),
     "weights": ("weights", "softmax over keys", "scores.softmax(-1)", "{head} × {query} × {key}: one number for every pair of tokens, how much the query takes from the key. Every row sums to 1."),
@@ -89,7 +95,7 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "dense": ("head dense", "x W + b", "self.dense(x)", "{pos}, each still {d_model} wide, once more mixed before the words are scored."),
     "head_act": ("head activation", "{act}(h)", "{act_code}(h)", "The same {pos} of {d_model}, bent by {act}."),
     "head_norm": ("head norm", "{norm}(h)", "self.norm(h)", "The same {pos}, each normalised over its {d_model}."),
-    "logits": ("logits", "x Wᵤ", "self.unembed(x)", "For each of {pos} a score for each of {vocab}."),
+    "logits": ("logits", "{unembed}", "self.unembed(x)", "For each of {pos} a score for each of {vocab}.{tied}"),
 }  # fmt: skip
 # steps that a row of the diagram stands for together with others: last part of the name it is traced under -> title
 STEPS = {
@@ -113,6 +119,7 @@ POSITION_CODES = {
     "learned": ("a learned row each", "self.position(positions)"),
     "sinusoidal": ("sines and cosines", "self.sinusoid[positions]"),
 }
+TIED = " The table of the embedding, transposed: both are one set of weights."
 TURNED = ", turned"
 STAYS = "The numbers stay where they are: only the strides change."
 TURNS = "Queries and keys are then turned by their positions, which makes new tensors of them."
@@ -187,8 +194,8 @@ COMPONENT = {
     "view_help": "No new bytes: the same numbers seen another way.",
     "layer": "Layer {layer}",
     "of_layers": "of {n}",
-    "folded": "Layers {from}–{to}: the same shapes, × {n}",
-    "folded_one": "Layer {from}: the same shapes",
+    "folded": "Layers {from}–{to}: the same shapes, weights of their own, × {n}",
+    "folded_one": "Layer {from}: the same shapes, weights of its own",
     "unfold": "Unfold all",
     "fold": "Fold",
     "made_by": "made by",
@@ -222,6 +229,7 @@ COMPONENT = {
     "copies": "{n} tensors",
 }
 
+STRIDES = "Strides of z are {z}; of z.transpose(1, 2) {turned}, so that its last two axes do not lie side by side; of its copy {copied}."
 # the shape debugger: why a line raises, or why its result is wrong
 WHY = {
     "split_no_transpose": "Still token before head. With q and k like this, q @ kᵀ compares the heads of one token with each other, and no token sees another.",
@@ -229,6 +237,8 @@ WHY = {
     "split_heads": "One head more than there are: heads × d_head must be what the projection made.",
     "scores_no_transpose": "A product needs the last axis of q, d_head, to meet the same axis of k. Without the transpose it meets the keys.",
     "scores_square": "Here there are as many keys as features in a head, so the shapes fit by chance: features are multiplied with positions. At any other length it is an error.",
+    "scores_t": "On more than two axes .T reverses all of them: batch meets d_head. PyTorch warns of it and will refuse it. .mT, or transpose(-2, -1), swaps only the last two.",
+    "scores_t_silent": "It fits by chance: .T reverses all axes, so batch meets d_head and heads meet keys. .mT, or transpose(-2, -1), swaps only the last two.",
     "scores_heads": "This swaps heads with positions. The head axis must stay where it is: .mT, or transpose(-2, -1), swaps only the last two.",
     "scores_heads_silent": "Heads and positions are swapped, and these sizes happen to fit or to broadcast: every head meets the keys of others.",
     "scores_unsplit": "Heads × heads for every token: each token compares its own heads with each other. No error here, and none at any length.",

@@ -8,7 +8,8 @@ MEASURE = "Measure"
 MEASURES = {"loss": "loss", "accuracy": "tokens right"}
 ABOUT = {
     "heads": "The same task, the same data, the same number of parameters: only the 64 dimensions are cut into more or fewer heads.",
-    "norm": "The same task and data. Pre-LN normalises what goes into each sublayer, Post-LN what comes out of it.",
+    "norm": "The same task and data. Pre-LN normalises what goes into each sublayer, Post-LN what comes out of it. "
+    "The weights of one do not serve the other: each was trained from its own start.",
     "tasks": "Six tiny decoders of two layers, each learning one thing.",
 }
 HEADLINE = "{share} of tokens right: {quickest} first, at step {first}; {slowest} last, at step {last}."
