@@ -238,7 +238,6 @@ BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
     "app.rooms.memory.measure": frozenset({"torch", "core.hooks", "core.memory", "core.model"}),  # runs a planned model
     "app.rooms.memory.view": frozenset({"core.memory"}),
     "app.rooms.step.small": frozenset({"core.small"}),  # numbers that are of no model and of no run
-    "app.rooms.shapes.debugger": frozenset({"torch"}),  # shows what torch says of wrong shapes
 }
 
 

@@ -23,7 +23,7 @@ from app.rooms.shapes.view import config_of
 from app.session import words as session_words
 from core.config import ModelConfig
 from core.errors import Refused
-from core.planner import PRESETS, parameters, trace_shapes
+from core.planner import PRESETS, parameters, slips, trace_shapes
 from tests.app.browsing import Screen, box_of
 from tests.app.served import ask, serve
 from tests.app.test_theme import contrast
@@ -158,7 +158,7 @@ def test_cross_attention_has_neither_bias_nor_turns():
 
 
 @pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors")
-@pytest.mark.parametrize("place", debugger.LINES)
+@pytest.mark.parametrize("place", slips.LINES)
 @pytest.mark.parametrize(("batch", "n", "n_key"), [(1, 16, 16), (3, 5, 5), (2, 6, 9)])
 def test_the_debugger_says_what_pytorch_says_on_real_tensors(place: str, batch: int, n: int, n_key: int):
     """Every line again, on real numbers, from the text that is on the screen."""
@@ -208,7 +208,7 @@ def test_the_debugger_costs_nothing_at_the_size_of_gpt3():
 def test_view_after_a_transpose_says_its_strides() -> None:
     """Lesson F13: before, after, and of the copy that contiguous() makes."""
     z = torch.empty(32, 8, 50, 64)
-    found = debugger.strides(PRESETS["lesson-encoder"].config, batch=32, n=50)
+    found = slips.strides(PRESETS["lesson-encoder"].config, batch=32, n=50)
     assert found == {
         "z": z.stride(),
         "turned": z.transpose(1, 2).stride(),

@@ -1,102 +1,16 @@
-"""The shape debugger: one transpose or one axis changed, and what PyTorch really makes of it, at the sizes on the screen.
-
-Every line runs on the meta device, which has shapes and no numbers, so that GPT-3's sizes cost nothing. Where that
-raises, the line runs once more on CPU tensors of one number seen at every place (strides of 0), for the words that a
-person would read on their own machine: PyTorch checks shapes before it allocates anything.
-"""
+"""The shape debugger: what becomes of a line with one transpose or one axis changed, with the reason in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from types import SimpleNamespace
-from typing import Any, Literal
-
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from dataclasses import asdict, replace
+from typing import Any
 
 from app.rooms.shapes import words
 from core.config import ModelConfig
+from core.planner import slips
+from core.planner.slips import Try
 
-Verdict = Literal["right", "error", "wrong"]
-
-
-@dataclass(frozen=True)
-class Try:
-    """One line, what came of it, and why. `shape` is None where PyTorch raised `error`."""
-
-    code: str
-    verdict: Verdict
-    shape: tuple[int, ...] | None
-    error: str
-    why: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a place, and what it does. `silent` says why a result without an error is wrong; None: it is right."""
-
-    code: str
-    run: Callable[[Any], Tensor]
-    raises: str  # why, where it raises
-    silent: str | None
-
-
-# kind of row -> the lines that can be tried there, the right one first; links count them, so a new one comes last
-LINES: dict[str, tuple[Line, ...]] = {
-    "split": (
-        Line("q.unflatten(-1, (h, d)).transpose(1, 2)", lambda t: t.flat.unflatten(-1, (t.h, t.d)).transpose(1, 2), "", None),
-        Line("q.unflatten(-1, (h, d))", lambda t: t.flat.unflatten(-1, (t.h, t.d)), "", words.WHY["split_no_transpose"]),
-        Line("q.view(batch, h, n, d)", lambda t: t.flat.view(t.b, t.h, t.n, t.d), "", words.WHY["split_view"]),
-        Line("q.unflatten(-1, (h + 1, d))", lambda t: t.flat.unflatten(-1, (t.h + 1, t.d)), words.WHY["split_heads"], None),
-    ),
-    "scores": (
-        Line("q @ k.mT", lambda t: t.q @ t.k.mT, "", None),
-        Line("q @ k", lambda t: t.q @ t.k, words.WHY["scores_no_transpose"], words.WHY["scores_square"]),
-        Line("q @ k.transpose(1, 2)", lambda t: t.q @ t.k.transpose(1, 2), words.WHY["scores_heads"], words.WHY["scores_heads_silent"]),
-        Line("q.transpose(1, 2) @ k.transpose(1, 2).mT", lambda t: t.q.transpose(1, 2) @ t.k.transpose(1, 2).mT, words.WHY["scores_unsplit_lengths"], words.WHY["scores_unsplit"]),
-        Line("q @ k.T", lambda t: t.q @ _reversed(t.k), words.WHY["scores_t"], words.WHY["scores_t_silent"]),
-    ),
-    "mask": (
-        Line("scores.masked_fill(~keep[:, None, None, :], -inf)", lambda t: t.scores.masked_fill(~t.keep[:, None, None, :], -torch.inf), "", None),
-        Line("scores.masked_fill(~keep, -inf)", lambda t: t.scores.masked_fill(~t.keep, -torch.inf), words.WHY["mask_flat"], words.WHY["mask_flat_silent"]),
-        Line("scores.masked_fill(~keep[:, None], -inf)", lambda t: t.scores.masked_fill(~t.keep[:, None], -torch.inf), words.WHY["mask_head"], words.WHY["mask_head_silent"]),
-        Line("scores.masked_fill(~keep[:, None, :, None], -inf)", lambda t: t.scores.masked_fill(~t.keep[:, None, :, None], -torch.inf), words.WHY["mask_rows_error"], words.WHY["mask_rows"]),
-    ),
-    "weights": (
-        Line("scores.softmax(-1)", lambda t: t.scores.softmax(-1), "", None),
-        Line("scores.softmax(-2)", lambda t: t.scores.softmax(-2), "", words.WHY["softmax_columns"]),
-        Line("scores.softmax(1)", lambda t: t.scores.softmax(1), "", words.WHY["softmax_heads"]),
-    ),
-    "z": (
-        Line("pattern @ v", lambda t: t.scores @ t.k, "", None),
-        Line("pattern @ v.mT", lambda t: t.scores @ t.k.mT, words.WHY["z_transposed"], words.WHY["z_square"]),
-        Line("pattern.mT @ v", lambda t: t.scores.mT @ t.k, words.WHY["z_lengths"], words.WHY["z_pattern"]),
-    ),
-    "join": (
-        Line("z.transpose(1, 2).flatten(2)", lambda t: t.q.transpose(1, 2).flatten(2), "", None),
-        Line("z.transpose(1, 2).view(batch, n, -1)", lambda t: t.q.transpose(1, 2).view(t.b, t.n, -1), words.WHY["join_view"], words.WHY["join_view_silent"]),
-        Line("z.reshape(batch, n, -1)", lambda t: t.q.reshape(t.b, t.n, -1), "", words.WHY["join_reshape"]),
-        Line("self.o(z.flatten(2))", lambda t: F.linear(t.q.flatten(2), t.o), words.WHY["join_flatten"], words.WHY["join_flatten_silent"]),
-        Line("z.transpose(1, 2).contiguous().view(batch, n, -1)", lambda t: t.q.transpose(1, 2).contiguous().view(t.b, t.n, -1), "", None),
-    ),
-    "position": (
-        Line("x + table[:n]", lambda t: t.x + t.table[: t.n], "", None),
-        Line("x + table", lambda t: t.x + t.table, words.WHY["position_all"], words.WHY["position_same"]),
-        Line("x + table[:n].T", lambda t: t.x + t.table[: t.n].T, words.WHY["position_turned"], words.WHY["position_square"]),
-        Line("x + table[:n, None]", lambda t: t.x + t.table[: t.n, None], words.WHY["position_axis_error"], words.WHY["position_axis"]),
-    ),
-    "ffn": (
-        Line("self.down(F.relu(self.up(x)))", lambda t: F.linear(F.relu(F.linear(t.x, t.up)), t.down), "", None),
-        Line("self.down(x)", lambda t: F.linear(t.x, t.down), words.WHY["ffn_no_up"], words.WHY["ffn_same"]),
-        Line("self.up(x.mT)", lambda t: F.linear(t.x.mT, t.up), words.WHY["ffn_turned"], words.WHY["ffn_square"]),
-    ),
-}  # fmt: skip
+# kind of row -> which lines can be tried there
 PLACES = {
     "split_qkv": "split",
     "split_q": "split",
@@ -111,68 +25,20 @@ PLACES = {
 }
 
 
-@lru_cache(maxsize=64)
 def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Try, ...]:
-    """What becomes of each of LINES[place], for n queries, n_key keys, and texts of n tokens."""
-    sizes = {"batch": batch, "n": n, "n_key": n_key}
-    found = tuple(_try(line, config, **sizes) for line in LINES[place])
-    if place != "join":
-        return found
-    lie = {name: str(list(numbers)) for name, numbers in strides(config, batch=batch, n=n).items()}
-    said = words.STRIDES.format(**lie)
-    return tuple(replace(one, why=f"{one.why} {said}".strip()) if ".view(" in one.code else one for one in found)
-
-
-def _try(line: Line, config: ModelConfig, *, batch: int, n: int, n_key: int) -> Try:
-    sizes = {"batch": batch, "n": n, "n_key": n_key}
-    code = line.code.replace("(h, d)", f"({config.n_heads}, {config.d_head})")
-    code = code.replace("(h + 1, d)", f"({config.n_heads + 1}, {config.d_head})").replace("[:n", f"[:{n}")
-    code = code.replace("(batch, h, n, d)", f"({batch}, {config.n_heads}, {n}, {config.d_head})")
-    code = code.replace("(batch, n, -1)", f"({batch}, {n}, -1)")
-    try:
-        shape = tuple(line.run(_tensors(config, "meta", **sizes)).shape)
-    except (RuntimeError, IndexError) as error:
-        said = str(error)
-        try:
-            line.run(_tensors(config, "cpu", **sizes))
-        except (RuntimeError, IndexError) as same:
-            said = str(same)
-        return Try(code, "error", None, said.splitlines()[0], line.raises)
-    return Try(code, "right" if line.silent is None else "wrong", shape, "", line.silent or "")
-
-
-def _reversed(x: Tensor) -> Tensor:
-    """What .T makes of more than two axes, without PyTorch's warning in the server's log."""
-    return x.permute(*reversed(range(x.ndim)))
-
-
-def strides(config: ModelConfig, *, batch: int, n: int) -> dict[str, tuple[int, ...]]:
-    """How many numbers lie between neighbours along each axis, as PyTorch has them: of z, of it transposed, and of a copy."""
-    z = torch.empty(batch, config.n_heads, n, config.d_head, device="meta")
-    turned = z.transpose(1, 2)
-    return {"z": z.stride(), "turned": turned.stride(), "copied": turned.contiguous().stride()}
-
-
-def _tensors(config: ModelConfig, device: str, *, batch: int, n: int, n_key: int) -> SimpleNamespace:
-    def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        if device == "meta":
-            return torch.empty(shape, dtype=dtype, device="meta")
-        return torch.zeros((), dtype=dtype).expand(shape)
-
-    h, d, width = config.n_heads, config.d_head, config.n_heads * config.d_head
-    return SimpleNamespace(
-        b=batch,
-        h=h,
-        n=n,
-        d=d,
-        flat=empty(batch, n, width),
-        x=empty(batch, n, config.d_model),
-        q=empty(batch, h, n, d),
-        k=empty(batch, h, n_key, d),
-        scores=empty(batch, h, n, n_key),
-        keep=empty(batch, n_key, dtype=torch.bool),
-        table=empty(max(config.n_ctx, n), config.d_model),
-        o=empty(config.d_model, width),
-        up=empty(config.d_ff, config.d_model),
-        down=empty(config.d_model, config.d_ff),
+    """What becomes of each line of a place, for n queries, n_key keys, and texts of n tokens, with the reason spelled out."""
+    found = slips.tries(config, place, batch=batch, n=n, n_key=n_key)
+    said = words.STRIDES.format(
+        **{name: str(list(steps)) for name, steps in slips.strides(config, batch=batch, n=n).items()}
     )
+
+    def why(one: Try) -> str:
+        reasons = [words.WHY[one.why]] if one.why else []
+        return " ".join([*reasons, said] if ".view(" in one.code and place == "join" else reasons)
+
+    return tuple(replace(one, why=why(one)) for one in found)
+
+
+def plain(one: Try) -> dict[str, Any]:
+    """A try as the browser reads it."""
+    return asdict(one)

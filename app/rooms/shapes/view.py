@@ -31,6 +31,7 @@ from core.config import ModelConfig
 from core.errors import Refused
 from core.planner import PRESETS, Workload
 from core.planner.plan import check_positions
+from core.planner.slips import Try
 from core.service import Facts
 
 RUN, TYPED, PASTED = "run", "typed", "pasted"
@@ -150,12 +151,12 @@ def _diagram(config: ModelConfig, batch: int, source_len: int, target_len: int, 
     for part, packed in zip(found.parts, plain["parts"], strict=True):
         for row in packed["rows"]:
             if (place := debugger.PLACES.get(row["kind"])) is not None:
-                row["tries"] = [one.to_dict() for one in _tries(found, part, place, row)]
+                row["tries"] = [debugger.plain(one) for one in _tries(found, part, place, row)]
     plain["table"] = _table(found)
     return plain
 
 
-def _tries(found: Diagram, part: Part, place: str, row: Mapping[str, Any]) -> tuple[debugger.Try, ...]:
+def _tries(found: Diagram, part: Part, place: str, row: Mapping[str, Any]) -> tuple[Try, ...]:
     own = found.target_len if part.stack == "decoder" and found.target_len else found.source_len
     n_key = found.source_len if ".cross." in row["id"] else own
     return debugger.tries(found.config, place, batch=found.batch, n=own, n_key=n_key)
