@@ -235,8 +235,6 @@ SEAM = frozenset(
 BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
     "app.session.service": frozenset({"core.engine"}),  # puts the Service of this process together
     "app.shell.warm": frozenset({"torch"}),  # sets how many threads torch may use
-    "app.rooms.memory.measure": frozenset({"torch", "core.hooks", "core.memory", "core.model"}),  # runs a planned model
-    "app.rooms.memory.view": frozenset({"core.memory"}),
     "app.rooms.step.small": frozenset({"core.small"}),  # numbers that are of no model and of no run
 }
 

@@ -14,11 +14,11 @@ from app.rooms.compute import figures as compute_figures
 from app.rooms.compute import tables as compute_tables
 from app.rooms.compute import words as compute_words
 from app.rooms.memory import figures, tables, words
-from app.rooms.memory.measure import Measured, Point
 from app.sizes import setup as sizes_setup
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.planner import DEVICES, PRESETS, decode, kv_cache, memory_plan, parameters, plan, prefill, with_layers
+from core.planner.measured import Measured, Point
 
 LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, training=True)
 GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 2, 512, 0)

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from app.kit import numbers
 from app.rooms.compute import tables as compute_tables
 from app.rooms.compute import words as compute_words
-from app.rooms.memory import measure, tables
+from app.rooms.memory import tables
 from app.rooms.memory import words as memory_words
 from app.sizes import words
 from app.sizes.controls import IDS
@@ -26,6 +26,7 @@ from app.sizes.setup import Setup, shaped
 from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
 from core.planner import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
+from core.planner import measured as measure
 from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
@@ -220,13 +221,17 @@ def test_sizes_share_d_model_among_heads() -> None:
 # measured beside predicted
 
 
+def subject(setup: Setup) -> measure.Subject:
+    return measure.Subject(setup.config, setup.workload)
+
+
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("attention", ["eager", "flash"])
 @pytest.mark.parametrize("config", [SMALL, TRANSLATOR], ids=["decoder", "encoder-decoder"])
 def test_a_run_here_is_what_was_predicted(config: ModelConfig, attention: str, training: bool) -> None:
     target = 20 if config.kind == "encoder-decoder" else 0
     setup = Setup("small", config, 2, 16, target, attention=attention, training=training)  # type: ignore[arg-type]
-    found = measure.measure(setup, 1 << 30)
+    found = measure.measure(subject(setup), 1 << 30)
     assert found.ran == attention
     assert [point.n for point in found.points] == [16, 32, 64]
     for point in found.points:
@@ -238,24 +243,24 @@ def test_a_run_here_is_what_was_predicted(config: ModelConfig, attention: str, t
 
 def test_what_is_too_large_is_refused_with_both_numbers() -> None:
     with pytest.raises(TooLarge, match=r"would need [\d,]+ MiB, and 1 MiB are free"):
-        measure.lengths(replace(LESSON, training=True), MiB)
+        measure.lengths(subject(replace(LESSON, training=True)), MiB)
     work = replace(LESSON.config, d_model=8192, n_heads=64, d_ff=32_768)
     with pytest.raises(TooLarge, match=r"would take [\d,]+ GFLOP, and at most [\d,]+ are run"):
-        measure.lengths(replace(LESSON, config=work), 1 << 50)
+        measure.lengths(subject(replace(LESSON, config=work)), 1 << 50)
     with pytest.raises(Refused, match="float32"):
-        measure.lengths(replace(LESSON, dtype="bfloat16"), 1 << 30)
+        measure.lengths(subject(replace(LESSON, dtype="bfloat16")), 1 << 30)
     with pytest.raises(Refused, match="dropout"):
-        measure.lengths(replace(LESSON, training=True, dropout=True), 1 << 30)
+        measure.lengths(subject(replace(LESSON, training=True, dropout=True)), 1 << 30)
 
 
 def test_the_worker_remembers_and_is_bounded() -> None:
     worker = measure.Worker()
     setup = Setup("small", SMALL, 1, 16, 0)
-    assert worker.found(setup) is None
-    run = worker.submit(setup)
+    assert worker.found(subject(setup)) is None
+    run = worker.submit(subject(setup))
     found = run.result(60)
-    assert worker.found(setup) == found
-    assert worker.submit(setup) is run
+    assert worker.found(subject(setup)) == found
+    assert worker.submit(subject(setup)) is run
 
 
 # pages
@@ -376,10 +381,10 @@ def test_lessons_a6_and_a7_on_the_page() -> None:
 
 def test_what_is_measured_lies_where_the_curve_is() -> None:
     """At the default settings 32 texts are too much work for lengths that say something: fewer run, at the length of the sliders."""
-    setup, lengths = measure.at_most(replace(LESSON, training=True), 8 << 30)
-    assert 1 <= setup.batch < 32 and lengths[-1] >= 50
+    setup, lengths = measure.at_most(subject(replace(LESSON, training=True)), 8 << 30)
+    assert 1 <= setup.workload.batch < 32 and lengths[-1] >= 50
     assert lengths[0] >= 12
-    alone = replace(LESSON, batch=1, source_len=16)
+    alone = subject(replace(LESSON, batch=1, source_len=16))
     assert measure.at_most(alone, 8 << 30)[0] == alone
 
 

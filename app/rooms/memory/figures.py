@@ -14,7 +14,7 @@ from app.kit.figure import FigureDraft
 from app.kit.numbers import both
 from app.kit.theme import PALETTES
 from app.rooms.memory import words
-from app.rooms.memory.measure import Measured
+from core.planner.measured import Measured
 from core.planner.workload import Attention
 
 COMPONENT_COLOURS = {

@@ -11,9 +11,9 @@ import pandas as pd
 from app.kit import numbers
 from app.kit.numbers import MB, MIB
 from app.rooms.memory import words
-from app.rooms.memory.measure import Measured
 from app.sizes.setup import Setup
 from core.planner import Fit, Plan, kv_cache, longest_fit, memory_plan
+from core.planner.measured import Measured
 from core.planner.saved import lesson_terms
 from core.planner.training import kept_activations
 from core.planner.workload import Attention

@@ -10,7 +10,6 @@ import streamlit as st
 from app.kit import charts
 from app.kit.numbers import apart, both, part_of, quoted, size
 from app.rooms.memory import tables, words
-from app.rooms.memory.measure import WORKER, Measured, free
 from app.session.links import newly_asked
 from app.shell import run
 from app.sizes import controls
@@ -20,6 +19,7 @@ from app.sizes.controls import Look
 from app.sizes.setup import Setup, layers
 from core.errors import Refused
 from core.planner import DEVICES, Fit, kv_cache, memory_plan
+from core.planner.measured import WORKER, Measured, Subject, free
 
 log = logging.getLogger("headlight")
 
@@ -176,19 +176,20 @@ def _breaks(setup: Setup, fit: Fit, vary: str) -> str:
 
 def _measured(setup: Setup, pressed: bool) -> Measured | None:
     """What was measured of this setup here; the button's run is waited for, and its sentence said."""
+    subject = Subject(setup.config, setup.workload)
     if pressed:
         st.session_state["memory_measuring"] = setup
     if st.session_state.get("memory_measuring") == setup:
         try:
             with st.spinner(words.MEASURING.format(title=setup.title)):
-                WORKER.submit(setup).result()
+                WORKER.submit(subject).result()
         except Refused as refusal:
             st.text(str(refusal))
         except Exception:
             log.exception("A measuring run failed")
             st.text(words.MEASURE_BROKEN)
         st.session_state.pop("memory_measuring", None)
-    measured = WORKER.found(setup)
+    measured = WORKER.found(subject)
     if measured is None:
         return None
     last = measured.points[-1]

@@ -59,7 +59,6 @@ MEASURE_HELP = (
     "with fewer texts at once where the batch is too much work."
 )
 MEASURING = "Running {title} on this machine's processor"
-MEASURED_WHAT = "A run of this model on a single token"
 MEASURED = (
     "Measured here, {ran}: at {batch} × {n} tokens {measured} were alive at most, and {predicted} were predicted ({more} % more). "
     "Weights: {weights} bytes, predicted to the byte."
@@ -72,10 +71,6 @@ RAN = {
     "spelled_out": "attention spelled out with its bias or window",
     "flash": "the processor's fused kernel",
 }
-MEASURE_FLOAT32 = "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and “same data type” for weights and cache."
-MEASURE_PLAIN = "A run here keeps everything and drops nothing: choose recompute “none” and switch dropout off."
-TOO_MUCH_WORK = "A run on a single source token would take {needed:,.0f} GFLOP, and at most {allowed:,.0f} are run here. Try a smaller batch, fewer layers, or a shorter target."
-WORKER_BUSY = "Others are measuring just now. Press the button again in a few seconds."
 MEASURE_BROKEN = (
     "The run did not finish, and it is not your fault. The sliders are as you left them: try a smaller model."
 )

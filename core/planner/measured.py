@@ -16,19 +16,36 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from app.rooms.memory import words
-from app.sizes.setup import Setup
-from core.errors import Refused, TooLarge
-from core.hooks import hook_points, hooked
-from core.memory import admit, free_bytes
-from core.model import Transformer
-from core.planner import memory_plan, plan
-from core.planner.live import LiveBytes
+from ..config import ModelConfig
+from ..errors import Refused, TooLarge
+from ..hooks import hook_points, hooked
+from ..memory import admit, free_bytes
+from ..model import Transformer
+from .live import LiveBytes
+from .plan import memory_plan, plan
+from .workload import Workload
 
 MOST_FLOPS = 10**11  # of one button press: some seconds on two cores
 SHARE = 2  # a run may take one part in so many of what is free: others are at work as well
+WHAT = "A run of this model on a single token"
+FLOAT32 = "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and the same data type for weights and cache."
+PLAIN = "A run here keeps everything and drops nothing: choose recompute “none” and switch dropout off."
+TOO_MUCH_WORK = (
+    "A run on a single source token would take {needed:,.0f} GFLOP, and at most {allowed:,.0f} are run here. "
+    "Try a smaller batch, fewer layers, or a shorter target."
+)
+BUSY = "Others are measuring just now. Press the button again in a few seconds."
 WAITING = 4  # runs that may wait for the one worker
 KEPT = 64  # runs whose points are remembered
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model, and what it is to be measured at."""
+
+    config: ModelConfig
+    workload: Workload
+
 
 Ran = Literal["eager", "spelled_out", "flash"]
 
@@ -61,43 +78,43 @@ def free() -> int:
     return free_bytes(torch.device("cpu"))
 
 
-def at_most(setup: Setup, budget: int) -> tuple[Setup, tuple[int, ...]]:
-    """What is run in place of a setup: it itself, or fewer texts at once where its own length would be too much; and lengths().
+def at_most(subject: Subject, budget: int) -> tuple[Subject, tuple[int, ...]]:
+    """What is run in place of a subject: it itself, or fewer texts at once where its own length would be too much; and lengths().
 
     A length that the curve shows says more than a batch of two tokens: texts are halved until the length of the sliders is safe,
     or one is left. Raises as lengths() does.
     """
-    tried = setup
+    tried = subject
     while True:
         try:
             found = lengths(tried, budget)
         except TooLarge:
-            if tried.batch == 1:
+            if tried.workload.batch == 1:
                 raise
             found = (0,)
-        if found[-1] >= setup.source_len or tried.batch == 1:
+        if found[-1] >= subject.workload.source_len or tried.workload.batch == 1:
             return tried, found
-        tried = replace(tried, batch=tried.batch // 2)
+        tried = replace(tried, workload=replace(tried.workload, batch=tried.workload.batch // 2))
 
 
-def lengths(setup: Setup, budget: int) -> tuple[int, ...]:
+def lengths(subject: Subject, budget: int) -> tuple[int, ...]:
     """The source lengths that are run: the longest that is safe here, and a half and a quarter of it.
 
     Safe is what is predicted to take at most `budget` bytes and MOST_FLOPS for all of them together. Raises TooLarge with
     both numbers where not even one token is, and Refused for what a processor does not run.
     """
-    _check(setup)
+    _check(subject)
 
     def bytes_of(n: int) -> int:
-        return memory_plan(setup.config, replace(setup.workload, source_len=n, attention=ran(setup))).total
+        return memory_plan(subject.config, replace(subject.workload, source_len=n, attention=ran(subject))).total
 
     def flops_of(n: int) -> int:
-        return _flops(setup, n)
+        return _flops(subject, n)
 
-    ceiling = setup.config.n_ctx if setup.config.has_position_table else 1 << 17
-    admit(bytes_of(1), budget, words.MEASURED_WHAT)
+    ceiling = subject.config.n_ctx if subject.config.has_position_table else 1 << 17
+    admit(bytes_of(1), budget, WHAT)
     if flops_of(1) > MOST_FLOPS // 2:
-        raise TooLarge(words.TOO_MUCH_WORK.format(needed=flops_of(1) / 1e9, allowed=MOST_FLOPS / 2e9))
+        raise TooLarge(TOO_MUCH_WORK.format(needed=flops_of(1) / 1e9, allowed=MOST_FLOPS / 2e9))
     low, high = 1, ceiling + 1  # low is safe, high is not
     while high - low > 1:
         middle = (low + high) // 2
@@ -106,81 +123,87 @@ def lengths(setup: Setup, budget: int) -> tuple[int, ...]:
     return tuple(sorted({max(1, low // part) for part in (4, 2, 1)}))
 
 
-def ran(setup: Setup) -> Ran:
+def ran(subject: Subject) -> Ran:
     """The way of attention that runs here: a processor has one fused kernel, and a bias or a window is spelled out."""
-    if setup.attention != "eager":
+    if subject.workload.attention != "eager":
         return "flash"
-    narrow = setup.config.window is not None
-    return "spelled_out" if narrow or setup.config.position in ("alibi", "relative") else "eager"
+    narrow = subject.config.window is not None
+    return "spelled_out" if narrow or subject.config.position in ("alibi", "relative") else "eager"
 
 
-def measure(setup: Setup, budget: int) -> Measured:
+def measure(subject: Subject, budget: int) -> Measured:
     """Run the model with fresh weights at every one of lengths(), with as many texts as at_most() says. Raises Refused as it does."""
-    setup, sizes = at_most(setup, budget)
+    subject, sizes = at_most(subject, budget)
     with LiveBytes() as live:
-        model = Transformer(setup.config).eval()
+        model = Transformer(subject.config).eval()
         live.track(*model.parameters(), *model.buffers())
         weights = live.live
-    return Measured(ran(setup), setup.batch, tuple(_point(setup, model, weights, n) for n in sizes))
+    return Measured(ran(subject), subject.workload.batch, tuple(_point(subject, model, weights, n) for n in sizes))
 
 
 class Worker:
-    """One thread that measures, with a short queue; what it found for a setup stays."""
+    """One thread that measures, with a short queue; what it found for a subject stays."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="measure")
-        self._runs: OrderedDict[Setup, Future[Measured]] = OrderedDict()
+        self._runs: OrderedDict[Subject, Future[Measured]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def submit(self, setup: Setup) -> Future[Measured]:
-        """The run of this setup, under way or done. Raises Refused where it is too large or the queue is full."""
+    def submit(self, subject: Subject) -> Future[Measured]:
+        """The run of this subject, under way or done. Raises Refused where it is too large or the queue is full."""
         with self._lock:
-            if (known := self._runs.get(setup)) is not None and not (known.done() and known.exception()):
+            if (known := self._runs.get(subject)) is not None and not (known.done() and known.exception()):
                 return known
             if sum(not run.done() for run in self._runs.values()) >= WAITING:
-                raise Refused(words.WORKER_BUSY)
+                raise Refused(BUSY)
             budget = free() // SHARE
-            at_most(setup, budget)  # a refusal is said at once, not after the queue
-            self._runs[setup] = run = self._pool.submit(measure, setup, budget)
+            at_most(subject, budget)  # a refusal is said at once, not after the queue
+            self._runs[subject] = run = self._pool.submit(measure, subject, budget)
             while len(self._runs) > KEPT:
                 self._runs.popitem(last=False)
             return run
 
-    def found(self, setup: Setup) -> Measured | None:
-        """What a run of this setup has measured, if there was one."""
-        run = self._runs.get(setup)
+    def found(self, subject: Subject) -> Measured | None:
+        """What a run of this subject has measured, if there was one."""
+        run = self._runs.get(subject)
         return run.result() if run is not None and run.done() and not run.exception() else None
 
 
 WORKER = Worker()
 
 
-def _check(setup: Setup) -> None:
+def _check(subject: Subject) -> None:
     """Raises Refused for what the closed forms know but a run here would not be."""
-    if setup.dtype != "float32" or setup.weight_dtype or setup.kv_dtype:
-        raise Refused(words.MEASURE_FLOAT32.format(dtype=setup.dtype))
-    if setup.training and (setup.recompute != "none" or setup.dropout):
-        raise Refused(words.MEASURE_PLAIN)
+    if subject.workload.dtype != "float32" or subject.workload.weight_dtype or subject.workload.kv_dtype:
+        raise Refused(FLOAT32.format(dtype=subject.workload.dtype))
+    if subject.workload.training and (subject.workload.recompute != "none" or subject.workload.dropout):
+        raise Refused(PLAIN)
 
 
-def _flops(setup: Setup, n: int) -> int:
-    if setup.config.has_position_table:
-        n = min(n, setup.config.n_ctx)
-    return plan(setup.config, replace(setup.workload, source_len=n)).step_flops * (2 if setup.training else 1)
+def _flops(subject: Subject, n: int) -> int:
+    if subject.config.has_position_table:
+        n = min(n, subject.config.n_ctx)
+    return plan(subject.config, replace(subject.workload, source_len=n)).step_flops * (
+        2 if subject.workload.training else 1
+    )
 
 
-def _point(setup: Setup, model: Transformer, weights: int, n: int) -> Point:
-    way = ran(setup)
-    predicted = memory_plan(setup.config, replace(setup.workload, source_len=n, attention=way))
-    ids = torch.zeros(setup.batch, n, dtype=torch.long)
-    target = torch.zeros(setup.batch, setup.target_len, dtype=torch.long) if setup.target_len else None
+def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
+    way = ran(subject)
+    predicted = memory_plan(subject.config, replace(subject.workload, source_len=n, attention=way))
+    ids = torch.zeros(subject.workload.batch, n, dtype=torch.long)
+    target = (
+        torch.zeros(subject.workload.batch, subject.workload.target_len, dtype=torch.long)
+        if subject.workload.target_len
+        else None
+    )
     started = time.perf_counter()
-    with LiveBytes() as live, torch.set_grad_enabled(setup.training):
+    with LiveBytes() as live, torch.set_grad_enabled(subject.workload.training):
         live.track(*model.parameters(), *model.buffers(), ids, target)
         given = live.live
-        with _way(model, way, keep=not setup.training) as cache:
-            if setup.training:
-                kept = _train(model, ids, target, setup, live) + ids.nbytes + (0 if target is None else target.nbytes)
+        with _way(model, way, keep=not subject.workload.training) as cache:
+            if subject.workload.training:
+                kept = _train(model, ids, target, subject, live) + ids.nbytes + (0 if target is None else target.nbytes)
             else:
                 out = model(ids, target)
                 del out
@@ -188,13 +211,13 @@ def _point(setup: Setup, model: Transformer, weights: int, n: int) -> Point:
         peak = live.peak
         cache.clear()
         model.zero_grad(set_to_none=True)
-    told = predicted.activations if setup.training else predicted.kv_cache
+    told = predicted.activations if subject.workload.training else predicted.kv_cache
     return Point(n, peak, predicted.total, weights, predicted.weights, kept, told, time.perf_counter() - started)
 
 
-def _train(model: Transformer, ids: Tensor, target: Tensor | None, setup: Setup, live: LiveBytes) -> int:
+def _train(model: Transformer, ids: Tensor, target: Tensor | None, subject: Subject, live: LiveBytes) -> int:
     """Two steps, so that the second one has the optimizer's state beside it. Returns what autograd keeps of the second."""
-    optimizer = _optimizer(model, setup.optimizer)
+    optimizer = _optimizer(model, subject.workload.optimizer)
     kept = 0
     for _ in range(2):
         before = live.live
