@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -288,6 +289,14 @@ class Room:
         keys = (row.get_attribute("data-keys") or "").split()
         return float((row.get_attribute("data-weights") or "").split()[keys.index(str(key))])
 
+    def is_accessible(self) -> None:
+        """Axe finds nothing serious on what is shown."""
+        found: list[dict[str, Any]] = (
+            Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
+        )
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert not serious, [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in serious]
+
     def lab(self, name: str) -> None:
         self.root.get_by_role("button", name=name, exact=True).click()
 
@@ -361,6 +370,7 @@ def test_presets_the_table_and_files(room: Room):
     room.says("Loss: 3.52 nats a token against 3.50.")
     room.root.get_by_role("button", name="Table", exact=True).click()
     expect(room.root.locator(".table tbody tr")).to_have_count(144)
+    room.is_accessible()
     room.root.get_by_role("button", name="Export", exact=True).click()
     with room.page.expect_download() as waiting:
         room.root.get_by_role("button", name="CSV: cells", exact=True).click()
@@ -381,6 +391,7 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     assert float(stage.get_attribute("data-next") or 0) > 0.999
     room.lab("Why ÷ √d")
     room.says("bits of choice left of")
+    room.is_accessible()
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
     room.lab("Three kinds")
     room.says("Storyteller has one kind of attention.")
@@ -398,10 +409,12 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
     room.root.get_by_role("button", name="not masked").click()
     room.says("65 % of this head’s attention goes to words that nobody wrote")
     room.says("cosine 0.82")
+    room.is_accessible()
     room.open(model="Translator", text=GERMAN, lab="kinds", cross="1.5", row="5")
     room.says("the may see the whole source and gives 99.8 % to Schnee")
     cells = [part.get_attribute("data-free") for part in room.root.locator("[data-kind]").all()]
     assert cells == ["64", "36", "64"]
+    room.is_accessible()
 
 
 @pytest.mark.parametrize("window", [(390, 844)], indirect=True)

@@ -78,7 +78,7 @@ function listOf(own, outcome, changed) {
 function hidden(paint, own, outcome) {
   const { n_key, n_query } = paint.site;
   const { mask, ownMask, changed } = paint.now;
-  if (!outcome || !changed) return [];
+  if (!outcome || !changed || paint.site.id !== "decoder") return [];
   const at = (n_query - 1) * n_key;
   const i = own.words.findIndex(([, label], j) => j > 0 && paint.keys.some((key, k) => key === label.trim() && mask[at + k] && !ownMask[at + k]));
   if (i < 0) return [];

@@ -38,6 +38,7 @@ export class Padding {
     const [layer, head] = values.at.split(".");
     if (head !== undefined) params.layer = layer;
     const found = view.ask("padding", params);
+    if (!found && this.now && !view.remote.failed) return; // what is there stays until the next is
     if (!found?.header) {
       this.drawn = "";
       this.stage.replaceChildren(el("p", "mute", found?.refused ?? (view.remote.failed ? words.unreachable : words.loading)));
