@@ -78,6 +78,13 @@ def test_padding_of_two_texts(service: LocalService) -> None:
     assert left.padding[1][:7] == (True,) * 7 and left.layer == 0
 
 
+def test_padding_of_what_an_encoder_decoder_reads(service: LocalService) -> None:
+    texts = ("Ein Hund rennt durch den Schnee.", "Ein Kind lacht.", "Hunde.")
+    found = ask(service.padded(key_of(service, "translator", texts[0]), texts, "right", 2))
+    assert len(found.labels) == 3 and found.output[0] < 1e-4 and found.on_padding.max() == 0
+    assert found.on_padding_free.max() > 0.1 and found.output[1] > 0.01 and not found.causal
+
+
 def test_leakage_and_the_scale(service: LocalService) -> None:
     key = key_of(service, "storyteller", KING)
     leak = ask(service.leakage(key))
