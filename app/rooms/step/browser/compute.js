@@ -40,7 +40,7 @@ export function softmax(scores, seen) {
 export function attended({ q, raw, v, reason, bias, scale, temperature }, { divide, hide }) {
   const n = raw.length;
   const divisor = divide ?? temperature / scale;
-  const scaled = Array.from(raw, (s, k) => s / divisor + (bias ? (bias[k] / temperature) * ((temperature / scale) / divisor) : 0));
+  const scaled = Array.from(raw, (s, k) => s / divisor + (bias ? bias[k] / (scale * divisor) : 0));
   const seen = Array.from({ length: n }, (_, k) => !reason[k] && !hide.includes(k));
   const { masked, largest, exp, total, weights } = softmax(scaled, seen);
   const z = new Float64Array(q.length);

@@ -1,8 +1,8 @@
 // Where a number came from: its largest terms, the others, and the bias, in shown numbers that add up.
 
-import { counted, el, fill } from "../../../kit/browser/dom.js";
+import { el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { addUp, fixed, ofUnits } from "./sums.js";
+import { addUp, count, fixed, ofUnits } from "./sums.js";
 
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Term} Term */
@@ -69,7 +69,7 @@ export function drawFrom(host, from) {
       line.append(block(term.label, factors, { kind: term.kind, under: term.a === undefined ? undefined : product }));
       spoken.push(`${term.label} ${product}`);
     });
-    for (const [text, label] of /** @type {const} */ ([[shown.others, counted(words.others, from.nRest ?? 0)], [shown.bias, words.bias], [shown.edited, words.edited]])) {
+    for (const [text, label] of /** @type {const} */ ([[shown.others, fill(words.others[from.nRest === 1 ? 0 : 1], { n: count(from.nRest ?? 0) })], [shown.bias, words.bias], [shown.edited, words.edited]])) {
       if (text === null) continue;
       if (spoken.length) line.append(sign("+"));
       line.append(block(label, text));

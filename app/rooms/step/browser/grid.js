@@ -61,18 +61,20 @@ export class Grid {
     const context = fit(this.canvas, this.width, this.height);
     const gap = o.gap ?? (o.width >= 8 ? 1 : 0);
     const below = o.height > 7 ? 1 : 0;
+    const pool = Math.max(1, Math.floor(0.75 / (o.width * (devicePixelRatio || 1)))); // of several in a pixel, the largest magnitude
     if (o.size) {
       context.font = `${o.size}px "Source Sans", sans-serif`;
       context.textAlign = "center";
       context.textBaseline = "middle";
     }
     for (let row = 0; row < o.rows; row++) {
-      for (let column = 0; column < o.columns; column++) {
-        const value = o.value(row, column);
+      for (let column = 0; column < o.columns; column += pool) {
+        let value = o.value(row, column);
+        for (let i = 1; i < pool && column + i < o.columns; i++) if (Math.abs(o.value(row, column + i)) > Math.abs(value)) value = o.value(row, column + i);
         const [fill, ink] = colourOf(o.paint, value, o.limit);
         context.globalAlpha = o.alpha ? o.alpha(row, column) : 1;
         context.fillStyle = fill;
-        context.fillRect(column * o.width, row * o.height, o.width - gap, o.height - below);
+        context.fillRect(column * o.width, row * o.height, pool * o.width - gap, o.height - below);
         if (o.size) {
           context.fillStyle = ink;
           context.fillText(fixed(value, o.digits ?? 2), column * o.width + (o.width - gap) / 2, row * o.height + o.height / 2);

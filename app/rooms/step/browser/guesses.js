@@ -2,8 +2,8 @@
 
 import { add, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { Sheet } from "./pictures.js";
 import { wordOf } from "./sentences.js";
+import { Sheet } from "./sheet.js";
 import { count, fixed, percent } from "./sums.js";
 
 /** @param {HTMLElement} host @param {import("./step.js").Shown} on @returns {import("./types.js").Picture} */
@@ -19,7 +19,7 @@ export function guessPicture(host, on) {
   const narrow = sheet.width < 560;
   const middle = narrow ? sheet.width : sheet.width * 0.66;
   const tall = Math.min(30 * r, Math.max(narrow ? 24 : 12, (sheet.height - 24 * r) / guesses.length));
-  const [left, guess] = narrow ? [110 * r, 112 * r] : [128 * r, 278 * r];
+  const [left, guess] = narrow ? [150 * r, 152 * r] : [152 * r, 300 * r];
   sheet.label(0, 0, "top here", words.added);
   if (!narrow) sheet.label(left, 0, "top", words.its_length);
   sheet.label(guess, 0, "top here", words.guess_here);
@@ -31,7 +31,7 @@ export function guessPicture(host, on) {
   /** @type {HTMLElement[]} */
   const rows = [];
   const bar = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ width, /** @type {string} */ className) => {
-    const node = add(host, "div", `bar ${className}`);
+    const node = add(host, "div", `bar chosen ${className}`);
     Object.assign(node.style, { left: `${x}px`, top: `${y}px`, width: `${Math.max(1, width)}px` });
   };
   guesses.forEach((one, i) => {
@@ -52,7 +52,7 @@ export function guessPicture(host, on) {
     }
     const is = one.rank === 1;
     sheet.label(guess, y, is ? "vo here" : "", wordOf(one.word), 74 * r);
-    const room = narrow ? sheet.width - guess - 140 * r : 130 * r;
+    const room = narrow ? sheet.width - guess - 140 * r : 108 * r;
     bar(guess + 78 * r, y, room * one.p, is ? "vo" : "other");
     sheet.label(guess + 84 * r + Math.max(1, room * one.p), y, "mute", percent(one.p));
   });

@@ -9,16 +9,21 @@ import { fixed, largest, limit, percent } from "./sums.js";
 
 /** @typedef {import("./step.js").Shown} Shown */
 const ORDER = ["scores", "scale", "mask", "softmax", "z"];
-const MOST_ROWS = 17; // of a long text: the fifteen heaviest keys, the followed token, and the others together
-export const HEAVIEST = 15;
+export const HEAVIEST = 15; // keys that a long text has rows for, beside the followed token and the others together
 
 // Which keys have a row, in their order, and which are summed up in the last one
-/** @param {ArrayLike<number>} weights @param {number | null} own the followed token among the keys @param {number} key the one that is looked at @returns {{rows: number[], others: number[]}} */
-export function ledgerRows(weights, own, key) {
+/**
+ * @param {ArrayLike<number>} weights
+ * @param {number | null} own the followed token among the keys
+ * @param {number} key the one that is looked at
+ * @param {number} [room] rows that there is room for
+ * @returns {{rows: number[], others: number[]}}
+ */
+export function ledgerRows(weights, own, key, room = 20) {
   const n = weights.length;
   const all = Array.from({ length: n }, (_, k) => k);
-  if (n <= MOST_ROWS + 3) return { rows: all, others: [] };
-  const chosen = new Set([...all].sort((a, b) => weights[b] - weights[a] || a - b).slice(0, HEAVIEST));
+  if (n <= Math.min(20, room)) return { rows: all, others: [] };
+  const chosen = new Set([...all].sort((a, b) => weights[b] - weights[a] || a - b).slice(0, Math.max(3, Math.min(HEAVIEST, room - 3))));
   if (own !== null) chosen.add(own);
   chosen.add(key);
   return { rows: all.filter((k) => chosen.has(k)), others: all.filter((k) => !chosen.has(k)) };
@@ -33,10 +38,14 @@ export function ledger(host, on) {
   const r = rem / 15.55;
   const dh = header.d_head;
   const own = site?.site === "attn" ? header.query : null;
-  const { rows, others } = ledgerRows(at.weights, own, on.key);
-  const nRows = rows.length + (others.length ? 1 : 0);
   const box = host.getBoundingClientRect();
-  const narrow = box.width < 560;
+  const phone = box.width < 560;
+  const narrow = box.width < 40 * rem;
+  const extra = 26 * r;
+  const top = (isZ ? 0 : extra) + 18 * r;
+  const room = phone ? 20 : Math.floor((box.height - top - (isZ ? extra + 6 * r : 4)) / (0.98 * rem));
+  const { rows, others } = ledgerRows(at.weights, own, on.key, room);
+  const nRows = rows.length + (others.length ? 1 : 0);
   const biased = at.bias !== null;
   /** @type {[label: string, key: "raw" | "scaled" | "mask" | "exp" | "weights", width: number][]} */
   const columns = [
@@ -47,15 +56,13 @@ export function ledger(host, on) {
     [words.col_weight, "weights", 58],
   ];
   const shownColumns = narrow ? columns.filter(([, key]) => key === { scores: "raw", scale: "scaled", mask: "mask", softmax: "exp", z: "weights" }[kind] || key === "weights") : columns;
-  const labelWidth = Math.min(84, narrow ? 70 : 84) * r;
-  const barWidth = (narrow ? 30 : 70) * r;
+  const labelWidth = (narrow ? 72 : 84) * r;
+  const barWidth = (phone ? 30 : 70) * r;
   const numbersWidth = shownColumns.reduce((sum, [, , width]) => sum + width * r, 0);
   const matrix = Math.max(40, box.width - labelWidth - numbersWidth - barWidth - 24 * r);
   const cell = matrix / dh;
-  const extra = 26 * r;
-  const top = (isZ ? 0 : extra) + 18 * r;
-  const tall = Math.max(narrow ? 22 : 9, Math.min(20 * r, (box.height - top - (isZ ? extra + 6 * r : 4)) / nRows));
-  host.style.minHeight = narrow ? `${top + tall * nRows + extra + 10}px` : "";
+  const tall = Math.max(phone ? (kind === "mask" ? 44 : 24) : 9, Math.min(20 * r, (box.height - top - (isZ ? extra + 6 * r : 4)) / nRows));
+  host.style.minHeight = phone ? `${top + tall * nRows + extra + 10}px` : "";
   const vectorTop = isZ ? top + tall * nRows + 6 * r : 0;
   const products = isZ ? (/** @type {number} */ k, /** @type {number} */ j) => at.weights[k] * on.value(k)[j] : (/** @type {number} */ k, /** @type {number} */ j) => at.q[j] * on.keyVector(k)[j];
   const rest = (/** @type {number} */ j) => others.reduce((sum, k) => sum + products(k, j), 0);
@@ -86,7 +93,7 @@ export function ledger(host, on) {
     const isNow = current.includes(key);
     const there = now >= reached[key] || (key === "weights" && now >= 1);
     if (isNow) {
-      const tint = add(host, "div", "tint");
+      const tint = add(host, "div", "tint chosen");
       Object.assign(tint.style, { left: `${x + 3 * r}px`, top: `${top - 19 * r}px`, width: `${width * r + (key === "weights" ? barWidth + 4 * r : 0)}px`, height: `${tall * nRows + 21 * r}px` });
     }
     label(x, top - 15 * r, `top r ${isNow ? "now" : there ? "" : "todo"}`, math(text), width * r);
@@ -111,7 +118,7 @@ export function ledger(host, on) {
   if (now >= 1) {
     for (let i = 0; i < nRows; i++) {
       const weight = i < rows.length ? at.weights[rows[i]] : others.reduce((sum, k) => sum + at.weights[k], 0);
-      const bar = add(host, "div", "bar");
+      const bar = add(host, "div", "bar chosen");
       Object.assign(bar.style, { left: `${x + 4 * r}px`, top: `${top + tall * (i + 0.5)}px`, width: `${Math.max(1, (barWidth - 12 * r) * Math.min(1, weight / most))}px` });
     }
   }
@@ -123,7 +130,7 @@ export function ledger(host, on) {
     const hit = add(host, "button", "rowhit");
     hit.type = "button";
     hit.tabIndex = kind === "mask" ? 0 : -1;
-    Object.assign(hit.style, { top: `${top + tall * i}px`, height: `${tall - 1}px` });
+    Object.assign(hit.style, { top: `${top + tall * i}px`, height: `${phone ? tall : tall - 1}px` });
     hit.classList.toggle("on", k === on.key);
     hit.classList.toggle("padding", site?.padding.includes(k) ?? false);
     const hidden = on.edit.hide.includes(k);
@@ -134,7 +141,7 @@ export function ledger(host, on) {
     hit.addEventListener("pointerleave", () => on.leave());
     hit.addEventListener("click", () => (kind === "mask" ? on.toggle(k) : on.choose({ key: String(k), cell: `${i}.${on.cell[1]}` })));
     hits.push(hit);
-    const name = label(0, top + tall * (i + 0.5), `r k${k === on.key ? " here" : ""}${at.seen[k] ? "" : " unseen"}`, keyLabels[k], labelWidth - 8 * r);
+    const name = label(0, top + tall * (i + 0.5), `r k${k === on.key ? " here" : ""}${at.seen[k] ? "" : " gone"}`, keyLabels[k], labelWidth - 8 * r);
     name.title = keyLabels[k];
   });
   if (others.length) label(0, top + tall * (rows.length + 0.5), "r mute", counted(words.other_keys, others.length), labelWidth - 8 * r);
@@ -154,7 +161,7 @@ export function ledger(host, on) {
   };
   grid.listen((row, j) => on.point([row, j]), click, () => on.leave());
   line.listen((_, j) => on.point([isZ ? -1 : rows.indexOf(on.key), j]), (_, j) => on.choose({ cell: `${Math.max(0, rows.indexOf(on.key))}.${j}` }), () => on.leave());
-  label(labelWidth, top - 14 * r, "top", isZ ? words.z_down : words.scores_along);
+  label(labelWidth, top - 14 * r, "top", isZ ? words.z_down : words.scores_along, matrix);
 
   return {
     rows: nRows,

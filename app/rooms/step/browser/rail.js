@@ -8,6 +8,7 @@ import { drawing, shape } from "./svg.js";
 
 /** @typedef {import("./types.js").Step} Step */
 /** @typedef {{y: number, step?: Step, at?: number}} Point */
+const OF_A_HEAD = ["qkv", "turn", "scores", "scale", "mask", "softmax", "z"];
 const [STREAM, BRANCH] = [18, 44]; // pixels from the left
 
 /** @param {import("./types.js").Step} step @param {any} header */
@@ -24,7 +25,11 @@ export class Rail {
   points = [];
   /** @type {HTMLElement[]} */
   rows = [];
-  shown = ""; // what the rows and their barcodes are of
+  /** @type {HTMLCanvasElement[]} */
+  canvases = [];
+  tall = 0; // pixels of a row
+  shown = ""; // what the rows are of
+  barred = ""; // and their barcodes
 
   /** @param {HTMLElement} host @param {(at: number) => void} go */
   constructor(host, go) {
@@ -57,9 +62,13 @@ export class Rail {
    */
   draw(walk, { id, head, edit, paint, rem }, current) {
     const height = this.host.clientHeight;
-    const what = `${id}/${head}/${edit.divide}/${edit.hide}/${height}/${this.host.clientWidth}`;
-    if (what !== this.shown) this.build(walk, head, edit, paint, rem, height);
+    if (!height) return; // a phone has a slider instead
+    const what = `${id}/${height}/${this.host.clientWidth}`;
+    const own = `${what}/${head}/${edit.divide}/${edit.hide}`;
+    if (what !== this.shown) this.build(walk, rem, height);
+    if (own !== this.barred) this.bars(walk, head, edit, paint, rem, what !== this.shown);
     this.shown = what;
+    this.barred = own;
     this.rows.forEach((row, i) => {
       row.classList.toggle("on", i === current);
       row.classList.toggle("todo", i > current);
@@ -70,8 +79,18 @@ export class Rail {
     this.host.setAttribute("aria-valuetext", fill(words.rail_value, { i: current + 1, n: this.rows.length, name: nameOf(walk.steps[current], walk.header) }));
   }
 
-  /** @param {import("./walk.js").Walk} walk @param {number} head @param {import("./types.js").Edit} edit @param {import("./grid.js").Paint} paint @param {number} rem @param {number} height */
-  build(walk, head, edit, paint, rem, height) {
+  // The vectors as barcodes; where only the head or its scores changed, those alone that are of it
+  /** @param {import("./walk.js").Walk} walk @param {number} head @param {import("./types.js").Edit} edit @param {import("./grid.js").Paint} paint @param {number} rem @param {boolean} all */
+  bars(walk, head, edit, paint, rem, all) {
+    walk.steps.forEach((step, i) => {
+      if (!all && !OF_A_HEAD.includes(step.kind)) return;
+      const vector = walk.vector(step, head, edit);
+      barcode(this.canvases[i], vector, (this.host.clientWidth < 17 * rem ? 4 : 6.7) * rem, Math.max(2, Math.min(0.78 * rem, this.tall - 3)), paint, limit(vector));
+    });
+  }
+
+  /** @param {import("./walk.js").Walk} walk @param {number} rem @param {number} height */
+  build(walk, rem, height) {
     const { header } = walk;
     const folds = header.steps.filter((/** @type {any} */ step) => step.fold).length;
     const fold = 0.97 * rem;
@@ -79,6 +98,8 @@ export class Rail {
     this.host.replaceChildren();
     this.points = [];
     this.rows = [];
+    this.canvases = [];
+    this.tall = row;
     let y = 0;
     let cross = false;
     for (const step of header.steps) {
@@ -96,10 +117,9 @@ export class Rail {
         if (step.id.startsWith("cross-") && !cross) label.title = words.cross;
         cross = step.id.startsWith("cross-");
         node.classList.toggle("cross", cross);
-        const vector = walk.vector(step, head, edit);
         const canvas = add(node, "canvas");
         canvas.setAttribute("aria-hidden", "true");
-        barcode(canvas, vector, 6.7 * rem, Math.min(0.78 * rem, tall - 3), paint, limit(vector));
+        this.canvases.push(canvas);
         add(node, "small").textContent = count(walk.size(step));
         node.dataset.step = step.id;
         this.points.push({ y: y + tall / 2, step, at: this.rows.length });

@@ -3,6 +3,7 @@
 import { add, choice, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
 import { followed, oneHead, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
+import { feet } from "./foot.js";
 import { drawFrom } from "./from.js";
 import { Grid } from "./grid.js";
 import { sentence } from "./sentences.js";
@@ -61,12 +62,13 @@ export class Small {
   draw(data, page) {
     const { view } = this;
     this.data = data;
+    if (page !== this.page) this.spot = null;
     this.page = page;
     view.rem = parseFloat(getComputedStyle(view.root).fontSize) || 16;
     view.railBox.replaceChildren();
-    view.rail.shown = "";
+    view.rail.shown = view.rail.barred = "";
     view.walk = null;
-    view.drawn = "";
+    view.drawn = view.asks = "";
     view.pic.replaceChildren();
     view.pic.style.minHeight = "";
     view.eq.replaceChildren();
@@ -216,7 +218,7 @@ export class Small {
       facts.append(el("span", "ok", fill(words.small_fused, { error: scientific(error) })));
     }
     facts.append(el("span", "mute", words.small_at_once));
-    this.view.feet(facts, this.at, STEPS.length);
+    feet(this.view, facts, this.at, STEPS.length);
   }
 
   one() {
@@ -415,7 +417,7 @@ export class Small {
     if (narrow) host.style.minHeight = `${y3 + 330}px`;
     const facts = el("span", "facts");
     facts.append(el("span", "mute", words.small_torch));
-    view.feet(facts, 0, 1);
+    feet(view, facts, 0, 1);
   }
 
   /** @param {Spot} spot @returns {From} */
@@ -483,7 +485,7 @@ export class Small {
     } else host.style.minHeight = `${tops[2] + end + 20}px`;
     const facts = el("span", "facts");
     facts.append(el("span", "mute", words.small_torch));
-    view.feet(facts, 0, 1);
+    feet(view, facts, 0, 1);
   }
 
   /** @param {Spot} spot @returns {From} */

@@ -3,7 +3,7 @@
 
 import { luminance, rgb } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
-import { add, arrow, choice, clamp, el, fill, keepingFocus, quoted, scientific } from "../../../kit/browser/dom.js";
+import { add, arrow, choice, clamp, el, fill, keepingFocus, quoted } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -12,6 +12,7 @@ import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { csv, snippet } from "./export.js";
+import { ATTENTION, drawFoot, read } from "./foot.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
 import { guessPicture } from "./guesses.js";
@@ -22,6 +23,7 @@ import { above } from "./sentences.js";
 import { PAGES, Small } from "./small.js";
 import { count, fixed } from "./sums.js";
 import { drawTable } from "./table.js";
+import { Tokens } from "./tokens.js";
 import { Walk } from "./walk.js";
 
 /** @typedef {import("./types.js").Picture} Picture */
@@ -42,7 +44,6 @@ import { Walk } from "./walk.js";
  * }} Shown
  */
 const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
-const ATTENTION = ["qkv", "heads", "turn", ...LEDGER, "join", "wo"];
 const MLP = ["gate", "up", "act", "product", "down"];
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
@@ -76,6 +77,10 @@ export class View {
   walkOf = ""; // the run that the walk is of
   rem = 16; // pixels
   said = ""; // the sum that is shown, in words
+  asks = ""; // what can be changed now
+  /** @type {((divisor: number) => void) | undefined} Moves the slider */
+  slide;
+  tokens = new Tokens();
   /** @type {number | undefined} A frame in which the picture is drawn */
   frame;
 
@@ -94,6 +99,9 @@ export class View {
     this.eq = add(this.stage, "div", "eq");
     this.pic = add(this.stage, "div", "pic");
     this.fromBox = add(this.stage, "div", "from");
+    this.fromBox.tabIndex = 0; // a long sum scrolls
+    this.fromBox.setAttribute("role", "group");
+    this.fromBox.setAttribute("aria-label", words.from);
     this.footer = add(root, "div", "foot");
     this.live = add(root, "div", "unseen");
     this.live.setAttribute("aria-live", "polite");
@@ -142,7 +150,7 @@ export class View {
     for (const [key, value] of Object.entries(this.palette)) if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
     this.root.style.setProperty("--scale", `linear-gradient(90deg, ${[...this.palette.ahead].reverse().join(", ")}, ${this.palette.ramp.join(", ")})`);
     this.root.dataset.theme = name;
-    this.rail.shown = "";
+    this.rail.shown = this.rail.barred = "";
   }
 
   /** @param {Record<string, string>} changes */
@@ -239,7 +247,7 @@ export class View {
       this.drawStage(shown, at);
     }
     this.drawFrom();
-    this.drawFoot(shown, at);
+    drawFoot(this, shown, at);
     Object.assign(this.root.dataset, {
       painted: "1", at: step.id, layer, head, query, stack, key: shown.key, run: this.remote.key, steps: walk.steps.length, show: this.values.show,
       tokens: shown.labels.length, edited: String(Boolean(this.run?.edits.length)),
@@ -319,7 +327,11 @@ export class View {
         : MLP.includes(kind) ? fill(words.where_mlp, { layer: header.layer }) : fill(words.where_layer, { layer: header.layer });
     const sizes = el("span", "sh");
     for (const [axis, n] of step.axes) sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
-    this.meta.replaceChildren(el("b", "", where), el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), this.controls(on), sizes);
+    // A slider that is held must stay the element that it is.
+    const asks = JSON.stringify([this.remote.key, header.stack, header.layer, header.query, head, step.id, this.values.show, this.values.act, this.values.norm, this.projector.on]);
+    if (asks !== this.asks) this.meta.replaceChildren(el("b", "", where), el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), this.controls(on), sizes);
+    else this.slide?.(on.at.divisor);
+    this.asks = asks;
     const said = above(on);
     this.big.replaceChildren(...said.sentence);
     const m = el("span", "m");
@@ -341,6 +353,7 @@ export class View {
   /** @param {Shown} on */
   controls({ step, header, at, site, walk }) {
     const box = el("span", "ctl");
+    this.slide = undefined;
     if (step.kind === "scale" && site) {
       const base = site.temperature / site.scale;
       const input = el("input");
@@ -348,6 +361,10 @@ export class View {
       Object.assign(input, { type: "range", min: "0.5", max: String(Math.min(DIVISOR[1], most)), step: "0.01", value: String(at.divisor) });
       input.setAttribute("aria-label", words.divide_by);
       const value = el("b", "", fixed(at.divisor));
+      this.slide = (divisor) => {
+        value.textContent = fixed(divisor);
+        if (Math.abs(Number(input.value) / divisor - 1) > 0.02) input.value = String(divisor);
+      };
       input.addEventListener("input", () => {
         const near = Math.abs(Number(input.value) / base - 1) < 0.02;
         this.choose({ divide: near ? "" : input.value });
@@ -426,121 +443,10 @@ export class View {
     pages.classList.add("pages");
     if (page !== "run" || !run) {
       this.bar.replaceChildren(pages);
+      this.tokens.of = "";
       return;
     }
-    const { stack, layer, query, head } = this.place;
-    const { labels, joins } = run.tokens[stack];
-    const strip = el("div", "toks");
-    strip.setAttribute("role", "group");
-    strip.setAttribute("aria-label", words.strip);
-    const at = this.walk && this.walkOf === run.key ? this.shown : null;
-    const weighs = at && at.site?.site === "attn" && ["softmax", "z"].includes(this.values.at) && at.header.query === query ? at.at.weights : null;
-    labels.forEach((text, i) => {
-      const token = add(strip, "button", i === query ? "tok q" : "tok");
-      Object.assign(token, { type: "button", textContent: text });
-      token.classList.toggle("joined", joins.includes(i));
-      token.setAttribute("aria-pressed", String(i === query));
-      token.setAttribute("aria-label", fill(words.strip_token, { label: text, i }));
-      token.dataset.i = String(i);
-      if (weighs) {
-        const part = Math.round(255 * Math.sqrt(weighs[i]) * 0.9);
-        token.style.background = this.paint.plus.css[part];
-        token.style.color = this.paint.plus.ink[part];
-      }
-      token.addEventListener("click", () => this.choose({ query: String(i), key: "", cell: "", hide: "" }));
-    });
-    const pick = el("div", "pick");
-    /** @param {string} label @param {[string, string][]} options @param {string} now @param {(value: string) => void} act */
-    const select = (label, options, now, act) => {
-      const box = add(pick, "label");
-      box.append(label, " ");
-      const node = add(box, "select");
-      node.setAttribute("aria-label", label);
-      for (const [value, text] of options) node.append(new Option(text, value, false, value === now));
-      node.addEventListener("change", () => act(node.value));
-    };
-    const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => /** @type {[string, string]} */ ([String(i), String(i)]));
-    if (Object.keys(run.layers).length > 1) select(words.stack, Object.keys(run.layers).map((name) => [name, words.stacks[name]]), stack, (name) => this.choose({ stack: name, key: "", cell: "", hide: "" }));
-    select(words.layer, numbers(run.layers[stack]), String(layer), (value) => this.choose({ layer: value, key: "", cell: "" }));
-    select(words.head, numbers(run.heads), String(head), (value) => this.choose({ head: value, key: "", cell: "" }));
-    this.bar.replaceChildren(strip, pick, pages);
-  }
-
-  /** @param {Shown} on @param {number} at */
-  drawFoot(on, at) {
-    const run = /** @type {Run} */ (this.run);
-    const steps = on.walk.steps;
-    const kind = on.step.kind;
-    const changed = on.edit.divide !== null || on.edit.hide.length > 0;
-    const live = changed && ["scale", "mask", "softmax", "z"].includes(kind);
-    const after = changed && !live && at > steps.findIndex((step) => step.kind === "z");
-    const act = this.values.act !== "own" && (kind === "act" || kind === "product");
-    const facts = el("span", "facts");
-    /** @param {string} className @param {string} text */
-    const say = (className, text) => facts.append(el("span", className, text));
-    /** @param {string} text @param {() => void} work @param {string} [title] */
-    const button = (text, work, title = "") => {
-      const node = el("button", "quiet", text);
-      Object.assign(node, { type: "button", title });
-      node.addEventListener("click", work);
-      facts.append(node);
-      return node;
-    };
-    if (ATTENTION.includes(kind) && Math.abs(on.at.weights.reduce((a, b) => a + b, 0) - 1) < 1e-5) say("ok", words.ok_rows);
-    if (live || act) {
-      say("changed", act ? words.changed_act : words.changed);
-      if (live) button(words.run_it, () => this.runIt(on), fill(words.run_it_help, { what: this.editWords(on) })).classList.add("run");
-      button(words.put_back, () => this.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
-    } else {
-      if (ATTENTION.includes(kind) && on.site) {
-        const proof = this.remote.get("proof", { record: on.site.record }, read);
-        if (proof && !proof.refused) say(proof.fused_error === null ? "mute" : "ok", proof.fused_error === null ? words.not_fused : fill(words.ok_fused, { error: scientific(proof.fused_error) }));
-      }
-      if (run.edits.length) {
-        say("changed", words.run_done);
-        button(words.run_leave, () => this.choose({ edits: "" }));
-      }
-      if (after) say("changed", words.from_here);
-      else if (!run.edits.length) say("mute", fill(words.run_facts, { n: on.labels.length, ms: fixed(run.ms, 0), device: run.device, dtype: run.dtype }));
-    }
-    this.feet(facts, at, steps.length);
-  }
-
-  // Back and Next, what there is to say, and the files
-  /** @param {HTMLElement} facts @param {number} at @param {number} n */
-  feet(facts, at, n) {
-    const [back, next] = [el("button", "go", words.back), el("button", "go next", words.next)];
-    Object.assign(back, { type: "button", disabled: at <= 0 });
-    Object.assign(next, { type: "button", disabled: at >= n - 1 });
-    back.addEventListener("click", () => this.turn(-1));
-    next.addEventListener("click", () => this.turn(1));
-    const right = el("span", "right");
-    const ramp = el("span", "ramp");
-    ramp.title = words.legend;
-    right.append("−", ramp, "+", this.files.box, this.projector.button);
-    this.footer.replaceChildren(back, next, facts, right);
-  }
-
-  // The change as a run of its own, from this layer to the end
-  /** @param {Shown} on */
-  runIt(on) {
-    const { header, site, head, edit } = on;
-    const cross = site?.site === "cross_attn";
-    const parts = this.run?.edits.length && this.values.edits ? [this.values.edits] : [];
-    if (edit.divide !== null && site) {
-      const value = Number((edit.divide * (site.scale / site.temperature)).toPrecision(6));
-      parts.push(`temperature_${value}_${header.stack}_L${header.layer}_${cross ? "cross" : "self"}`);
-    }
-    if (edit.hide.length) parts.push(`mask_${header.stack}_L${header.layer}_q${header.query}_k${edit.hide.join(".")}_H${head}${cross ? "_cross" : ""}`);
-    this.choose({ edits: parts.join("~"), divide: "", hide: "", key: "" });
-  }
-
-  /** @param {Shown} on */
-  editWords({ edit, head, keyLabels }) {
-    const parts = [];
-    if (edit.divide !== null) parts.push(fill(words.run_divide, { c: fixed(edit.divide) }));
-    if (edit.hide.length) parts.push(fill(words.run_hide, { h: head, k: edit.hide.map((k) => quoted(keyLabels[k])).join(", ") }));
-    return parts.join("; ");
+    this.tokens.draw(this, pages);
   }
 
   // ------------------------------------------------------------------ keys
@@ -613,6 +519,3 @@ export class View {
     };
   }
 }
-
-/** @param {Uint8Array} bytes */
-const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));

@@ -12,7 +12,7 @@ export function fixed(value, digits = 2) {
 /** @param {number} p */
 export function percent(p) {
   if (p > 0.999995 && p < 1) return "99.999+\u00a0%";
-  if (p > 0 && p < 0.0005) return "under 0.1\u00a0%";
+  if (p > 0 && p < 0.0005) return "< 0.1\u00a0%";
   return `${(100 * p).toFixed(p > 0.995 && p < 1 ? 3 : 1)}\u00a0%`;
 }
 
@@ -29,8 +29,9 @@ export const count = (n) => Math.round(n).toLocaleString("en");
  */
 export function addUp(total, parts, { others = false, digits = 2 } = {}) {
   const unit = 10 ** digits;
-  const whole = Math.round(total * unit);
-  const rounded = parts.map((part) => Math.round(part * unit));
+  const steps = (/** @type {number} */ value) => Math.round(value * unit) + 0; // never −0
+  const whole = steps(total);
+  const rounded = parts.map(steps);
   const left = whole - rounded.reduce((a, b) => a + b, 0);
   if (others || !left || !parts.length) return { total: whole, parts: rounded, others: others ? left : 0 };
   const sign = Math.sign(left);

@@ -1,0 +1,78 @@
+// The line above the rail: the tokens, of which one is followed, and the layer and head.
+
+import { add, el, fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+
+/** @typedef {import("./step.js").View} View */
+/** @typedef {import("./types.js").Run} Run */
+
+export class Tokens {
+  of = ""; // the run that the line is of
+  scrolled = ""; // the token that it was last brought to
+  /** @type {HTMLElement[]} */
+  tokens = [];
+  /** @type {Record<"layer" | "head", HTMLSelectElement>} */
+  picks;
+
+  /** @param {View} view @param {HTMLElement} pages */
+  draw(view, pages) {
+    const run = /** @type {Run} */ (view.run);
+    const { stack, layer, query, head } = view.place;
+    const { labels, joins } = run.tokens[stack];
+    const of = JSON.stringify([run.key, stack, Object.keys(run.layers).length]);
+    if (of !== this.of) this.build(view, run, stack, labels, joins, pages);
+    this.of = of;
+    const at = view.walk && view.walkOf === run.key ? view.shown : null;
+    const weighs = at && at.site?.site === "attn" && ["softmax", "z"].includes(view.values.at) && at.header.query === query ? at.at.weights : null;
+    this.tokens.forEach((token, i) => {
+      token.classList.toggle("q", i === query);
+      token.setAttribute("aria-pressed", String(i === query));
+      const part = weighs ? Math.round(255 * Math.sqrt(weighs[i]) * 0.9) : 0;
+      token.style.background = weighs ? view.paint.plus.css[part] : "";
+      token.style.color = weighs ? view.paint.plus.ink[part] : "";
+    });
+    const strip = this.tokens[0]?.parentElement;
+    const token = this.tokens[query];
+    if (strip && this.scrolled !== `${of}/${query}`) strip.scrollLeft = token.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
+    this.scrolled = `${of}/${query}`;
+    for (const [select, n, value] of /** @type {[HTMLSelectElement, number, string][]} */ ([[this.picks.layer, run.layers[stack], String(layer)], [this.picks.head, run.heads, String(head)]])) {
+      if (select.options.length !== n) select.replaceChildren(...Array.from({ length: n }, (_, i) => new Option(String(i), String(i))));
+      select.value = value;
+    }
+  }
+
+  /** @param {View} view @param {Run} run @param {string} stack @param {string[]} labels @param {number[]} joins @param {HTMLElement} pages */
+  build(view, run, stack, labels, joins, pages) {
+    const strip = el("div", "toks");
+    strip.setAttribute("role", "group");
+    strip.setAttribute("aria-label", words.strip);
+    this.tokens = labels.map((text, i) => {
+      const token = add(strip, "button", "tok");
+      Object.assign(token, { type: "button", textContent: text });
+      token.classList.toggle("joined", joins.includes(i));
+      token.setAttribute("aria-label", fill(words.strip_token, { label: text, i }));
+      token.dataset.i = String(i);
+      token.addEventListener("click", () => view.choose({ query: String(i), key: "", cell: "", hide: "" }));
+      return token;
+    });
+    const pick = el("div", "pick");
+    /** @param {string} label @param {(value: string) => void} act */
+    const select = (label, act) => {
+      const box = add(pick, "label");
+      box.append(label, " ");
+      const node = add(box, "select");
+      node.setAttribute("aria-label", label);
+      node.addEventListener("change", () => act(node.value));
+      return node;
+    };
+    if (Object.keys(run.layers).length > 1) {
+      const stacks = select(words.stack, (name) => view.choose({ stack: name, key: "", cell: "", hide: "" }));
+      stacks.append(...Object.keys(run.layers).map((name) => new Option(words.stacks[name], name, false, name === stack)));
+    }
+    this.picks = {
+      layer: select(words.layer, (value) => view.choose({ layer: value, key: "", cell: "" })),
+      head: select(words.head, (value) => view.choose({ head: value, key: "", cell: "" })),
+    };
+    view.bar.replaceChildren(strip, pick, pages);
+  }
+}
