@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import random
 import re
 from collections.abc import Iterator, Mapping
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import core
+import core.order
 from app.kit import params as kit_params
 from app.rooms.positions import choices, export, message, routes, words
 from app.rooms.positions.component import ENTRY
 from app.session import models, service
 from app.transport import messages, modules
 from core.service import Facts
+from tests.app.browsing import PATIENCE
 from tests.app.served import ask, local
 
 APP = "app/main.py"
@@ -235,3 +242,247 @@ def test_the_browser_uses_every_word_that_it_is_given_and_no_other() -> None:
         if not name.endswith("constants.js")
     }
     assert used == set(WORDS)
+
+
+# ------------------------------------------------------------------ the page
+
+
+class Room:
+    """A visitor's page on Positions."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address, self.errors = page, address, []
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    @property
+    def root(self) -> Locator:
+        return self.page.locator(".hl.positions")
+
+    def open(self, **said: str) -> Room:
+        self.page.goto(f"{self.address}/?{urlencode({'view': 'positions', **said})}")
+        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        return self
+
+    def says(self, *texts: str) -> None:
+        for text in texts:
+            expect(self.root.locator(".fact")).to_contain_text(text, timeout=PATIENCE)
+
+    def has(self, name: str, value: str | re.Pattern[str]) -> None:
+        expect(self.root).to_have_attribute(f"data-{name}", value, timeout=PATIENCE)
+
+    def number(self, name: str) -> float:
+        """A number that the room shows, once it is there."""
+        self.has(name, re.compile("[0-9]"))
+        return float(self.root.get_attribute(f"data-{name}") or "nan")
+
+    def map(self, at: int) -> float:
+        """What the locked row of a map gives to the key that gets the most."""
+        found = self.root.locator(f"[data-map='{at}']")
+        expect(found).to_have_attribute("data-value", re.compile("[0-9]"), timeout=PATIENCE)
+        return float(found.get_attribute("data-value") or "nan")
+
+    def press(self, name: str) -> None:
+        self.root.get_by_role("button", name=name, exact=True).click()
+
+    def lab(self, name: str) -> None:
+        self.press(WORDS["labs"][name])
+        self.has("lab", name)
+
+    def link(self, *parts: str) -> str:
+        """The address, once it says all of these."""
+        self.page.wait_for_url(lambda url: all(part in url for part in parts))
+        return self.page.url
+
+    def csv(self, name: str) -> tuple[str, list[list[str]]]:
+        """A table of the files menu: the code above it, and its rows."""
+        self.press("Export")
+        with self.page.expect_download() as waiting:
+            self.root.get_by_role("button", name=f"CSV: {name}", exact=True).click()
+        self.page.keyboard.press("Escape")
+        lines = waiting.value.path().read_text("utf-8-sig").splitlines()
+        about = [line[2:] for line in lines if line.startswith("#")]
+        return "\n".join(about[1:]), [line.split(",") for line in lines if not line.startswith("#")]
+
+    def axe(self) -> list[str]:
+        """What axe finds on the page that is serious."""
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found if one["impact"] in ("serious", "critical")
+        ]
+
+
+def printed(code: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "snippet", "exec"), {})
+    return out.getvalue()
+
+
+@pytest.fixture
+def window(request: pytest.FixtureRequest) -> tuple[int, int]:
+    return getattr(request, "param", (1280, 720))
+
+
+@pytest.fixture
+def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
+    context = browser.new_context(viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce")
+    found = Room(context.new_page(), address)
+    yield found
+    assert found.errors == []
+    context.close()
+
+
+def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(room: Room) -> None:
+    room.open()
+    room.says(
+        "Without positions a sentence is a bag of words. The head that looked one word back (layer 0, head 2) falls from "
+        "100 % to 11 %: it no longer knows where back is.",
+        "it → animal (layer 3, head 1) falls from 68 % to 4 %.",
+    )
+    assert room.number("moved") == pytest.approx(0.901, abs=1e-3)
+    assert room.number("without") < 1e-5 and room.number("with") > 0.99
+    assert room.axe() == []
+    room.root.locator("[data-h='3.1']").click()
+    room.has("head", "3.1")
+    trained = local().engine.run(core.Request("minilm", (ANIMAL,)))
+    assert room.map(0) == pytest.approx(trained.attention[3].row(1, 10).max().item(), abs=1e-4)
+    # animal is dragged onto street
+    animal, street = (room.root.locator(f"[data-word='{word}']") for word in (2, 8))
+    animal.hover()
+    room.page.mouse.down()
+    street.hover()
+    expect(street).to_have_class(re.compile("over"))
+    room.page.mouse.up()
+    room.says(
+        "You swapped animal and street. it → animal (layer 3, head 1) falls from 68 % to 2", "and street gets 52 %"
+    )
+    room.says("The head for one word back keeps 100 %: it reads places, not words.")
+    room.has("pending", "false")
+    assert room.map(1) == pytest.approx(0.52, abs=5e-3)
+    expect(room.root.locator(".slot.moved")).to_have_count(2)
+    link = room.link("swap=2-8", "order=words", "layer=3", "head=1")
+    # by keys: the word at place 3 goes on by one, and the head to the right is shown
+    room.root.locator("[data-slot='3']").focus()
+    room.page.keyboard.press("Alt+ArrowRight")
+    room.says("The words stand in another order")
+    expect(room.root.locator("[data-slot='4']")).to_have_attribute("data-word", "3")
+    room.root.locator(".grid").focus()
+    room.page.keyboard.press("ArrowRight")
+    room.has("head", "3.2")
+    room.press(WORDS["shuffle"])
+    room.link("seed=1")
+    room.has("pending", "false")
+    room.page.goto(link)
+    room.says("You swapped animal and street.")
+    room.has("head", "3.1")
+    code, rows = room.csv("How far each head moves")
+    assert rows[0][:3] == ['"layer"', '"head"', '"moved"'] and len(rows) == 73
+    moved = {(int(layer), int(head)): float(value) for layer, head, value, *_ in rows[1:]}
+    said = printed(code)
+    assert f"{moved[3, 1]:.4f}" in said and f"{moved[0, 2]:.4f}" in said, "the code gives the numbers of the file"
+    with room.page.expect_download() as waiting:
+        room.press("Export")
+        room.press("SVG")
+    drawn = waiting.value.path().read_text("utf-8")
+    assert "You swapped animal and street" in drawn and "animal" in drawn and drawn.count("<rect") > 80
+
+
+def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) -> None:
+    room.open(lab="two", places="0-3")
+    expect(room.page.locator(".st-key-sentences")).to_contain_text("every place from 0 to 15 once")
+    room.says("Rows 20 and 26 have cosine 0.67; 20 and 23 are nearer and less alike, 0.47: it learnt waves of its own.")
+    table = core.load("minilm").model.get_parameter("encoder.embed.position.weight").detach()
+    alike = core.order.cosine_to(table, 20)
+    assert room.number("cosine") == pytest.approx(alike[26].item(), abs=1e-6)
+    assert room.number("closest") == pytest.approx(core.order.closest_rows(table)[2], abs=1e-6)
+    expect(room.root.locator(".end")).to_contain_text(
+        "This text is 602 tokens long, and MiniLM-L6 has positions for 512."
+    )
+    expect(room.root.locator(".trade .own")).to_contain_text("512 × 384 = 196,608")
+    assert room.axe() == []
+    room.root.locator("[role=slider][data-drag=j]").focus()
+    room.page.keyboard.press("ArrowRight")
+    room.says("Rows 20 and 27 have cosine")
+    assert room.number("cosine") == pytest.approx(alike[27].item(), abs=1e-6)
+    box = room.root.locator(".more input")
+    box.fill("100")
+    box.press("Enter")
+    room.link("features=0", "20", "100")
+    code, rows = room.csv("Cosines and features")
+    assert rows[0][2:] == [f'"feature {feature}"' for feature in (0, 4, 10, 20, 100)]
+    assert [float(x) for x in rows[8][2:]] == pytest.approx(table[7, [0, 4, 10, 20, 100]].tolist(), abs=1e-6)
+    assert f"{alike[27].item():.4f}" in printed(code)
+    for kind, says in (
+        ("sinusoidal", "MiniLM-L6 has learned positions"),
+        ("rotary", "MiniLM-L6 has learned positions"),
+    ):
+        room.press(WORDS["kinds"][kind])
+        room.says(says)
+        expect(room.root.locator(".elsewhere")).to_contain_text("MiniLM-L6 has no such positions")
+        assert room.root.locator(".lab canvas, .lab svg path").count() == 0, "nothing is drawn that it does not have"
+    room.press(WORDS["kinds"]["alibi"])
+    room.says("at a slope of its own: 1/2 to 1/256 with 8 heads")
+    expect(room.root.locator(".kinds")).to_contain_text(WORDS["rule_alone"])
+    room.press(WORDS["kinds"]["relative"])
+    room.says("beyond 128 all are alike")
+    room.lab("clock")
+    expect(room.root.locator(".elsewhere a")).to_contain_text("Show Storyteller")
+    room.lab("binary")
+    room.says("Position 7 in binary is 0111", "One step on, 4 digits flip")
+    assert room.number("step") == pytest.approx(2.671, abs=5e-4)
+    room.root.locator("[role=slider][data-drag=t]").focus()
+    room.page.keyboard.press("ArrowRight")
+    room.says("Position 8 in binary is 1000", "One step on, 1 digit flips")
+    code, rows = room.csv(WORDS["labs"]["binary"])
+    flips = [int(row[6]) for row in rows[1:16]]
+    assert flips == [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, 1, 2, 1]
+    said = printed(code)
+    assert str(flips) in said and "2.6712" in said
+
+
+def test_clocks_and_a_decoders_order(room: Room) -> None:
+    room.open(lab="clock", model="Storyteller", text=KING)
+    room.says("only the distance counts: at 1 it is 7.25, wherever the two words stand")
+    king = local().engine.run(core.Request("storyteller", (KING,)))
+    assert room.number("score") == pytest.approx(king.attention[1].scores(0, 11, 10).item(), abs=1e-4)
+    assert room.number("shift") < 1e-4
+    room.press(WORDS["move_both"])
+    room.says("Both words moved on by 20, and every hand turned.", "so is the score: 7.251")
+    room.link("m=31", "n=30")
+    room.root.locator("[role=slider][data-drag=m]").focus()
+    room.page.keyboard.press("ArrowRight")
+    room.says("at 2 it is")
+    code, rows = room.csv(WORDS["score_by"])
+    scores = {int(row[0]): float(row[1]) for row in rows[1:]}
+    assert max(range(31), key=lambda at: scores[at]) == 1 and room.number("score") == pytest.approx(scores[2], abs=1e-6)
+    assert f"{scores[2]:.4f}"[:5] in printed(code)
+    room.lab("order")
+    room.says("Without positions only the mask still tells early from late.")
+    expect(room.root.locator(".proof")).to_contain_text(WORDS["proof_causal"][:40])
+    room.lab("two")
+    room.says("Rotary positions add nothing to the words")
+    assert room.root.locator(".lab canvas").count() == 0
+    room.open(lab="two", model="Translator", text=GERMAN)
+    room.says(
+        "Sines and cosines make distance visible: rows 20 and 26 have cosine",
+        "and so has any other pair 6 apart, such as 8 and 14",
+    )
+    room.lab("order")
+    room.press(WORDS["sites"]["cross"])
+    room.has("pending", "false")
+    expect(room.root.locator(".by")).to_contain_text(WORDS["by_distance_cross"])
+
+
+@pytest.mark.parametrize("window", [(390, 844)], indirect=True)
+def test_on_a_phone_everything_stands_below_each_other_and_can_be_hit(room: Room) -> None:
+    room.open()
+    room.has("pending", "false")
+    for lab in ("order", "two", "clock", "binary"):
+        if lab != "order":
+            room.lab(lab)
+        assert room.page.evaluate("document.documentElement.scrollWidth") <= 390, lab
+        small = room.root.locator("button, select, summary, .slot").evaluate_all(
+            "nodes => nodes.filter(node => node.offsetHeight && (node.offsetHeight < 43.5 || node.offsetWidth < 43.5)).map(node => node.textContent)"
+        )
+        assert small == [], lab

@@ -13,7 +13,7 @@ from app.transport import routes
 from core.service import paper_rules
 
 REACH = 8  # tokens to either side, of the bars by distance
-MOST_PROVEN = 512  # tokens: five passes, and every weight of each
+MOST_PROVEN = 256  # tokens: five passes, and every weight of each
 BY = 100  # places that a whole text is moved on by
 LONGEST = 1 << 20
 

@@ -95,6 +95,7 @@ COMPONENT = {
     "fact_cell_falls": "{query} → {key} ({head}) falls from {before} to {after}",
     "fact_cell_rises": "{query} → {key} ({head}) rises from {before} to {after}",
     "fact_cell_same": "{query} → {key} ({head}) stays at {after}",
+    "fact_and": "And ",
     "fact_other": ", and {key} gets {share}",
     "fact_keeps": "The head for one word back keeps {share}: it reads places, not words. ",
     "fact_loses": "The head for one word back ({head}) falls from {before} to {share}. ",

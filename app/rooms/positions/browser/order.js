@@ -194,12 +194,14 @@ export class Order {
     this.host.dataset.pending = String(this.isPending && !this.refused);
     this.main.classList.toggle("narrow", view.narrow);
     view.root.dataset.head = `${layer}.${head}`;
+    const { scrollTop = 0, scrollLeft = 0 } = this.left.querySelector(".grid") ?? {};
     this.left.replaceChildren();
     this.right.replaceChildren();
     if (this.refused) add(this.left, "p", "refused").textContent = this.refused;
     if (!change) return this.maps.clear();
     view.root.dataset.moved = String(change.moved[layer * site.heads + head]);
     grid(view, this.left, change.moved, { layer, head }, (at) => this.choose(at.layer, at.head));
+    this.left.querySelector(".grid")?.scrollTo(scrollLeft, scrollTop);
     this.ranks();
     this.maps.draw({
       titles: [words.map_trained, this.mode === "drop" ? words.map_drop : this.isMoved ? this.movedWords : words.map_same],
@@ -301,9 +303,11 @@ export class Order {
       if (two) said.push(...phrase(this.isCausal ? words.fact_swapped_places : words.fact_swapped, { a: [quoted(labels[two[0]]), ""], b: [quoted(labels[two[1]]), ""] }));
       else said.push(...phrase(this.isCausal ? words.fact_dealt_places : words.fact_dealt, {}));
     }
-    said.push(...this.aboutCell());
+    const about = this.aboutCell();
+    if (about.length && back && this.mode === "drop") said.push(document.createTextNode(words.fact_and));
+    said.push(...about);
     if (this.mode === "words" && back) {
-      const kept = back.after > back.before - 0.2;
+      const kept = back.after > back.before - 0.1;
       said.push(...phrase(kept ? words.fact_keeps : words.fact_loses, { head: this.named(back), share: [share(back.after), ""], before: [share(back.before), ""] }));
     }
     if (this.isCausal && this.mode === "words") said.push(...phrase(words.fact_mask, {}));

@@ -25,6 +25,8 @@ const LABS = { order: Order, two: Two, clock: Clocks, binary: Waves };
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
 const NARROW = 960; // units of the design below which everything stands in one column
 const NARROW_PROJECTED = 600; // and of a projected page, which shows less beside each other
+const LONGEST_PRESS = 1000; // ms
+const TABLES_AFTER = 150; // ms without another drawing
 const MOST_RUNS = 12; // whose answers are kept
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
@@ -52,6 +54,9 @@ class View {
   /** @type {Map<string, Remote>} */
   remotes = new Map();
   frame = 0;
+  /** @type {number | undefined} A timer, while the tables are still to follow */
+  tabling;
+  pressed = -Infinity; // when what can be clicked was pressed: it must be there still when it is let go
   unit = 1;
   width = 0;
   narrow = false;
@@ -95,17 +100,25 @@ class View {
       if (event.defaultPrevented || !this.lab?.key?.(event)) return;
       event.preventDefault();
     });
+    root.addEventListener("pointerdown", (event) => {
+      const at = /** @type {Element} */ (event.composedPath()[0]);
+      if (at.closest("button:not(.slot), .grid, .map")) this.pressed = performance.now();
+    });
+    this.released = () => setTimeout(() => (this.pressed = -Infinity)); // behind the click that follows
+    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, this.released);
     this.watch = new ResizeObserver(() => this.host.clientWidth !== this.width && this.redraw());
     this.watch.observe(this.host);
   }
 
   destroy() {
     this.watch.disconnect();
+    for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, this.released);
     this.projectorMode.destroy();
     this.files.destroy();
     this.chosen.destroy();
     this.lab?.destroy?.();
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.tabling);
   }
 
   // ------------------------------------------------------------------ data in, choices out
@@ -118,6 +131,7 @@ class View {
     this.chosen.take(header.chosen, setStateValue);
     if (isOther) this.leaveLab();
     this.paletteOf();
+    if (this.isPressed) return this.redraw();
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     this.draw();
@@ -142,6 +156,10 @@ class View {
     this.root.style.setProperty("--ahead", `linear-gradient(270deg, ${this.palette.ahead.join(", ")})`);
     this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.root.style.setProperty("--bar-ahead", this.palette.ahead[3]);
+  }
+
+  get isPressed() {
+    return performance.now() - this.pressed < LONGEST_PRESS;
   }
 
   /** @param {string} name */
@@ -195,7 +213,8 @@ class View {
   redraw() {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
-      if (this.root.isConnected && this.header) this.draw();
+      if (this.isPressed) this.redraw();
+      else if (this.root.isConnected && this.header) this.draw();
     });
   }
 
@@ -232,12 +251,16 @@ class View {
     const { proof, facts } = lab.foot();
     this.proof.textContent = proof && `✓ ${proof}`;
     this.facts.textContent = facts;
-    if (this.fold.open) this.drawTables();
+    clearTimeout(this.tabling);
+    if (this.fold.open) this.tabling = setTimeout(() => this.drawTables(), TABLES_AFTER);
     Object.assign(this.root.dataset, { lab: name, key: this.header.key, painted: "1", theme: this.theme, pending: this.host.dataset.pending ?? "false", ms: (performance.now() - start).toFixed(1) });
   }
 
   drawTables() {
-    if (this.fold.open && this.lab) keepingFocus(this.tablebox, () => this.tablebox.replaceChildren(...shown(/** @type {Lab} */ (this.lab).tables())));
+    if (!this.fold.open || !this.lab) return;
+    const tops = [...this.tablebox.children].map((box) => box.scrollTop);
+    keepingFocus(this.tablebox, () => this.tablebox.replaceChildren(...shown(/** @type {Lab} */ (this.lab).tables())));
+    tops.forEach((top, i) => this.tablebox.children[i]?.scrollTo(0, top));
   }
 
   /** @param {number} by */

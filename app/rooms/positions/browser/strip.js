@@ -8,12 +8,13 @@ import { standing, swapped } from "./numbers.js";
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./order.js").Order} Order */
 const MOST_DRAGGED = 32; // words; in longer texts only Shuffle moves them
+const MOST_EVEN = 18; // words that share one line evenly
 const STILL = 6; // pixels that a pointer may move and still be a click
 
 export class Strip {
   /** @type {Order} */
   lab;
-  /** @type {{word: number, slot: Element, x: number, y: number, moved: boolean} | null} */
+  /** @type {{word: number, fixed: boolean, x: number, y: number, moved: boolean, over: number | null} | null} What a pointer holds, over which word */
   held = null;
   at = 0; // the place that keys move from
 
@@ -58,6 +59,7 @@ export class Strip {
     const isLocked = site.query === (view.value("stack") === "decoder" ? "target" : "source") || view.header.stacks.length === 1;
     box.classList.toggle("gone", lab.mode === "drop");
     box.classList.toggle("long", !this.canDrag);
+    box.classList.toggle("many", this.canDrag && (labels.length > MOST_EVEN || view.projector));
     box.setAttribute("aria-label", this.canDrag ? words.strip : words.strip_long);
     box.title = this.canDrag ? words.strip : words.strip_long;
     this.at = Math.min(this.at, at.length - 1);
@@ -78,6 +80,7 @@ export class Strip {
         slot.append(el("b", word !== place ? "chosen" : "", labels[word]), el("i", "", lab.mode === "drop" ? "" : String(place)));
       });
     });
+    if (this.held) this.mark();
   }
 
   /** @param {number} word */
@@ -91,7 +94,8 @@ export class Strip {
   press(event) {
     const slot = /** @type {Element} */ (event.target).closest(".slot");
     if (!slot || event.button) return;
-    this.held = { word: Number(/** @type {HTMLElement} */ (slot).dataset.word), slot, x: event.clientX, y: event.clientY, moved: false };
+    const word = Number(/** @type {HTMLElement} */ (slot).dataset.word);
+    this.held = { word, fixed: slot.classList.contains("fixed"), x: event.clientX, y: event.clientY, moved: false, over: null };
   }
 
   // The slot under the pointer that the held word may go to
@@ -105,13 +109,20 @@ export class Strip {
   /** @param {PointerEvent} event */
   drag(event) {
     const { held } = this;
-    if (!held || !this.canDrag || held.slot.classList.contains("fixed")) return;
+    if (!held || !this.canDrag || held.fixed) return;
     held.moved ||= Math.hypot(event.clientX - held.x, event.clientY - held.y) > STILL;
     if (!held.moved) return;
     const over = this.under(event);
-    for (const slot of this.box.children) {
-      slot.classList.toggle("over", slot === over);
-      slot.classList.toggle("held", slot === held.slot);
+    held.over = over ? Number(over.dataset.word) : null;
+    this.mark();
+  }
+
+  // What is held, and what it is over: also after the words were drawn anew meanwhile
+  mark() {
+    for (const slot of /** @type {HTMLCollectionOf<HTMLElement>} */ (this.box.children)) {
+      const word = Number(slot.dataset.word);
+      slot.classList.toggle("over", Boolean(this.held?.moved) && word === this.held?.over);
+      slot.classList.toggle("held", Boolean(this.held?.moved) && word === this.held?.word);
     }
   }
 
@@ -120,14 +131,14 @@ export class Strip {
     const { held } = this;
     this.held = null;
     if (!held) return;
-    for (const slot of this.box.children) slot.classList.remove("over", "held");
+    this.mark();
     if (!held.moved) {
-      this.at = Number(/** @type {HTMLElement} */ (held.slot).dataset.slot);
+      this.at = Math.max(0, [.../** @type {HTMLCollectionOf<HTMLElement>} */ (this.box.children)].findIndex((slot) => Number(slot.dataset.word) === held.word));
       if (event.type === "pointerup") this.choose(held.word);
       return;
     }
     const over = this.under(event);
-    if (over && over !== held.slot && event.type === "pointerup") this.swap(held.word, Number(over.dataset.word));
+    if (over && Number(over.dataset.word) !== held.word && event.type === "pointerup") this.swap(held.word, Number(over.dataset.word));
   }
 
   /** @param {number} a @param {number} b */

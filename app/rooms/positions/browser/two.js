@@ -1,18 +1,17 @@
 // Two positions: the model's own table with two rows held, how alike they are, single features, and where the table ends.
 // Models without a table have their rule over distance here; no sinusoid is drawn for a model that has none.
 
-import { fit } from "../../../kit/browser/colours.js";
 import { add, choice, clamp, el, fill, number, phrase } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
-import { Drags, diverging, grip, handle, path, picture, put, signed, ticks } from "./draw.js";
-import { bound, cosine, furthest, lessAlike } from "./numbers.js";
+import { Drags, grip, handle, path, picture, put, signed, ticks } from "./draw.js";
+import { ends, trade } from "./ends.js";
+import { Heat, WINDOW } from "./heat.js";
+import { cosine, lessAlike } from "./numbers.js";
 import { rule } from "./rule.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Rows} Rows */
-const WINDOW = 64; // rows of the table on the screen
-const CUT = 0.005; // of the numbers lie beyond the colours' scale
 const KINDS = ["learned", "sinusoidal", "rotary", "alibi", "relative"];
 const DASHES = ["none", "7 3", "2 3", "9 3 2 3", "4 2", "12 4"];
 const MOST_FEATURES = 6;
@@ -27,15 +26,18 @@ export function readRows(bytes) {
 export const readKnown = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 export class Two {
-  /** @type {Element | null} What a drag in the table is measured by */
-  tableBox = null;
   /** @type {{left: number, step: number} | null} And in the curve */
   curve = null;
+  /** @type {Element | null} */
+  curveBox = null;
+  typed = ""; // in the box for another feature
+  isTradeOpen = true;
 
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
     this.host = view.host;
+    this.heat = new Heat(view);
     this.drags = new Drags(view.host, (name, event) => this.drag(name, event));
   }
 
@@ -81,6 +83,7 @@ export class Two {
     return one && !one.refused ? one.values : null;
   }
 
+  /** @returns {[i: number, j: number]} */
   get ij() {
     return [this.view.number("i"), this.view.number("j")];
   }
@@ -165,95 +168,16 @@ export class Two {
     const rows = this.rows;
     const [table, curves, end] = ["table", "curves", "end"].map((name) => add(main, "section", name));
     if (rows) {
-      this.heat(table, rows);
+      this.heat.draw(table, rows, ...this.ij);
       if (view.value("alike") === "distance") this.byDistance(curves);
       else this.byRow(curves, rows);
       this.lines(curves, rows);
     }
-    this.ends(end);
-    this.trade(host);
-  }
-
-  /** @param {HTMLElement} host @param {Rows} rows */
-  heat(host, rows) {
-    const { view } = this;
-    const { unit } = view;
-    const title = add(host, "h2");
-    title.append(el("b", "", words.table), ` ${words.table_note}`);
-    const left = 58 * unit;
-    const width = Math.round((view.narrow ? Math.min(view.width - left - 8, 620 * unit) : 384 * unit));
-    const height = Math.round(336 * unit);
-    const [i, j] = this.ij;
-    const box = add(host, "div", "heat");
-    box.style.cssText = `margin-left: ${left}px; width: ${width}px; height: ${height}px`;
-    const canvas = add(box, "canvas");
-    const c = fit(canvas, width, height);
-    const scale = bound(rows.first ? rows.values : rows.values.subarray(rows.columns), CUT); // row 0 of a learned table is unlike the rest
-    const columns = Math.min(width, rows.columns);
-    const step = height / rows.rows;
-    for (let row = 0; row < rows.rows; row++) {
-      const values = furthest(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), columns);
-      for (let x = 0; x < columns; x++) {
-        c.fillStyle = diverging(view, values[x] / scale);
-        c.fillRect((x * width) / columns, row * step, width / columns + 0.5, step + 0.5);
-      }
-    }
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", fill(words.table_label, { n: rows.rows, first: rows.first, last: rows.first + rows.rows - 1, d: rows.columns }));
-    this.tableBox = canvas;
-    const over = add(box, "div", "over");
-    over.style.left = `${-left}px`;
-    const svg = picture(over, width + left + 8, height + 24 * unit, words.table);
-    svg.setAttribute("aria-hidden", "true");
-    for (const [name, at, colour, kind] of /** @type {[string, number, string, string][]} */ ([["i", i, "var(--query)", "qt b"], ["j", j, "var(--key)", "kt b"]])) {
-      const row = at - rows.first;
-      if (row < 0 || row >= rows.rows) continue;
-      const group = put(svg, "g", { "data-drag": name });
-      put(group, "rect", { x: left, y: row * step - 1, width, height: step + 2, fill: "none", stroke: colour, "stroke-width": 2 });
-      grip(group, left + width / 2, (row + 0.5) * step, 0);
-      put(group, "rect", { x: 0, y: (row + 0.5) * step - 11 * unit, width: left + width, height: 22 * unit, fill: "transparent" });
-      put(group, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: kind, "font-size": 13.5 * unit }, String(at));
-    }
-    for (const row of [0, rows.rows - 1]) {
-      if (Math.min(Math.abs(row + rows.first - i), Math.abs(row + rows.first - j)) > 3) put(svg, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13.5 * unit }, String(row + rows.first));
-    }
-    put(svg, "text", { x: left, y: height + 18 * unit, class: "mt", "font-size": 13 * unit }, "0");
-    put(svg, "text", { x: left + width, y: height + 18 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(rows.columns - 1));
-    box.onpointermove = (event) => {
-      const at = this.under(event, rows);
-      view.tip(at ? event : null, at ? [document.createTextNode(fill(words.table_tip, { ...at, value: signed(at.value, 4) }))] : []);
-    };
-    box.onpointerleave = () => view.tip(null);
-    const legend = add(host, "p", "legend");
-    legend.style.marginLeft = `${left}px`;
-    legend.append(`${signed(-scale, 3)} `, el("i", "ahead"), el("i", "ramp"), ` ${signed(scale, 3)} · ${words.cut}`);
-    this.windows(host, rows, left);
-  }
-
-  /** @param {PointerEvent} event @param {Rows} rows */
-  under(event, rows) {
-    const frame = /** @type {Element} */ (this.tableBox).getBoundingClientRect();
-    const row = Math.floor(((event.clientY - frame.top) / frame.height) * rows.rows);
-    const feature = Math.floor(((event.clientX - frame.left) / frame.width) * rows.columns);
-    if (row < 0 || row >= rows.rows || feature < 0 || feature >= rows.columns) return null;
-    return { position: row + rows.first, feature, value: rows.values[row * rows.columns + feature] };
-  }
-
-  // The way to the other rows of the table
-  /** @param {HTMLElement} host @param {Rows} rows @param {number} left */
-  windows(host, rows, left) {
-    const { view } = this;
-    const n = view.header.n_ctx;
-    if (n <= WINDOW) return;
-    const line = add(host, "p", "windows");
-    line.style.marginLeft = `${left}px`;
-    const go = (/** @type {string} */ text, /** @type {string} */ label, /** @type {number} */ first, /** @type {boolean} */ off) => {
-      const button = el("button", "quiet", text);
-      Object.assign(button, { type: "button", disabled: off, ariaLabel: label });
-      button.addEventListener("click", () => view.choose({ first: String(clamp(first, 0, Math.max(0, n - WINDOW))) }));
-      return button;
-    };
-    line.append(go("‹", words.rows_before, rows.first - WINDOW, rows.first === 0), el("span", "mute", fill(words.rows_shown, { first: rows.first, last: rows.first + rows.rows - 1, n: number(n) })), go("›", words.rows_after, rows.first + WINDOW, rows.first + rows.rows >= n));
+    add(end, "h2").append(el("b", "", words.end));
+    const stack = this.stack;
+    if (!stack) return;
+    ends(view, end, stack);
+    if (!view.projector) trade(view, host, stack, this.isTradeOpen, (isOpen) => (this.isTradeOpen = isOpen));
   }
 
   /** @param {HTMLElement} host @param {string} note @param {string} [named] */
@@ -267,9 +191,11 @@ export class Two {
     line.append(choice(words.alike, ways, view.value("alike"), (alike) => view.choose({ alike })));
   }
 
-  get chartWidth() {
+  // Of the curves: as wide as their column, and lower where a projected page must show all at once
+  /** @param {HTMLElement} host @param {number} tall */
+  sizeIn(host, tall) {
     const { view } = this;
-    return view.narrow ? Math.min(view.width, 620 * view.unit) : view.width - (442 + 190 + 56) * view.unit;
+    return { width: Math.min(host.clientWidth, (view.narrow ? 620 : 900) * view.unit), height: (view.projector ? 0.6 : 1) * tall * view.unit, left: 44 * view.unit };
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -281,7 +207,7 @@ export class Two {
     const last = rows.first + rows.rows - 1;
     const cosines = Array.from({ length: rows.rows }, (_, row) => this.alike(i, row + rows.first) ?? 0);
     const low = Math.min(-0.1, ...cosines);
-    const [width, height, left] = [this.chartWidth, 150 * unit, 44 * unit];
+    const { width, height, left } = this.sizeIn(host, 150);
     const step = (width - left - 14 * unit) / Math.max(1, rows.rows - 1);
     const x = (/** @type {number} */ at) => left + (at - rows.first) * step;
     const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
@@ -320,7 +246,7 @@ export class Two {
     const alike = this.stack?.alike;
     if (!alike) return;
     const low = Math.min(-0.1, ...alike);
-    const [width, height, left] = [this.chartWidth, 150 * unit, 44 * unit];
+    const { width, height, left } = this.sizeIn(host, 150);
     const x = (/** @type {number} */ at) => left + (at * (width - left - 14 * unit)) / (alike.length - 1);
     const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
     const svg = picture(host, width, height + 40 * unit, fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }));
@@ -347,7 +273,7 @@ export class Two {
       title.append(chip);
     });
     if (features.length < MOST_FEATURES) title.append(this.more(features));
-    const [width, height, left] = [this.chartWidth, 132 * unit, 44 * unit];
+    const { width, height, left } = this.sizeIn(host, 132);
     const skip = rows.first === 0 && view.header.position === "learned" ? 1 : 0;
     const value = (/** @type {number} */ row, /** @type {number} */ feature) => rows.values[row * rows.columns + feature];
     const every = features.flatMap((feature) => Array.from({ length: rows.rows - skip }, (_, row) => Math.abs(value(row + skip, feature))));
@@ -383,56 +309,16 @@ export class Two {
     const most = view.header.d_model - 1;
     const input = add(form, "input");
     Object.assign(input, { type: "number", min: "0", max: String(most), placeholder: words.feature_more, ariaLabel: fill(words.feature_help, { most }), title: fill(words.feature_help, { most }) });
+    input.value = this.typed;
+    input.addEventListener("input", () => (this.typed = input.value));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
+      this.typed = "";
       const feature = Number(input.value);
       if (input.value === "" || !Number.isInteger(feature) || feature < 0 || feature > most) return view.say(fill(words.feature_help, { most }));
       view.choose({ features: [...new Set([...features, feature])].sort((a, b) => a - b).join(",") });
     });
     return form;
-  }
-
-  /** @param {HTMLElement} host */
-  ends(host) {
-    const { view } = this;
-    const stack = this.stack;
-    add(host, "h2").append(el("b", "", words.end));
-    if (!stack) return;
-    const n = stack.n_ctx;
-    add(host, "p").append(...phrase(stack.kind === "learned" ? words.end_learned : words.end_sinusoidal, { n: [number(n), ""], last: number(n - 1) }));
-    if (stack.too_long) {
-      const box = add(host, "div", "box refusal");
-      add(box, "p").append(...phrase(words.end_try, { n: [fill(words.tokens, { n: number(n + 90) }), "q"] }));
-      add(box, "p", "said").textContent = stack.too_long;
-    }
-    if (stack.kind === "sinusoidal") add(host, "p", "mute").textContent = words.end_formula;
-    if (stack.closest) {
-      const [i, j, distance] = stack.closest;
-      add(host, "p", "mute").textContent = fill(stack.compared < n ? words.closest_of : words.closest, { i, j, distance: distance.toFixed(3), n: number(stack.compared) });
-    }
-    view.root.dataset.closest = stack.closest ? String(stack.closest[2]) : "";
-  }
-
-  // What each kind of position trades
-  /** @param {HTMLElement} host */
-  trade(host) {
-    const { view } = this;
-    const stack = this.stack;
-    if (!stack || view.projector) return;
-    const box = add(host, "details", "trade");
-    box.open = true;
-    add(box, "summary").textContent = words.trade;
-    const table = add(box, "table");
-    const head = add(add(table, "thead"), "tr");
-    for (const name of words.trade_columns) add(head, "th").textContent = name;
-    const body = add(table, "tbody");
-    const own = { n: number(stack.n_ctx), d: number(view.header.d_model), product: number(stack.n_ctx * view.header.d_model), model: view.header.model };
-    for (const [kind, title, learnt, longer] of words.trade_rows) {
-      const row = add(body, "tr", kind === stack.kind ? "own" : "");
-      add(row, "th").textContent = kind === stack.kind ? fill(words.kind_own, { kind: title, model: view.header.model }) : title;
-      add(row, "td").textContent = fill(kind === stack.kind && words.trade_own[kind] ? words.trade_own[kind] : learnt, own);
-      add(row, "td").textContent = fill(longer, own);
-    }
   }
 
   // ------------------------------------------------------------------ by hand
@@ -446,9 +332,9 @@ export class Two {
   /** @param {string} name @param {PointerEvent} event */
   drag(name, event) {
     const rows = this.rows;
-    if (!rows || !this.tableBox) return;
+    if (!rows || !this.heat.box) return;
     const last = rows.first + rows.rows - 1;
-    const heat = this.tableBox.getBoundingClientRect();
+    const heat = this.heat.box.getBoundingClientRect();
     const curve = this.curveBox?.isConnected ? this.curveBox.getBoundingClientRect() : null;
     const isCurve = curve && this.curve && event.clientX > curve.left && event.clientY < curve.bottom + 20 && event.clientY > curve.top - 60 && (!this.view.narrow || event.clientY > heat.bottom);
     const at = isCurve && this.curve ? rows.first + (event.clientX - curve.left - this.curve.left) / this.curve.step : rows.first + Math.floor(((event.clientY - heat.top) / heat.height) * rows.rows);

@@ -1,0 +1,43 @@
+// Where a table of positions ends: what is said of a longer text, and what each kind of positions trades.
+
+import { add, fill, number, phrase } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").Stack} Stack */
+
+/** @param {Shown} view @param {HTMLElement} host @param {Stack} stack */
+export function ends(view, host, stack) {
+  const n = stack.n_ctx;
+  add(host, "p").append(...phrase(stack.kind === "learned" ? words.end_learned : words.end_sinusoidal, { n: [number(n), ""], last: number(n - 1) }));
+  if (stack.too_long) {
+    const box = add(host, "div", "box refusal");
+    add(box, "p").append(...phrase(words.end_try, { n: [fill(words.tokens, { n: number(n + 90) }), "q"] }));
+    add(box, "p", "said").textContent = stack.too_long;
+  }
+  if (stack.kind === "sinusoidal") add(host, "p", "mute").textContent = words.end_formula;
+  if (stack.closest) {
+    const [i, j, distance] = stack.closest;
+    add(host, "p", "mute").textContent = fill(stack.compared < n ? words.closest_of : words.closest, { i, j, distance: distance.toFixed(3), n: number(stack.compared) });
+  }
+  view.root.dataset.closest = stack.closest ? String(stack.closest[2]) : "";
+}
+
+/** @param {Shown} view @param {HTMLElement} host @param {Stack} stack @param {boolean} isOpen @param {(isOpen: boolean) => void} toggled */
+export function trade(view, host, stack, isOpen, toggled) {
+  const box = add(host, "details", "trade");
+  box.open = isOpen;
+  box.addEventListener("toggle", () => toggled(box.open));
+  add(box, "summary").textContent = words.trade;
+  const table = add(box, "table");
+  const head = add(add(table, "thead"), "tr");
+  for (const name of words.trade_columns) add(head, "th").textContent = name;
+  const body = add(table, "tbody");
+  const own = { n: number(stack.n_ctx), d: number(view.header.d_model), product: number(stack.n_ctx * view.header.d_model), model: view.header.model };
+  for (const [kind, title, learnt, longer] of words.trade_rows) {
+    const row = add(body, "tr", kind === stack.kind ? "own" : "");
+    add(row, "th").textContent = kind === stack.kind ? fill(words.kind_own, { kind: title, model: view.header.model }) : title;
+    add(row, "td").textContent = fill(kind === stack.kind && words.trade_own[kind] ? words.trade_own[kind] : learnt, own);
+    add(row, "td").textContent = fill(longer, own);
+  }
+}

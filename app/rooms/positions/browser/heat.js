@@ -1,0 +1,117 @@
+// A table of positions as a picture: a row for each position, blue above 0 and purple below, with two rows held.
+
+import { fit } from "../../../kit/browser/colours.js";
+import { add, clamp, el, fill, number } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { picture, put, signed } from "./draw.js";
+import { bound, furthest } from "./numbers.js";
+
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").Rows} Rows */
+export const WINDOW = 64; // rows of the table on the screen
+const CUT = 0.005; // of the numbers lie beyond the colours' scale
+
+export class Heat {
+  /** @type {Element | null} What a drag is measured by */
+  box = null;
+  /** @type {{rows: Rows, ramp: import("./types.js").Ramp, columns: number, scale: number, image: HTMLCanvasElement} | null} */
+  picture = null;
+
+  /** @param {Shown} view */
+  constructor(view) {
+    this.view = view;
+  }
+
+  /** @param {HTMLElement} host @param {Rows} rows @param {number} i @param {number} j */
+  draw(host, rows, i, j) {
+    const { view } = this;
+    const { unit } = view;
+    const title = add(host, "h2");
+    title.append(el("b", "", words.table), ` ${words.table_note}`);
+    const left = 58 * unit;
+    const width = Math.round((view.narrow ? Math.min(view.width - left - 8, 620 * unit) : 384 * unit));
+    const height = Math.round(view.projector ? Math.max(180 * unit, Math.min(336 * unit, innerHeight - 250 * unit)) : 336 * unit);
+    const box = add(host, "div", "heat");
+    box.style.cssText = `margin-left: ${left}px; width: ${width}px; height: ${height}px`;
+    const canvas = add(box, "canvas");
+    const c = fit(canvas, width, height);
+    const step = height / rows.rows;
+    const { scale, image } = this.painted(rows, Math.min(width, rows.columns));
+    c.imageSmoothingEnabled = false;
+    c.drawImage(image, 0, 0, width, height);
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", fill(words.table_label, { n: rows.rows, first: rows.first, last: rows.first + rows.rows - 1, d: rows.columns }));
+    this.box = canvas;
+    const over = add(box, "div", "over");
+    over.style.left = `${-left}px`;
+    const svg = picture(over, width + left + 8, height + 24 * unit, words.table);
+    svg.setAttribute("aria-hidden", "true");
+    for (const [name, at, colour, kind] of /** @type {[string, number, string, string][]} */ ([["i", i, "var(--query)", "qt b"], ["j", j, "var(--key)", "kt b"]])) {
+      const row = at - rows.first;
+      if (row < 0 || row >= rows.rows) continue;
+      const group = put(svg, "g", { "data-drag": name });
+      put(group, "rect", { x: left, y: row * step - 1, width, height: step + 2, fill: "none", stroke: colour, "stroke-width": 2 });
+      put(group, "rect", { x: 0, y: (row + 0.5) * step - 11 * unit, width: left + width, height: 22 * unit, fill: "transparent" });
+      put(group, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: kind, "font-size": 13.5 * unit }, String(at));
+    }
+    for (const row of [0, rows.rows - 1]) {
+      if (Math.min(Math.abs(row + rows.first - i), Math.abs(row + rows.first - j)) > 3) put(svg, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13.5 * unit }, String(row + rows.first));
+    }
+    put(svg, "text", { x: left, y: height + 18 * unit, class: "mt", "font-size": 13 * unit }, "0");
+    put(svg, "text", { x: left + width, y: height + 18 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(rows.columns - 1));
+    box.onpointermove = (event) => {
+      const at = this.under(event, rows);
+      view.tip(at ? event : null, at ? [document.createTextNode(fill(words.table_tip, { ...at, value: signed(at.value, 4) }))] : []);
+    };
+    box.onpointerleave = () => view.tip(null);
+    const legend = add(host, "p", "legend");
+    legend.style.marginLeft = `${left}px`;
+    legend.append(`${signed(-scale, 3)} `, el("i", "ahead"), el("i", "ramp"), ` ${signed(scale, 3)} · ${words.cut}`);
+    this.windows(host, rows, left);
+  }
+
+  // The table as a picture of a pixel for each number, which a drag does not change
+  /** @param {Rows} rows @param {number} columns */
+  painted(rows, columns) {
+    const { ramp, ahead } = this.view;
+    const known = this.picture;
+    if (known?.rows === rows && known.ramp === ramp && known.columns === columns) return known;
+    const scale = bound(rows.first ? rows.values : rows.values.subarray(rows.columns), CUT); // row 0 of a learned table is unlike the rest
+    const image = Object.assign(document.createElement("canvas"), { width: columns, height: rows.rows });
+    const c = /** @type {CanvasRenderingContext2D} */ (image.getContext("2d"));
+    const pixels = c.createImageData(columns, rows.rows);
+    const packed = new Uint32Array(pixels.data.buffer);
+    for (let row = 0; row < rows.rows; row++) {
+      const values = furthest(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), columns);
+      for (let x = 0; x < columns; x++) packed[row * columns + x] = (values[x] >= 0 ? ramp : ahead).packed[Math.round(255 * Math.min(1, Math.abs(values[x] / scale)))];
+    }
+    c.putImageData(pixels, 0, 0);
+    return (this.picture = { rows, ramp, columns, scale, image });
+  }
+
+  /** @param {PointerEvent} event @param {Rows} rows */
+  under(event, rows) {
+    const frame = /** @type {Element} */ (this.box).getBoundingClientRect();
+    const row = Math.floor(((event.clientY - frame.top) / frame.height) * rows.rows);
+    const feature = Math.floor(((event.clientX - frame.left) / frame.width) * rows.columns);
+    if (row < 0 || row >= rows.rows || feature < 0 || feature >= rows.columns) return null;
+    return { position: row + rows.first, feature, value: rows.values[row * rows.columns + feature] };
+  }
+
+  // The way to the other rows of the table
+  /** @param {HTMLElement} host @param {Rows} rows @param {number} left */
+  windows(host, rows, left) {
+    const { view } = this;
+    const n = view.header.n_ctx;
+    if (n <= WINDOW) return;
+    const line = add(host, "p", "windows");
+    line.style.marginLeft = `${left}px`;
+    const go = (/** @type {string} */ text, /** @type {string} */ label, /** @type {number} */ first, /** @type {boolean} */ off) => {
+      const button = el("button", "quiet", text);
+      Object.assign(button, { type: "button", disabled: off, ariaLabel: label });
+      button.addEventListener("click", () => view.choose({ first: String(clamp(first, 0, Math.max(0, n - WINDOW))) }));
+      return button;
+    };
+    line.append(go("‹", words.rows_before, rows.first - WINDOW, rows.first === 0), el("span", "mute", fill(words.rows_shown, { first: rows.first, last: rows.first + rows.rows - 1, n: number(n) })), go("›", words.rows_after, rows.first + WINDOW, rows.first + rows.rows >= n));
+  }
+}
