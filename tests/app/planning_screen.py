@@ -14,6 +14,7 @@ import pandas as pd
 from playwright.sync_api import Browser, Download, Locator, Page
 
 from tests.app.browsing import Screen
+from tests.app.pages import lend
 
 PATIENCE = 60_000  # ms: these pages draw charts on a server that works for others as well
 
@@ -103,12 +104,8 @@ def visiting(
     browser: Browser, address: str, scheme: str = "light", size: tuple[int, int] = (1280, 720)
 ) -> Iterator[Planner]:
     """A visitor in whose page nothing fails and who asks no other host for anything."""
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]},
-        color_scheme="dark" if scheme == "dark" else "light",
-        reduced_motion="reduce",
-    )
-    screen = Planner(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
+    viewport = {"width": size[0], "height": size[1]}
+    with lend(browser, viewport=viewport, color_scheme=scheme, reduced_motion="reduce") as page:
+        screen = Planner(page, address)
+        yield screen
+        screen.leave()
