@@ -6,22 +6,28 @@ recipe are the shipped Copy model's, with a quarter of its batch, so that a run 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile
 
 import torch
 from torch import Tensor
 
 from .build import build
-from .checkpoints import Loaded
+from .checkpoints import Loaded, save_model
 from .config import ModelConfig
 from .errors import Refused
 from .hooks import Hook, hooked
 from .interventions import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
 from .model import Transformer
-from .tasks import ECHO, TASKS, Task, is_held_out, problem_of, problems, sample, solved
+from .tasks import ECHO, TASKS, Task, problem_of, problems, sample, solved, tokenizer_for
 from .trace import trace
 from .training import Batch, Recipe, State, TrainStep, gradient_lengths, make_optimiser, state_of, train
 
@@ -193,6 +199,31 @@ def loaded(spec: Spec, frame: Frame) -> Loaded:
     return made
 
 
+def archive(spec: Spec, frame: Frame) -> bytes:
+    """A zip of the model of a frame, which core.load reads unpacked: config, weights, tokenizer, recipe, card."""
+    task, twin = LIVE[spec.task], TWINS[spec.twin]
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        dtype = next(iter(frame.weights.values())).dtype
+        tokenizer = tokenizer_for(task)
+        save_model(loaded(spec, frame).model, folder, tokenizer=tokenizer, end_ids=(task.end_id,), dtype=dtype)
+        described = {"run": asdict(spec), "step": frame.step, "batch": BATCH, **asdict(spec.recipe)}
+        (folder / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", "utf-8")
+        edits = ", ".join(map(repr, twin.edits)) or ("no residual connections" if not twin.residual else "")
+        learnt = f" It learnt with {edits}, which this folder does not put in place." if edits else ""
+        card = (
+            f"# {task.title}, step {frame.step} of {spec.steps}\n\n"
+            f"Trained on {frame.step * BATCH:,} problems with seed {spec.seed}.{learnt}\n"
+            f"On its own it answers {frame.whole} of {UNSEEN} problems that it never learnt from.\n"
+        )
+        (folder / "card.md").write_text(card, "utf-8")
+        buffer = BytesIO()
+        with ZipFile(buffer, "w") as file:
+            for path in sorted(folder.iterdir()):
+                file.write(path, path.name)
+        return buffer.getvalue()
+
+
 def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:
     """What a twin has in place in every pass."""
     twin = TWINS[spec.twin]
@@ -333,7 +364,7 @@ class Example:
     answer: str
     tokens: tuple[str, ...]  # <s>, problem, answer; [pos] of the maps
     first: int  # the query that writes the first symbol of the answer
-    is_unseen: bool  # held out from training
+    is_unseen: bool  # not among the problems that the run learns from
 
 
 def example(spec: Spec, typed: str) -> Example:
@@ -343,7 +374,17 @@ def example(spec: Spec, typed: str) -> Example:
     answer = task.answer(problem)
     behind = "" if task.same_place else answer
     first = 1 if task.same_place else len(problem)
-    return Example(problem, answer, ("<s>", *problem, *behind), first, is_held_out(task, problem))
+    return Example(problem, answer, ("<s>", *problem, *behind), first, problem not in learnt_from(spec))
+
+
+def learnt_from(spec: Spec) -> frozenset[str]:
+    """Every problem of a run, BATCH of them in each step."""
+    return _drawn(spec.task, spec.seed, spec.steps)
+
+
+@lru_cache(maxsize=16)
+def _drawn(task: str, seed: int, steps: int) -> frozenset[str]:
+    return frozenset(p for step in range(steps) for p in problems(LIVE[task], BATCH, seed=f"{seed}/{step}"))
 
 
 @torch.inference_mode()

@@ -222,6 +222,7 @@ SEAM = frozenset(
         "core.errors",
         "core.heads",
         "core.interventions",  # a request holds them
+        "core.live",  # descriptions of trainings
         "core.mask_edits",
         "core.planner",
         "core.request",

@@ -18,6 +18,7 @@ ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begi
     "positions",
     "generate",
     "whatif",
+    "train",
     "training",
     "shapes",
     "memory",

@@ -35,7 +35,7 @@ from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, PaperRules, StackPositions, paper_rules
 from .protocol import Service
 from .sweeps import SweepPart
-from .trainer import News
+from .trainer import FrameFacts, News
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
 from .writing import MOST_WRITTEN, BeamsGrown, Begun, Written
 
@@ -60,6 +60,7 @@ __all__ = [
     "CutLooks",
     "Facts",
     "Following",
+    "FrameFacts",
     "HeadDifference",
     "HeadDone",
     "HeadPlace",

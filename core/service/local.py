@@ -78,6 +78,7 @@ from .writing import BeamsGrown, Begun, Desk, Search, Written, own_target
 T = TypeVar("T")
 
 KEPT_BYTES = 64 << 20  # of answers that took long to work out
+LOOKS = 3  # frames of a training in one answer
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
 MOST_WAITING = 512  # answers that wait for a thread
 SHORTER = "Try a shorter text, or a smaller part of the map."
@@ -252,9 +253,16 @@ class LocalService:
     def train(self, spec: Spec) -> AsyncGenerator[News]:
         return self._trainer.watch(spec)
 
-    async def looks(self, spec: Spec, example: str) -> tuple[Looked, ...]:
+    async def trained(self, spec: Spec, step: int) -> bytes:
+        frames = {frame.step: frame for frame in self._trainer.frames(spec)}
+        if step not in frames:
+            raise Refused(f"This training keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
+        return await self._work(partial(live.archive, spec, frames[step]), slow=True)
+
+    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[Looked, ...]:
         of, frames = live.example(spec, example), self._trainer.frames(spec)
-        return tuple([await self._look(spec, frame, of) for frame in frames])
+        coming = [frame for frame in frames if frame.step > after][:LOOKS]
+        return tuple([await self._look(spec, frame, of) for frame in coming])
 
     async def _look(self, spec: Spec, frame: live.Frame, of: live.Example) -> Looked:
         def make() -> Looked:

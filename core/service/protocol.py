@@ -146,8 +146,15 @@ class Service(Protocol):
         """
         ...
 
-    async def looks(self, spec: Spec, example: str) -> tuple[Looked, ...]:
-        """An example as every frame of a training sees it, so far. Raises Refused for one that the task does not read."""
+    async def trained(self, spec: Spec, step: int) -> bytes:
+        """The model of a frame as a zip: config, weights, tokenizer, recipe, card. Raises Refused where there is no such frame."""
+        ...
+
+    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[Looked, ...]:
+        """An example as every frame of a training behind step `after` sees it, so far: the next few, so that the first come soon.
+
+        Raises Refused for an example that the task does not read, and where there is no such training.
+        """
         ...
 
     async def next_words(self, key: str, positions: Sequence[int], k: int = 3) -> tuple[NextWord, ...]:

@@ -38,6 +38,17 @@ State = Literal["waiting", "running", "ended", "failed"]
 
 
 @dataclass(frozen=True)
+class FrameFacts:
+    """What a frame says beside its weights; live.Frame has the meaning of each."""
+
+    step: int
+    given: tuple[float, ...]
+    own: tuple[float, ...]
+    whole: int
+    gradients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class News:
     """What a run has come to since the news before: its state, its place in the queue, and what is new of it."""
 
@@ -45,7 +56,7 @@ class News:
     place: int = 0  # how many wait or run before it, while it waits
     seconds: float = 0.0  # that it will wait, about
     points: tuple[Point, ...] = ()
-    frames: tuple[int, ...] = ()  # steps of which there is now a frame
+    frames: tuple[FrameFacts, ...] = ()
     why: str = ""  # it failed
 
 
@@ -104,7 +115,7 @@ class Trainer:
                         place,
                         round(seconds),
                         tuple(run.points[points:]),
-                        tuple(frame.step for frame in run.frames[frames:]),
+                        tuple(map(_facts, run.frames[frames:])),
                         run.why,
                     )
                     points, frames = len(run.points), len(run.frames)
@@ -251,6 +262,10 @@ class Trainer:
             if other is run or other.state in ("waiting", "running"):
                 for tell in other.watchers:
                     tell()
+
+
+def _facts(frame: Frame) -> FrameFacts:
+    return FrameFacts(frame.step, frame.given, frame.own, frame.whole, frame.gradients)
 
 
 def key_of(spec: Spec) -> str:

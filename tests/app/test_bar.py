@@ -162,7 +162,7 @@ def test_a_room_is_chosen_without_loading_the_page_and_back_finds_the_one_before
     shows(page, "memory")
     assert "view=memory" in page.url
     assert links(page, "memory").evaluate("link => link === link.getRootNode().activeElement")
-    go_to(page, "Training")
+    go_to(page, "Curves")
     shows(page, "training")
     page.go_back()
     shows(page, "memory")
@@ -291,9 +291,9 @@ def test_on_a_phone_a_sheet_from_below_has_every_room_for_a_finger(page: Page):
     sheet.wait_for(state="hidden")
     expect(pick).to_be_focused()
     pick.click()
-    sheet.get_by_role("link", name="Training").click()
+    sheet.get_by_role("link", name="Curves").click()
     page.locator(".planner[data-painted][data-view=training]").wait_for()
-    page.get_by_role("button", name="View: Training").wait_for()
+    page.get_by_role("button", name="View: Curves").wait_for()
     assert not sheet.is_visible()
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from itertools import islice
+from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import torch
 
+import core
 from core import live
 from core.build import build
 from core.errors import Refused
@@ -199,3 +203,30 @@ def test_targets_are_learnt_at_their_own_places() -> None:
     with torch.inference_mode():
         logits, targets = predicted(model, Batch(ids, counts, targets=ids))
     assert logits.shape == (2, len(ECHO.vocabulary)) and targets.tolist() == [3, 4]
+
+
+def test_a_frame_is_a_model_that_loads(tmp_path: Path) -> None:
+    spec = Spec(task="sort", steps=2)
+    frame = next(x for x in live.run(spec) if isinstance(x, Frame))
+    ZipFile(BytesIO(live.archive(spec, frame))).extractall(tmp_path)
+    found = core.load(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "card.md",
+        "config.json",
+        "model.safetensors",
+        "recipe.json",
+        "tokenizer.json",
+    }
+    of = live.example(spec, "cab")
+    run = core.trace(found, "cab=abc")
+    torch.testing.assert_close(run.attention[1].pattern(), live.look(spec, frame, of).pattern[1])
+
+
+def test_whether_an_example_is_learnt_from_is_looked_up() -> None:
+    """train.md: the watched word is not among the 19,200."""
+    assert live.example(Spec(), "feedback").is_unseen
+    learnt = problems(TASKS["copy"], live.BATCH, seed="0/3")[0]
+    assert not live.example(Spec(), learnt).is_unseen
+    batch = live.batch(Spec(), 3).ids[0]
+    symbols = "".join(TASKS["copy"].vocabulary[i] for i in batch.tolist() if i > 2)
+    assert symbols.startswith(learnt), "the problems are those of the batches"

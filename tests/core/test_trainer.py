@@ -51,7 +51,7 @@ def test_what_the_process_says_is_what_the_same_run_gives_here(trainer: Trainer)
     points = [(x.step, x.loss, x.accuracy) for news in found for x in news.points]
     assert points == [(x.step, x.loss, x.accuracy) for x in here if isinstance(x, Point)]
     frames = [x for x in here if isinstance(x, Frame)]
-    assert [step for news in found for step in news.frames] == [x.step for x in frames]
+    assert [said.step for news in found for said in news.frames] == [x.step for x in frames]
     assert found[-1].state == "ended"
     for ours, theirs in zip(frames, trainer.frames(SHORT), strict=True):
         assert (ours.given, ours.own, ours.whole, ours.gradients) == (

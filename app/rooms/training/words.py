@@ -1,6 +1,6 @@
 """Every caption and help text of the training view. Names in braces are filled in where the words are used."""
 
-TITLE = "Training"
+TITLE = "Curves"
 LINE = "how models learnt"
 PART = "What is compared"
 PARTS = {"heads": "Number of heads", "norm": "Where the norm stands", "tasks": "Six tasks"}

@@ -1,0 +1,14 @@
+"""Train: a small model learns before one's eyes, beside a twin with one thing changed."""
+
+from app.rooms.train import component, routes, view, words
+from app.shell.registry import Room
+
+ROOM = Room(
+    id="train",
+    title=words.TITLE,
+    group="try",
+    line=words.LINE,
+    show=view.show,
+    params=component.PARAMS,
+    routes=routes.ROUTES,
+)

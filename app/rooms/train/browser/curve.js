@@ -1,0 +1,111 @@
+// The curve of the loss, on a log axis: it is also the slider of the step.
+
+import { clamp, fill } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const LEFT = 46;
+const BOTTOM = 22;
+const RIGHT = 6;
+const TOP = 8;
+const LOWEST = 0.001;
+const TICKS = [1, 0.1, 0.01, 0.001];
+
+/**
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Element} parent @param {Tag} name @param {Record<string, string | number>} attributes @param {string} [text]
+ */
+function make(parent, name, attributes, text) {
+  const node = parent.appendChild(document.createElementNS(SVG, name));
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+/** @typedef {{points: import("./types.js").Point[], smooth: (number | null)[], colour: string, dash: string, from: number}} Line */
+
+export class Curve {
+  steps = 600;
+  top = 3;
+  width = 0;
+  height = 0;
+
+  // chosen(step) when the visitor drags the curve or moves it by keys
+  /** @param {HTMLElement} parent @param {(step: number) => void} chosen */
+  constructor(parent, chosen) {
+    this.box = parent.appendChild(document.createElement("div"));
+    this.box.className = "curve";
+    Object.assign(this.box, { tabIndex: 0, role: "slider", ariaLabel: words.step });
+    this.box.addEventListener("pointerdown", (e) => {
+      this.box.setPointerCapture(e.pointerId);
+      this.box.focus();
+      chosen(this.stepAt(e));
+    });
+    this.box.addEventListener("pointermove", (e) => e.buttons && chosen(this.stepAt(e)));
+    this.box.addEventListener("keydown", (e) => {
+      const by = e.shiftKey ? 10 : 1;
+      /** @type {Record<string, number>} */
+      const to = { ArrowLeft: this.now - by, ArrowRight: this.now + by, Home: 0, End: this.last };
+      if (!(e.key in to)) return;
+      e.preventDefault();
+      chosen(clamp(to[e.key], 0, this.last));
+    });
+    this.now = 0;
+    this.last = 0;
+  }
+
+  /** @param {PointerEvent} e */
+  stepAt(e) {
+    const at = e.clientX - this.box.getBoundingClientRect().left - LEFT;
+    return clamp(Math.round((at / (this.width - LEFT - RIGHT)) * this.steps), 0, this.last);
+  }
+
+  /** @param {number} step */
+  x(step) {
+    return LEFT + (step / this.steps) * (this.width - LEFT - RIGHT);
+  }
+
+  /** @param {number} loss */
+  y(loss) {
+    const [low, high] = [Math.log(LOWEST), Math.log(this.top * 1.25)];
+    const at = (Math.log(Math.max(loss, LOWEST)) - low) / (high - low);
+    return TOP + (1 - at) * (this.height - TOP - BOTTOM);
+  }
+
+  // steps: how many a run has; guess: the loss of one that knows nothing, of so many symbols; now: where the slider stands
+  /** @param {Line[]} lines @param {number} steps @param {{n: number, loss: number}} guess @param {number} now @param {Record<string, any>} palette @param {string} text */
+  draw(lines, steps, guess, now, palette, text) {
+    const { clientWidth, clientHeight } = this.box;
+    this.width = clientWidth;
+    this.height = clientHeight;
+    this.steps = steps;
+    this.top = Math.max(guess.loss, ...lines.flatMap((line) => line.smooth.map((x) => x ?? 0)));
+    this.now = now;
+    this.last = Math.max(0, ...lines.map((line) => line.points.at(-1)?.[0] ?? 0));
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    svg.setAttribute("aria-hidden", "true");
+    const size = 0.8 * parseFloat(getComputedStyle(this.box).fontSize);
+    for (const tick of TICKS.filter((one) => one <= this.top * 1.2)) {
+      make(svg, "line", { x1: LEFT, x2: this.width - RIGHT, y1: this.y(tick), y2: this.y(tick), stroke: palette.line });
+      make(svg, "text", { x: LEFT - 6, y: this.y(tick) + size * 0.35, "text-anchor": "end", "font-size": size, fill: palette.mute }, String(tick));
+    }
+    for (let step = 0; step <= steps; step += steps / 6) make(svg, "text", { x: this.x(step), y: this.height - 6, "text-anchor": step ? (step === steps ? "end" : "middle") : "start", "font-size": size, fill: palette.mute }, String(Math.round(step)));
+    make(svg, "line", { x1: LEFT, x2: this.width - RIGHT, y1: this.y(guess.loss), y2: this.y(guess.loss), stroke: palette.mute, "stroke-dasharray": "2 4" });
+    make(svg, "text", { x: this.width - RIGHT, y: this.y(guess.loss) + size * 1.2, "text-anchor": "end", "font-size": size, fill: palette.mute }, fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }));
+    make(svg, "line", { x1: this.x(now), x2: this.x(now), y1: TOP, y2: this.height - BOTTOM, stroke: palette.mute });
+    for (const line of lines) {
+      let path = "";
+      line.points.forEach(([step], i) => {
+        const loss = line.smooth[i];
+        if (loss !== null) path += `${path ? "L" : "M"}${this.x(step).toFixed(1)} ${this.y(loss).toFixed(1)}`;
+      });
+      if (path) make(svg, "path", { d: path, fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-linejoin": "round", ...(line.dash ? { "stroke-dasharray": line.dash } : {}) });
+      const at = line.points.findLastIndex(([step]) => step <= now);
+      const loss = at < 0 ? null : line.smooth[at];
+      if (loss !== null) make(svg, "circle", { cx: this.x(line.points[at][0]), cy: this.y(loss), r: 4.5, fill: line.colour });
+    }
+    this.box.replaceChildren(svg);
+    Object.assign(this.box, { ariaValueMin: "0", ariaValueMax: String(this.last), ariaValueNow: String(now), ariaValueText: text });
+  }
+}

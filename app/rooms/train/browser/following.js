@@ -1,0 +1,147 @@
+// Following a training: its news as they come, and an example as each of its frames sees it.
+
+import { unpack } from "../../../kit/browser/messages.js";
+
+/** @typedef {import("./types.js").News} News */
+/** @typedef {import("./types.js").Look} Look */
+
+const AGAIN = 400; // ms before looks that could not be had are asked for again
+
+// A run of the server that this page watches, until it ends or close() is called.
+export class Following {
+  /** @type {import("./types.js").Point[]} */
+  points = [];
+  /** @type {import("./types.js").FrameFacts[]} */
+  frames = [];
+  /** @type {Map<number, Look>} */
+  looks = new Map();
+  /** @type {import("./types.js").Seen | null} */
+  seen = null;
+  /** @type {News["state"] | "lost" | "stopped"} */
+  state = "waiting";
+  place = 0;
+  seconds = 0;
+  why = "";
+  refused = ""; // why the example cannot be looked at
+  looking = false;
+  closed = false;
+  heard = false; // whether the server has said anything
+
+  /** @param {Record<string, string>} spec task, twin, seed, from @param {string} example @param {() => void} changed */
+  constructor(spec, example, changed) {
+    this.spec = spec;
+    this.example = example;
+    this.changed = changed;
+    this.cancel = new AbortController();
+  }
+
+  /** @param {string} path @param {Record<string, string>} [more] */
+  address(path, more = {}) {
+    return new URL(`headlight/train/${path}?${new URLSearchParams({ ...this.spec, ...more })}`, document.baseURI);
+  }
+
+  async begin() {
+    try {
+      const response = await fetch(this.address("run"), { signal: this.cancel.signal });
+      if (!response.ok || !response.body) return this.end("failed", await response.text());
+      for await (const line of linesOf(response.body)) this.take(JSON.parse(line));
+      if (this.state === "waiting" || this.state === "running") this.end("lost", "");
+    } catch {
+      if (!this.closed) this.end("lost", "");
+    }
+  }
+
+  /** @param {News} news */
+  take(news) {
+    this.heard = true;
+    Object.assign(this, { state: news.state, place: news.place, seconds: news.seconds, why: news.why });
+    this.points.push(...news.points);
+    this.frames.push(...news.frames);
+    if (news.frames.length) this.look();
+    this.changed();
+  }
+
+  /** @param {"failed" | "lost" | "stopped"} state @param {string} why */
+  end(state, why) {
+    this.state = state;
+    this.why = why;
+    this.changed();
+  }
+
+  // What there is stays; the server ends a run that nobody watches.
+  close() {
+    if (this.closed) return;
+    this.closed = true;
+    this.cancel.abort();
+    if (this.state === "waiting" || this.state === "running") this.state = "stopped";
+  }
+
+  /** @param {string} example */
+  watch(example) {
+    if (example === this.example) return;
+    this.example = example;
+    this.looks = new Map();
+    this.seen = null;
+    this.refused = "";
+    this.look();
+  }
+
+  // The example at every frame that there is, a few frames at a time
+  async look() {
+    if (this.looking) return;
+    this.looking = true;
+    try {
+      while (this.frames.length && this.looks.size < this.frames.length) {
+        const example = this.example;
+        const last = Math.max(-1, ...this.looks.keys());
+        const response = await fetch(this.address("looks", { example, after: String(last + 1) }));
+        if (example !== this.example) continue;
+        if (response.status === 400) {
+          this.refused = await response.text();
+          break;
+        }
+        if (!response.ok) break; // a run that was dropped meanwhile, or a server that is busy: what there is stays
+        const found = looksOf(new Uint8Array(await response.arrayBuffer()));
+        if (example !== this.example) continue;
+        this.seen = found.seen;
+        for (const one of found.looks) this.looks.set(one.step, one);
+        this.changed();
+        if (!found.looks.length) break;
+      }
+    } catch {
+      setTimeout(() => !this.closed && this.look(), AGAIN);
+    } finally {
+      this.looking = false;
+    }
+    this.changed();
+  }
+}
+
+/** @param {ReadableStream<Uint8Array>} stream */
+export async function* linesOf(stream) {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    rest += decoder.decode(value, { stream: !done });
+    const lines = rest.split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines.filter(Boolean);
+    if (done) return;
+  }
+}
+
+/** @param {Uint8Array} bytes @returns {{seen: import("./types.js").Seen, looks: Look[]}} */
+export function looksOf(bytes) {
+  const [header, body] = unpack(bytes);
+  let at = 0;
+  const looks = header.frames.map((/** @type {Look} */ frame) => {
+    const size = frame.shape.reduce((all, n) => all * n, 1);
+    const maps = new Uint8Array(body, at, size);
+    at += size + ((4 - (size % 4)) % 4); // each array begins at a multiple of 4 bytes
+    return { ...frame, maps };
+  });
+  const { tokens, answer, first, unseen } = header;
+  return { seen: { tokens, answer, first, unseen }, looks };
+}

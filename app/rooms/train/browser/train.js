@@ -1,0 +1,466 @@
+// Train: a model learns before one's eyes, beside its twin. The curve is the slider: heads and letters go where it stands.
+
+import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { add, clamp, el, fill, keepingFocus, phrase, share } from "../../../kit/browser/dom.js";
+import { rows } from "../../../kit/browser/drawing.js";
+import { Files } from "../../../kit/browser/files.js";
+import { unpack } from "../../../kit/browser/messages.js";
+import { mounted } from "../../../kit/browser/mount.js";
+import { Projector } from "../../../kit/browser/projector.js";
+import { Share } from "../../../kit/browser/share.js";
+import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { Curve } from "./curve.js";
+import { Following } from "./following.js";
+import { grid, large } from "./heads.js";
+import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.js";
+import { reading } from "./reading.js";
+
+const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
+const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
+const LARGE = 190; // pixels of the large head
+
+/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
+export default function ({ data, parentElement, setStateValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new Train(root));
+  view.update(data, setStateValue);
+  return leave;
+}
+
+class Link extends Share {
+  // Everything that is chosen, spelled out
+  link() {
+    const url = new URL(location.href);
+    const page = Object.fromEntries(["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value));
+    const said = { view: "train", ...this.view.optionTexts(), ...page };
+    url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ (said)));
+    url.hash = "";
+    return url.href;
+  }
+}
+
+class Train {
+  /** @type {import("./types.js").Header} */
+  header;
+  /** @type {Following | null} */
+  run = null;
+  /** @type {Following | null} */
+  twin = null;
+  /** @type {Record<string, any>} */
+  palette = PALETTES.light;
+  frame = 0;
+  /** @type {number | undefined} */
+  hiding;
+  opened = false;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    this.chosen = new Chosen();
+    const ask = add(root, "div", "ask");
+    this.tasks = add(ask, "div", "tasks");
+    Object.assign(this.tasks, { role: "group", ariaLabel: words.task });
+    const label = add(ask, "label", "example");
+    this.where = add(label, "small");
+    this.field = add(label, "input");
+    Object.assign(this.field, { type: "text", maxLength: 40, autocomplete: "off", spellcheck: false, ariaLabel: words.example });
+    this.field.addEventListener("change", () => this.choose({ example: this.field.value.trim() === EXAMPLES[this.values.task] ? "" : this.field.value.trim() }, true));
+    this.go = add(ask, "button", "go");
+    this.go.type = "button";
+    this.go.addEventListener("click", () => (this.isGoing ? this.stop() : this.train()));
+    this.chips = add(root, "div", "chips");
+    Object.assign(this.chips, { role: "group", ariaLabel: words.race });
+    this.fact = add(root, "h2", "fact");
+    this.refused = add(root, "p", "refused");
+    this.refused.setAttribute("role", "alert");
+    const main = add(root, "main");
+    this.left = add(main, "section");
+    this.heading = add(this.left, "h3");
+    this.curve = new Curve(this.left, (step) => this.choose({ at: String(step) }));
+    this.write = add(this.left, "div", "write");
+    this.fork = add(this.left, "div", "fork");
+    this.right = add(main, "section");
+    this.tableBox = add(root, "div", "table");
+    Object.assign(this.tableBox, { tabIndex: 0, role: "region", ariaLabel: words.table });
+    this.foot = add(root, "div", "foot");
+    this.checks = add(this.foot, "span", "ok");
+    this.cost = add(this.foot, "span", "cost");
+    this.seed = this.quiet(this.foot, "", words.another_seed_help, () => this.choose({ seed: String(whole(this.values.seed) + 1) }, true));
+    const acts = add(this.foot, "span", "acts");
+    this.projector = new Projector(() => this.redraw(), (by) => this.turn(by));
+    this.files = new Files(() => rows([this.fact, this.left, this.right]), () => this.about(), () => this.palette);
+    /** @type {any} */
+    const shared = { root, picture: {}, place: { query: null }, options: { theme: "auto" }, setOption: () => {}, announce: (/** @type {string} */ text) => this.announce(text), optionTexts: () => this.values };
+    this.link = new Link(shared, root);
+    this.download = add(acts, "a", "quiet");
+    Object.assign(this.download, { textContent: words.download, title: words.download_help });
+    this.tableButton = this.quiet(acts, words.table, words.table_help, () => this.choose({ table: this.values.table === "on" ? "off" : "on" }));
+    acts.append(...this.link.actions(), this.files.box, this.projector.button);
+    this.live = add(root, "p", "unseen");
+    this.live.setAttribute("role", "status");
+    this.sized = new ResizeObserver(() => this.redraw());
+    this.sized.observe(root);
+    this.seen = () => this.hidden();
+    document.addEventListener("visibilitychange", this.seen);
+  }
+
+  destroy() {
+    this.sized.disconnect();
+    document.removeEventListener("visibilitychange", this.seen);
+    clearTimeout(this.hiding);
+    cancelAnimationFrame(this.frame);
+    this.chosen.destroy();
+    this.projector.destroy();
+    this.files.destroy();
+    this.run?.close();
+    this.twin?.close();
+  }
+
+  /** @param {HTMLElement} parent @param {string} text @param {string} title @param {() => void} act */
+  quiet(parent, text, title, act) {
+    const button = add(parent, "button", "quiet");
+    Object.assign(button, { type: "button", textContent: text, title });
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
+  update(data, setStateValue) {
+    [this.header] = unpack(data);
+    const before = this.described;
+    this.chosen.take(this.header.chosen, setStateValue);
+    if (this.opened && before !== this.described) this.changed();
+    this.opened = true;
+    this.field.value = this.example;
+    this.draw();
+  }
+
+  get values() {
+    return this.chosen.values;
+  }
+
+  get example() {
+    return this.values.example || EXAMPLES[this.values.task] || "";
+  }
+
+  get from() {
+    return this.values.twin === "none" || this.header.twins[this.values.twin].fixed ? 0 : whole(this.values.from);
+  }
+
+  // What decides which runs there are
+  get described() {
+    const { task, twin, seed } = this.values;
+    return this.header && task ? [task, twin, seed, this.from].join(" ") : "";
+  }
+
+  get isGoing() {
+    return [this.run, this.twin].some((one) => one && (one.state === "waiting" || one.state === "running"));
+  }
+
+  get last() {
+    return Math.max(0, ...[this.run, this.twin].map((one) => one?.points.at(-1)?.[0] ?? 0));
+  }
+
+  // Where the slider stands: at the newest step while the visitor leaves it at the end
+  get at() {
+    return clamp(whole(this.values.at, this.header.steps), 0, this.last);
+  }
+
+  /** @param {Record<string, string>} change @param {boolean} [atOnce] */
+  choose(change, atOnce) {
+    const before = this.described;
+    this.chosen.choose(change, atOnce);
+    if (change.task !== undefined && change.task !== before.split(" ")[0]) this.chosen.choose({ example: "", at: String(this.header.steps), layer: "", head: "" }, true);
+    if (before !== this.described) this.changed();
+    this.run?.watch(this.example);
+    this.twin?.watch(this.example);
+    if (document.activeElement !== this.field) this.field.value = this.example;
+    this.draw();
+  }
+
+  // Another task or seed is another race; another twin alone is run beside the run that is there.
+  changed() {
+    const { task, seed } = this.values;
+    if (this.run && (this.run.spec.task !== task || this.run.spec.seed !== seed)) {
+      this.run.close();
+      this.run = null;
+    }
+    this.twin?.close();
+    this.twin = null;
+    if (this.run && this.values.twin !== "none") this.twin = this.follow(this.values.twin, this.from);
+  }
+
+  train() {
+    this.run?.close();
+    this.twin?.close();
+    this.run = this.follow("none", 0);
+    this.twin = this.values.twin === "none" ? null : this.follow(this.values.twin, this.from);
+    this.choose({ at: String(this.header.steps) });
+  }
+
+  stop() {
+    this.run?.close();
+    this.twin?.close();
+    this.draw();
+  }
+
+  /** @param {string} twin @param {number} from */
+  follow(twin, from) {
+    const { task, seed } = this.values;
+    const one = new Following({ task, twin, seed, from: String(from) }, this.example, () => this.redraw());
+    one.begin();
+    return one;
+  }
+
+  // Out of sight for a while: nobody watches, and the server may end the run.
+  hidden() {
+    clearTimeout(this.hiding);
+    if (document.hidden && this.isGoing) this.hiding = setTimeout(() => this.stop(), HIDDEN);
+  }
+
+  /** @param {number} by */
+  turn(by) {
+    const names = Object.keys(words.twins);
+    this.choose({ twin: names[clamp(names.indexOf(this.values.twin) + by, 0, names.length - 1)] }, true);
+  }
+
+  redraw() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (this.header) this.draw();
+    });
+  }
+
+  // ------------------------------------------------------------------ drawing
+
+  theme() {
+    const background = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
+    const name = /^#[0-9a-f]{6}$/i.test(background) && luminance(rgb(background)) < 0.2 ? "dark" : "light";
+    this.palette = PALETTES[name];
+    for (const [key, value] of Object.entries(this.palette)) if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
+    this.root.style.setProperty("--run", this.palette.heads[0]);
+    this.root.style.setProperty("--twin", this.palette.heads[2]);
+    this.root.dataset.theme = name;
+  }
+
+  draw() {
+    this.theme();
+    this.root.classList.toggle("projector", this.projector.on);
+    keepingFocus(this.root, () => {
+      this.drawControls();
+      this.drawFact();
+      this.drawCurve();
+      this.drawReading();
+      this.drawFork();
+      this.drawHeads();
+      this.drawTable();
+      this.drawFoot();
+    });
+    const frame = this.run && upTo(this.run.frames, this.at);
+    Object.assign(this.root.dataset, {
+      painted: "1", task: this.values.task, twin: this.values.twin, state: this.run?.state ?? "none", twinstate: this.twin?.state ?? "none",
+      at: this.at, last: this.run?.points.length ?? 0, twinlast: this.twin?.points.length ?? 0, frame: frame?.step ?? "", looks: this.run?.looks.size ?? 0, twinlooks: this.twin?.looks.size ?? 0,
+    });
+  }
+
+  drawControls() {
+    const { task, twin } = this.values;
+    this.tasks.replaceChildren();
+    for (const [name, text] of Object.entries(words.tasks)) {
+      const button = add(this.tasks, "button");
+      Object.assign(button, { type: "button", textContent: text, title: words.lines[name] });
+      button.setAttribute("aria-pressed", String(name === task));
+      button.addEventListener("click", () => this.choose({ task: name }, true));
+    }
+    this.go.textContent = this.isGoing ? words.stop : this.run ? words.train_again : words.train;
+    this.go.title = this.isGoing ? words.stop_help : "";
+    this.where.textContent = this.run?.seen?.unseen === false ? words.seen : words.unseen;
+    this.chips.replaceChildren(el("b", "", words.race));
+    for (const [name, text] of Object.entries(words.twins)) {
+      if (name === BROKEN[0]) this.chips.append(el("i", "", words.break_it));
+      const chip = add(this.chips, "button", `chip ${name}`);
+      Object.assign(chip, { type: "button", textContent: text, title: words.twin_help[name] });
+      chip.setAttribute("aria-pressed", String(name === twin));
+      chip.addEventListener("click", () => this.choose({ twin: name, from: "0" }, true));
+    }
+    const refused = this.run?.refused || this.twin?.refused || "";
+    this.refused.hidden = !refused;
+    if (this.refused.textContent !== refused) this.refused.textContent = refused;
+  }
+
+  // The two runs at the slider: loss, frame, look
+  here() {
+    const at = this.at;
+    return [this.run, this.twin].map((one) => {
+      if (!one || !one.points.length) return null;
+      const i = indexAt(one.points, at);
+      const frame = upTo(one.frames, at);
+      return { one, i, loss: i < 0 ? null : smooth(one.points.slice(0, i + 1))[i], frame, look: frame && one.looks.get(frame.step), known: i >= 0 };
+    });
+  }
+
+  drawFact() {
+    this.fact.replaceChildren(...this.sentence());
+  }
+
+  /** @returns {Node[]} */
+  sentence() {
+    const { run, twin } = this;
+    const [a, b] = this.here();
+    const name = this.twinName;
+    if (!run) return phrase(words.before, {});
+    for (const one of [run, twin]) {
+      if (one?.state === "failed") return phrase(words.failed, { why: one.why });
+      if (one?.state === "lost") return phrase(words.lost, {});
+    }
+    const waits = [run, twin].find((one) => one?.state === "waiting" && one.heard);
+    if (!a?.known) return waits ? phrase(words.waiting[waits.place === 1 ? 0 : 1], { n: waits.place, s: waits.seconds }) : phrase(words.beginning, {});
+    const s = String(this.at);
+    const burst = [a, b].find((side) => side && side.one.points.some(([, loss]) => loss === null));
+    if (burst) return phrase(words.not_finite, { s: String(burst.one.points.at(-1)?.[0]), twin: name });
+    const right = (/** @type {typeof a} */ side) => (side?.frame ? share(mean(side.frame.given)) : "");
+    if (!b?.known) {
+      const begins = twin ? (this.from ? fill(words.forking, { from: this.from }) : waits ? words.waiting_short : words.beginning) : "";
+      const tail = twin ? [document.createTextNode(` ${name}: ${begins}`)] : [];
+      const loss = [lossText(a.loss), "A"];
+      if (!a.look) return [...phrase(words.alone_early, { s, loss, a: loss }), ...tail];
+      const [l, h, w] = largest(a.look.finds);
+      const said = phrase(words.alone, { s, a: loss, p: right(a), l: String(l), h: String(h), w: [share(w), "A"] });
+      return [...said, ...(this.values.task === "echo" ? [document.createTextNode(` ${words.echo}`)] : []), ...tail];
+    }
+    const losses = { a: [lossText(a.loss), "A"], b: [lossText(b.loss), "B"] };
+    const ended = run.state === "ended" && twin?.state === "ended" && this.at === this.last;
+    if (ended && this.values.twin === "nomask" && a.frame && b.frame && b.look && b.frame.whole < a.frame.whole) {
+      const [l, h, w] = largest(b.look.ahead);
+      return phrase(words.nomask, { ...losses, n: String(a.frame.whole), m: [String(b.frame.whole), "B"], l: String(l), h: String(h), w: share(w) });
+    }
+    const said = a.frame && b.frame ? phrase(words.racing, { s, ...losses, twin: [name, "B"], p: right(a), q: right(b) }) : phrase(words.racing_early, { s, ...losses, twin: [name, "B"] });
+    const found = this.from ? null : lead(smooth(a.one.points), smooth(b.one.points), Math.min(a.i, b.i));
+    const leads = this.from ? [] : found ? phrase(` ${words.lead}`, { leader: found.leader ? name : words.as_it_is, k: String(found.since + 1) }) : phrase(` ${words.tied}`, {});
+    if (ended && a.frame && b.frame) {
+      const last = this.values.twin === "noresidual" && a.frame.gradients.length ? fill(words.gradients, { a: a.frame.gradients.map((x) => x.toPrecision(2)).join(", "), b: b.frame.gradients.map((x) => x.toPrecision(2)).join(", "), twin: name }) : fill(words.on_its_own, { n: a.frame.whole, m: b.frame.whole });
+      return [...said, ...leads, document.createTextNode(` ${last}`)];
+    }
+    return [...said, ...leads];
+  }
+
+  get twinName() {
+    const name = words.twins[this.values.twin];
+    return this.from ? fill(words.forked, { twin: name, s: this.from }) : name;
+  }
+
+  drawCurve() {
+    const { header } = this;
+    const lines = [
+      ...(this.run ? [{ points: this.run.points, smooth: smooth(this.run.points), colour: this.palette.heads[0], dash: "", from: 0 }] : []),
+      ...(this.twin ? [{ points: this.twin.points, smooth: smooth(this.twin.points), colour: this.palette.heads[2], dash: "6 3", from: this.from }] : []),
+    ];
+    const n = header.tasks[this.values.task].vocabulary.length;
+    this.heading.replaceChildren(el("b", "", words.loss), `${words.loss_help} · ${words.step} `, el("b", "", fill(words.of_steps, { s: this.at, n: header.steps })), this.last ? words.drag : "");
+    this.curve.draw(lines, header.steps, { n, loss: Math.log(n) }, this.at, this.palette, this.fact.textContent ?? "");
+  }
+
+  drawReading() {
+    const [a, b] = this.here();
+    const seen = this.run?.seen ?? this.twin?.seen;
+    const readers = [a, b].flatMap((side, i) => (side?.look && side.frame ? [{ name: i ? this.twinName : this.twin ? words.as_it_is : words.tasks[this.values.task], className: i ? "B" : "A", look: side.look, facts: side.frame, colour: this.palette.heads[i ? 2 : 0] }] : []));
+    if (seen && readers.length) reading(this.write, seen, readers, this.palette);
+    else this.write.replaceChildren();
+  }
+
+  drawFork() {
+    const canFork = this.run?.state === "ended" || this.run?.state === "stopped";
+    const at = Math.min(this.at, this.header.steps - 1);
+    this.fork.hidden = !canFork || at < 1;
+    if (this.fork.hidden) return;
+    const chips = el("div", "chips");
+    chips.append(el("b", "", fill(words.fork, { s: at })));
+    for (const [name, { fixed }] of Object.entries(this.header.twins)) {
+      if (fixed || name === "none" || name === "nowarmup" || !(name in words.twins)) continue;
+      const chip = add(chips, "button", "chip");
+      Object.assign(chip, { type: "button", textContent: words.twins[name], title: words.twin_help[name] });
+      chip.setAttribute("aria-pressed", String(this.values.twin === name && this.from === at));
+      chip.addEventListener("click", () => this.choose({ twin: name, from: String(at) }, true));
+    }
+    this.fork.replaceChildren(chips, el("p", "note", words.fork_note));
+  }
+
+  drawHeads() {
+    this.right.replaceChildren();
+    const width = this.right.clientWidth || 440;
+    const chosen = this.values.head === "" ? null : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
+    const sides = this.here();
+    sides.forEach((side, i) => {
+      if (!side?.look) return;
+      const [layers, heads] = side.look.shape;
+      const of = i && this.values.twin === "nomask" ? "ahead" : "finds";
+      const title = add(this.right, "h3");
+      title.append(el("b", i ? "B" : "A", i ? this.twinName : this.twin ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
+      title.title = words[`${of}_help`];
+      grid(this.right, side.look, of, this.twin ? null : chosen, width, this.palette, (layer, head) => this.choose({ layer: String(layer), head: String(head) }));
+    });
+    const [only] = sides;
+    const seen = this.run?.seen;
+    if (this.twin || !only?.look || !seen) return;
+    const [layer, head] = chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1] ? chosen : largest(only.look.finds);
+    const title = add(this.right, "h3");
+    title.append(el("b", "", fill(words.large, { l: layer, h: head })), fill(words.large_on, { text: seen.tokens.slice(1).join("") }));
+    large(this.right, only.look, seen, layer, head, LARGE, this.palette);
+    const places = only.look.p.length - (seen.tokens.length === seen.answer.length + 1 ? 0 : 1);
+    const even = mean(Array.from({ length: places }, (_, i) => 1 / (seen.first + i + 1)));
+    add(this.right, "p", "about").textContent = `${fill(words.large_finds, { w: share(only.look.finds[layer][head]) })} ${fill(words.large_even, { w: share(even) })}`;
+  }
+
+  lines() {
+    return [this.run, this.twin].flatMap((one, i) => (one ? one.frames.map((frame) => {
+      const point = one.points[indexAt(one.points, frame.step)];
+      return [i ? this.twinName : words.as_it_is, frame.step, point?.[1] ?? "", point?.[2] ?? "", mean(frame.given), frame.whole, frame.gradients.map((x) => x.toPrecision(4)).join(" ")];
+    }) : []));
+  }
+
+  drawTable() {
+    const isOpen = this.values.table === "on";
+    this.tableBox.hidden = !isOpen;
+    this.tableButton.setAttribute("aria-pressed", String(isOpen));
+    if (!isOpen) return;
+    const table = el("table");
+    const head = add(add(table, "thead"), "tr");
+    for (const text of ["", ...words.table_columns]) head.append(Object.assign(el("th", "", text), { scope: "col" }));
+    const body = add(table, "tbody");
+    for (const line of this.lines()) {
+      const row = add(body, "tr");
+      for (const cell of line) row.append(el("td", "", typeof cell === "number" && !Number.isInteger(cell) ? cell.toPrecision(4) : String(cell)));
+    }
+    this.tableBox.replaceChildren(table);
+  }
+
+  drawFoot() {
+    const { header } = this;
+    const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
+    this.checks.hidden = !this.twin;
+    this.checks.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
+    this.cost.textContent = fill(words.cost, { n: words.tasks[this.values.task], b: header.batch, steps: header.steps });
+    this.seed.textContent = `${fill(words.seed, { n: this.values.seed })} · ${words.another_seed}`;
+    const frame = this.run && upTo(this.run.frames, this.at);
+    this.download.hidden = !frame;
+    if (frame && this.run) this.download.href = String(this.run.address("model", { step: String(frame.step) }));
+  }
+
+  // What its files say about themselves
+  about() {
+    const { task, seed } = this.values;
+    const title = fill(words.title, { task: words.tasks[task] });
+    const fact = this.fact.textContent ?? "";
+    const caption = [title, this.twin ? this.twinName : "", fill(words.seed, { n: seed }), fill(words.of_steps, { s: this.at, n: this.header.steps }), `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
+    const spec = (/** @type {Following} */ one) => `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
+    const snippet = ["from core.live import Point, Spec, run", "", ...[this.run, this.twin].flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
+    const csv = [["run", ...words.table_columns], ...this.lines()].map((line) => line.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join(",")).join("\r\n");
+    return { title, alt: fill(words.alt, { fact }), caption, snippet, name: `headlight-train-${task}`, picture: true, tables: /** @type {[string, string, string][]} */ ([[words.table, `headlight-train-${task}`, csv]]) };
+  }
+
+  /** @param {string} text */
+  announce(text) {
+    this.live.textContent = text;
+  }
+}

@@ -1,0 +1,51 @@
+// Records of Train.
+
+export interface Header {
+  tasks: Record<string, { vocabulary: string[]; n_ctx: number }>;
+  twins: Record<string, { fixed: boolean; heads: number }>;
+  steps: number;
+  batch: number;
+  version: string;
+  date: string;
+  chosen: { values: Record<string, string>; stamp: number; reported: number };
+}
+
+/** [step, loss or null where it is no number, share of the batch right] */
+export type Point = [step: number, loss: number | null, accuracy: number];
+
+export interface FrameFacts {
+  step: number;
+  given: number[];
+  own: number[];
+  whole: number;
+  gradients: number[];
+}
+
+/** One line of news of a training. */
+export interface News {
+  state: "waiting" | "running" | "ended" | "failed";
+  place: number;
+  seconds: number;
+  why: string;
+  points: Point[];
+  frames: FrameFacts[];
+}
+
+/** An example as one frame sees it; maps [layer][head] are query × key bytes, 255 for a weight of 1. */
+export interface Look {
+  step: number;
+  p: number[];
+  best: string[];
+  own: string;
+  finds: number[][];
+  ahead: number[][];
+  shape: [layers: number, heads: number, queries: number, keys: number];
+  maps: Uint8Array;
+}
+
+export interface Seen {
+  tokens: string[];
+  answer: string;
+  first: number;
+  unseen: boolean;
+}

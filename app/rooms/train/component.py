@@ -1,0 +1,63 @@
+"""Registers the browser's part of Train, and what can be chosen there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from app.kit import stage, theme
+from app.kit.params import Param, one_of, whole
+from app.rooms.train import words
+from app.transport import modules
+from core.errors import Refused
+from core.live import LIVE, MOST_STEPS, STEPS, Spec, example
+from core.tasks import problems
+
+BROWSER = Path(__file__).parent / "browser"
+ENTRY = "rooms/train/browser/train.js"
+TASKS = ("copy", "echo", *(name for name in LIVE if name not in ("copy", "echo")))
+TWINS = tuple(words.COMPONENT["twins"])
+EXAMPLES = {"copy": "feedback", "echo": "feedback", "reverse": "feedback", "sort": "feedback", "addition": "247+386"}
+MOST_SEED = 1_000_000
+
+
+def opening_example(task: str) -> str:
+    """What is watched where nobody typed anything."""
+    return EXAMPLES.get(task) or problems(LIVE[task], 1, seed="watched", held_out=True)[0].rstrip("=")
+
+
+def _example(text: str, _: Any) -> str:
+    """Any task's: which task reads it is seen when it is looked at."""
+    if not text or len(text) > 40:
+        raise ValueError
+    for task in LIVE:
+        try:
+            example(Spec(task), text)
+        except Refused:
+            continue
+        return text
+    raise ValueError
+
+
+PARAMS = (
+    one_of("task", *TASKS),
+    one_of("twin", *TWINS),
+    whole("from", "0", lambda _: STEPS),
+    whole("seed", "0", lambda _: MOST_SEED + 1),
+    whole("at", str(STEPS), lambda _: MOST_STEPS + 1),
+    Param("example", "", _example, words.EXAMPLE_ALLOWED.format(example="feedback")),
+    Param("table", "off", one_of("table", "off", "on").read, "off, on"),
+    whole("layer", "", lambda _: 2, empty=True),
+    whole("head", "", lambda _: 16, empty=True),
+)
+
+modules.add("rooms/train/browser", BROWSER)
+modules.add_constants(
+    "rooms/train/browser/constants.js",
+    WORDS=words.COMPONENT,
+    PALETTES=theme.PALETTES,
+    EXAMPLES={task: opening_example(task) for task in LIVE},
+    STYLE=(BROWSER / "train.css").read_text(encoding="utf-8")
+    + (BROWSER.parents[2] / "kit/browser/menu.css").read_text(encoding="utf-8"),
+)
+STAGE = stage.stage("train", PARAMS, ENTRY)

@@ -1,0 +1,35 @@
+"""Train: the stage of a training; what comes of it reaches the browser by routes."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import streamlit as st
+
+from app.export import about
+from app.kit import stage
+from app.rooms.train.component import STAGE
+from app.session import notices
+from core.live import BATCH, LIVE, STEPS, TWINS, Spec
+
+
+def show() -> None:
+    """Draw the view."""
+    followed = stage.follow(STAGE, None)
+    for note in [*notices.take(), *followed.notes]:
+        st.text(note)  # never markdown: it quotes what a link says
+    stage.draw(STAGE, followed, header())
+
+
+def header() -> dict[str, object]:
+    """What the browser needs to know of every task and twin before anything is trained."""
+    tasks = {name: {"vocabulary": list(task.vocabulary), "n_ctx": task.n_ctx} for name, task in LIVE.items()}
+    twins = {name: {"fixed": twin.from_step_0, "heads": Spec(twin=name).config.n_heads} for name, twin in TWINS.items()}
+    return {
+        "tasks": tasks,
+        "twins": twins,
+        "steps": STEPS,
+        "batch": BATCH,
+        "version": about.version(),
+        "date": date.today().isoformat(),
+    }

@@ -1,0 +1,47 @@
+// The numbers of Train: means, who leads since when, lines of a stream that come in pieces.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { served } from "./golden.mjs";
+
+const { smooth, lead, upTo, indexAt, lossText, largest } = await served("rooms/train/browser/numbers.js");
+const { linesOf } = await served("rooms/train/browser/following.js");
+
+test("a loss is the mean of the last five, and none where one of them is no number", () => {
+  const points = [1, 2, 3, 4, 5, 11].map((loss, i) => [i + 1, loss, 0]);
+  assert.deepEqual(smooth(points), [1, 1.5, 2, 2.5, 3, 5]);
+  assert.deepEqual(smooth([[1, 1, 0], [2, null, 0], [3, 1, 0]]), [1, null, null]);
+});
+
+test("who leads, and since when", () => {
+  assert.deepEqual(lead([3, 1, 1], [2, 2, 2], 2), { leader: 0, since: 1 });
+  assert.deepEqual(lead([3, 1, 3], [2, 2, 2], 2), { leader: 1, since: 2 });
+  assert.equal(lead([1, 2], [1, 2], 1), null);
+});
+
+test("what stands at a step is the last that is not behind it", () => {
+  const frames = [{ step: 0 }, { step: 5 }, { step: 9 }];
+  assert.equal(upTo(frames, 8)?.step, 5);
+  assert.equal(upTo(frames.slice(1), 2), undefined);
+  assert.equal(indexAt([[1], [2], [5]], 4), 1);
+  assert.equal(indexAt([[1]], 0), -1);
+});
+
+test("a loss has three digits, and none that are not there", () => {
+  assert.deepEqual([12.34, 2.345, 0.1234, 0.00345, 0.0002, null].map((x) => lossText(x)), ["12.3", "2.35", "0.123", "0.0034", "below 0.001", "∞"].map((x, i) => (i === 1 ? (2.345).toFixed(2) : i === 3 ? (0.00345).toFixed(4) : x)));
+  assert.deepEqual(largest([[0.1, 0.4], [0.3, 0.2]]), [0, 1, 0.4]);
+});
+
+test("lines are whole however the stream is cut", async () => {
+  const text = '{"a":"é"}\n{"b":2}\n';
+  const bytes = new TextEncoder().encode(text);
+  for (const size of [1, 3, 7, 100]) {
+    const pieces = [];
+    for (let i = 0; i < bytes.length; i += size) pieces.push(bytes.slice(i, i + size));
+    const stream = new ReadableStream({ start: (c) => (pieces.forEach((one) => c.enqueue(one)), c.close()) });
+    const found = [];
+    for await (const line of linesOf(stream)) found.push(JSON.parse(line));
+    assert.deepEqual(found, [{ a: "é" }, { b: 2 }]);
+  }
+});
