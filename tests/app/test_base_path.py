@@ -23,7 +23,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_everything_is_below_the_path(browser: Browser, address: str, tmp_path: Path):
     page = browser.new_context(viewport={"width": 1280, "height": 720}).new_page()
-    screen = Screen(page, address).open()
+    screen = Screen(page, address).open("?whole=true")
     screen.run_text("the quick brown fox jumps over the lazy dog " * 10)  # its weights are fetched
     screen.until("root.dataset.exact === 'true'")
     page.mouse.move(*screen.cell(20, 3))
