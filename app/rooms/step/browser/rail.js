@@ -45,6 +45,7 @@ export class Rail {
       if (steps.length) go(/** @type {number} */ (steps.reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best)).at));
     };
     host.addEventListener("pointerdown", (event) => {
+      if (!this.rows[0]?.isConnected) return; // a page of small numbers has its own buttons here
       down = true;
       host.setPointerCapture(event.pointerId);
       to(event);

@@ -1,0 +1,79 @@
+// Step through: numbers as they are read, one row of attention with what was changed, and the rows of the ledger.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { near, served } from "./golden.mjs";
+
+const { fixed, largest, limit, ofUnits, percent, spread } = await served("rooms/step/browser/sums.js");
+const { ACTIVATIONS, attended, erf, followed, oneHead, softmax } = await served("rooms/step/browser/compute.js");
+
+// The same numbers every time
+function random(seed) {
+  let state = seed;
+  return () => ((state = (state * 1103515245 + 12345) % 2147483648) / 2147483648) * 4 - 2;
+}
+
+test("numbers as they are read", () => {
+  assert.equal(fixed(-1.4773, 3), "−1.477");
+  assert.equal(fixed(-0.0004), "0.00");
+  assert.equal(fixed(-Infinity), "−∞");
+  assert.equal(ofUnits(-8, 3), "−0.008");
+  assert.equal(percent(0.67684), "67.7\u00a0%");
+  assert.equal(percent(0.99998), "99.998\u00a0%");
+  assert.equal(percent(0.9999999), "99.999+\u00a0%");
+  assert.equal(percent(1), "100.0\u00a0%");
+  assert.equal(percent(0), "0.0\u00a0%");
+  assert.equal(percent(1e-5), "< 0.1\u00a0%");
+  assert.equal(largest([0.5, -3, 2]), 1);
+  assert.equal(limit([0, 0]), 1);
+  near(spread([1, 3]), [2, 1], 1e-12, "spread");
+});
+
+test("activations are torch's", () => {
+  near([erf(0), erf(0.5), erf(-1), erf(3)], [0, 0.5204998778, -0.8427007929, 0.9999779095], 2e-7, "erf");
+  near([-2, -0.5, 0.7, 3].map(ACTIVATIONS.gelu), [-0.0455003, -0.1542688, 0.5306254, 2.9959502], 1e-6, "gelu");
+  near([-2, 0.7].map(ACTIVATIONS.silu), [-0.2384058, 0.4677313], 1e-6, "silu");
+});
+
+test("a row of attention, its divisor and hidden keys", () => {
+  const next = random(3);
+  const [n, d] = [5, 4];
+  const q = Float32Array.from({ length: d }, next);
+  const raw = Array.from({ length: n }, next);
+  const values = Array.from({ length: n }, () => Float32Array.from({ length: d }, next));
+  const head = { q, raw, v: (k) => values[k], reason: [0, 0, 0, 0, 1], bias: null, scale: 0.5, temperature: 1 };
+  const own = attended(head, { divide: null, hide: [] });
+  near(own.scaled, raw.map((s) => s / 2), 1e-12, "scaled");
+  assert.equal(own.weights[4], 0);
+  assert.equal(own.masked[4], -Infinity);
+  near([own.weights.reduce((a, b) => a + b, 0)], [1], 1e-12, "rows sum to 1");
+  near(own.z, Array.from({ length: d }, (_, j) => own.weights.reduce((sum, w, k) => sum + w * values[k][j], 0)), 1e-12, "z");
+  const changed = attended(head, { divide: 4, hide: [1] });
+  near(changed.weights, softmax(raw.map((s) => s / 4), [true, false, true, true, false]).weights, 1e-12, "changed");
+  // what distance adds is divided with the score, as a temperature does
+  const biased = attended({ ...head, bias: [1, 2, 3, 4, 5] }, { divide: 4, hide: [] });
+  near(biased.scaled, raw.map((s, k) => (s * 0.5 + (k + 1)) / 2), 1e-12, "biased");
+  assert.deepEqual(softmax([1, 2], [false, false]).weights, [0, 0]);
+});
+
+test("3 × 4 and the reshape", () => {
+  const eye = [0, 1, 2, 3].map((i) => [0, 1, 2, 3].map((j) => Number(i === j)));
+  const all = oneHead([[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 4]], { w_q: eye, w_k: eye, w_v: eye });
+  assert.deepEqual(all.scores, [[1, 0, 0], [0, 4, 0], [0, 0, 16]]);
+  assert.deepEqual(all.scaled[1], [0, 2, 0]);
+  const found = followed([0, 2, 5], [2, 4, 24], 2);
+  assert.deepEqual([found.part, found.head, found.j], [0, 1, 1]);
+  assert.deepEqual(found.steps, [[[0, 2, 5], 53], [[0, 2, 5], 53], [[0, 2, 1, 1], 53], [[0, 1, 2, 1], 53], [[0, 2, 5], 21]]);
+});
+
+test("of a long text the ledger keeps the heaviest keys, the followed token and the one that is looked at", async () => {
+  const { HEAVIEST, ledgerRows } = await served("rooms/step/browser/ledger.js");
+  const short = ledgerRows(Array.from({ length: 16 }, () => 1 / 16), 3, 0);
+  assert.deepEqual([short.rows.length, short.others], [16, []]);
+  const weights = Array.from({ length: 100 }, (_, k) => (k === 40 ? 0.5 : (100 - k) / 9000));
+  const long = ledgerRows(weights, 90, 80);
+  assert(long.rows.includes(40) && long.rows.includes(90) && long.rows.includes(80) && long.rows.length === HEAVIEST + 2);
+  assert.equal(long.rows.length + long.others.length, 100);
+  assert.equal(ledgerRows(weights, 90, 80, 8).rows.length, 7);
+});
