@@ -27,9 +27,11 @@ with left:
     st.segmented_control("Part", ["p", "q", "r"], default="p", key="part", required=True)
 with right:
     with st.container(key="planning"):
-        st.slider("Batch", 1, 9, 3, key="plan_batch")
+        st.slider("Batch", 1, 9, 3, key="plan_batch", help="How many at a time")
     with st.expander("More"):
         st.text("more")
+st.caption("A caption")
+st.dataframe({"a": [1, 2]})
 st.plotly_chart(go.Figure(go.Bar(y=[1, 2])), theme=None, key="chart")
 st.button("Next")
 if st.button("Clear"):
