@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable
 from typing import Any, cast
@@ -259,60 +258,3 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     monkeypatch.setattr("core.service.sweeps.MOST_WAITING", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         collected(service, calls, request.key, SilenceHeads("mean"))
-
-
-def test_of_many_sweeps_one_batch_at_a_time_waits_for_a_pass(tiny: Tiny, monkeypatch: Any) -> None:
-    """So that somebody's run waits for one batch at most, however many sweep."""
-    loaded = tiny(n_decoder_layers=2)
-    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
-    engine = core.Engine(load_model=lambda *_, **__: loaded)
-    service = LocalService(engine)
-    calls = Calls(service)
-    keys = []
-    for i in range(12):
-        request = core.Request("given", (f"text {i}",))
-        with engine._lock:
-            engine._remember(request)
-            engine._keep(request.key, core.trace(loaded, ids=[1 + i, *IDS[1:]]), 0)
-        keys.append(request.key)
-    most, again = [0], engine.again
-
-    def counted(make: Callable[[], Any]) -> Any:
-        most[0] = max(most[0], engine._waiting)
-        return again(make)
-
-    service._sweeps._again = counted
-
-    async def collect(key: str) -> int:
-        return sum([part.sweep.after.n_rows async for part in service.sweep(key, SilenceHeads())])
-
-    async def all_of_them() -> list[int]:
-        return await asyncio.gather(*map(collect, keys))
-
-    assert calls.result(all_of_them()) == [8] * 12
-    assert most[0] <= 1
-
-
-def test_who_looks_no_longer_ends_a_sweep(tiny: Tiny, monkeypatch: Any) -> None:
-    loaded = tiny(n_decoder_layers=2)
-    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
-    engine = core.Engine(load_model=lambda *_, **__: loaded)
-    service, request = LocalService(engine), core.Request("given", ("x",))
-    with engine._lock:
-        engine._remember(request)
-        engine._keep(request.key, core.trace(loaded, ids=IDS), 0)
-
-    async def one() -> None:
-        parts = service.sweep(request.key, SilenceHeads())
-        await anext(parts)
-        await parts.aclose()
-
-    async def settled() -> None:
-        while service._sweeps._waiting:
-            await asyncio.sleep(0)
-
-    calls = Calls(service)
-    calls.result(one())
-    calls.result(settled())
-    assert service._sweeps._kept.nbytes == 0, "half a sweep is not kept"
-    assert len(collected(service, calls, request.key, SilenceHeads())) == 8

@@ -42,6 +42,7 @@ class View {
   swept = new Swept();
   /** @type {Side | null} The newest that is here */
   side = null;
+  refused = ""; // why what was asked for last is not there
   asked = ""; // of the sweep that is here or comes
   /** @type {AbortController | undefined} */
   stop;
@@ -150,6 +151,7 @@ class View {
     if (this.remote?.key !== this.data.key) {
       this.remote = new Remote(this.data.key, () => this.soon());
       this.side = null;
+      this.refused = "";
       this.rack.fit(this.data);
     }
     this.projected();
@@ -206,8 +208,8 @@ class View {
     if (asked !== this.asked) this.sweep(asked, params);
     if (!this.swept.done && !this.swept.refused && values.pick !== "off") return; // what is picked is not known yet
     const side = this.remote?.get("whatif/side", this.sideParams(), readSide);
-    if (side) this.side = /** @type {Side} */ (side);
-    this.fresh = Boolean(side);
+    if (side) [this.side, this.refused] = side.refused ? [this.side, side.refused] : [side, ""]; // what was there stays
+    this.fresh = Boolean(side) && !side?.refused;
     if (!side && this.remote?.failed) this.retry();
   }
 
@@ -273,7 +275,7 @@ class View {
       this.tables.hidden = !this.table;
       if (this.table) drawTables(this.tables, shown, this.pair.found);
     });
-    this.problem.textContent = swept.refused || side?.refused || (this.failed ? words.failed : "");
+    this.problem.textContent = swept.refused || this.refused || (this.failed ? words.failed : "");
     this.problem.hidden = !this.problem.textContent;
     const settled = (swept.about || swept.refused) && this.fresh;
     Object.assign(this.root.dataset, {
