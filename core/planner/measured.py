@@ -198,7 +198,7 @@ def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
         else None
     )
     started = time.perf_counter()
-    with LiveBytes() as live, torch.set_grad_enabled(subject.workload.training):
+    with LiveBytes() as live, torch.enable_grad() if subject.workload.training else torch.no_grad():
         live.track(*model.parameters(), *model.buffers(), ids, target)
         given = live.live
         with _way(model, way, keep=not subject.workload.training) as cache:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -27,6 +28,11 @@ from ..live import Frame, Point, Spec
 MOST_ACTIVE = 2
 MOST_WAITING = 20
 KEPT_BYTES = 192 << 20  # of the frames of runs that nobody watches any longer
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}  # of the process: visitors keep the other cores
 COMMAND = (sys.executable, "-m", "core.service.training_process")
 
 DIED = (
@@ -218,7 +224,9 @@ class Trainer:
         if self._process is None or self._process.poll() is not None:
             if "stop" in command:
                 return
-            self._process = subprocess.Popen(self.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._process = subprocess.Popen(
+                self.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
+            )
             arguments = (self._process,)
             self._listener = threading.Thread(target=self._listen, args=arguments, name="training", daemon=True)
             self._listener.start()

@@ -1,4 +1,4 @@
-"""The process that trains: one thread, turns of a quarter of a second for each run. Commands come in as lines of JSON, news go out so."""
+"""The process that trains, in one thread: turns of a quarter of a second for each run. Commands and news are lines of JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-import torch
-
 from ..errors import Refused
 from ..live import Frame, Point, run
 from .trainer import frame_text, spec_from
@@ -23,7 +21,6 @@ TURN = 0.25  # seconds
 
 def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buffer) -> None:
     """Train what is told until the commands end."""
-    torch.set_num_threads(1)
     with suppress(AttributeError, OSError):  # Windows has no nice
         os.nice(10)  # visitors who type go first
     waiting: queue.Queue[dict[str, str] | None] = queue.Queue()
@@ -91,5 +88,4 @@ def _read(commands: BinaryIO, waiting: queue.Queue[Any]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()
