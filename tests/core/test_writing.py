@@ -154,24 +154,6 @@ def test_the_translator_looks_at_the_word_that_it_writes() -> None:
         writer.write(Sampling())
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("copy", "iklip="), ("addition", "643+912="), ("induction", "nhpcgojbalim|c")]
-)
-def test_models_with_few_positions_write_until_they_are_full(name: str, text: str) -> None:
-    model = loaded(name)
-    writer = Writer(model, beginning(core.trace(model, text), False))
-    writer.open()
-    n = 0
-    while not writer.is_over and n < 100:
-        writer.write(Sampling())
-        n += 1
-    assert writer.is_over and 0 < n < 100
-    (whole,) = core.generate(model, text, max_tokens=100)
-    assert writer.path == whole.ids or writer.path == whole.ids[: len(writer.path)]
-    reopened = Writer(model, beginning(core.trace(model, text), False), writer.path)
-    assert len(reopened.open().losses) > 0 and reopened.is_over
-
-
 def test_a_long_text_is_read_whole_and_shown_from_its_last_tokens() -> None:
     model = make_loaded(position="rotary")
     ids = torch.randint(3, 61, (DETAILED + 20,), generator=torch.Generator().manual_seed(1)).tolist()
