@@ -328,7 +328,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     box = pad.bounding_box()
     assert box is not None
     size = box["width"] / 12
-    room.page.mouse.move(box["x"] + 3.5 * size, box["y"] + 11.5 * size)
+    pad.hover(position={"x": 3.5 * size, "y": 11.5 * size})  # once it stands still
     room.page.mouse.down()
     expect(room.root.locator(".fact")).to_contain_text("old may not look at king. The 82 % that went there")
     assert room.weight(3) == 0

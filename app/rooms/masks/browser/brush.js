@@ -16,9 +16,10 @@ export class Brush {
   /** @param {import("./paint.js").Paint} paint @param {HTMLElement} box @param {import("./maps.js").Grid} grid */
   constructor(paint, box, grid) {
     this.paint = paint;
-    this.cell = grid.cell;
+    const { type } = paint.view;
+    this.cell = grid.cell * type;
     const pad = (this.box = box.appendChild(el("div", "brush")));
-    Object.assign(pad.style, { left: `${grid.x}px`, top: `${grid.y}px`, width: `${grid.width}px`, height: `${grid.height}px` });
+    Object.assign(pad.style, { left: `${grid.x * type}px`, top: `${grid.y * type}px`, width: `${grid.width * type}px`, height: `${grid.height * type}px` });
     pad.tabIndex = 0;
     pad.setAttribute("role", "application");
     pad.setAttribute("aria-label", fill(words.map_label, { n_query: this.paint.site.n_query, n_key: this.paint.site.n_key }));

@@ -93,17 +93,17 @@ export class Kinds {
           view.choose({ [id]: `${Math.floor(at / site.heads)}.${at % site.heads}` });
         });
       }
-      const width = view.narrow ? view.root.clientWidth : Math.min(400, (view.root.clientWidth - 48) / Math.max(2, ids.length));
+      const width = view.narrow ? view.width : Math.min(400, (view.width - 48) / Math.max(2, ids.length));
       const cell = clamp((width - 92) / site.n_key, 3, 34);
       const alt = fill(words.map_alt, { what: words.kinds_title[id], n_query: site.n_query, n_key: site.n_key, query: queries[this.row(id)] });
-      const svg = canvas(part, width, ABOVE + site.n_query * cell + 6, palette, alt);
+      const svg = canvas(part, width, ABOVE + site.n_query * cell + 6, palette, alt, view.type);
       const grid = new Grid(svg, { x: 84, y: ABOVE, cell, rows: queries, columns: keys, palette, named: true, act: (q) => view.choose({ row: String(q) }) });
       grid.fill((q, k) => (mask[q * site.n_key + k] ? hatch(mask[q * site.n_key + k]) : view.tones.heat(weights[q * site.n_key + k])));
       const row = this.row(id);
       grid.look(row);
       svg.addEventListener("pointermove", (e) => {
         const frame = svg.getBoundingClientRect();
-        const at = grid.at(e.clientX - frame.left, e.clientY - frame.top);
+        const at = grid.at((e.clientX - frame.left) / view.type, (e.clientY - frame.top) / view.type);
         if (!at) return view.hint("");
         const names = { q: queries[at[0]], k: keys[at[1]] };
         const reason = mask[at[0] * site.n_key + at[1]];

@@ -66,7 +66,7 @@ export class Leak {
     const heading = left.appendChild(el("h3", "", `${words.leak_loss} `));
     heading.append(el("span", "mute", words.leak_loss_how));
     const n = labels.length - 1;
-    const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.narrow ? view.root.clientWidth : Math.max(480, view.root.clientWidth - 432));
+    const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.narrow ? view.width : Math.max(480, view.width - 432));
     const x0 = 44;
     const step = (width - x0) / n;
     const tall = 196;
@@ -76,7 +76,7 @@ export class Leak {
     box.tabIndex = 0;
     box.setAttribute("role", "region");
     box.setAttribute("aria-label", words.leak_loss);
-    const svg = canvas(box, width, tall + 54, palette, `${words.leak_loss}. ${rows.map((losses, i) => `${words.leak_names[i]} ${mean(losses).toFixed(2)}`).join(", ")}.`);
+    const svg = canvas(box, width, tall + 54, palette, `${words.leak_loss}. ${rows.map((losses, i) => `${words.leak_names[i]} ${mean(losses).toFixed(2)}`).join(", ")}.`, view.type);
     for (let v = 0; v <= top; v += 2) {
       draw(svg, "path", { d: `M${x0} ${y(v)}H${width}`, stroke: palette.line });
       draw(svg, "text", { x: x0 - 8, y: y(v) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute }, String(v));
@@ -99,7 +99,7 @@ export class Leak {
     const cell = clamp(172 / labels.length, 2, 16);
     for (const [map, hides, said] of /** @type {[number[][], boolean, string][]} */ ([[now.before, true, words.leak_before], [now.after, false, fill(words.leak_after, { share: percent(now.next_word, 2) })]])) {
       const one = pair.appendChild(el("div"));
-      const drawn = canvas(one, labels.length * cell, labels.length * cell, palette, said);
+      const drawn = canvas(one, labels.length * cell, labels.length * cell, palette, said, view.type);
       const grid = new Grid(drawn, { x: 0, y: 0, cell, rows: labels, columns: labels, palette, above: false });
       grid.fill((q, k) => (hides && k > q ? hatch(FUTURE) : view.tones.heat(map[q][k])));
       one.append(el("p", hides ? "mute small" : "small", said));

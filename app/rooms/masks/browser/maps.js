@@ -68,11 +68,11 @@ export function swatch(name, palette) {
   return svg;
 }
 
-// An empty drawing
-/** @param {HTMLElement} parent @param {number} width @param {number} height @param {any} palette @param {string} alt */
-export function canvas(parent, width, height, palette, alt) {
+// An empty drawing, as many times as large as its units
+/** @param {HTMLElement} parent @param {number} width @param {number} height @param {any} palette @param {string} alt @param {number} [times] */
+export function canvas(parent, width, height, palette, alt, times = 1) {
   const svg = /** @type {SVGSVGElement} */ (document.createElementNS(NS, "svg"));
-  for (const [key, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": alt })) svg.setAttribute(key, String(value));
+  for (const [key, value] of Object.entries({ width: width * times, height: height * times, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": alt })) svg.setAttribute(key, String(value));
   patterns(svg, palette);
   parent.append(svg);
   return svg;

@@ -21,6 +21,7 @@ import { csv } from "./tables.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
 const NARROW = 720; // pixels: maps stand below each other
+const PROJECTED = 0.64; // of the projected page's type: what stands below the sentence, as masks.css has it
 const RETRY = 3200; // ms, a little longer than Remote keeps still after a failure
 export const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
@@ -144,7 +145,18 @@ export class Masks {
   }
 
   get narrow() {
-    return this.root.clientWidth < NARROW;
+    return this.width < NARROW;
+  }
+
+  // How large the page's type is, in units of 16 pixels: drawings grow with it
+  get type() {
+    const size = parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
+    return this.projector.on ? size * PROJECTED : size;
+  }
+
+  // How wide the room is, in the units of its drawings
+  get width() {
+    return this.root.clientWidth / this.type;
   }
 
   /** @param {Record<string, string>} changes */
@@ -192,7 +204,7 @@ export class Masks {
     const scheme = page === tones("dark").palette.background ? "dark" : "light";
     const name = /** @type {keyof typeof LABS} */ (this.values.lab in LABS ? this.values.lab : "paint");
     const projected = this.projector.on;
-    const layout = [this.header.key, name, scheme, Math.round(this.root.clientWidth), projected, this.values.site].join(" ");
+    const layout = [this.header.key, name, scheme, Math.round(this.root.clientWidth), this.type, projected, this.values.site].join(" ");
     if (layout !== this.layout) {
       this.layout = layout;
       this.tones = tones(scheme);

@@ -130,7 +130,7 @@ export class Padding {
     const board = el("div", "board");
     const left = board.appendChild(el("div", "left"));
     const right = board.appendChild(el("aside"));
-    const width = view.root.clientWidth;
+    const { width, type } = view;
     const labelWidth = 64;
     const gap = 60;
     const room = view.narrow ? width - labelWidth - 20 : clamp((width - labelWidth - 330 - 2 * gap) / 3, 150, 320);
@@ -140,8 +140,8 @@ export class Padding {
     const alt = fill(words.map_alt, { what: words.weights, n_query: n, n_key: n, query: labels[row] });
     const shown = labels.map((/** @type {string} */ label, /** @type {number} */ i) => (real[i] ? label : "·"));
     const xs = view.narrow ? [labelWidth, labelWidth, labelWidth] : [labelWidth, labelWidth + wide + gap, labelWidth + 2 * (wide + gap)];
-    const one = view.narrow ? null : canvas(left, labelWidth + 3 * wide + 2 * gap + 8, height, palette, alt);
-    const svgs = xs.map(() => one ?? canvas(left, width, height, palette, alt));
+    const one = view.narrow ? null : canvas(left, labelWidth + 3 * wide + 2 * gap + 8, height, palette, alt, type);
+    const svgs = xs.map(() => one ?? canvas(left, width, height, palette, alt, type));
     const top = scores.reduce((/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)), 1e-9);
     const lock = (/** @type {number} */ q) => real[q] && view.choose({ query: String(q) });
     const grids = svgs.map((svg, i) => new Grid(svg, { x: xs[i], y: ABOVE + 20, cell, rows: shown, columns: shown, palette, named: view.narrow || i === 0, act: lock }));

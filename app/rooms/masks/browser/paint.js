@@ -50,15 +50,14 @@ export class Paint {
   }
 
   build() {
-    const { narrow, tones, root } = this.view;
+    const { narrow, tones, root, width, type } = this.view;
     const { palette } = tones;
     const { n_query, n_key } = this.site;
     const labels = Math.min(86, 14 + Math.max(...this.queries.map((label) => Math.min(10, label.length))) * 7.2);
     const projected = root.dataset.projector === "true";
-    const width = root.clientWidth;
     const most = Math.max(n_query, n_key);
-    const room = narrow ? width - labels - 52 : clamp((width - labels - (projected ? 60 : 330) - 160) / 3, 180, 420);
-    const tall = clamp((projected ? 0.55 : 0.315) * innerHeight, 210, 460);
+    const room = narrow ? width - labels - 52 : clamp((width - labels - 330 - 160) / 3, 180, 420);
+    const tall = clamp(((projected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
     const cell = clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
     const gap = 62;
     const wide = n_key * cell;
@@ -69,7 +68,7 @@ export class Paint {
     const lock = (/** @type {number} */ q) => this.view.choose({ query: String(q) });
     const places = narrow ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];
     const boxes = narrow ? places.map(() => this.left.appendChild(el("div", "maps"))) : Array(3).fill(this.left.appendChild(el("div", "maps")));
-    const svgs = narrow ? boxes.map((box) => canvas(box, width, height, palette, alt)) : Array(3).fill(canvas(boxes[0], labels + 3 * wide + 2 * gap + 56, height, palette, alt));
+    const svgs = narrow ? boxes.map((box) => canvas(box, width, height, palette, alt, type)) : Array(3).fill(canvas(boxes[0], labels + 3 * wide + 2 * gap + 66, height, palette, alt, type));
     this.titles = svgs.map((svg) => draw(svg, "g"));
     this.grids = svgs.map((svg, i) => new Grid(svg, { ...common, x: places[i], named: narrow || i === 0, act: lock }));
     this.arrows = svgs.map((svg) => draw(svg, "g"));
@@ -233,7 +232,7 @@ export class Paint {
   /** @param {PointerEvent} e @param {SVGSVGElement} svg */
   point(e, svg) {
     const frame = svg.getBoundingClientRect();
-    const scale = frame.width / Number(svg.getAttribute("width"));
+    const scale = this.view.type;
     for (const grid of /** @type {Grid[]} */ (this.grids)) {
       const at = grid.svg === svg ? grid.at((e.clientX - frame.left) / scale, (e.clientY - frame.top) / scale) : null;
       if (at) return this.view.hint(this.why(at), e);

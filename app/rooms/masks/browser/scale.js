@@ -58,7 +58,7 @@ export class Scale {
       { heading: words.scale_random, how: words.scale_random_how, lines: [1, 2], log: true, ticks: [1, 8, 64, 512], said: [words.scale_variance, words.scale_one] },
       { heading: words.scale_largest, how: words.scale_largest_how, lines: [3, 4], log: false, ticks: [0, 0.5, 1], said: [words.scale_all, words.scale_kept] },
     ];
-    const width = view.narrow ? view.root.clientWidth : Math.min(420, (view.root.clientWidth - 48) / 3);
+    const width = view.narrow ? view.width : Math.min(420, (view.width - 48) / 3);
     for (const { heading, how, lines, log, ticks, said } of charts) {
       const part = three.appendChild(el("section"));
       const title = part.appendChild(el("h3"));
@@ -66,7 +66,7 @@ export class Scale {
       const [x0, tall] = [52, 270];
       const x = (/** @type {number} */ d) => x0 + ((width - x0 - 20) * Math.log2(d)) / 9;
       const y = (/** @type {number} */ v) => 10 + tall - (log ? (tall * Math.log2(clamp(v, 0.9, 600))) / 9 : tall * v);
-      const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`);
+      const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`, view.type);
       for (const tick of ticks) {
         draw(svg, "path", { d: `M${x0} ${y(tick)}H${width - 20}`, stroke: palette.line });
         draw(svg, "text", { x: x0 - 8, y: y(tick) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute }, log ? String(tick) : `${tick * 100} %`);
