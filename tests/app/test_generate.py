@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from app.kit import params as kit_params
 from app.rooms.generate import choices, export, routes, words
 from app.session import service
 from app.transport import messages
-from core.service import MOST_WRITTEN, Facts
+from core.service import MOST_WRITTEN, Begun, Facts
 from core.writing import label
 from tests.app.browsing import PATIENCE, Screen
 
@@ -141,6 +142,21 @@ def test_what_a_route_cannot_answer_gets_a_sentence(what: str, params: dict[str,
     assert answer.status_code == status and says in answer.text and "Traceback" not in answer.text
 
 
+def test_what_is_refused_while_words_come_is_said_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, begun = run_of("storyteller", STORY)[0], service.service().write
+
+    async def interrupted(*arguments: Any) -> Any:
+        async for answer in begun(*arguments):
+            yield answer
+            if not isinstance(answer, Begun):
+                raise core.Busy("65 sentences are waiting already. Try again in a few seconds.")
+
+    monkeypatch.setattr(service.service(), "write", interrupted)
+    kinds = [(header["kind"], header.get("sentence", "")) for header, _ in framed(asked("write", run=key, n=5).content)]
+    assert [kind for kind, _ in kinds] == ["begun", "written", "refused"]
+    assert "waiting" in kinds[-1][1]
+
+
 def test_an_encoder_is_refused_by_the_route_as_well() -> None:
     answer = asked("write", run=run_of("minilm", "A cat sat.")[0])
     assert answer.status_code == 400 and "encoder" in answer.text
@@ -228,25 +244,37 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     third = int(column.ids[2])
     expect(found).to_have_attribute("data-path", f"{KING}.{third}")
     expect(found).to_have_attribute("data-complete", "true")
+    expect(found).to_have_attribute("data-lens", "ready")
     expect(found.locator("svg text.hit")).to_have_text(["who"])
     page.wait_for_url(lambda url: f"path={KING}.{third}" in url and f"other={KING}.{WHO}" in url)
-    found.locator("svg text.hit").dispatch_event("click")
+    found.locator("svg text.hit").click()
     expect(found).to_have_attribute("data-path", f"{KING}.{WHO}")
     found.locator(".figure").focus()
     page.keyboard.press("Home")
     expect(found).to_have_attribute("data-focus", "0")
     page.keyboard.press("ArrowRight")
     expect(found).to_have_attribute("data-focus", "1")
+    page.keyboard.press("End")  # the window on the beams follows the ring
+    expect(found).to_have_attribute("data-focus", str(LAST + 2))
+
+    # a link says all of it
+    found.get_by_role("button", name="Copy link", exact=True).click()
+    link = parse_qs(urlsplit(found.get_attribute("data-link") or "").query)
+    wanted = {"view": "generate", "how": "sample", "t": "0.7", "p": "0.9", "path": f"{KING}.{WHO}", "text": STORY}
+    assert {name: link[name][0] for name in wanted} == wanted
 
     # beams
     found.locator(".seg button", has_text=SAID["beam"]).click()
     expect(found).to_have_attribute("data-steps", "8")
+    expect(found).to_have_attribute("data-columns", str(LAST + 9))  # those of the best text are read as well
+    expect(found).to_have_attribute("data-complete", "true")
+    expect(found).to_have_attribute("data-lens", "ready")
     expect(found.locator("svg")).to_contain_text("−12.27")
 
     # what is read again without a cache, measured here
-    found.get_by_role("button", name=SAID["without"], exact=True).dispatch_event("click")
+    found.get_by_role("button", name=SAID["without"], exact=True).click()
     expect(found.locator(".cache .kv").first).to_contain_text("Read again now: all")
-    found.get_by_role("button", name=SAID["time"], exact=True).dispatch_event("click")
+    found.get_by_role("button", name=SAID["time"], exact=True).click()
     expect(found).to_have_attribute("data-cost", "ready")
     expect(found.locator(".proofs")).to_contain_text(SAID["same"])
 
@@ -271,7 +299,7 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     expect(found).to_have_attribute("data-path", "")
 
     # words behind one text do not go on from another
-    found.locator(".bar").first.dispatch_event("click")
+    found.locator(".bar").first.click()
     expect(found).not_to_have_attribute("data-path", "")
     key = found.get_attribute("data-run") or ""
     screen.type("The queen had a")
@@ -284,7 +312,8 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: S
     page, found = screen.page, see(screen, model="Translator", text=FOREST, layer="1", head="5")
     found.locator(".go").click()
     expect(found.locator(".said")).to_contain_text("The text is over")
-    found.locator(".strip.own span", has_text="the").first.dispatch_event("click")
+    expect(found).to_have_attribute("data-lens", "ready")
+    found.locator(".strip.own span", has_text="the").first.click()
     expect(found.locator(".fact .big")).to_have_text("forest has 49 %, rank 1 of 6,000: 1.0 bits of surprise.")
     assert percents(found)[:2] == [48.9, 43.5]
     weights = (
@@ -340,7 +369,7 @@ def test_a_phone_shows_the_bars_first_and_columns_that_scroll(browser: Browser, 
         "all => all.filter(one => one.offsetParent && one.getBoundingClientRect().height < 43.5).map(one => one.outerHTML)"
     )
     assert not small
-    found.locator(".bar").nth(1).dispatch_event("click")
+    found.locator(".bar").nth(1).click()
     expect(found).to_have_attribute("data-path", str(KING))
     assert not serious(screen.page)
     assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])

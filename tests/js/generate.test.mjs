@@ -78,6 +78,17 @@ test("beams: a row is a text that the step before kept", () => {
   assert.deepEqual(second.dropped.map(({ path, ends }) => [path, ends]), [[[5, 2], true]]);
 });
 
+test("a word in the beams is followed by the text that goes on from it", async () => {
+  const { Asks } = await served("rooms/generate/browser/asks.js");
+  const steps = [
+    { index: 0, candidates: [[0, 5, -1, true, false], [0, 6, -2, true, false], [0, 7, -3, false, false]], finished: [] },
+    { index: 1, candidates: [[1, 8, -2.5, true, false], [0, 9, -2.6, true, false]], finished: [[[6, 8], -2.5, -1.25, "max_tokens"]] },
+  ];
+  const asks = new Asks({ values: { beams: "2", path: "5" }, path: [5] });
+  asks.writing = { searches: new Map([["2 8", steps]]) };
+  assert.deepEqual([[], [6], [5], [7], [4]].map((path) => asks.extended(path)), [[6, 8], [6, 8], [5, 9], [7], [6, 8]]);
+});
+
 // A message as Python frames it
 function framed(header, body = new Uint8Array(0)) {
   let head = new TextEncoder().encode(JSON.stringify(header));

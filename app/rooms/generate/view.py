@@ -7,6 +7,7 @@ import streamlit as st
 from app.kit import stage
 from app.rooms.generate import export, message, words
 from app.rooms.generate.component import STAGE
+from app.session import screen
 from app.session.models import MODELS, TITLES
 from app.shell import request as shell_request
 from app.shell import run as shell_run
@@ -29,7 +30,13 @@ def show() -> None:
     shown.say(*followed.notes, *([words.EDITS_LEFT_OUT] if shown.facts.interventions else []))
     # Words that were taken behind another text, in an earlier visit to this room, do not go on from this one.
     changed = before not in (None, shown.facts.key) and not asked
-    header = {"changed": changed, **message.outline(shown.facts), "about": export.described(shown.facts, shown.request)}
+    link = {"view": "generate", **screen.link(shown.request)}
+    header = {
+        "changed": changed,
+        "link": link,
+        **message.outline(shown.facts),
+        "about": export.described(shown.facts, shown.request),
+    }
     stage.draw(STAGE, followed, header)
 
 

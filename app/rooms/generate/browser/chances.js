@@ -52,7 +52,7 @@ export function known(node, id, vocab) {
 }
 
 /** @param {number} prob */
-export const bits = (prob) => -Math.log2(prob);
+export const bits = (prob) => Math.max(0, -Math.log2(prob)); // rounding may bring a certain word above 1
 
 // Where a column looks: shares of what it may look at, by one head or by all on average; null where this head was not sent.
 /** @param {Node} node @param {{layer: number, head: number} | null} by @param {number} heads @returns {Float32Array | null} */

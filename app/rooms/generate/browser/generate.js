@@ -13,7 +13,8 @@ import { OWN, chances, known } from "./chances.js";
 import { IN_SIGHT, columns } from "./columns.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Controls } from "./controls.js";
-import { bars, cache, fact, layers, sayFact } from "./panel.js";
+import { Link } from "./link.js";
+import { Cache, bars, fact, layers, sayFact } from "./panel.js";
 import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
 import { strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, table, wordsCsv } from "./tables.js";
@@ -42,7 +43,8 @@ class Generate {
   scene = null;
   frame = 0;
   sentence = "";
-  stripsOf = ""; // what the text above the columns was drawn of
+  /** @type {Record<string, string>} What each part was drawn of */
+  drawn = {};
   known = { text: "", path: /** @type {number[]} */ ([]) };
   /** @type {Map<string[], ReturnType<typeof colours>>} */
   ramps = new Map();
@@ -71,7 +73,7 @@ class Generate {
     this.fact.setAttribute("aria-live", "polite");
     this.bars = add(right, "div", "bars");
     this.layers = add(right, "div", "layers");
-    this.cache = add(right, "div", "cache");
+    this.cache = new Cache(add(right, "div", "cache"), { choose: (changes) => this.choose(changes), time: () => this.asks.time() });
     const foot = add(root, "footer");
     this.proofs = add(foot, "span", "proofs");
     this.ran = add(foot, "span", "ran");
@@ -81,7 +83,8 @@ class Generate {
     this.tableButton = this.button(acts, words.table, () => this.show("table"));
     this.files = new Files(() => rows([this.strips, this.left]), () => this.about(), () => /** @type {Record<"background" | "ink" | "mute", string>} */ (this.palette));
     this.projector = new Projector(() => this.soon(), (by) => this.asks.step(by));
-    acts.append(this.files.box, this.projector.button);
+    this.link = new Link(root, () => ({ ...this.header.link, ...this.values }));
+    acts.append(...this.link.actions(), this.files.box, this.projector.button);
     this.guide = add(root, "p", "guide");
     this.guide.textContent = words.guide_text;
     this.table = add(root, "div", "tables");
@@ -305,15 +308,18 @@ class Generate {
     });
     scene.lens = this.asks.lens(all[focus]);
     const complete = writing.knows(this.path, this.by);
-    const text = [header.key, values.path, all[focus].node.position, values.layer, values.head, complete, this.root.dataset.dark].join(" ");
-    if (text !== this.stripsOf) strips(this.strips, scene, (v) => this.shade(v), (at) => this.focusOn(at));
-    this.stripsOf = text;
-    this.picture(scene);
+    const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete, this.root.dataset.dark].join(" ");
+    // A slice that was made anew while it is pressed would lose the click: what stays the same is not drawn again.
+    this.part("strips", text, () => strips(this.strips, scene, (v) => this.shade(v), (at) => this.focusOn(at)));
+    const { how, t, k, p, beams, cache, other } = values;
+    const settings = [text, how, t, k, p, beams, cache, other, steps.length, this.sentence].join(" ");
+    const page = [this.root.clientWidth, this.projector.on, getComputedStyle(document.documentElement).fontSize].join(" ");
+    this.part("picture", `${settings} ${page}`, () => this.picture(scene));
+    this.part("fact", settings, () => sayFact(this.fact, scene));
+    this.part("layers", `${text} ${Boolean(scene.lens)}`, () => layers(this.layers, scene, (v) => this.shade(v)));
     const acts = { focus: (/** @type {number} */ at) => this.focusOn(at), take: (/** @type {number} */ at, /** @type {number} */ id) => this.take(at, id), go: (/** @type {number[]} */ path, /** @type {number | null} */ f) => this.go(path, f), choose: (/** @type {Record<string, string>} */ changes) => this.choose(changes), time: () => this.asks.time() };
-    sayFact(this.fact, scene);
-    this.kept(this.bars, () => bars(this.bars, scene, acts));
-    layers(this.layers, scene, (v) => this.shade(v));
-    this.kept(this.cache, () => cache(this.cache, scene, acts));
+    bars(this.bars, scene, acts);
+    this.cache.draw(scene);
     this.foot(scene);
     this.guide.hidden = !this.guideShown;
     this.table.hidden = !this.tableShown;
@@ -332,14 +338,11 @@ class Generate {
     });
   }
 
-  // What is in the place of the focus keeps it.
-  /** @param {HTMLElement} box @param {() => void} work */
-  kept(box, work) {
-    const tree = /** @type {Document | ShadowRoot} */ (box.getRootNode());
-    const buttons = [...box.querySelectorAll("button")];
-    const at = buttons.indexOf(/** @type {HTMLButtonElement} */ (tree.activeElement));
+  /** @param {string} name @param {string} of @param {() => void} work */
+  part(name, of, work) {
+    if (this.drawn[name] === of) return;
+    this.drawn[name] = of;
     work();
-    if (at >= 0) box.querySelectorAll("button")[at]?.focus({ preventScroll: true });
   }
 
   /** @param {number} v @returns {[background: string, ink: string]} */

@@ -53,21 +53,24 @@ export function bars(box, scene, acts) {
   const sampled = scene.how === "sample" && !column.given;
   const n = Math.min(BARS, node.ids.length);
   const most = Math.max(0.02, ...own.probs.slice(0, n), ...shown.probs.slice(0, n));
-  box.replaceChildren();
+  // The same buttons at every drawing: one that was made anew while it is pressed would lose the click.
+  while (box.children.length > n) box.lastElementChild?.remove();
+  while (box.children.length < n) Object.assign(add(box, "button"), { type: "button" }).append(el("span"), el("b"), el("u"));
   for (let j = 0; j < n; j++) {
     const [id, label] = [node.ids[j], scene.label(node.ids[j])];
-    const row = /** @type {HTMLButtonElement} */ (add(box, "button", `bar${id === take ? " on" : ""}${shown.probs[j] <= 0 ? " cut" : ""}`));
-    row.type = "button";
+    const row = /** @type {HTMLButtonElement} */ (box.children[j]);
+    const [name, track, value] = row.children;
+    row.className = `bar${id === take ? " on" : ""}${shown.probs[j] <= 0 ? " cut" : ""}`;
     const text = sampled ? `${(own.probs[j] * 100).toFixed(1)} → ${shown.probs[j] > 0 ? `${(shown.probs[j] * 100).toFixed(1)} %` : words.cut}` : `${(own.probs[j] * 100).toFixed(1)} %`;
     row.title = fill(words.take, { word: label });
     row.setAttribute("aria-label", fill(sampled ? words.bar_set : words.bar, { word: label, own: `${(own.probs[j] * 100).toFixed(1)} %`, set: `${(shown.probs[j] * 100).toFixed(1)} %` }));
     row.setAttribute("aria-pressed", String(id === take));
-    add(row, "span").textContent = label;
-    const track = add(row, "b");
+    name.textContent = label;
+    track.replaceChildren();
     add(track, "i").style.width = `${(shown.probs[j] / most) * 100}%`;
     if (sampled) add(track, "s").style.width = `${(own.probs[j] / most) * 100}%`;
-    add(row, "u").textContent = text;
-    row.addEventListener("click", () => acts.take(scene.focus, id));
+    value.textContent = text;
+    row.onclick = () => acts.take(scene.focus, id);
   }
 }
 
@@ -108,36 +111,44 @@ export function layers(box, scene, shade) {
   }
 }
 
-/** @param {HTMLElement} box @param {Scene} scene @param {Acts} acts */
-export function cache(box, scene, acts) {
-  const { bytes, header, cost, cached } = scene;
-  const { node } = scene.columns[scene.focus];
-  const n = node.position + 1;
-  const beams = scene.how === "beam" ? scene.nBeams : 1;
-  box.replaceChildren();
-  const heading = add(box, "h2");
-  add(heading, "b").textContent = words.kv;
-  heading.append(" ", ...phrase(beams > 1 ? words.kv_beams : words.kv_sum, { n, per: size(bytes.token), beams, total: [size(node.cache * beams), "n"] }), " ");
-  const without = add(heading, "button", "quiet");
-  Object.assign(without, { type: "button", textContent: words.without });
-  without.setAttribute("aria-pressed", String(!cached));
-  without.addEventListener("click", () => acts.choose({ cache: cached ? "without" : "with" }));
-  const said = add(box, "p", "kv");
-  said.append(...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }), " ");
-  if (cost) {
-    const parts = { n: cost.n, with: time(cost.with_seconds * 1000), without: time(cost.without_seconds * 1000) };
-    said.append(fill(cached ? words.timed : words.timed_without, parts), " ");
-  } else {
-    if (node.ms !== null && cached) said.append(fill(words.newest, { ms: time(node.ms) }), " ");
-    const ask = add(said, "button", "quiet");
-    Object.assign(ask, { type: "button", textContent: scene.timing ? words.timing : words.time, disabled: scene.timing });
-    ask.addEventListener("click", () => acts.time());
-    said.append(" ");
+// What the cache keeps; its two buttons stay the same at every drawing.
+export class Cache {
+  /** @param {HTMLElement} box @param {{choose: (changes: Record<string, string>) => void, time: () => void}} acts */
+  constructor(box, acts) {
+    const heading = add(box, "h2");
+    this.sum = add(heading, "span");
+    heading.append(" ");
+    this.without = Object.assign(add(heading, "button", "quiet"), { type: "button", textContent: words.without });
+    this.without.addEventListener("click", () => acts.choose({ cache: this.without.getAttribute("aria-pressed") === "true" ? "with" : "without" }));
+    const line = add(box, "p", "kv");
+    this.said = add(line, "span");
+    line.append(" ");
+    this.ask = Object.assign(add(line, "button", "quiet"), { type: "button" });
+    this.ask.addEventListener("click", () => acts.time());
+    line.append(" ");
+    this.shared = add(line, "span", "mute");
+    this.memory = add(box, "p", "kv mute");
   }
-  const shared = add(said, "span", "mute");
-  const per = (/** @type {number} */ heads) => size((bytes.mqa * heads * n * beams));
-  const kv = header.kv_heads;
-  const others = [header.heads, 2, 1].filter((count, i, all) => count !== kv && count <= header.heads && all.indexOf(count) === i);
-  shared.textContent = others.map((count) => fill(count === 1 ? words.sharing_one : count === header.heads ? words.sharing_all : words.sharing, { n: count, size: per(count) })).join(" ");
-  if (bytes.memory) add(box, "p", "kv mute").textContent = fill(words.memory, { size: size(bytes.memory) });
+
+  /** @param {Scene} scene */
+  draw(scene) {
+    const { bytes, header, cost, cached } = scene;
+    const { node } = scene.columns[scene.focus];
+    const n = node.position + 1;
+    const beams = scene.how === "beam" ? scene.nBeams : 1;
+    this.sum.replaceChildren(el("b", "", words.kv), " ", ...phrase(beams > 1 ? words.kv_beams : words.kv_sum, { n, per: size(bytes.token), beams, total: [size(node.cache * beams), "n"] }));
+    this.without.setAttribute("aria-pressed", String(!cached));
+    this.said.replaceChildren(...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }));
+    if (cost) {
+      const parts = { n: cost.n, with: time(cost.with_seconds * 1000), without: time(cost.without_seconds * 1000) };
+      this.said.append(" ", fill(cached ? words.timed : words.timed_without, parts));
+    } else if (node.ms !== null && cached) this.said.append(" ", fill(words.newest, { ms: time(node.ms) }));
+    this.ask.hidden = Boolean(cost);
+    this.ask.textContent = scene.timing ? words.timing : words.time;
+    const per = (/** @type {number} */ heads) => size(bytes.mqa * heads * n * beams);
+    const others = [header.heads, 2, 1].filter((count, i, all) => count !== header.kv_heads && count <= header.heads && all.indexOf(count) === i);
+    this.shared.textContent = others.map((count) => fill(count === 1 ? words.sharing_one : count === header.heads ? words.sharing_all : words.sharing, { n: count, size: per(count) })).join(" ");
+    this.memory.hidden = !bytes.memory;
+    this.memory.textContent = fill(words.memory, { size: size(bytes.memory) });
+  }
 }

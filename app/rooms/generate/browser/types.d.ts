@@ -12,6 +12,7 @@ export interface Header {
   kv_heads: number;
   source: string[] | null;
   ran: string;
+  link: Record<string, string>; // to the text and its model
   about: { caption: string; snippet: string; name: string };
   chosen: FromPython;
   changed?: boolean; // another text than at the last visit, and a link that says nothing of it
