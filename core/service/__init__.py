@@ -3,7 +3,7 @@
 from ..comparison import AnswerChange, HeadDifference, WordChange
 from ..generate import Sampling
 from ..order import shuffled_words
-from ..sweeps import Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
+from ..sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
 from ..writing import TEMPERATURES, CacheCost, LensRow, Opening, Reading, Taken
 from .answers import (
     Column,
@@ -44,6 +44,7 @@ __all__ = [
     "HIDDEN",
     "MAP_KINDS",
     "METRICS",
+    "MOST_LOOKS",
     "MOST_WRITTEN",
     "TEMPERATURES",
     "THUMBNAIL",

@@ -117,6 +117,21 @@ def test_the_changed_run_is_the_one_of_the_row(client: TestClient, capsys: pytes
     assert warm["edits"] == [["temperature_4", "an attention temperature of 4"]]
 
 
+def test_of_a_long_text_the_looks_of_one_query_are_cut(client: TestClient) -> None:
+    run = facts("storyteller", " and then ".join([DOROTHY] * 4))
+    assert changes.is_long(run) and not changes.is_long(facts())
+    parts, _ = swept(client, run, sweep="looks", query="7")
+    assert parts[0]["only"] == 7 and set(rows(parts)) == {(7, key) for key in range(8)}
+    assert swept(client, run, sweep="looks")[0][0]["only"] == len(run.source) - 1
+    assert side(client, run, sweep="looks", query="7", key="2")["maps"]
+
+
+def test_a_place_asked_about_is_no_matter_to_a_model_without_a_head(client: TestClient) -> None:
+    run = facts("minilm", "The animal didn't cross the street because it was too tired.")
+    assert swept(client, run, at="3")[0][0]["position"] is None
+    assert side(client, run, at="3", layer="5", head="11")["distance"] > 0.07
+
+
 def test_an_encoder_turns_its_vectors(client: TestClient) -> None:
     run = facts("minilm", "The animal didn't cross the street because it was too tired.")
     parts, _ = swept(client, run)
@@ -206,6 +221,11 @@ def test_the_pick_is_an_edit_of_core() -> None:
     one = look | {"only": "one", "layer": "2", "head": "1"}
     assert changes.picked(one, facts()) == EditMask("decoder", 2, 3, 1, head=1)
     assert changes.picked(said, facts()) is changes.picked(look | {"pick": "off"}, facts()) is None
+
+
+def test_a_query_that_explore_let_go_is_no_query() -> None:
+    values, notes = kit_params.read(changes.PARAMS, facts(), {"query": "none", "layer": "2"})
+    assert (values["query"], values["layer"], notes) == ("", "2", [])
 
 
 def test_words_are_aligned_one_by_one() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from app.kit.params import Param, one_of, whole
@@ -11,7 +11,7 @@ from app.rooms.whatif import words
 from app.session.models import MODELS
 from core.errors import InterventionError
 from core.interventions import Ablate, Edit, EditMask, from_text, to_text
-from core.service import Asked, CutLooks, Facts, PatchHeads, SilenceHeads
+from core.service import MOST_LOOKS, Asked, CutLooks, Facts, PatchHeads, SilenceHeads
 
 SWEEPS = ("heads", "looks", "patch")
 LONGEST = 2_000  # characters of another sentence in a link
@@ -105,6 +105,12 @@ def _tokens(shown: Facts) -> int:
     return max(len(shown.source), len(shown.target or ()))
 
 
+def _place(name: str, below: Callable[[Facts], int]) -> Param:
+    """A whole number, or nothing; Explore writes "none" for a query that is let go."""
+    param = whole(name, "", below, empty=True)
+    return replace(param, read=lambda text, shown: param.read("" if text == "none" else text, shown))
+
+
 PARAMS = (
     one_of("sweep", *SWEEPS),
     one_of("by", "zero", "mean"),
@@ -112,16 +118,26 @@ PARAMS = (
     one_of("only", "all", "one"),
     one_of("where", "all", "last"),
     Param("site", "", _site, lambda shown: ", ".join(place.id for place in places(shown))),
-    whole("layer", "", lambda shown: max(place.layers for place in places(shown)), empty=True),
-    whole("head", "", lambda shown: shown.config.n_heads, empty=True),
-    whole("query", "", _tokens, empty=True),
-    whole("key", "", _tokens, empty=True),
+    _place("layer", lambda shown: max(place.layers for place in places(shown))),
+    _place("head", lambda shown: shown.config.n_heads),
+    _place("query", _tokens),
+    _place("key", _tokens),
     whole("at", "", lambda shown: len(shown.target or shown.source), empty=True),
     Param("edits", "", _edits, words.EDITS_ALLOWED),
     Param("against", "", _against, words.AGAINST_ALLOWED),
     Param("other", "", _other, words.OTHER_ALLOWED),
     Param("moved", "", _head, words.MOVED_ALLOWED),
 )
+
+
+def is_long(shown: Facts) -> bool:
+    """Whether there are too many looks to cut them all."""
+    return _tokens(shown) > MOST_LOOKS
+
+
+def asked_behind(said: Mapping[str, str], shown: Facts) -> int | None:
+    """The position whose prediction is asked about; None for the last, and for a model that answers with vectors."""
+    return number(said.get("at")) if shown.writes else None
 
 
 def number(text: str | None) -> int | None:
@@ -153,12 +169,13 @@ def picked(said: Mapping[str, str], shown: Facts) -> Edit | None:
 
 def asked(said: Mapping[str, str], shown: Facts, other: str, token: int | None = None) -> Asked:
     """What is swept; `other` is the key of the run that heads are taken from, `token` the answer, None for the likeliest."""
-    position = number(said.get("at"))
+    position = asked_behind(said, shown)
     if said.get("sweep") == "patch":
         return PatchHeads(other, cast(Any, said.get("where", "all")), position, token)
     if said.get("sweep") != "looks":
         return SilenceHeads(cast(Any, said.get("by", "zero")), position, token)
     place = place_of(shown, said.get("site", ""))
     one = said.get("only") == "one"
+    query = number(said.get("query")) if is_long(shown) else None
     layer, head = (number(said.get(name)) if one else None for name in ("layer", "head"))
-    return CutLooks(place.site, place.stack, layer, head, None, position, token)
+    return CutLooks(place.site, place.stack, layer, head, query, position, token)

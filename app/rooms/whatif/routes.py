@@ -75,7 +75,7 @@ async def sweep(request: Request) -> Response:
     other = await run_of(both, both.edits, other=True) if taken else key
     token = None
     if both.edits and both.a.writes:  # the answer of the run above, whatever the kept changes made of it
-        position = changes.number(both.said["at"])
+        position = changes.asked_behind(both.said, both.a)
         found = await service.service().predictions(both.a.key, None if position is None else [position], 1)
         token = found.ids[0][0]
     asked = changes.asked(both.said, both.a, other, token)
@@ -140,7 +140,7 @@ async def side(request: Request) -> Response:
     asked = service.service()
     key = await run_of(both, edits, other=True)
     b = await asked.facts(key)
-    position = changes.number(both.said["at"])
+    position = changes.asked_behind(both.said, both.a)
     answer = await asked.answer_change(both.a.key, key, position)
     heads = ()
     with suppress(TextError):  # of texts of other length, and models of other shape
@@ -213,7 +213,7 @@ async def arrays(request: Request) -> Response:
     b = await asked.facts(key)
     if max(both.a.weights, b.weights) > files.NPZ_CELLS:
         raise BadParameter(words.NPZ_TOO_LARGE)
-    answer = await asked.answer_change(both.a.key, key, changes.number(both.said["at"]))
+    answer = await asked.answer_change(both.a.key, key, changes.asked_behind(both.said, both.a))
     mine, theirs = await asyncio.gather(asked.heads(both.a.key), asked.heads(key))
     body = await asyncio.get_running_loop().run_in_executor(
         None, export.npz, both.a, b, mine, theirs, answer, date.today()

@@ -45,6 +45,7 @@ def show() -> None:
         "cannot": {} if causal else {"nocausal": words.NO_CAUSAL_MASK},
         "models": [[name, title] for name, title in changes.model_ids().items() if name.partition("@")[0] != model],
         "steps": [[f"{model}@{point}", f"{int(point):,}"] for point, _ in spec.points[:-1]],
+        "long": changes.is_long(facts),
         "device": facts.device,
         "dtype": facts.dtype,
         "link": screen.link(shown.request) | {"view": "whatif"},

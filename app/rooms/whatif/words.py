@@ -189,6 +189,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "some_head": "one head",
     "cut_where": "Where it is cut",
     "ask_after": "Ask what comes after {token}",
+    "cut_of": "Cut the looks of {token}",
     "few_turn_looks": "{n} of {heads} looks turn it by less than 0.01.",
     "alt": "{heading} {sentence}",
 }

@@ -10,6 +10,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   const labels = data.target ?? data.source;
   const at = values.at === "" ? labels.length - 1 : Number(values.at);
   const answers = data.kind !== "encoder" && data.writes;
+  const oneQuery = data.long && values.sweep === "looks"; // of a text that writes on, that of the token asked about, unless a link names another
   const map = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side?.maps[0];
   /** @param {"before" | "after"} which */
   const row = (which) => {
@@ -27,8 +28,8 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     const words_ = add(box, "span", "tokens");
     tokens.forEach((token, i) => {
       const node = add(words_, choosable ? "button" : "span", i === at && answers && (choosable || !changed.length) ? "token asked" : "token");
-      if (choosable) Object.assign(node, { type: "button", title: fill(words.ask_after, { token: quoted(token) }) });
-      if (choosable) node.addEventListener("click", () => choose({ at: i === labels.length - 1 ? "" : String(i) }));
+      if (choosable) Object.assign(node, { type: "button", title: fill(answers ? words.ask_after : words.cut_of, { token: quoted(token) }) });
+      if (choosable) node.addEventListener("click", () => choose(answers ? { at: i === labels.length - 1 ? "" : String(i), ...(oneQuery ? { query: "", key: "" } : {}) } : { query: String(i), key: "" }));
       node.textContent = token;
       if (changed.includes(i)) node.classList.add("other");
       if (shade) node.classList.add("chosen"); // with its ground in a file
@@ -47,7 +48,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   const pair = side?.likeliest;
   const before = pair ? /** @type {[string, number | null]} */ ([pair[0][1], pair[0][2]]) : null;
   const after = pair ? /** @type {[string, number | null]} */ ([pair[1][1], pair[1][3]]) : null;
-  const both = [line(answers ? words.as_it_is : words.looked_at, labels, row("before"), false, before, [], answers)];
+  const both = [line(answers ? words.as_it_is : words.looked_at, labels, row("before"), false, before, [], answers || oneQuery)];
   const turned = answers ? null : (side?.turned ?? null);
   const theirs = side ? (side.target ?? side.source) : labels;
   both.push(line(answers ? words.changed : words.moved_row, theirs, answers ? row("after") : turned, !answers, after, side?.changed ?? [], false));

@@ -34,6 +34,7 @@ export interface Header {
   device: string;
   dtype: string;
   link: Record<string, string>;
+  long: boolean; // of the looks, those of one query alone are cut
   chosen: FromPython;
 }
 

@@ -202,6 +202,7 @@ class View {
     const { values } = this;
     const params = { run: this.data.key, ...Object.fromEntries(SWEPT_BY.map((name) => [name, values[name]])) };
     Object.assign(params, values.sweep === "looks" ? { site: values.site } : {});
+    if (values.sweep === "looks" && this.data.long) Object.assign(params, { query: values.query });
     if (values.sweep === "looks" && values.only === "one") Object.assign(params, { layer: values.layer, head: values.head });
     if (values.sweep === "patch") Object.assign(params, { against: values.against });
     const asked = JSON.stringify(params);
