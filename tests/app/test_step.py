@@ -1,28 +1,35 @@
-"""Step through: what travels to the browser is core's, whatever a link says there is a room, and the small numbers are the lesson's."""
+"""Step through: its numbers are core's, from the message to the page; its links, its small pages, a phone, keys and files."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Browser, expect
 
 import core
 from app.kit import params as kit_params
-from app.rooms.step import message
+from app.rooms.step import message, words
 from app.rooms.step.params import PARAMS, opening
 from app.rooms.step.routes import ROUTES
 from app.rooms.step.small import small_message
+from app.rooms.step.steps import Fold, ids_of, steps_of
 from app.transport import messages
 from core import small
 from core.service import Facts, LocalService
-from core.walk import walk
+from core.walk import guesses, terms, walk
+from tests.app.browsing import Screen
 from tests.app.served import ask, serve
+from tests.app.test_accessibility import findings
 
+APP = "app/main.py"
 ANIMAL = "The animal didn't cross the street because it was too tired."
 WOLF = 'The wolf knocked at the door and said, "Open the'
+GERMAN = "Im Wald steht ein braunes Pferd."
 
 
 @cache
@@ -80,6 +87,30 @@ def test_of_a_long_text_the_keys_of_one_head_travel() -> None:
     norm = header["norms"]["mlp.norm"]
     own = array(header, body, "mlp.norm.before")[300 - norm["first"]]
     assert np.array_equal(own, found.before_norm["mlp.norm"][300].numpy())
+
+
+def test_steps_stand_where_the_config_puts_them() -> None:
+    _, minilm = served("minilm", ANIMAL)
+    steps = steps_of(minilm, "encoder", 3)
+    lanes = {step.id: step.lane for step in steps if not isinstance(step, Fold)}
+    assert len(lanes) == 20 and [s for s in steps if isinstance(s, Fold)] == [Fold(0, 2), Fold(4, 5)]
+    assert lanes["norm1"] == lanes["norm2"] == "stream" and lanes["add1"] == "add"  # post
+    order = list(ids_of(minilm, "encoder"))
+    assert order.index("add1") + 1 == order.index("norm1")
+    _, story = served("storyteller", WOLF)
+    lanes = {step.id: step.lane for step in steps_of(story, "decoder", 0) if not isinstance(step, Fold)}
+    assert lanes["norm1"] == "branch" and "turn" in lanes and len(lanes) == 21  # pre, rotary
+    _, pair = served("translator", GERMAN)
+    ids = ids_of(pair, "decoder")
+    assert "cross-softmax" in ids and ids.index("add1") < ids.index("cross-norm1") < ids.index("norm2")
+    assert "cross-softmax" not in ids_of(pair, "encoder")
+    texts = {"minilm": ANIMAL, "storyteller": WOLF, "translator": GERMAN}
+    for model, stack in (("minilm", "encoder"), ("storyteller", "decoder"), ("translator", "decoder"), ("translator", "encoder")):  # fmt: skip
+        service, run = served(model, texts[model])
+        values = ask(service.walk(run.key, stack, 1, 0)).values
+        for step in steps_of(run, stack, 1):
+            if not isinstance(step, Fold) and step.value and step.kind not in ("token", "embed"):
+                assert step.value in values, step.id
 
 
 def test_it_opens_at_what_the_first_example_shows() -> None:
@@ -140,3 +171,189 @@ def test_small_numbers_travel_as_core_has_them() -> None:
     assert found["batch"]["wrong_by"] == pytest.approx(4.62, abs=5e-3) and "size" in found["batch"]["error"]
     assert found["reshape"]["qkv"][0][2][5] == pytest.approx(0.5029, abs=5e-5)
     assert found["reshape"]["strides"] == [96, 4, 24, 1]
+
+
+# on the page
+
+
+def fixed(value: float, digits: int = 2) -> str:
+    text = f"{abs(value):.{digits}f}"
+    return f"−{text}" if value < 0 and float(text) else text
+
+
+def go(screen: Screen, step: str) -> None:
+    screen.root.locator(f".rs[data-step='{step}']").click()
+    screen.wait(at=step)
+
+
+def big(screen: Screen) -> str:
+    return screen.root.locator(".big").inner_text().replace("\xa0", " ")
+
+
+def test_one_token_through_one_layer(screen: Screen) -> None:
+    found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10)
+    values = found.values
+    root, page = screen.root, screen.page
+    screen.open("?view=step")
+    screen.wait(at="softmax", layer="3", head="1", query="10", steps="20")
+    assert big(screen) == "it gives 67.7 % of its attention to animal. The 16 weights add up to 1."
+    # every number of the ledger that is on the page is core's
+    cells = [text.replace("\xa0", " ") for text in root.locator(".lab.num").all_inner_texts()]
+    assert cells[:16] == [fixed(v) for v in values["attn.raw"][1].tolist()]
+    assert cells[16:32] == [fixed(v) for v in values["attn.scores"][1].tolist()]
+    assert cells[64:66] == [f"{100 * v:.1f} %" for v in values["attn.weights"][1][:2].tolist()]
+    # keys: right to the next step, whose sum is of the largest number and adds up as it stands
+    page.keyboard.press("ArrowRight")
+    screen.wait(at="z", cell="2.10")
+    assert float(screen.data()["total"]) == pytest.approx(values["attn.z"][1, 10].item(), abs=1e-5)
+    shown = root.locator(".from .sum .t").evaluate_all(
+        "parts => parts.map((part) => (part.children[2].textContent.trim() || part.children[1].textContent))"
+    )
+    numbers = [float(text.replace("−", "-")) for text in shown]
+    assert shown[0] == "−1.477" and sum(numbers[1:]) == pytest.approx(numbers[0], abs=1e-9)
+    # arrows in the picture go from number to number, and say the sum
+    root.locator(".pic").focus()
+    page.keyboard.press("ArrowRight")
+    screen.wait(cell="2.11")
+    expect(root.locator(".unseen[aria-live]")).to_contain_text(f"is {fixed(values['attn.z'][1, 11].item(), 3)}:")
+    # a number whose terms the server works out
+    go(screen, "wo")
+    screen.until("root.dataset.total")
+    j = int(screen.data()["cell"].split(".")[1])
+    assert float(screen.data()["total"]) == pytest.approx(terms(found, "attn.written", j).value, abs=1e-5)
+    go(screen, "add1")
+    assert big(screen) == "Attention does not replace it: it adds 6.24 to a vector of length 10.89. Together: 13.42."
+    go(screen, "act")
+    root.get_by_role("button", name="ReLU").click()
+    expect(root.locator(".big")).to_have_text(
+        "ReLU keeps the 340 neurons above 0 and sets the other 1,196 to exactly 0."
+    )
+    go(screen, "norm1")
+    page.wait_for_url("**at=norm1**")
+    screen.idle()
+    batch = root.get_by_role("button", name="BatchNorm")
+    batch.click()
+    expect(root.locator(".stats").last).to_contain_text("mean 0.01   sd 1.01")
+    expect(root.locator(".stats").last).to_contain_text("mean 0.00   sd 1.00")
+    page.wait_for_url("**norm=batch**")
+    assert "at=norm1" in page.url
+    screen.idle()
+    page.go_back()
+    expect(batch).to_have_attribute("aria-pressed", "false")
+    screen.wait(at="norm1")
+    # what is done to one head, and the same as a run of its own
+    go(screen, "scale")
+    assert "spread by 10.1 and animal takes 99.998 %; divided by 5.66 it takes 67.7 %" in big(screen)
+    go(screen, "mask")
+    root.locator(".rowhit[data-key='2']").click(position={"x": 12, "y": 6})  # on the name; beside it lie the products
+    expect(root.locator(".big")).to_contain_text("You hid animal: −∞")
+    assert "67.7 %" in big(screen)
+    root.get_by_role("button", name=words.COMPONENT["run_it"]).click()
+    screen.until("root.dataset.edited === 'true'")
+    edit = core.EditMask("encoder", 3, queries=[10], keys=[2], head=1)
+    after = walk(core.trace(run_of("minilm", ANIMAL).loaded, ANIMAL, interventions=[edit]), "encoder", 3, 10)
+    go(screen, "add1")
+    assert f"it adds {after.values['attn.written'].norm().item():.2f} to" in big(screen)
+    root.get_by_role("button", name=words.COMPONENT["run_leave"]).click()
+    screen.until("root.dataset.edited === 'false'")
+    expect(root.locator(".big")).to_contain_text("it adds 6.24 to")
+    # another token, another layer: another walk
+    root.locator(".tok[data-i='2']").click()
+    root.get_by_label("layer").select_option("0")
+    screen.wait(query="2", layer="0")
+    other = walk(run_of("minilm", ANIMAL), "encoder", 0, 2).values
+    assert f"it adds {other['attn.written'].norm().item():.2f} to" in big(screen)
+    # the code that gives the numbers again
+    go(screen, "z")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    root.get_by_role("button", name="Export").click()
+    root.get_by_role("dialog").get_by_role("button", name="code").click()
+    page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('numbers =')")
+    names: dict[str, Any] = {}
+    exec(page.evaluate("navigator.clipboard.readText()"), names)
+    assert np.allclose(names["numbers"].numpy(), other["attn.z"][1].numpy(), atol=1e-6)
+    assert findings(screen) == []
+
+
+def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(screen: Screen) -> None:
+    screen.open(f"?view=step&model=Storyteller&at=end&head=77&text={WOLF.replace(' ', '+')}")
+    expect(screen.root.locator(".big")).to_contain_text("door, 38.4 %".replace(" %", "\xa0%"))
+    assert "best since layer 3’s attention" in big(screen)
+    expect(screen.page.locator(".st-key-sentences")).to_contain_text("This link asks for head “77”")
+    found = guesses(run_of("storyteller", WOLF))
+    assert screen.root.locator(".rowhit").count() == len(found) == 13
+    jump = max(range(1, len(found)), key=lambda i: found[i].final_probability - found[i - 1].final_probability)
+    screen.wait(cell=f"{jump}.0")  # it opens where the word gains most
+    text = screen.root.locator(".from").inner_text().replace("\xa0", " ")
+    gain = f"After layer {found[jump].layer}’s attention: best guess door, {100 * found[jump].probability:.1f} %"
+    assert gain in text and "a reading, not its output" in text
+    screen.root.locator(".rowhit").nth(7).click(position={"x": 12, "y": 6})
+    screen.wait(cell="7.0")
+    text = screen.root.locator(".from").inner_text().replace("\xa0", " ")
+    assert f"After layer 3’s attention: best guess door, {100 * found[7].probability:.1f} %" in text
+
+
+def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(screen: Screen) -> None:
+    screen.open(f"?view=step&model=Translator&at=cross-softmax&projector=true&text={GERMAN.replace(' ', '+')}")
+    screen.wait(at="cross-softmax", stack="decoder", projector="true")
+    labels = screen.root.locator(".lab.k").all_inner_texts()
+    assert "Wald" in labels and "Pferd" in labels  # keys are of the source
+    assert screen.root.locator(".rs.cross").count() == 11
+    screen.page.keyboard.press("PageDown")
+    screen.wait(at="cross-z")
+    assert screen.root.locator(".from .sum").is_visible()
+
+
+def test_pages_of_small_numbers(screen: Screen) -> None:
+    root = screen.root
+    screen.open("?view=step&page=one&at=output")
+    screen.wait(page="one", small="own")
+    assert float(screen.data()["total"]) == pytest.approx(0.3172, abs=5e-5)
+    assert "0.348 · V[0] + 0.326 · V[1] + 0.326 · V[2] = [0.32, 0.10, 0.34, 0.47]" in big(screen)
+    root.get_by_label("x[0, 0]").fill("2.5")
+    screen.wait(small="changed")
+    x = small.one_head().x.clone()
+    x[0, 0] = 2.5
+    row = small.one_head(x).output[0].tolist()
+    expect(root.locator(".big")).to_contain_text(f"= [{', '.join(fixed(v) for v in row)}]")
+    root.get_by_role("button", name=words.COMPONENT["page_batch"]).click()
+    screen.wait(page="batch")
+    batch = small.batch()
+    expect(root.locator(".msg.bad").first).to_contain_text(batch.error)
+    expect(root.locator(".msg.bad").last).to_contain_text("4.62")
+    root.get_by_role("button", name=words.COMPONENT["page_reshape"]).click()
+    screen.wait(page="reshape", cell="a0.2.5")
+    text = root.locator(".from").inner_text()
+    assert "0.5029" in text and "memory 53" in text and "memory 21" in text and "[0, 1, 2, 1]" in text
+    assert findings(screen) == []
+
+
+@pytest.fixture
+def phone(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, color_scheme="dark", has_touch=True, reduced_motion="reduce"
+    )
+    screen = Screen(context.new_page(), address)
+    yield screen
+    assert (screen.foreign, screen.errors) == ([], [])
+    context.close()
+
+
+def test_on_a_phone_the_rail_is_a_slider_and_a_table_has_the_numbers(phone: Screen) -> None:
+    phone.open("?view=step&at=mask")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 390
+    slider = phone.root.locator(".phone-rail input")
+    assert not phone.root.locator(".rail").is_visible()
+    sizes = phone.root.evaluate(
+        "root => [...root.querySelectorAll('button, select, input[type=range]')].map((n) => n.getBoundingClientRect()).filter((b) => b.width).map((b) => b.height)"
+    )
+    assert min(sizes) >= 43.5
+    assert findings(phone) == []
+    slider.focus()
+    phone.page.keyboard.press("ArrowRight")
+    phone.wait(at="softmax")
+    phone.root.get_by_role("button", name="Table").click()
+    values = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values
+    row = phone.root.locator("tbody tr").nth(2).locator("td").all_inner_texts()
+    assert row[0] == "animal" and row[1] == fixed(values["attn.raw"][1, 2].item(), 4)
+    assert row[-1] == fixed(values["attn.weights"][1, 2].item(), 4)

@@ -1,11 +1,11 @@
-// Step through: numbers as they are read, one row of attention with what was changed, and the rows of the ledger.
+// Step through: sums whose shown numbers add up, one row of attention with what was changed, and the rows of the ledger.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { near, served } from "./golden.mjs";
 
-const { fixed, largest, limit, ofUnits, percent, spread } = await served("rooms/step/browser/sums.js");
+const { addUp, fixed, largest, limit, ofUnits, percent, spread } = await served("rooms/step/browser/sums.js");
 const { ACTIVATIONS, attended, erf, followed, oneHead, softmax } = await served("rooms/step/browser/compute.js");
 
 // The same numbers every time
@@ -13,6 +13,23 @@ function random(seed) {
   let state = seed;
   return () => ((state = (state * 1103515245 + 12345) % 2147483648) / 2147483648) * 4 - 2;
 }
+
+test("shown numbers add up to the shown sum, each within one step of its own", () => {
+  const next = random(1);
+  for (let i = 0; i < 500; i++) {
+    const parts = Array.from({ length: 2 + (i % 7) }, next);
+    const sum = parts.reduce((a, b) => a + b, 0);
+    for (const digits of [2, 3]) {
+      const alone = addUp(sum, parts, { digits });
+      assert.equal(alone.parts.reduce((a, b) => a + b, 0), alone.total);
+      for (const [k, units] of alone.parts.entries()) assert(Math.abs(units - parts[k] * 10 ** digits) <= 1, `${units} for ${parts[k]}`);
+      const rest = next();
+      const others = addUp(sum + rest, parts, { others: true, digits });
+      assert.equal(others.parts.reduce((a, b) => a + b, 0) + others.others, others.total);
+      assert.deepEqual(others.parts, parts.map((part) => Math.round(part * 10 ** digits) + 0));
+    }
+  }
+});
 
 test("numbers as they are read", () => {
   assert.equal(fixed(-1.4773, 3), "−1.477");

@@ -132,13 +132,20 @@ export class View {
   /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
   update(data, setStateValue) {
     const [header] = unpack(data);
+    const before = this.state();
     this.chosen.take(header.chosen, setStateValue);
     this.run = header.run;
     this.about = header.about;
     const key = this.run?.key ?? "";
     if (this.remote?.key !== key) this.remote = new Remote(key, () => this.soon(false));
     this.theme();
-    this.draw(true);
+    // Python's answer to a change that is drawn already takes no button away from under a click.
+    if (this.state() !== before || this.root.dataset.waiting || !this.root.dataset.painted) this.draw(true);
+  }
+
+  // All that Python decides of what is drawn
+  state() {
+    return JSON.stringify([this.values, this.run, this.about, this.root.dataset.theme]);
   }
 
   theme() {
