@@ -87,12 +87,12 @@ def _style() -> str:
 
 def markup(entries: Sequence[Entry]) -> str:
     """The rooms as links, once in a row and once for the sheet of a phone. They lead to their rooms without any script."""
-    keys = _keys(entries)
+    pressed_by = keys(entries)
     groups = {name: [entry for entry in entries if entry.group == name] for name in GROUPS}
     groups = {name: members for name, members in groups.items() if members}
 
     def link(entry: Entry, line: str = "") -> str:
-        key = keys.get(entry.id)
+        key = pressed_by.get(entry.id)
         pressed = f' data-key="{key}" aria-keyshortcuts="{key.upper()}"' if key else ""
         text = f"<b>{escape(entry.title)}</b>" + (f" <small>{escape(line)}</small>" if line else "")
         return f'<li><a href="?view={entry.id}" data-room="{entry.id}"{pressed}>{text}</a></li>'
@@ -118,8 +118,8 @@ def markup(entries: Sequence[Entry]) -> str:
     )
 
 
-def _keys(entries: Sequence[Entry]) -> dict[str, str]:
-    """{room: the key that chooses it}."""
+def keys(entries: Sequence[Entry]) -> dict[str, str]:
+    """{room: the key that chooses it}; none for what comes behind the tenth."""
     ordered = [entry for name in GROUPS for entry in entries if entry.group == name]
     numbered = [entry.id for entry in ordered if entry.group != "learn"]
     lettered = {entry.id: entry.title[0].lower() for entry in ordered if entry.group == "learn"}

@@ -19,10 +19,10 @@ ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begi
     "generate",
     "whatif",
     "train",
-    "training",
     "shapes",
     "memory",
     "compute",
+    "training",
 )
 
 

@@ -106,8 +106,8 @@ def go_to(page: Page, room: str) -> None:
 
 
 def digit(room: str) -> str:
-    """The key that chooses a room: its place in the bar."""
-    return bar.KEYS[registry.ROOMS.index(room)]
+    """The key that chooses a room: its place in the bar, or the first letter of one at its end."""
+    return bar.keys([bar.Entry(one.id, one.title, one.group, one.line) for one in registry.rooms()])[room]
 
 
 def box_of(locator: Locator) -> FloatRect:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
 
@@ -35,7 +36,8 @@ PLACE = {"layer": "3", "head": "6", "query": "11"}
 
 
 def ask(made: Any) -> Any:
-    return asyncio.run(made)
+    with ThreadPoolExecutor(1) as apart:  # a browser of other tests has an event loop in this thread
+        return apart.submit(asyncio.run, made).result()
 
 
 def opened(model: str, text: str) -> sheet.Opened:

@@ -337,7 +337,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(room:
     room.open()
     room.says(
         "Without positions a sentence is a bag of words. The head that looked one word back (layer 0, head 2) falls from "
-        "100 % to 11 %: it no longer knows where back is.",
+        ">99.9 % to 11 %: it no longer knows where back is.",
         "it → animal (layer 3, head 1) falls from 68 % to 4 %.",
     )
     assert room.number("moved") == pytest.approx(0.901, abs=1e-3)

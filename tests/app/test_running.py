@@ -274,7 +274,7 @@ def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer:
     newcomer.page.locator(".planner[data-view=training]").wait_for()
     assert runs_become(address, 0)
     newcomer.page.go_back()
-    newcomer.until("root.dataset.underway === '3 of 6'")
+    newcomer.page.locator(".st-key-explore .hl[data-underway='3 of 6']").wait_for()
     assert runs_become(address, 1)
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()
     assert runs_become(address, 0)

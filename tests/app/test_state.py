@@ -253,6 +253,7 @@ CHOSEN = {
     "spotlight": True,
     "frozen": True,
     "pin": 3,
+    "whole": True,
 }
 
 

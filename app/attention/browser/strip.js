@@ -205,7 +205,10 @@ export class Strip {
     this.over = g?.isHeader ? strip : null;
     this.corner?.remove();
     this.box.classList.toggle("header", Boolean(this.over));
-    if (!g || !this.over) return this.arcs.canvas.remove();
+    if (!g || !this.over) {
+      this.putBack(strip, axis);
+      return this.arcs.canvas.remove();
+    }
     strip.classList.add("over");
     strip.dir = "ltr"; // columns have their places; each word keeps its own direction
     strip.style.fontSize = `${g.header}px`;
@@ -223,6 +226,16 @@ export class Strip {
     if (writes(this.view)) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
     else corner.append(el("em", "k", across), el("em", "q", words.axis_query));
     this.box.append((this.corner = corner));
+  }
+
+  // As the text was typed, also where the words stood over their columns before
+  /** @param {HTMLElement | null} strip @param {Axis} axis */
+  putBack(strip, axis) {
+    if (!strip?.classList.contains("over")) return;
+    strip.classList.remove("over");
+    strip.dir = isRightToLeft(this.labels(axis)) ? "rtl" : "";
+    strip.style.fontSize = "";
+    for (const { node, axis: of } of this.items) if (of === axis) node.style.left = node.style.width = "";
   }
 
   // Arcs of the chosen row: measured last, when all else is in its place

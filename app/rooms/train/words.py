@@ -2,7 +2,7 @@
 
 TITLE = "Train"
 LINE = "watch heads form"
-EXAMPLE_ALLOWED = "a problem of the task, such as {example}"
+EXAMPLE_ALLOWED = "a problem of the task, of at most {most} characters"
 
 # what the browser's part writes; it fills in the braces itself
 COMPONENT = {

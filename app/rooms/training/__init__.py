@@ -6,7 +6,7 @@ from app.shell.registry import Room
 ROOM = Room(
     id="training",
     title=words.TITLE,
-    group="try",
+    group="learn",
     line=words.LINE,
     show=view.show,
     old=("Training",),
