@@ -299,7 +299,7 @@ def test_the_type_of_a_chart_grows_with_the_window(browser: Browser, address: st
             screen.page.wait_for_function(
                 """() => {
                     const size = (of) => parseFloat(getComputedStyle(of).fontSize);
-                    const tick = document.querySelector(".js-plotly-plot .ytick text");
+                    const tick = document.querySelector(".js-plotly-plot .xtick text");
                     const wanted = (Math.round(size(document.documentElement) / 1.6) / 10) * 16;
                     return tick !== null && Math.abs(size(tick) - wanted) < 0.6;
                 }"""

@@ -12,6 +12,7 @@ import { COLOURS, STYLE } from "./words.js";
 /** @typedef {import("./types.js").AboutFiles} AboutFiles */
 /** @typedef {{view: string, sentence: string, at: Record<string, string>, ahead?: Record<string, Record<string, string>>, chart?: string, about?: AboutFiles, scale: number}} Data */
 const SETTLED = 200; // ms without a change of the window's size
+const TELLS = 3;
 
 /** @param {import("./types.js").Given<Data>} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -33,6 +34,7 @@ class Headline {
   waiting;
   /** @type {number | undefined} The size of the type that Python was told */
   said;
+  left = 0; // times that it may still be told
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -102,8 +104,12 @@ class Headline {
     return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) / 16) * 10) / 10;
   }
 
+  // What was told can be lost with a script that is broken off, so an answer that does not know it is told again; not for ever,
+  // since Python takes no size that is out of the way.
   measure() {
-    if (this.scale() !== this.data.scale && this.scale() !== this.said) this.tell();
+    const scale = this.scale();
+    if (scale !== this.said) this.left = TELLS;
+    if (scale !== this.data.scale && this.left-- > 0) this.tell();
   }
 
   tell() {
