@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { added, edited, finer, movedMost, percent, points, ranked, stepped, Swept, temperature, tone, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
-const { framed } = await served("rooms/whatif/browser/stream.js");
+const { messages } = await served("kit/browser/messages.js");
 
 test("a change is whole points with its sign, and nothing is no sign", () => {
   assert.deepEqual([-0.8703, 0.021, 0.004, -0.004, 0].map(points), ["−87", "+2", "0", "0", "0"]);
@@ -73,6 +73,6 @@ test("messages are cut where they end, however they arrive", async () => {
     },
   });
   const found = [];
-  for await (const message of framed(stream)) found.push([...message]);
+  for await (const message of messages(stream)) found.push([...message]);
   assert.deepEqual(found, [[10, 11], [12]]);
 });
