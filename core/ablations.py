@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import memory
+from .branches import Begin, Trunk, trunk_of
 from .errors import TextError
 from .hooks import Hook, hook_points
 from .mask_edits import Singles
@@ -54,7 +55,7 @@ class HeadEffects:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class RowAnswers:
     """How several runs answer, a row each. Of a prediction the first five, of a text's vector the last two; the rest is None."""
 
     logit: np.ndarray | None = None  # float32 [row, watched]: of the tokens that are watched
@@ -67,8 +68,8 @@ class Outcome:
     )
     turned: np.ndarray | None = None  # float32 [row, pos]: the same of every token's last vector; 0 for padding
 
-    def __getitem__(self, rows: slice) -> Outcome:
-        return Outcome(**{name: None if x is None else x[rows] for name, x in self._columns()})
+    def __getitem__(self, rows: slice) -> RowAnswers:
+        return RowAnswers(**{name: None if x is None else x[rows] for name, x in self._columns()})
 
     @property
     def n_rows(self) -> int:
@@ -82,11 +83,11 @@ class Outcome:
         return [(field.name, getattr(self, field.name)) for field in fields(self)]
 
 
-def together(outcomes: Sequence[Outcome]) -> Outcome:
+def together(outcomes: Sequence[RowAnswers]) -> RowAnswers:
     """The rows of several outcomes, one after the other."""
-    names = [field.name for field in fields(Outcome)]
+    names = [field.name for field in fields(RowAnswers)]
     columns = {name: [getattr(outcome, name) for outcome in outcomes] for name in names}
-    return Outcome(**{name: None if found[0] is None else np.concatenate(found) for name, found in columns.items()})
+    return RowAnswers(**{name: None if found[0] is None else np.concatenate(found) for name, found in columns.items()})
 
 
 Places = tuple[slice, slice]
@@ -95,7 +96,7 @@ Edits = Callable[[int, int], Mapping[str, Hook]]  # the hooks of rows start to s
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """n runs of one text that differ by an edit each, run in batches as large as one likes.
+    """Runs of one text that differ by an edit each, run in batches as large as one likes.
 
     `position` asks for the prediction behind it, None for the vector of the text. The edits of the run itself, and the hooks
     that were open around it, hold in every row and come first.
@@ -103,12 +104,17 @@ class Rows:
 
     forward: Pass  # of one text
     tokens: Tokens  # that the last stack reads
-    n: int
+    begins: tuple[Begin, ...]  # [row]: where each begins to differ, in the order of the pass
     edits: Edits
     position: int | None
     watched: tuple[int, ...]  # tokens whose probabilities are read, of a prediction
+    trunk: Trunk
     plain: Tensor  # logits [vocab] or last residual [pos, d_model] of the run itself, float32
     what: str  # is done to a row, for a refusal
+
+    @property
+    def n(self) -> int:
+        return len(self.begins)
 
     def most(self) -> int:
         """How many rows fit into one batch. Raises TooLarge, with both numbers, where not even one does."""
@@ -118,28 +124,31 @@ class Rows:
         memory.admit_large(most * each, device, f"{self.what} in a run of {self.forward.prompt.source_len:,} tokens")
         return most
 
-    def before(self) -> Outcome:
+    def before(self) -> RowAnswers:
         """The run itself, as one row."""
         return self._read(self.plain[None])
 
-    def run(self, start: int, stop: int) -> Outcome:
+    def run(self, start: int, stop: int) -> RowAnswers:
         """Rows start to stop, in one batch. Raises Outdated after a training."""
         forward = self.forward
         forward.weights.check()
         with torch.inference_mode():
-            copies = replace(forward, prompt=_copies(forward.prompt, stop - start))
-            outcome = self._read(_answered(forward, copies.run(self.edits(start, stop)), self.position))
+            if self.trunk.streams:
+                final = self.trunk.grow(self.begins[start:stop], self.edits(start, stop))
+            else:
+                final = replace(forward, prompt=_copies(forward.prompt, stop - start)).run(self.edits(start, stop))
+            outcome = self._read(_answered(forward, final, self.position))
         forward.weights.check()  # a training may go on beside this
         return outcome
 
-    def _read(self, found: Tensor) -> Outcome:
+    def _read(self, found: Tensor) -> RowAnswers:
         """found is logits [row, vocab] or last residuals [row, pos, d_model], float32."""
         with torch.inference_mode():
             if self.position is None:
                 real = ~torch.tensor(self.tokens.padding, device=found.device)
                 turned = 1 - F.cosine_similarity(found, self.plain[None], dim=-1)
                 vectors, plain = found[:, real].mean(1), self.plain[real].mean(0)
-                return Outcome(
+                return RowAnswers(
                     distance=_array(1 - F.cosine_similarity(vectors, plain[None], dim=-1)), turned=_array(turned * real)
                 )
             before, after = self.plain.log_softmax(-1), found.log_softmax(-1)
@@ -147,7 +156,7 @@ class Rows:
             probability = after.exp()
             likeliest, ids = probability.topk(min(LIKELIEST, found.shape[-1]))
             watched = list(self.watched)
-            return Outcome(
+            return RowAnswers(
                 logit=_array(found[:, watched]),
                 probability=_array(probability[:, watched]),
                 kl=_array(kl),
@@ -160,24 +169,30 @@ def rows_of(
     forward: Pass,
     text: int,
     tokens: Tokens,
-    n: int,
+    attentions: Sequence[str],
     edits: Edits,
     position: int | None,
     token: int | None,
     what: str,
     also: tuple[int, ...] = (),
 ) -> Rows:
-    """n rows of one text of a batch. Watched are a token, the likeliest of the run itself where none is named, and `also`."""
+    """Rows of one text of a batch, each edited in its own of `attentions` and nowhere before it, in the order of the pass.
+
+    Watched are a token, the likeliest of the run itself where none is named, and `also`.
+    """
     alone = replace(forward, prompt=forward.prompt.of(text))
     forward.weights.check()
     with torch.inference_mode():
-        plain = _answered(alone, alone.run(), position)[0]
+        trunk = trunk_of(alone)
+        plain = _answered(alone, trunk.final, position)[0]
     forward.weights.check()
     watched = () if position is None else (int(plain.argmax()) if token is None else token, *also)
-    return Rows(alone, tokens, n, edits, position, watched, plain, what)
+    stacks = [name for name, _ in forward.loaded.config.stacks]
+    begins = tuple((stacks.index(stack), layer) for stack, layer, _ in map(place_of, attentions))
+    return Rows(alone, tokens, begins, edits, position, watched, trunk, plain, what)
 
 
-def in_batches(rows: Rows) -> Iterator[Outcome]:
+def in_batches(rows: Rows) -> Iterator[RowAnswers]:
     """All rows, as many at once as fit."""
     most = rows.most()
     for start in range(0, rows.n, most):
@@ -293,8 +308,9 @@ def ablate_each(
     """The effect of every head on the prediction behind `position`, or with None on the text's vector: see Trace.ablate_each."""
     heads = heads_of(forward)
     edits = silenced(heads, "zero", forward.prompt.of(text))
-    rows = rows_of(forward, text, tokens, len(heads), edits, position, token, "Silencing a head")
-    done: list[Outcome] = []
+    names = [name for name, _ in heads]
+    rows = rows_of(forward, text, tokens, names, edits, position, token, "Silencing a head")
+    done: list[RowAnswers] = []
     for outcome in in_batches(rows):
         done.append(outcome)
         watch(sum(part.n_rows for part in done), len(heads))
@@ -308,7 +324,7 @@ def ablate_each(
     )
 
 
-def _effect(name: str, head: int, before: Outcome, after: Outcome) -> HeadEffect:
+def _effect(name: str, head: int, before: RowAnswers, after: RowAnswers) -> HeadEffect:
     stack, layer, site = place_of(name)
     numbers: dict[str, Any] = {}
     if after.distance is not None:

@@ -54,7 +54,7 @@ class Receipt:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttentionRecord:
-    """One attention of one run, seen from one text of the batch (`text`).
+    """One attention of one run, seen from one text of the batch: of several, of() says which, and nothing guesses.
 
     batch_q [batch, head, query, d_head] and batch_k [batch, kv_head, key, d_head] are after rotary. values() gives v of the
     same shape as k: it is held, or for long runs comes from running the pass once more. Where a hook replaced the scores
@@ -88,7 +88,12 @@ class AttentionRecord:
 
     @property
     def text(self) -> int:
-        """The text that q, k, v, masks and sizes are of: the first one until another is chosen."""
+        """The text that everything is of. Raises ValueError where it could be any of several: of(text) says which."""
+        if self.chosen is None and (n := self.batch_q.shape[0]) > 1:
+            raise ValueError(
+                f"{self.name} saw {n} texts. Say which: record.of(0) to record.of({n - 1}), or run.text(0) to "
+                f"run.text({n - 1}), or pattern(text=0); patterns() gives all."
+            )
         return self.chosen or 0
 
     @property
@@ -213,8 +218,10 @@ class AttentionRecord:
         """Pictures of at most size × size pixels, each pixel the largest weight of its patch.
 
         Up to 256 query rows every one is looked at; above, `size` evenly spaced ones (their keys still all of them),
-        unless `rows` says otherwise. The result says which.
+        unless `rows` says otherwise. The result says which. Raises ValueError for a size below 1.
         """
+        if size < 1:
+            raise ValueError(f"a picture has at least one pixel along a side, not {size}")
         n_rows, n_columns = min(size, self.n_query), min(size, self.n_key)
         sampled = rows == "sampled" or (rows == "auto" and self.n_query > EXACT_THUMBNAIL_ROWS)
         sampled = sampled and self.n_query > size
@@ -341,15 +348,8 @@ class AttentionRecord:
     # how it is worked out
 
     def _seen_from(self, text: int | None) -> AttentionRecord:
-        """Itself, or as another text has it. Raises ValueError for one of several where nobody said which."""
-        if text is not None:
-            return self.of(text)
-        if self.chosen is None and (n := self.batch_q.shape[0]) > 1:
-            raise ValueError(
-                f"{self.name} saw {n} texts. Say which, with text=0 to {n - 1} or run.text(0) to run.text({n - 1}); "
-                "patterns() gives all."
-            )
-        return self
+        """Itself, or as another text has it."""
+        return self if text is None else self.of(text)
 
     @property
     def _is_replaced(self) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from .checkpoints import Loaded
 from .errors import GenerationError
-from .generate import Asked, Draft, Ids, Stopped, Texts, begin, check_counts, decoded
+from .generate import Draft, Ids, RawPrompt, Stopped, Texts, begin, check_counts, decoded
 
 
 @dataclass(frozen=True)
@@ -46,27 +47,9 @@ class BeamStep:
     finished: tuple[tuple[Beam, ...], ...]  # of each text, best first: those that have ended so far
 
 
-def beam_search(
-    loaded: Loaded,
-    text: Texts = None,
-    *,
-    ids: Ids = None,
-    target: Texts = None,
-    target_ids: Sequence[int] | None = None,
-    n_beams: int = 4,
-    length_penalty: float = 1.0,
-    max_tokens: int = 64,
-    stop: Collection[int] | None = None,
-    cached: bool = True,
-) -> tuple[tuple[Beam, ...], ...]:
-    """For each text the n_beams best continuations that were found, best first.
-
-    Each step keeps the n_beams likeliest unfinished texts. A continuation that ends is scored by
-    log_prob / length ** length_penalty (Wu et al. 2016, arXiv:1609.08144, §7, with transformers' simpler denominator), and
-    a text is over when no unfinished one scores above the n_beams-th finished one. Texts, `stop` and errors are stream's.
-    """
-    prompt = Asked(text, ids, target, target_ids)
-    *_, last = _beam_steps(loaded, prompt, n_beams, length_penalty, max_tokens, stop, cached)
+def beam_search(loaded: Loaded, text: Texts = None, **options: Any) -> tuple[tuple[Beam, ...], ...]:
+    """For each text the n_beams best continuations that were found, best first: the end of beam_steps(), with its options."""
+    *_, last = beam_steps(loaded, text, **options)
     return last.finished
 
 
@@ -83,25 +66,16 @@ def beam_steps(
     stop: Collection[int] | None = None,
     cached: bool = True,
 ) -> Iterator[BeamStep]:
-    """beam_search() step by step, as it is searched; the last one's `finished` is what it returns."""
-    prompt = Asked(text, ids, target, target_ids)
-    return _beam_steps(loaded, prompt, n_beams, length_penalty, max_tokens, stop, cached)
+    """The search step by step; what is wrong is refused before the first one.
 
-
-def _beam_steps(
-    loaded: Loaded,
-    prompt: Asked,
-    n_beams: int,
-    length_penalty: float,
-    max_tokens: int,
-    stop: Collection[int] | None,
-    cached: bool,
-) -> Iterator[BeamStep]:
-    """The steps of what is found good, or refused, before the first of them."""
+    Each step keeps the n_beams likeliest unfinished texts. A continuation that ends is scored by
+    log_prob / length ** length_penalty (Wu et al. 2016, arXiv:1609.08144, §7, with transformers' simpler denominator), and
+    a text is over when no unfinished one scores above the n_beams-th finished one. Texts, `stop` and errors are stream's.
+    """
     check_counts(n_beams=n_beams)
     if not math.isfinite(length_penalty):
         raise GenerationError(f"length_penalty is {length_penalty}, but it must be a finite number. 1.0 is usual.")
-    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams)
+    stops, draft = begin(loaded, RawPrompt(text, ids, target, target_ids), max_tokens, stop, cached, n_beams)
     return grow(loaded, draft, stops, n_beams, length_penalty, max_tokens)
 
 

@@ -38,7 +38,7 @@ class GrowingKV:
         return self.stop - self.start
 
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         """Bytes of the keys and values that are held, without the room beside them."""
         per_token = self.k[:, :, :1].numel() + self.v[:, :, :1].numel()
         return per_token * self.n_held * self.k.element_size()
@@ -80,7 +80,7 @@ class ConstantKV:
         self.known: KV | None = None
 
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         return 0 if self.known is None else sum(x.nbytes for x in self.known)
 
     def add(self, k: Tensor, v: Tensor) -> KV:
@@ -123,9 +123,9 @@ class Cache:
         return self.layers[0].attn.n_seen
 
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         """Bytes of all keys and values that are held now, for all texts."""
-        return sum(layer.attn.bytes + (0 if layer.cross is None else layer.cross.bytes) for layer in self.layers)
+        return sum(layer.attn.nbytes + (0 if layer.cross is None else layer.cross.nbytes) for layer in self.layers)
 
     def select(self, rows: Tensor) -> None:
         """Let text i go on from what text rows[i] has seen; rows [batch] may repeat texts and leave some out."""

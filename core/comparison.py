@@ -190,7 +190,7 @@ def _entropy(run: Trace) -> float | None:
     for record in run.records:
         mine = record.of(run.index)
         pattern = mine.pattern().cpu()
-        queries, keys = (torch.arange(n, device=mine.q.device) for n in (mine.n_query, mine.n_key))
+        queries, keys = (torch.arange(n, device=mine.device) for n in (mine.n_query, mine.n_key))
         allowed = mine.rule.mask.block(queries, keys)[0]  # [head or 1, query, key]
         sees = (allowed.sum(-1) > 1).expand(mine.n_heads, -1).cpu().clone()
         sees[:, torch.tensor(run.text(run.index).tokens_of(mine)[0].padding)] = False

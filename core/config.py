@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
@@ -41,6 +42,7 @@ class RotaryScaling:
 
     def __post_init__(self) -> None:
         _one_of("rotary scaling kind", self.kind, ScalingKind)
+        _finite(self)
         if self.factor < 1:
             raise ConfigError(f"rotary scaling factor ({self.factor}) must be at least 1")
         if self.kind != "linear" and self.n_ctx_original < 1:
@@ -123,6 +125,7 @@ class ModelConfig:
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
+        _finite(self)
         for name, allowed in (
             ("position", Position),
             ("sinusoid_layout", SinusoidLayout),
@@ -164,6 +167,10 @@ class ModelConfig:
             raise ConfigError("parallel blocks are defined for pre-norm encoders and decoders only")
 
     def _check_rotary(self) -> None:
+        for name in ("rotary_base", "rotary_base_windowed"):
+            base = getattr(self, name)
+            if base is not None and base <= 1:
+                raise ConfigError(f"{name} ({base}) must be above 1: frequencies are its powers")
         if not 0 < self.rotary_fraction <= 1:
             raise ConfigError(f"rotary_fraction ({self.rotary_fraction}) must be above 0 and at most 1")
         if self.d_rotary < 2 or self.d_rotary % 2:
@@ -220,6 +227,14 @@ class ModelConfig:
         if self.windowed_layers is None:
             return n_layers
         return sum(layer < n_layers for layer in set(self.windowed_layers))
+
+
+def _finite(config: ModelConfig | RotaryScaling) -> None:
+    """Raises ConfigError for a field that is NaN or infinite: no comparison below would refuse the first."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{field.name} ({value}) must be a finite number")
 
 
 def _one_of(name: str, value: object, allowed: object) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from .checkpoints import Loaded
 from .errors import GenerationError
 from .generate import stream
+from .hooks import hooked
+from .interventions import hooks_of
 from .prompt import target_tokens
 from .request import Request
 from .text import tokenize
@@ -21,6 +23,9 @@ def with_continuation(
     loaded: Loaded, request: Request, each_token: Callable[[], object] = lambda: None
 ) -> tuple[list[str], str | None]:
     """The texts and the target of a request, with what the model writes first. `each_token` is called before every token.
+
+    What is to be written behind a text is written by the edited model, as the run itself would go on: token by token without
+    a cache, since an edit is of a whole text. A target that nobody gave is the model's own, so that an edit can be compared.
 
     Raises GenerationError where the model is asked to write and cannot, or more than one text is to be continued.
     """
@@ -41,10 +46,12 @@ def with_continuation(
     new: list[int] = []
     if n > 0:
         how = {} if pair else CONTINUATION
-        for step in stream(loaded, texts[0], target=target, max_tokens=n, show=1, **how):
-            each_token()
-            if (chosen := step.chosen[0]) is not None and not chosen.ends:
-                new.append(chosen.id)
+        edits = hooks_of(loaded.model, request.interventions) if request.write else {}
+        with hooked(loaded.model, edits):
+            for step in stream(loaded, texts[0], target=target, max_tokens=n, show=1, cached=not edits, **how):
+                each_token()
+                if (chosen := step.chosen[0]) is not None and not chosen.ends:
+                    new.append(chosen.id)
     if pair:
         return texts, append_tokens(loaded, target or "", before, new)
     return [append_tokens(loaded, texts[0], before, new)], None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import torch
@@ -18,15 +20,15 @@ from .checkpoints import Loaded, load
 from .continuation import with_continuation
 from .device import default_budget, pick_device, pick_dtype
 from .errors import Busy, RunCancelled, TooLarge, Unknown
-from .hooks import hook_points, hooked
+from .hooks import Look, hook_points, hooked
 from .planner.dtypes import dtype_name
-from .request import Progress, Request, Stage
+from .request import Progress, Request, RunEnded, Stage
 from .trace import Trace, trace
 
 T = TypeVar("T")
-Downloading = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
 
 REMEMBERED_BYTES = 16 << 20  # of requests, so that an old link still finds its run
+LOOK = 30.0  # seconds at most between two looks for traces that nobody asks about
 LARGEST_REQUEST = 8 << 20  # bytes of one
 
 
@@ -41,6 +43,10 @@ class Job:
     stage: Stage = "loading"
     layers_done: int = 0
     layers_total: int = 0
+    part: int = 0  # which chunk of its text is read, from 0
+    parts: int = 1
+    asked: float = field(default_factory=time.monotonic)
+    begun: float | None = None  # when its turn came
     listeners: list[Callable[[], object]] = field(default_factory=list)
 
     def changed(self) -> None:
@@ -89,9 +95,11 @@ class Engine:
 
     At most `workers` passes run at once and `max_waiting` more wait. Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
-    hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory.
+    hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory. A trace that
+    nobody asked about for `idle` seconds is dropped as well (None: never); whoever comes back to it has it run again.
     `load_model` is what turns a model id into a model: an operator who allows less passes a stricter one. `watch` says for a
-    run that begins who is shown how far it has come, as trace() shows it.
+    run that begins who is shown how far it has come, as trace() shows it. `ended` is told of every run that has ended, in the
+    thread of its turn.
     """
 
     device: torch.device = field(default_factory=pick_device)
@@ -100,10 +108,12 @@ class Engine:
     max_model_bytes: int | None = None
     max_traces: int = 64
     max_trace_bytes: int | None = None
-    max_waiting: int = 64
+    max_waiting: int = 256
+    idle: float | None = None
     workers: int = 1
     load_model: Callable[..., Loaded] = load
     watch: Callable[[Job], Callable[[Trace], object]] = lambda _: lambda _: None
+    ended: Callable[[RunEnded], object] = lambda _: None
 
     def __post_init__(self) -> None:
         budget = default_budget(self.device)
@@ -115,6 +125,7 @@ class Engine:
         self._loads: dict[str, Future[Loaded]] = {}  # under way
         self._downloads: dict[str, tuple[str, int, int]] = {}  # by model id: file, bytes so far, bytes in all
         self._traces: OrderedDict[str, tuple[Trace, int]] = OrderedDict()  # by the request's key, with their bytes
+        self._used: dict[str, float] = {}  # when somebody asked for each trace last, by time.monotonic()
         self._trace_bytes = 0
         self._jobs: dict[str, Job] = {}  # by the request's key
         self._requests: OrderedDict[str, Request] = OrderedDict()
@@ -123,6 +134,11 @@ class Engine:
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="pass")
         # For loading what runs need: a slow download must not keep other runs from starting.
         self._loaders = ThreadPoolExecutor(self.workers + self.max_waiting, thread_name_prefix="load")
+        if self.idle is not None:
+            gone = threading.Event()
+            weakref.finalize(self, gone.set)
+            look = (weakref.ref(self), self.idle, gone)
+            threading.Thread(target=_drop_idle, args=look, name="idle", daemon=True).start()
 
     # models
 
@@ -211,6 +227,7 @@ class Engine:
             self._remember(request)
             if key in self._traces:
                 self._traces.move_to_end(key)
+                self._used[key] = time.monotonic()
                 job = Job(request, stage="done")
                 job.future.set_result(self._traces[key][0])
                 return job
@@ -263,7 +280,7 @@ class Engine:
         with self._lock:
             if job.cancelled.is_set():
                 return
-            job.stage = "running"
+            job.stage, job.begun = "running", time.monotonic()
         job.changed()
 
         def make() -> Trace:
@@ -289,10 +306,13 @@ class Engine:
         if not first:
             return
         self._leave_place()
-        if isinstance(found, Trace):
-            job.future.set_result(found)
-        else:
-            job.future.set_exception(found)
+        try:
+            self.ended(_told(job, found, size))
+        finally:  # whatever an operator's own counting comes to, those who wait hear of the end
+            if isinstance(found, Trace):
+                job.future.set_result(found)
+            else:
+                job.future.set_exception(found)
 
     def give_up(self, ticket: Ticket) -> None:
         """What Ticket.cancel does."""
@@ -317,7 +337,22 @@ class Engine:
         if job.future.done():
             return Progress("done")
         file = self._downloads.get(job.request.model_id, ("", 0, 0)) if job.stage == "loading" else ("", 0, 0)
-        return Progress(job.stage, *file, job.layers_done, job.layers_total)
+        return Progress(job.stage, *file, job.layers_done, job.layers_total, job.part, job.parts, self._ahead(job))
+
+    def _ahead(self, job: Job) -> int:
+        """How many runs have their turn before this one."""
+        if job.stage != "waiting":
+            return 0
+        with self._lock:
+            before = takewhile(lambda other: other is not job, self._jobs.values())
+            return sum(other.stage in ("waiting", "running") for other in before)
+
+    def drop_idle(self, seconds: float) -> None:
+        """Drop every trace that nobody asked about for so long."""
+        with self._lock:
+            before = time.monotonic() - seconds
+            for key in [key for key in self._traces if self._used[key] <= before]:
+                self._drop_trace(key)
 
     def status(self) -> dict[str, Any]:
         """What is held now, for the operator: counts, bytes and the device."""
@@ -359,12 +394,14 @@ class Engine:
     def _keep(self, key: str, found: Trace, size: int) -> None:
         """The newest stays whatever its size: somebody is about to look at it."""
         self._traces[key] = (found, size)
+        self._used[key] = time.monotonic()
         self._trace_bytes += size
         while len(self._traces) > 1 and (len(self._traces) > self.max_traces or self._trace_bytes > self._trace_budget):
             self._drop_trace(next(iter(self._traces)))
 
     def _drop_trace(self, key: str) -> None:
         _, size = self._traces.pop(key)
+        del self._used[key]
         self._trace_bytes -= size
 
     def _drop_traces(self) -> None:
@@ -386,6 +423,25 @@ class Engine:
             self._drop_trace(key)
 
 
+def _drop_idle(engine: weakref.ref[Engine], seconds: float, gone: threading.Event) -> None:
+    """Look now and then, for as long as there is the engine."""
+    while not gone.wait(min(seconds / 4, LOOK)):
+        there = engine()
+        if there is not None:
+            there.drop_idle(seconds)
+        del there
+
+
+def _told(job: Job, found: Trace | BaseException, size: int) -> RunEnded:
+    """What the operator hears of a run that has ended now."""
+    now = time.monotonic()
+    begun = now if job.begun is None else job.begun
+    outcome, tokens = type(found).__name__, 0
+    if isinstance(found, Trace):
+        outcome, tokens = "done", sum(map(len, (*found.sources, *(found.targets or ()))))
+    return RunEnded(job.request.model_id, outcome, tokens, begun - job.asked, now - begun, size)
+
+
 def weight_bytes(loaded: Loaded) -> int:
     """Of the parameters, each that is shared once."""
     return sum(parameter.nbytes for parameter in loaded.model.parameters())
@@ -405,20 +461,29 @@ def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace
     def count_layer(_: Any) -> None:
         check_cancelled()
         job = known()
-        if job is not None and not job.future.done():
-            job.layers_done = min(job.layers_done + 1, job.layers_total)
-            job.changed()
+        if job is None or job.future.done():
+            return
+        if job.layers_done == job.layers_total and job.part + 1 < job.parts:
+            job.part, job.layers_done = job.part + 1, 0
+        job.layers_done = min(job.layers_done + 1, job.layers_total)
+        job.changed()
 
     request = job.request
     texts, target = with_continuation(loaded, request, check_cancelled)
     ends = [name for name in hook_points(loaded.model) if name.endswith("hook_resid_post")]
     job.layers_done, job.layers_total = 0, len(ends)
-    with hooked(loaded.model, dict.fromkeys(ends, count_layer)):
+    show = watch(job)
+
+    def tell(so_far: Trace) -> None:
+        job.parts = so_far.chunks
+        show(so_far)
+
+    with hooked(loaded.model, dict.fromkeys(ends, Look(count_layer))):
         return trace(
             loaded,
             texts,
             target,
             interventions=request.interventions,
             padding_side=request.padding_side,
-            watch=watch(job),
+            watch=tell,
         )

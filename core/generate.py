@@ -24,11 +24,11 @@ from .device import finest_dtype
 from .errors import GenerationError, TextError
 from .planner import kv_cache, run_bytes
 from .planner.dtypes import dtype_name
-from .prompt import model_inputs, padded, source_tokens, target_tokens
+from .prompt import Prompt, model_inputs, padded, source_tokens, target_tokens
 from .text import Tokens, from_ids, tokenize
 
 Texts = str | Sequence[str] | None
-Ids = Sequence[int] | Sequence[Sequence[int]] | None
+Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
 Stopped = Literal["end", "max_tokens", "positions"]
 
 
@@ -63,7 +63,7 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RawPrompt:
     """What is read before anything is written, as the caller gave it."""
 
     text: Texts
@@ -130,7 +130,7 @@ def stream(
     Raises, before anything runs: GenerationError for settings out of range and models that cannot write, TextError for
     prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
     """
-    prompt = Asked(text, ids, target, target_ids)
+    prompt = RawPrompt(text, ids, target, target_ids)
     sampling = Sampling(temperature, top_k, top_p, seed, show)
     return _stream(loaded, prompt, sampling, max_tokens, stop, cached)
 
@@ -151,7 +151,7 @@ def generate(
     cached: bool = True,
 ) -> tuple[Generation, ...]:
     """What stream() writes, once it is all there: one Generation for each text. Arguments and errors are stream's."""
-    prompt = Asked(text, ids, target, target_ids)
+    prompt = RawPrompt(text, ids, target, target_ids)
     sampling = Sampling(temperature, top_k, top_p, seed, show=1)
     written: list[list[Chosen]] = []
     for step in _stream(loaded, prompt, sampling, max_tokens, stop, cached):
@@ -185,8 +185,8 @@ def candidates(
 class Draft:
     """Texts being written, [batch, pos], with what the model keeps of them. Row i of everything is one text or beam."""
 
-    def __init__(self, loaded: Loaded, sources: tuple[Tokens, ...], targets: tuple[Tokens, ...] | None, cached: bool):
-        ids, target_ids, keep, target_keep, type_ids = model_inputs(sources, targets, loaded.device)
+    def __init__(self, loaded: Loaded, prompt: Prompt, cached: bool):
+        ids, target_ids, keep, target_keep, type_ids = model_inputs(prompt, loaded.device)
         self.loaded, self.config = loaded, loaded.config
         self.memory: Tensor | None = None
         self.memory_keep: Tensor | None = None
@@ -250,7 +250,7 @@ def outgrown(config: ModelConfig, n: int) -> bool:
 
 def _stream(
     loaded: Loaded,
-    prompt: Asked,
+    prompt: RawPrompt,
     sampling: Sampling,
     max_tokens: int,
     stop: Collection[int] | None,
@@ -277,7 +277,7 @@ def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[i
             index,
             tuple(None if o else c for o, c in zip(over, chosen, strict=True)),
             logits,
-            0 if draft.cache is None else draft.cache.bytes,
+            0 if draft.cache is None else draft.cache.nbytes,
         )
         over = [o or c.ends for o, c in zip(over, chosen, strict=True)]
         if all(over) or draft.is_full:
@@ -324,7 +324,7 @@ def decoded(loaded: Loaded, ids: Sequence[int]) -> str:
 
 
 def begin(
-    loaded: Loaded, prompt: Asked, max_tokens: int, stop: Collection[int] | None, cached: bool, n_beams: int
+    loaded: Loaded, asked: RawPrompt, max_tokens: int, stop: Collection[int] | None, cached: bool, n_beams: int
 ) -> tuple[frozenset[int], Draft]:
     """The tokens that end a text, and the texts so far."""
     check_counts(max_tokens=max_tokens)
@@ -333,14 +333,15 @@ def begin(
     check_writes(loaded)
     targets = None
     if config.kind == "encoder-decoder":
-        sources = _prompts(loaded, prompt.text, prompt.ids, "right")
-        targets = target_tokens(loaded, prompt.target, prompt.target_ids, len(sources), "left")
-    elif prompt.target is not None or prompt.target_ids is not None:
+        sources = _prompts(loaded, asked.text, asked.ids, "right")
+        targets = target_tokens(loaded, asked.target, asked.target_ids, len(sources), "left")
+    elif asked.target is not None or asked.target_ids is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     else:
-        sources = _prompts(loaded, prompt.text, prompt.ids, "left")
-    admit_writing(loaded, sources, targets, n_beams, max_tokens, cached)
-    return stops, Draft(loaded, sources, targets, cached)
+        sources = _prompts(loaded, asked.text, asked.ids, "left")
+    prompt = Prompt(sources, targets)
+    admit_writing(loaded, prompt, n_beams, max_tokens, cached)
+    return stops, Draft(loaded, prompt, cached)
 
 
 def check_writes(loaded: Loaded) -> None:
@@ -357,8 +358,8 @@ def check_writes(loaded: Loaded) -> None:
 
 
 def _prompts(loaded: Loaded, text: Texts, ids: Ids, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
-    if text is None and ids is not None and len(ids) and not isinstance(ids[0], int):
-        return padded(loaded, [from_ids(loaded.tokenizer, row) for row in ids if isinstance(row, Sequence)], side)
+    if text is None and ids is not None and len(ids) and hasattr(ids[0], "__len__") and getattr(ids[0], "ndim", 1):
+        return padded(loaded, [from_ids(loaded.tokenizer, row) for row in ids], side)  # type: ignore[arg-type]
     if text is None or loaded.config.kind != "decoder" or not loaded.end_ids:
         return source_tokens(loaded, text, ids, "source", side)  # type: ignore[arg-type]
     if ids is not None:
@@ -380,29 +381,28 @@ def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
 
 def admit_writing(
     loaded: Loaded,
-    sources: tuple[Tokens, ...],
-    targets: tuple[Tokens, ...] | None,
+    prompt: Prompt,
     n_beams: int,
     max_tokens: int,
     cached: bool,
 ) -> None:
     """Raise TooLarge for what would not fit: the longest pass, the cache with its room to grow, the logits."""
     config, dtype = loaded.config, dtype_name(loaded.dtype)
-    source_len, target_len = len(sources[0]), 0 if targets is None else len(targets[0])
-    rows = len(sources) * n_beams
+    source_len, target_len = prompt.source_len, prompt.target_len
+    rows = prompt.batch * n_beams
     n = (target_len or source_len) + max_tokens
     if config.has_position_table:
         n = min(n, config.n_ctx)
     reread = not cached or outgrown(config, n)
     run = run_bytes(
         config,
-        batch=rows if reread else len(sources),
-        source_len=n if reread and targets is None else source_len,
-        target_len=0 if targets is None else n if reread else target_len,
+        batch=rows if reread else prompt.batch,
+        source_len=n if reread and not target_len else source_len,
+        target_len=0 if not target_len else n if reread else target_len,
         dtype=dtype,
         keep_values=False,
     )
-    held = kv_cache(config, batch=rows, n=n, memory_len=source_len if targets else 0, dtype=dtype)
+    held = kv_cache(config, batch=rows, n=n, memory_len=source_len if target_len else 0, dtype=dtype)
     # A full cache moves into one with room for as much again: 1 + 2 times what it holds.
     needed = run.total - run.weights + (3 * held.total if cached else 0) + 4 * rows * config.vocab_size * 4
     memory.admit(needed, memory.free_bytes(loaded.device), f"Writing {max_tokens:,} tokens behind {source_len:,}")

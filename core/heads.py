@@ -45,7 +45,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Opening:
+class OpeningLink:
     """The link of one kind of attention that stands out most from its head's habit.
 
     weight is the attention that the query gives to the key, habit what that head gives on average where one would expect as
@@ -95,7 +95,7 @@ def roles_of(
     return tuple(found)
 
 
-def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[Opening, ...]:
+def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[OpeningLink, ...]:
     """Where a picture of this run opens, one link for each kind of attention: encoder, decoder, cross-attention.
 
     Of all heads the largest weight less the head's habit, between two words: no neighbour (the same or the next written
@@ -107,7 +107,8 @@ def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[Op
     tokens apart, both are whole words of one token, heads that give a seventh of the average row to one place (one back, one
     ahead, the token itself) are left out, and only the first 128 query rows are looked at (of very long encoder texts 32).
     A text of symbols, which is one written word or all punctuation, has tokens for words. Where no link is left, the
-    strongest between two tokens that are not neighbours counts, and else the strongest of all.
+    strongest between two tokens that are not neighbours counts, and else the strongest of all; of a run without any weight,
+    since every look is hidden or there are no numbers, the first cell, with a weight of 0.
 
     patterns are the whole maps [head, query, key] of trace.attention, where they are at hand.
     """
@@ -124,7 +125,7 @@ def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[Op
     )
 
 
-def opening_of(trace: Trace, record: int, head: int) -> Opening:
+def opening_of(trace: Trace, record: int, head: int) -> OpeningLink:
     """The same in one head, which somebody has chosen: where to begin reading it. Raises IndexError for another one."""
     found = trace.attention[record]
     if not 0 <= head < found.n_heads:
@@ -236,7 +237,7 @@ def _cross_roles(pattern: Tensor) -> tuple[Role, ...]:
 
 def _opening(
     records: Sequence[AttentionRecord], queries: Tokens, keys: Tokens, patterns: Sequence[Tensor] | None
-) -> Opening:
+) -> OpeningLink:
     """The opening of the records of one kind, which have the same queries and keys."""
     cross = records[0].site == "cross_attn"
     device = records[0].device
@@ -269,9 +270,9 @@ def _opening(
     for cells in (_links(queries, keys, n_rows, n_keys, cross, strict, device) for strict in (True, False)):
         found = found or _most_unusual(maps, cells, real, cross, skip_positional=long and not cross)
     found = found or _most_unusual(maps, real, real, cross, skip_positional=False)
-    assert found is not None  # a map has a cell
-    i, head, query, key, weight, habit = found
-    return Opening(records[i].stack, records[i].site, records[i].layer, head, query, key, weight, habit, n_rows)
+    # Nothing has a weight where every look is hidden, or where there are no numbers: a picture opens on the first cell then.
+    i, head, query, key, weight, habit = found or (0, 0, 0, 0, 0.0, 0.0)
+    return OpeningLink(records[i].stack, records[i].site, records[i].layer, head, query, key, weight, habit, n_rows)
 
 
 def _see_behind(record: AttentionRecord, n_rows: int) -> bool:

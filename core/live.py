@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -21,12 +22,13 @@ import torch
 from torch import Tensor
 
 from .build import build
-from .checkpoints import Loaded, save_model
+from .checkpoints import Loaded, ModelSpec, at_point, save_model
 from .config import ModelConfig
-from .errors import Refused
+from .errors import CheckpointError, Refused
 from .hooks import Hook, hooked
 from .interventions import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
-from .model import Transformer
+from .model import Transformer, cast
+from .still import one_line
 from .tasks import ECHO, TASKS, Task, problem_of, problems, sample, solved, tokenizer_for
 from .trace import trace
 from .training import Batch, Recipe, State, TrainStep, gradient_lengths, make_optimiser, state_of, train
@@ -85,9 +87,9 @@ class Spec:
 
     def __post_init__(self) -> None:
         if self.task not in LIVE:
-            raise Refused(f"There is no task {self.task!r}. There are: {', '.join(LIVE)}.")
+            raise Refused(f"There is no task {one_line(self.task, 40)!r}. There are: {', '.join(LIVE)}.")
         if self.twin not in TWINS:
-            raise Refused(f"There is no twin {self.twin!r}. There are: {', '.join(TWINS)}.")
+            raise Refused(f"There is no twin {one_line(self.twin, 40)!r}. There are: {', '.join(TWINS)}.")
         if not 1 <= self.steps <= MOST_STEPS:
             raise Refused(f"A run has 1 to {MOST_STEPS:,} steps, and not {self.steps:,}.")
         if not 0 <= self.seed < 1 << 31:
@@ -173,16 +175,6 @@ def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame | None
             yield _frame(spec, model, done.step, gradient_lengths(model, done, spec.recipe))
 
 
-def state_at(spec: Spec, step: int) -> State:
-    """The weights and moments of a run after so many steps, worked out from the beginning."""
-    steps = _up_to(spec, step)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
 def _up_to(spec: Spec, step: int) -> Generator[None, None, State]:
     model, optimiser = _fresh(spec)
     for done in _steps(spec, model, optimiser, None):
@@ -197,6 +189,74 @@ def loaded(spec: Spec, frame: Frame) -> Loaded:
     made = build(spec.config, spec.seed)
     made.model.load_state_dict({name: x.float() for name, x in frame.weights.items()})
     return made
+
+
+NAME = re.compile(
+    r"trained-(?P<task>[a-z]{1,20})-(?P<twin>[a-z0-9]{1,20})-(?P<seed>\d{1,10})(?:-from-(?P<fork>\d{1,4}))?", re.ASCII
+)
+TITLE = re.compile(
+    r"Trained (?P<task>[a-z]{1,20})(?:, (?P<twin>[a-z0-9]{1,20})(?: from step (?P<fork>\d{1,4}))?)?, seed (?P<seed>\d{1,10})",
+    re.ASCII,
+)
+
+
+def name_of(spec: Spec) -> str:
+    """What a run of STEPS steps is called among models: "trained-copy-nomask-0", of a fork "trained-copy-nomask-0-from-210"."""
+    return f"trained-{spec.task}-{spec.twin}-{spec.seed}" + (f"-from-{spec.fork}" if spec.fork else "")
+
+
+def named(name: str) -> Spec | None:
+    """The run of a name that name_of() gave, or of its title; None for any other. Raises Refused where there can be no such run."""
+    if (found := NAME.fullmatch(name) or TITLE.fullmatch(name)) is None:
+        return None
+    return Spec(found["task"], found["twin"] or "none", int(found["seed"]), STEPS, int(found["fork"] or 0))
+
+
+def described(spec: Spec) -> ModelSpec:
+    """A run as a model with a point at each of its frames: "trained-copy-nomask-0@210" is the one of step 210."""
+    task = LIVE[spec.task]
+    problem = problems(task, 1, seed="watched", held_out=True)[0]
+    twin = "" if spec.twin == "none" else f", {spec.twin}" + (f" from step {spec.fork}" if spec.fork else "")
+    return ModelSpec(
+        id=name_of(spec),
+        title=f"Trained {spec.task}{twin}, seed {spec.seed}",
+        family="headlight",
+        source="trained",
+        location="",
+        licence="as this repository",
+        note=f"A run of Train: {spec.steps} steps of {task.title} in batches of {BATCH}.",
+        example=problem if task.same_place else problem + task.answer(problem),
+        points=tuple((str(step), "") for step in frame_steps(spec)),
+    )
+
+
+def opened(spec: Spec, frame: Frame, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Loaded:
+    """The model of a frame with its task's tokenizer, as load() gives a shipped one. Its twin's edits are not part of it."""
+    task, made = LIVE[spec.task], loaded(spec, frame)
+    own = described(spec)
+    return replace(
+        made,
+        spec=replace(own if frame.step == spec.steps else at_point(own, str(frame.step)), n_params=made.spec.n_params),
+        model=cast(made.model, dtype).to(device),
+        tokenizer=tokenizer_for(task),
+        device=torch.device(device),
+        dtype=dtype,
+        end_ids=(task.end_id,),
+    )
+
+
+def trained(name: str, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Loaded:
+    """The model of a name such as "trained-copy-nomask-0@210", learnt once more from its description: seconds, and the same weights."""
+    of, _, point = name.partition("@")
+    spec = named(of)
+    if spec is None:
+        raise CheckpointError(f"{one_line(name, 60)!r} is no run of Train. Give a name such as {name_of(Spec())}@210.")
+    step = int(point) if point.isdecimal() else spec.steps
+    frame = next((one for one in run(spec) if isinstance(one, Frame) and one.step == step), None)
+    if frame is None:
+        known = ", ".join(map(str, frame_steps(spec)))
+        raise CheckpointError(f"{described(spec).title} keeps no step {step}. It keeps {known}.")
+    return opened(spec, frame, device, dtype)
 
 
 def archive(spec: Spec, frame: Frame) -> bytes:

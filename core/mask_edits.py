@@ -48,6 +48,18 @@ class Region:
         return [(queries, keys) for queries in self.queries or (None,) for keys in self.keys or (None,)]
 
     @property
+    def allows_future(self) -> bool:
+        """Whether it lets some query look at a later key."""
+        if not self.allowed:
+            return False
+        if self.distances is not None:
+            return self.distances[1] is None or self.distances[1] > 0
+        return any(
+            keys is None or keys.stop - 1 > (0 if queries is None else queries.start)
+            for queries, keys in self.rectangles()
+        )
+
+    @property
     def last_query(self) -> int:
         """-1 where no query is named."""
         return max([query for query, _ in self.cells] + [span.stop - 1 for span in self.queries or ()], default=-1)
@@ -72,7 +84,7 @@ class Grid:
     group_of: Tensor | None = None
 
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         return self.table.numel()
 
     @property
@@ -100,7 +112,7 @@ class Band:
     code: int
     head: int | None
     n_heads: int
-    bytes: int = 0
+    nbytes: int = 0
 
     @property
     def heads_differ(self) -> bool:
@@ -108,13 +120,13 @@ class Band:
 
     def codes(self, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
         """[head or 1, query, key] uint8, as Grid.codes gives it."""
-        distance = keys - queries[:, None]
+        distance = keys.int() - queries.int()[:, None]
         inside = torch.ones_like(distance, dtype=torch.bool)
         if self.first is not None:
             inside &= distance >= self.first
         if self.last is not None:
             inside &= distance <= self.last
-        codes = (inside * self.code).to(torch.uint8)[None]
+        codes = (inside.to(torch.uint8) * self.code)[None]
         if self.head is None:
             return codes
         chosen = torch.arange(self.n_heads, device=queries.device) if heads is None else heads
@@ -128,7 +140,7 @@ class Singles:
     cells: Tensor
     head: int | None
     n_heads: int
-    bytes: int = 0
+    nbytes: int = 0
 
     @property
     def heads_differ(self) -> bool:

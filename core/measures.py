@@ -1,7 +1,8 @@
 """What one number can say about a head: entropy, distance, shares of the average row, induction, rollout, how far it moved.
 
 Patterns are [head, query, key] or any [..., query, key], float32. Rows that may see nothing (all zeros) are left out of
-every mean. Nothing here knows about models.
+every mean, but of those over one offset (previous_token, diagonal, next_token), which are over all rows that have such a key.
+Nothing here knows about models.
 """
 
 from __future__ import annotations
@@ -140,6 +141,17 @@ def moved(before: Tensor, after: Tensor) -> Tensor:
     change = (before - after).abs().sum(-1) / 2  # [..., query]
     sees = ((before.sum(-1) > 0) | (after.sum(-1) > 0)).float()
     return (change * sees).sum(-1) / sees.sum(-1).clamp(min=1)
+
+
+def overlap(p: Tensor, q: Tensor) -> Tensor:
+    """How much of its weight one row shares with another, [...]: Σ over keys of min(p, q), of [..., key] each.
+
+    1 where two rows that sum to 1 are the same, 0 where they look at no key in common; it is 1 less the total variation distance of
+    such rows. The leading axes broadcast. Raises ValueError for rows over different numbers of keys.
+    """
+    if p.shape[-1] != q.shape[-1]:
+        raise ValueError(f"rows over different keys: {p.shape[-1]} and {q.shape[-1]}")
+    return torch.minimum(p, q).sum(-1)
 
 
 def by_distance(pattern: Tensor, places: Tensor, reach: int, key_places: Tensor | None = None) -> Tensor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -271,6 +272,20 @@ class Embedding(nn.Module):
         return self.sinusoid[positions].to(self.token.weight.dtype)
 
 
+class LayerInputs(NamedTuple):
+    """What every layer of one pass is given beside the stream."""
+
+    n: int  # tokens that the pass reads
+    n_seen: int  # tokens before them, which a cache holds
+    positions: Tensor  # [batch or 1, pos]
+    bias: DistanceBias | None
+    turns: tuple[Turn | None, Turn | None]  # of layers that see everything, and of those with a window
+    keep: Tensor | None
+    memory: Tensor | None
+    memory_mask: MaskRule | None
+    cache: Cache | None
+
+
 class Stack(nn.Module):
     """Embedding, blocks, final norm: an encoder, which looks both ways, or a decoder, which looks back."""
 
@@ -303,30 +318,47 @@ class Stack(nn.Module):
 
         With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
         """
-        config, n = self.config, ids.shape[1]
+        inputs = self.layer_inputs(ids.shape[1], ids.device, keep, memory, memory_keep, cache)
+        x = self.embed(ids, inputs.positions, type_ids)
+        for layer in range(len(self.blocks)):
+            x = self.through(layer, x, inputs)
+        return self.hook_final(self.norm(x))
+
+    def layer_inputs(
+        self,
+        n: int,
+        device: torch.device,
+        keep: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_keep: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> LayerInputs:
+        """What the layers are given beside the stream of n tokens; the rest is what forward() takes."""
         n_seen = 0 if cache is None else cache.n_seen
-        all_positions = self.hook_positions(self.positions(n_seen + n, ids.device, keep))
+        all_positions = self.hook_positions(self.positions(n_seen + n, device, keep))
         positions = all_positions[:, n_seen:] if n_seen else all_positions
         bias = self.bias(positions, all_positions)
-        turn, turn_windowed = self.turns(positions, n_seen + n)
-        memory_mask = None if memory is None else MaskRule(config.n_heads, n, memory.shape[1], keep=memory_keep)
-        x = self.embed(ids, positions, type_ids)
-        for layer, block in enumerate(self.blocks):
-            windowed = config.is_windowed(layer)
-            held = None if cache is None else cache.layers[layer]
-            n_key = n if held is None else held.attn.n_held + n  # what a window hides for good is not even kept
-            mask = MaskRule(
-                config.n_heads,
-                n,
-                n_key,
-                self.causal,
-                config.window if windowed else None,
-                keep if keep is None else keep[:, -n_key:],
-                first_query=n_key - n,
-            )
-            last_bias = bias if bias is None or n_key == n_seen + n else bias.of_last_keys(n_key)
-            x = block(x, mask, last_bias, turn_windowed if windowed else turn, memory, memory_mask, held)
-        return self.hook_final(self.norm(x))
+        turns = self.turns(positions, n_seen + n)
+        memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
+        return LayerInputs(n, n_seen, positions, bias, turns, keep, memory, memory_mask, cache)
+
+    def through(self, layer: int, x: Tensor, inputs: LayerInputs) -> Tensor:
+        """The stream x [batch, pos, d_model] behind one layer."""
+        config, n = self.config, inputs.n
+        windowed = config.is_windowed(layer)
+        held = None if inputs.cache is None else inputs.cache.layers[layer]
+        n_key = n if held is None else held.attn.n_held + n  # what a window hides for good is not even kept
+        mask = MaskRule(
+            config.n_heads,
+            n,
+            n_key,
+            self.causal,
+            config.window if windowed else None,
+            inputs.keep if inputs.keep is None else inputs.keep[:, -n_key:],
+            first_query=n_key - n,
+        )
+        bias = inputs.bias if inputs.bias is None or n_key == inputs.n_seen + n else inputs.bias.of_last_keys(n_key)
+        return self.blocks[layer](x, mask, bias, inputs.turns[windowed], inputs.memory, inputs.memory_mask, held)
 
     def positions(self, n: int, device: torch.device, keep: Tensor | None) -> Tensor:
         """[batch or 1, pos]: each token's place among the real tokens, so that padding on either side moves nothing."""

@@ -44,7 +44,7 @@ def value(
     asked = prod(sizes[axis] for axis in axes[1:]) // n * len(chosen)
     name, kind = point.rsplit(".", 1)
     if kind in ("hook_scores", "hook_pattern"):
-        record = next(record for record in records if record.name == name)
+        record = next(record for record in records if record.name == name).of(text)
         _admit(forward, asked * 4, point, 0)
         return record.scores(queries=chosen) if kind == "hook_scores" else record.pattern(queries=chosen)
     rows = torch.tensor(chosen, device=forward.loaded.device)

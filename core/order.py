@@ -89,14 +89,6 @@ def closest_rows(table: Tensor) -> tuple[int, int, float]:
     return i, j, (rows[i] - rows[j]).norm().item()  # not from the squares: their difference loses digits
 
 
-def reordered(pattern: Tensor, order: Tensor) -> Tensor:
-    """A map [..., query, key] of words that now stand in another order: row i and column i are those of order[i].
-
-    Attention without positions is equivariant: of the words moved, the map is the same map reordered.
-    """
-    return pattern[..., order, :][..., order]
-
-
 def shuffled_words(tokens: Tokens, seed: int) -> tuple[int, ...]:
     """A place for every token, for SetPositions: those of the words dealt out anew, special tokens and padding where they were.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -64,7 +64,9 @@ def source_tokens(
     if ids is not None:
         batch = [from_ids(loaded.tokenizer, ids)]
     else:
-        texts = [text] if isinstance(text, str) else list(text or ())
+        if not isinstance(text, Iterable):
+            raise TextError(f"The {what} is a text, or a list of texts, not {text!r}. Token numbers go into ids=[...].")
+        texts = [text] if isinstance(text, str) else list(text)
         if not texts:
             raise TextError(f"The list of {what} texts is empty. Give at least one.")
         batch = [tokenize(loaded.tokenizer, t) for t in texts]
@@ -131,7 +133,7 @@ def too_long(n_tokens: int, title: str, n_ctx: int) -> str:
 
 
 def model_inputs(
-    sources: tuple[Tokens, ...], targets: tuple[Tokens, ...] | None, device: torch.device
+    prompt: Prompt, device: torch.device
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor]:
     """ids, target_ids, keep, target_keep and type_ids, [batch, pos] each.
 
@@ -145,9 +147,9 @@ def model_inputs(
         return ~column(batch, "padding") if any(any(tokens.padding) for tokens in batch) else None
 
     return (
-        column(sources, "ids"),
-        None if targets is None else column(targets, "ids"),
-        keep(sources),
-        None if targets is None else keep(targets),
-        column(sources, "type_ids"),
+        column(prompt.sources, "ids"),
+        None if prompt.targets is None else column(prompt.targets, "ids"),
+        keep(prompt.sources),
+        None if prompt.targets is None else keep(prompt.targets),
+        column(prompt.sources, "type_ids"),
     )

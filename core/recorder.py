@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -104,6 +105,9 @@ class Recorder:
     norms: dict[str, Tensor] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)  # what an attention or a stack showed so far, by hook point
     spelled_out: frozenset[str] = frozenset()  # attentions that run in steps, because something edits them there
+    measured: tuple[weakref.ref[Tensor], Tensor] | None = (
+        None  # the last one, and its length; weak: it may go meanwhile
+    )
 
     def __post_init__(self) -> None:
         self.edited = self.forward.edited
@@ -137,11 +141,10 @@ class Recorder:
             self.norms[name] = self.length(x)
 
     def length(self, x: Tensor) -> Tensor:
-        """‖x‖, [batch, pos]; once for what passes two points."""
-        last = self.seen.pop("last length", None)
-        return (
-            last[1] if last is not None and last[0] is x else torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
-        )
+        """‖x‖, [batch, pos]; once for what passes two points in a row, as the stream between two layers does."""
+        if self.measured is None or self.measured[0]() is not x:
+            self.measured = weakref.ref(x), torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
+        return self.measured[1]
 
     def see_z(self, name: str, point: HookPoint, z: Tensor) -> None:
         self.step(name, point, z)
@@ -178,7 +181,6 @@ class Recorder:
         """The attention has added up its heads: what is known of it becomes its record."""
         stack, _, layer, site = name.split(".")
         lengths = self.length(out)  # of what it hands to the residual stream, or to a norm before that
-        self.seen["last length"] = (out, lengths)
         result = f"{name}.hook_result"
         self.records.append(
             AttentionRecord(
@@ -283,7 +285,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LastResidual:
     """The last residual stream [batch, pos, d_model]: the rows that are held, or all of them from another run."""
 
     held: dict[int, Tensor] | Tensor
@@ -328,16 +330,16 @@ def held_bytes(values: Callable[..., Tensor] | None) -> int:
     kept: list[Tensor] = []
     if isinstance(values, Held):
         kept = [values.tensor]
-    elif isinstance(values, Rows):
+    elif isinstance(values, LastResidual):
         kept = [values.held] if isinstance(values.held, Tensor) else list(values.held.values())
     return sum(t.nbytes for t in kept)
 
 
-def residual_of(final: Tensor, run_again: Callable[[], Tensor], tokens: tuple[Tokens, ...], hold: bool) -> Rows:
+def residual_of(final: Tensor, run_again: Callable[[], Tensor], tokens: tuple[Tokens, ...], hold: bool) -> LastResidual:
     """All rows with `hold`; otherwise those of the last real token of each text."""
     if hold:
-        return Rows(final, run_again)
-    return Rows({end: final[:, end].clone() for end in last_rows(tokens)}, run_again)
+        return LastResidual(final, run_again)
+    return LastResidual({end: final[:, end].clone() for end in last_rows(tokens)}, run_again)
 
 
 def last_rows(tokens: tuple[Tokens, ...]) -> set[int]:

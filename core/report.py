@@ -28,9 +28,10 @@ HTML_BYTES = 6 << 20  # of weights; above it the page gets pictures of 64×64 in
 
 
 def summary(run: Trace) -> dict[str, Any]:
-    """Everything about a run but the maps themselves, as plain JSON values. Of a batch, the text that it is seen from."""
+    """Everything about a run but the maps themselves, as plain JSON values: None for what is no finite number, since JSON has
+    no word for that. Of a batch, the text that it is seen from."""
     run = run.text(run.index)
-    return {
+    found = {
         "model": {
             "id": run.spec.id,
             "title": run.spec.title,
@@ -48,6 +49,8 @@ def summary(run: Trace) -> dict[str, Any]:
         },
         "device": run.device,
         "dtype": run.dtype,
+        "interventions": [repr(edit) for edit in run.interventions],
+        "non_finite": None if run.non_finite is None else asdict(run.non_finite),
         "seconds": run.seconds,
         "bytes": {"predicted": run.predicted_bytes, "held": run.nbytes},
         "source": _tokens(run.source),
@@ -57,6 +60,16 @@ def summary(run: Trace) -> dict[str, Any]:
         "steps": [asdict(step) for step in run.steps],
         "predictions": None if run.loaded.model.head is None else asdict(run.predictions()),
     }
+    return _plain(found)
+
+
+def _plain(value: Any) -> Any:
+    """The same without NaN and infinities."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def words(run: Trace) -> str:
@@ -69,6 +82,8 @@ def words(run: Trace) -> str:
         f"{len(run.source)} tokens: {' '.join(run.source.labels)}",
         f"{run.seconds * 1000:.0f} ms on {run.device} in {run.dtype}; holds {run.nbytes / MiB:.1f} MiB",
     ]
+    if (sentence := _where_numbers_end(run)) is not None:
+        return "\n".join([*lines, sentence])
     if run.loaded.model.head is not None:
         found = run.predictions(k=5)
         guesses = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))
@@ -131,14 +146,28 @@ def html(run: Trace) -> str:
                 "values": _uint16(values),
             }
         )
+    captions = (
+        f"{run.spec.title}, revision {run.spec.revision or 'as installed'}",
+        f"torch {torch.__version__}, {run.device} {run.dtype}",
+        _where_numbers_end(run),
+    )
     data = {
         "title": run.spec.title,
         "text": run.source.text,
-        "caption": f"{run.spec.title}, revision {run.spec.revision or 'as installed'}; torch {torch.__version__}, {run.device} {run.dtype}",
+        "caption": "; ".join(filter(None, captions)),
         "records": records,
     }
     # "<" never appears, so no text can close the script element or open another
     return page.replace("/*DATA*/null", json.dumps(data).replace("<", "\\u003c"))
+
+
+def _where_numbers_end(run: Trace) -> str | None:
+    """A sentence for a run that has come to what is no number; None for any other."""
+    found = run.non_finite
+    if found is None:
+        return None
+    place = "" if found.layer is None else f" of layer {found.layer}"
+    return f"numbers end at token {found.position}, in {found.what}{place} of the {found.stack}: {found.kind} from there on"
 
 
 def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
@@ -185,7 +214,8 @@ def _mean(x: Tensor) -> float | None:
 
 
 def _uint16(weights: Tensor) -> str:
-    return base64.b64encode((weights.clamp(0, 1) * 65535).round().cpu().numpy().astype("<u2").tobytes()).decode()
+    shares = (weights.nan_to_num(nan=0.0).clamp(0, 1) * 65535).round()
+    return base64.b64encode(shares.cpu().numpy().astype("<u2").tobytes()).decode()
 
 
 def _bits(hidden: Tensor) -> str:

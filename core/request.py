@@ -17,7 +17,7 @@ Stage = Literal["loading", "waiting", "running", "done"]
 class Request:
     """Everything that decides a run, and nothing else: the cache's key and the URL's content.
 
-    Before the run a model may write. `write` is how many tokens it puts behind the text, drawn as engine.CONTINUATION says,
+    Before the run a model may write. `write` is how many tokens it puts behind the text, drawn as continuation.CONTINUATION says,
     or behind the target of an encoder-decoder, the likeliest each time; the run is of what was there with what was added. An
     encoder-decoder that is given no target writes one, as far as it can.
     """
@@ -47,7 +47,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. While a model is downloaded: the file and its bytes; while it runs: the layers that are done."""
+    """How far a run is. While a model is downloaded: the file and its bytes; while it waits for a turn: how many are before it;
+    while it runs: the layers that are done, and of a text that is read in parts, each through all layers, which part it is at,
+    from 0."""
 
     stage: Stage
     file: str = ""
@@ -55,4 +57,19 @@ class Progress:
     bytes_total: int = 0
     layers_done: int = 0
     layers_total: int = 0
+    part: int = 0
+    parts: int = 1
+    ahead: int = 0  # while it waits: how many runs have their turn before it
     is_shown: bool = False  # what there is of it so far can be asked for (Service.facts_so_far, parts)
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """What an operator may know of a run: no text, and nothing that a text could be told from."""
+
+    model_id: str
+    outcome: str  # "done", or the kind of refusal or error, as its class is called
+    tokens: int  # of all its texts and its target; 0 where there is no trace
+    waited: float  # seconds until its turn, loading the model among them
+    ran: float  # seconds of its turn
+    nbytes: int  # of its trace

@@ -1,4 +1,4 @@
-"""Attention small enough to see every number: one head of 3 × 4, a batch and its transpose, the reshape into heads, why ÷ √d, places in digits.
+"""Attention small enough to see every number: one head of 3 × 4, a batch and its transpose, the reshape into heads, places in digits.
 
 The numbers are those that torch.manual_seed(42) gives the lessons' own code. They are drawn from a generator of their own, so
 that nothing which threads share is touched. Two printed results of the lessons are not what that code gives: for the weights of
@@ -67,16 +67,6 @@ class Reshape:
     z: Tensor  # [batch, head, query, d_head]
     merged: Tensor  # [batch, query, head * d_head]
     error: str  # what torch says to a view of the transposed tensor without contiguous()
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """What dividing by √d is for, measured: one entry for each width."""
-
-    widths: Tensor  # [d]
-    variance: Tensor  # [d], of q·k over all pairs; it is d
-    largest: Tensor  # [d], the mean of the rows' largest weight without division
-    largest_divided: Tensor  # [d], the same with it
 
 
 def one_head(x: Tensor | None = None) -> OneHead:
@@ -177,49 +167,12 @@ def _place(step: str, x: Tensor, index: tuple[int, ...]) -> Place:
     return Place(step, tuple(x.shape), index, memory, x.stride())
 
 
-def swapped(first: int, second: int) -> float:
-    """Swap two tokens of the small example: the largest difference of its output to its own with the same rows swapped.
-
-    Attention without positions is equivariant: what moves in, moves out, and nothing else changes. (It is not invariant: the
-    outputs do swap.)
-    """
-    order = list(range(3))
-    order[first], order[second] = order[second], order[first]
-    here = one_head()
-    return (one_head(here.x[order]).output - here.output[order]).abs().max().item()
-
-
-def scaling(
-    widths: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512), rows: int = 4096, keys: int = 16
-) -> Scaling:
-    """Scores of random queries and keys, every number from a standard normal, by the width of the head.
-
-    A sum of d products of mean 0 and variance 1 has variance d. Undivided, the softmax of a wide head gives all to one key;
-    divided by √d, what it gives does not depend on d (Vaswani et al. 2017, §3.2.1, footnote 4).
-    """
-    seeded = torch.Generator().manual_seed(SEED)
-    scores = torch.zeros(rows, keys)
-    found = []
-    for d in range(1, max(widths) + 1):
-        scores += torch.randn(rows, 1, generator=seeded) * torch.randn(rows, keys, generator=seeded)
-        if d in widths:
-            largest = [(scores / by).softmax(-1).amax(-1).mean() for by in (1.0, math.sqrt(d))]
-            found.append((scores.var(), *largest))
-    variance, undivided, divided = (torch.stack(column) for column in zip(*found, strict=True))
-    return Scaling(torch.tensor(sorted(widths)), variance, undivided, divided)
-
-
 def binary_digits(n: int, digits: int = 4) -> Tensor:
     """[place, digit]: the places 0 to n − 1 in binary digits, the smallest first: digit j changes every 2^j places.
 
     Sinusoids do the same with waves, which change a little at every step instead of jumping.
     """
     return torch.arange(n)[:, None] >> torch.arange(digits) & 1
-
-
-def flips(digits: Tensor) -> Tensor:
-    """[step]: how many digits change from each place to the next, 1 2 1 3 1 2 1 4 …"""
-    return (digits[1:] != digits[:-1]).sum(-1)
 
 
 def linear(n_out: int, n_in: int, generator: torch.Generator) -> Tensor:

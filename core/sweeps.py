@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .ablations import (
-    Outcome,
+    RowAnswers,
     Rows,
     To,
     check_token,
@@ -88,21 +88,26 @@ class LookPlace:
     key: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sweep:
     """What each of many edits does by itself to one answer: a row for each of `places`."""
 
     places: tuple[HeadPlace, ...] | tuple[LookPlace, ...]
-    before: Outcome  # one row: the run itself
-    after: Outcome
+    before: RowAnswers  # one row: the run itself
+    after: RowAnswers
     position: int | None  # behind which the prediction is; None: it is about the vectors of the text
     watched: tuple[int, ...] = ()  # tokens: the first is the answer
     labels: Mapping[int, str] = field(default_factory=dict)  # of every token that a row names
     single: tuple[int, ...] = ()  # queries with one key alone, or with none, which are never cut
     query: int | None = None  # the only query whose looks were cut; None: every one
-    written: np.ndarray | None = (
-        None  # float32 [row]: ‖z W_O‖ of each head that is silenced, in the run itself: see _written()
+    lengths: np.ndarray | None = (
+        None  # float32 [row]: ‖z W_O‖ of each head that is silenced, in the run itself: see _lengths()
     )
+
+    def __repr__(self) -> str:
+        what = "the text's vectors" if self.position is None else f"the prediction behind token {self.position}"
+        edited = "heads" if self.places and isinstance(self.places[0], HeadPlace) else "looks"
+        return f"<Sweep over {len(self.places)} {edited}: what each changes of {what}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +118,9 @@ class Sweeping:
     rows: Rows
     single: tuple[int, ...] = ()
     query: int | None = None
-    written: np.ndarray | None = None
+    lengths: np.ndarray | None = None
 
-    def part(self, after: Outcome, first: int) -> Sweep:
+    def part(self, after: RowAnswers, first: int) -> Sweep:
         """What has been found of the rows from `first` on."""
         before = self.rows.before()
         named = {int(i) for x in (before.ids, after.ids) if x is not None for i in x.flat} | {*self.rows.watched}
@@ -124,12 +129,12 @@ class Sweeping:
         places = self.places[first : first + after.n_rows]
         watched = self.rows.watched
         names = dict(zip(ids, labels, strict=True))
-        written = None if self.written is None else self.written[first : first + after.n_rows]
-        return Sweep(places, before, after, self.rows.position, watched, names, self.single, self.query, written)
+        lengths = None if self.lengths is None else self.lengths[first : first + after.n_rows]
+        return Sweep(places, before, after, self.rows.position, watched, names, self.single, self.query, lengths)
 
     def finish(self, watch: Callable[[int, int], object]) -> Sweep:
         """All rows, one batch after the other."""
-        done: list[Outcome] = []
+        done: list[RowAnswers] = []
         for outcome in in_batches(self.rows):
             done.append(outcome)
             watch(sum(part.n_rows for part in done), len(self.places))
@@ -149,7 +154,7 @@ def sweep_heads(
     Silent is an output of zero, or with "mean" the mean of the head's outputs over the text. Michel et al. 2019. The run's
     other edits hold in every row. Raises IndexError, TextError, TooLarge with both numbers, and Outdated after a training.
     """
-    return begin_heads(run, to, position, token).finish(watch)
+    return begin_heads(run, SilenceHeads(to, position, token)).finish(watch)
 
 
 def sweep_edges(
@@ -168,7 +173,7 @@ def sweep_edges(
     stack None is the last one. A query that may look at one key alone is never cut. In texts of more than MOST_LOOKS tokens
     the looks of one query are cut: `query`, None for that of the position asked about, or the last. Raises as sweep_heads().
     """
-    return begin_edges(run, site, stack, layer, head, query, position, token).finish(watch)
+    return begin_edges(run, CutLooks(site, stack, layer, head, query, position, token)).finish(watch)
 
 
 def patch_heads(
@@ -188,36 +193,31 @@ def patch_heads(
     return begin_patches(run, other, where, position, token).finish(watch)
 
 
-def begin_heads(run: Trace, to: To = "zero", position: int | None = None, token: int | None = None) -> Sweeping:
+def begin_heads(run: Trace, asked: SilenceHeads) -> Sweeping:
     """What sweep_heads() runs."""
+    to, token = asked.to, asked.token
     if to not in ("zero", "mean"):
         raise InterventionError(f"A head is silenced to zero or to the mean, not {to!r}.")
     heads = heads_of(run.forward)
     edits = silenced(heads, to, run.forward.prompt.of(run.index))
-    at = asked_position(run, position, token)
-    rows = rows_of(run.forward, run.index, read_last(run), len(heads), edits, at, token, "Silencing a head")
+    at = asked_position(run, asked.position, token)
+    rows = rows_of(
+        run.forward, run.index, read_last(run), [name for name, _ in heads], edits, at, token, "Silencing a head"
+    )
     places = tuple(HeadPlace(*place_of(name), head) for name, head in heads)
-    return Sweeping(places, rows, written=_written(rows, heads))
+    return Sweeping(places, rows, lengths=_lengths(rows, heads))
 
 
-def begin_edges(
-    run: Trace,
-    site: Site = "attn",
-    stack: str | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    query: int | None = None,
-    position: int | None = None,
-    token: int | None = None,
-) -> Sweeping:
+def begin_edges(run: Trace, asked: CutLooks) -> Sweeping:
     """What sweep_edges() runs."""
+    site, stack, layer, head, query, token = asked.site, asked.stack, asked.layer, asked.head, asked.query, asked.token
     last = run.config.stacks[-1][0] if stack is None else stack
     records = [r for r in run.records if (r.stack, r.site) == (last, site) and layer in (None, r.layer)]
     if not records:
         raise InterventionError(f"This run has no such attention: {site} in layer {layer} of the {last}.")
     if head is not None and not 0 <= head < run.config.n_heads:
         raise InterventionError(f"There is no head {head}: this model's heads are 0 to {run.config.n_heads - 1}.")
-    at = asked_position(run, position, token)
+    at = asked_position(run, asked.position, token)
     queries, keys = run.text(run.index).tokens_of(records[0].of(run.index))
     if query is None and max(len(queries), len(keys)) > MOST_LOOKS:
         query = at if at is not None and at < len(queries) else checked_positions(queries, None)[0]
@@ -226,9 +226,9 @@ def begin_edges(
     seen = torch.zeros(len(queries), len(keys), dtype=torch.bool)
     for record in records:
         mask = record.of(run.index).rule.mask
-        columns = torch.arange(len(keys), device=record.q.device)
+        columns = torch.arange(len(keys), device=record.device)
         for block in row_blocks(len(queries), len(keys) * mask.n_heads):
-            lines = torch.arange(block.start, block.stop, device=record.q.device)
+            lines = torch.arange(block.start, block.stop, device=record.device)
             allowed = mask.block(lines, columns)[0]  # [head or 1, query, key]
             own = allowed[head] if head is not None and len(allowed) > 1 else allowed.any(0)
             seen[block] |= own.cpu()
@@ -238,7 +238,8 @@ def begin_edges(
     if not cells:
         raise InterventionError(f"Query {query} may look at one token alone, which cannot be cut. Choose a later one.")
     edits = cut(cells, [record.name for record in records], head, run.config.n_heads)
-    rows = rows_of(run.forward, run.index, read_last(run), len(cells), edits, at, token, "Cutting a look")
+    first = [records[0].name] * len(cells)
+    rows = rows_of(run.forward, run.index, read_last(run), first, edits, at, token, "Cutting a look")
     return Sweeping(tuple(LookPlace(i, j) for i, j in cells), rows, single, query)
 
 
@@ -272,7 +273,7 @@ def begin_patches(
     at = asked_position(run, position, token)
     also = () if at is None else (other.predictions(k=1).ids[0][0],)
     what = "Taking over a head's output"
-    rows = rows_of(run.forward, run.index, read_last(run), len(heads), edits, at, token, what, also)
+    rows = rows_of(run.forward, run.index, read_last(run), [name for name, _ in heads], edits, at, token, what, also)
     return Sweeping(tuple(HeadPlace(*place_of(name), head) for name, head in heads), rows)
 
 
@@ -299,7 +300,7 @@ def _last(run: Trace, name: str) -> slice:
     return slice(at, at + 1)
 
 
-def _written(rows: Rows, heads: Sequence[tuple[str, int]]) -> np.ndarray:
+def _lengths(rows: Rows, heads: Sequence[tuple[str, int]]) -> np.ndarray:
     """How long a vector each head writes into the stream, before a norm behind it: behind the position that is asked about;
     where none is, and in the encoder of two stacks, the mean over the tokens of the text. float32 [head]."""
     prompt = rows.forward.prompt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -201,8 +202,8 @@ def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:
     numbers at all or a negative one; whether the model has them all is the model's to say.
     """
     try:
-        numbers = tuple(int(i) for i in ids)
-    except (TypeError, ValueError) as error:
+        numbers = tuple(map(operator.index, ids))
+    except TypeError as error:
         raise TextError("Token numbers must be whole numbers, e.g. ids=[101, 7592, 102].") from error
     if not numbers:
         raise TextError("There are no token numbers. Give at least one, e.g. ids=[101, 7592, 102].")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import partial
 from html import escape
 from typing import Any
@@ -17,9 +18,10 @@ from .ablations import HeadEffects, ablate_each, check_token
 from .attention import AttentionRecord
 from .attribution import Contributions, LensLayer, contributions, logit_lens
 from .checkpoints import Loaded, ModelSpec
-from .chunks import ChunkRecorder, choose, run_in_chunks
+from .chunks import ChunkRecorder, advice, choose, run_in_chunks
 from .config import ModelConfig
-from .errors import TextError
+from .errors import InterventionError, TextError
+from .hooks import hook_points
 from .interventions import Intervention
 from .moments import value
 from .passes import Pass, prepare
@@ -51,7 +53,6 @@ class Trace:
     """
 
     loaded: Loaded
-    interventions: tuple[Intervention, ...]
     sources: tuple[Tokens, ...]
     targets: tuple[Tokens, ...] | None
     records: tuple[AttentionRecord, ...]
@@ -63,6 +64,11 @@ class Trace:
     seconds: float
     chosen: int | None = None  # the text that it is seen from; None until text(i) says so
     predicted_bytes: int = 0
+    chunks: int = 1  # in how many parts the text was read
+
+    @property
+    def interventions(self) -> tuple[Intervention, ...]:
+        return self.forward.interventions
 
     @property
     def config(self) -> ModelConfig:
@@ -105,18 +111,28 @@ class Trace:
         return Attentions(record.of(self.index) for record in self.records)
 
     def __getitem__(self, name: str) -> AttentionRecord | Tensor:
-        """An attention by its module path, or the numbers at a hook point as value() gives them. Raises KeyError."""
+        """An attention by its module path, or the numbers at a hook point as value() gives them. Raises KeyError, with the
+        name that may have been meant."""
         found = next((record for record in self.attention if record.name == name), None)
-        return self.value(name) if found is None else found
+        if found is not None:
+            return found
+        if name not in (points := hook_points(self.loaded.model)):
+            near = get_close_matches(str(name), [*(record.name for record in self.records), *points], 1)
+            meant = f"Is {near[0]} meant?" if near else "run.attention and core.hook_points(model) say which there are."
+            raise KeyError(f"there is no attention and no hook point {name!r}. {meant}")
+        return self.value(name)
 
     def table(self) -> dict[str, list[Any]]:
         """The steps of the pass as columns: pandas.DataFrame(run.table()) makes a frame of them, which core knows nothing of."""
         return {column.name: [getattr(step, column.name) for step in self.steps] for column in fields(Step)}
 
     def __repr__(self) -> str:
-        read = f"{len(self.source)} tokens" + (f" and {len(self.target)}" if self.target is not None else "")
-        of = f", text {self.index} of {self.texts}" if self.texts > 1 else ""
-        edits = f", {len(self.interventions)} edits" if self.interventions else ""
+        read = f"{len(self.source)} token{'s' * (len(self.source) != 1)}"
+        read += f" and {len(self.target)}" if self.target is not None else ""
+        of = "" if self.texts == 1 else f", the first of {self.texts} texts"
+        of = of if self.chosen is None else f", text {self.index} of {self.texts}"
+        n = len(self.interventions)
+        edits = f", {n} edit{'s' * (n > 1)}" if n else ""
         return (
             f"<Trace of {one_line(self.spec.title, 40)}: {read}{of}, {one_line(self.source.text)!r}; {len(self.records)} attentions "
             f"of {self.config.n_heads} heads{edits}; {self.dtype} on {self.device}, {self.seconds * 1000:.0f} ms>"
@@ -157,7 +173,8 @@ class Trace:
     def nbytes(self) -> int:
         """Bytes that the trace holds beside the model."""
         kept = sum(record.nbytes + held_bytes(record.values) + held_bytes(record.edited_z) for record in self.records)
-        return kept + sum(t.nbytes for t in self.norms.values()) + held_bytes(self.last_residual)
+        norms = {id(t): t.nbytes for t in self.norms.values()}  # one of them may be there under two names
+        return kept + sum(norms.values()) + held_bytes(self.last_residual)
 
     def text(self, index: int) -> Trace:
         """The same run seen from another text of the batch."""
@@ -261,13 +278,16 @@ def trace(
 
     target is what an encoder–decoder's decoder has written so far; without one it has only its start token. Texts of
     different length are padded, which moves and changes nothing. A text with no room in one go is read in chunks where that
-    gives the same (core.chunks). Interventions apply in order. `watch` is shown how far the
-    run has come, before its first layer and as soon as the pass has left an attention: a trace with the tokens and the
-    attentions so far, and nothing else yet.
+    gives the same (core.chunks). Interventions apply in order. `watch` is shown how far the run has come, before its first
+    layer and as soon as the pass has left an attention: a trace with the tokens and the attentions so far, and nothing else.
 
     Raises TextError (empty, not tokenisable, too long for the model's positions), InterventionError, and TooLarge with the
     bytes needed and free, before anything runs.
     """
+    if not isinstance(loaded, Loaded):
+        raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
+    if not isinstance(interventions, Iterable):
+        raise InterventionError(f"Interventions are a list, also where there is one alone: [{interventions!r}].")
     sources = source_tokens(loaded, source, ids, "source", padding_side)
     targets = None
     if loaded.config.kind == "encoder-decoder":
@@ -288,28 +308,22 @@ def trace_tokens(
     config, device = loaded.config, loaded.device
     prompt = Prompt(sources, targets)
     forward = prepare(loaded, prompt, interventions)
-    predicted = partial(
-        run_bytes,
-        config,
-        batch=prompt.batch,
-        source_len=prompt.source_len,
-        target_len=prompt.target_len,
-        dtype=dtype_name(loaded.dtype),
-        padded=prompt.is_padded,
-    )
+    predicted = partial(run_bytes, config, forward.workload, edited_rules=forward.edited_rules)
     z_bytes = sum(attention_bytes(prompt, loaded) for name in forward.edited if name.endswith(".hook_z"))
     last = prompt.batch * len(prompt.last_read[0]) * config.d_model * loaded.dtype.itemsize
     hold = predicted().values + z_bytes + last <= HELD_BYTES
     needed = predicted(keep_values=hold, spelled_out=bool(forward.spelled_out))
-    needed_bytes = needed.captured + needed.transient + (z_bytes if hold else 0)
+    kept_edits = (z_bytes if hold else 0) + (last if "decoder.embed.hook_position" in forward.edited else 0)
+    needed_bytes = needed.captured + needed.transient + kept_edits
     size = f"{prompt.source_len:,} tokens" + (f" and {prompt.target_len:,}" if targets is not None else "")
-    cut = choose(forward, hold, needed_bytes)
-    if cut is not None:
-        needed_bytes = cut.needed.total - cut.needed.weights
-    memory.admit(needed_bytes, memory.free_bytes(device), f"A run on {size}")
+    free = memory.free_bytes(device)  # asked once: it reads a dozen files
+    cut = choose(forward, hold, needed_bytes, kept_edits, free)
+    needed_bytes = needed_bytes if cut is None else cut.needed
+    memory.admit(needed_bytes, free, f"A run on {size}", advice(forward))
+    chunks = 1 if cut is None else -(-prompt.source_len // cut.rows)
 
     def show(so_far: tuple[AttentionRecord, ...]) -> None:
-        watch(Trace(loaded, interventions, sources, targets, so_far, (), (), {}, not_yet, forward, seconds=0))
+        watch(Trace(loaded, sources, targets, so_far, (), (), {}, not_yet, forward, seconds=0, chunks=chunks))
 
     recorder = (Recorder if cut is None else ChunkRecorder)(forward, hold_values=hold, on_attention=show)
     show(())
@@ -325,7 +339,6 @@ def trace_tokens(
     forward.weights.check()  # a training that changed them meanwhile would have made this a run of no model
     return Trace(
         loaded,
-        interventions,
         sources,
         targets,
         tuple(recorder.records),
@@ -336,6 +349,7 @@ def trace_tokens(
         forward,
         seconds,
         predicted_bytes=needed_bytes,
+        chunks=chunks,
     )
 
 

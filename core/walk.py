@@ -20,7 +20,6 @@ from .predictions import checked_positions, head_of, strings_of
 from .trace import Trace
 
 Index = tuple[int, ...]
-BATCH_NORM_EPS = 1e-5  # torch.nn.BatchNorm1d's
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,15 +295,6 @@ def normed(norm: nn.LayerNorm | RMSNorm, x: Tensor) -> Tensor:
     if isinstance(norm, RMSNorm):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + norm.eps)
     return (x - x.mean(-1, keepdim=True)) * torch.rsqrt(x.var(-1, correction=0, keepdim=True) + norm.eps)
-
-
-def batch_normed(x: Tensor) -> Tensor:
-    """What BatchNorm would make of the same numbers x [pos, d_model], before γ and β: each column gets mean 0 and deviation 1.
-
-    So a token's numbers depend on its neighbours, which LayerNorm's do not (Ba et al. 2016, arXiv:1607.06450).
-    """
-    x = x.float()
-    return (x - x.mean(0)) * torch.rsqrt(x.var(0, correction=0) + BATCH_NORM_EPS)
 
 
 def _mlp_factors(mlp: MLP, values: Mapping[str, Tensor], h: Tensor, name: str, j: int) -> tuple[Tensor, Tensor, float]:

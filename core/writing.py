@@ -41,7 +41,7 @@ class Taken:
     rank: int  # 1 for the best guess
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reading:
     """What there is to see once a token has been read: all that decides which comes next."""
 
@@ -58,6 +58,9 @@ class Reading:
     cache_bytes: int  # keys and values of the decoder's own tokens, once this one is read; 0 without a cache
     taken: Taken | None = None  # None where the text ends here
     seconds: float | None = None  # that reading it took, head included; None where it was read together with others
+
+    def __repr__(self) -> str:
+        return f"<Reading of token {self.id} at {self.position}: the {len(self.ids)} likeliest that may follow>"
 
     def probs(self, temperature: float = 1.0) -> np.ndarray:
         """Of the named tokens, among all, at one of TEMPERATURES; float64 [listed]."""
@@ -141,8 +144,8 @@ class Writer:
         config = loaded.config
         self.loaded, self.prompt, self.stops = loaded, prompt, frozenset(loaded.end_ids)
         self.path = check_path(loaded, prompt, path)
-        admit_writing(loaded, prompt.sources, prompt.targets, 1, len(path) + room, cached)
-        self.draft = Draft(loaded, prompt.sources, prompt.targets, cached)
+        admit_writing(loaded, prompt, 1, len(path) + room, cached)
+        self.draft = Draft(loaded, prompt, cached)
         self.n_prompt = self.draft.n
         self.ends = bool(path) and path[-1] in self.stops  # the last token is one that is never read
         for token in path[: len(path) - self.ends]:
@@ -275,12 +278,12 @@ class Writer:
         )
 
     def _own_bytes(self) -> int:
-        return 0 if self.draft.cache is None else sum(layer.attn.bytes for layer in self.draft.cache.layers)
+        return 0 if self.draft.cache is None else sum(layer.attn.nbytes for layer in self.draft.cache.layers)
 
     def _memory_bytes(self) -> int:
         if self.draft.cache is None:
             return 0
-        return sum(layer.cross.bytes for layer in self.draft.cache.layers if layer.cross is not None)
+        return sum(layer.cross.nbytes for layer in self.draft.cache.layers if layer.cross is not None)
 
 
 def _no_values() -> Tensor:
@@ -360,9 +363,9 @@ def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240
 
     def draft(ids: list[int], cached: bool) -> Draft:
         tokens = (from_ids(None, ids),)
-        sources, targets = (prompt.sources, tokens) if prompt.targets is not None else (tokens, None)
-        admit_writing(loaded, sources, targets, 1, 1, cached)
-        return Draft(loaded, sources, targets, cached)
+        whole = Prompt(tokens) if prompt.targets is None else Prompt(prompt.sources, tokens)
+        admit_writing(loaded, whole, 1, 1, cached)
+        return Draft(loaded, whole, cached)
 
     def timed(one: Draft) -> float:
         start = time.perf_counter()

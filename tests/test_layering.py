@@ -16,8 +16,8 @@ import pytest
 from app.shell import bar, registry
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("core", "app", "benchmarks", "scripts", "tests")
-PRODUCT = ("core", "app", "benchmarks", "scripts")
+PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
+PRODUCT = ("core", "cluster", "app", "benchmarks", "scripts")
 
 # core, from the ground up: a module imports only from the layers before its own, and from its own package.
 CORE_LAYERS: tuple[frozenset[str], ...] = (
@@ -28,14 +28,28 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"checkpoints", "interventions", "measures", "planner", "weights"}),
     frozenset({"aggregate", "build", "predictions", "prompt", "request"}),
     frozenset({"passes"}),
-    frozenset({"ablations", "attribution", "moments", "recorder", "still"}),
+    frozenset({"attribution", "branches", "moments", "recorder", "still"}),
+    frozenset({"ablations"}),
     frozenset({"chunks"}),
     frozenset({"capture", "trace", "training"}),
     frozenset(
-        {"generate", "given", "heads", "live", "order", "padding", "report", "scaling", "small", "sweeps", "walk"}
+        {
+            "generate",
+            "given",
+            "heads",
+            "live",
+            "order",
+            "padding",
+            "projections",
+            "report",
+            "scaling",
+            "small",
+            "sweeps",
+            "walk",
+        }
     ),
-    frozenset({"additions", "beams", "comparison", "continuation", "leakage", "writing"}),
-    frozenset({"engine"}),
+    frozenset({"additions", "atlas", "beams", "comparison", "continuation", "finished", "leakage", "writing"}),
+    frozenset({"atlas_ray", "engine"}),
     frozenset({"service"}),
     frozenset({"__init__"}),
     frozenset({"__main__"}),
@@ -48,6 +62,7 @@ APP_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"session"}),
     frozenset({"kit", "export"}),
     frozenset({"attention", "sizes"}),
+    frozenset({"classroom"}),
     frozenset({"shell"}),
     frozenset({"rooms"}),
 )
@@ -167,6 +182,45 @@ def test_forbidden_imports(path: Path) -> None:
     assert not found, f"{module} imports {found}"
 
 
+# cluster, from the ground up: the front end imports what lies below Ray, and Ray's side what it needs of all.
+CLUSTER: dict[str, tuple[str, ...]] = {
+    "cluster.__init__": (),
+    "cluster.wire": ("core",),
+    "cluster.remote": ("core", "cluster.wire"),
+    "cluster.answering": ("core", "cluster.wire"),
+    "cluster.deployment": (
+        "core",
+        "cluster.wire",
+        "cluster.answering",
+        "app.session.idle",
+        "app.session.models",
+        "app.transport.metrics",
+    ),
+    "cluster.__main__": ("core", "cluster.deployment"),
+}
+WITH_RAY = frozenset(
+    {"cluster.deployment", "cluster.__main__", "core.atlas_ray", "benchmarks.cluster"}
+)  # no front end needs them
+
+
+@pytest.mark.parametrize("path", python_files("cluster"), ids=module_name)
+def test_cluster_imports_only_what_lies_below(path: Path) -> None:
+    allowed = CLUSTER[module_name(path)]
+    ours = [name for name in imports(path) if name.split(".")[0] in PACKAGES]
+    found = [name for name in ours if name != "cluster" and not any(is_part_of(name, part) for part in allowed)]
+    assert not found, f"{module_name(path)} imports {found}, which its layer may not"
+
+
+@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=module_name)
+def test_only_the_machines_that_run_models_need_ray(path: Path) -> None:
+    module = module_name(path)
+    ours = "cluster.remote" if module == "app.session.service" else ""
+    found = [name for name in imports(path) if name.split(".")[0] == "ray" and module not in WITH_RAY]
+    if is_part_of(module, "app") or is_part_of(module, "core"):
+        found += [name for name in imports(path) if name.split(".")[0] == "cluster" and name != ours]
+    assert not found, f"{module} imports {found}: a front end and core do without"
+
+
 def folder_of(module: str) -> str:
     """app.kit.theme -> kit; app.shell.streamlit_edge.history -> streamlit_edge"""
     return "streamlit_edge" if is_part_of(module, "app.shell.streamlit_edge") else module.split(".")[1]
@@ -237,6 +291,7 @@ BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
     "app.session.service": frozenset({"core.engine"}),  # puts the Service of this process together
     "app.shell.warm": frozenset({"torch"}),  # sets how many threads torch may use
     "app.rooms.step.small": frozenset({"core.small"}),  # numbers that are of no model and of no run
+    "app.rooms.lessons.small": frozenset({"core.small"}),  # the same
 }
 
 

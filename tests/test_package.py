@@ -100,7 +100,10 @@ def test_what_the_package_needs_is_what_is_tested() -> None:
                 imported.add((node.module or "").split(".")[0])
     theirs = importlib.metadata.requires("huggingface_hub") or ()
     comes_with_the_hub = {re.split(r"[^\w-]", line)[0] for line in theirs if "extra ==" not in line}
-    assert imported - set(sys.stdlib_module_names) - comes_with_the_hub == set(needs)
+    optional = PROJECT["project"]["optional-dependencies"]
+    pinned = (ROOT / "requirements-cluster.txt").read_text("utf-8")
+    assert all(line.split(">=")[1] in pinned for (line,) in optional.values())
+    assert imported - set(sys.stdlib_module_names) - comes_with_the_hub - set(optional) == set(needs)
     assert "core" not in imported, "core would not find itself under another name"
 
 

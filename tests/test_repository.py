@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("core", "app", "benchmarks", "scripts", "tests")
+PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
 MODELS_LIMIT = 60_000_000  # bytes: a clone stays a matter of seconds
 
 PYTHON_FILES = sorted(
@@ -79,7 +79,9 @@ def test_the_makefile_has(target: str) -> None:
     assert re.search(rf"^\.PHONY:.*\b{target}\b", read("Makefile"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-models.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-dev.txt", "requirements-models.txt", "requirements-cluster.txt"]
+)
 def test_requirements_are_pinned(name: str) -> None:
     lines = requirements(name)
     loose = [
@@ -122,7 +124,7 @@ def test_the_judge_never_ships() -> None:
 def test_the_server_keeps_its_guards() -> None:
     """Switched off, any site a visitor has open could drive this server through the visitor's browser."""
     procfile = read("Procfile")
-    assert procfile.startswith("web: streamlit run app/main.py")
+    assert re.match(r"web: (HEADLIGHT_LOG=\S+ )?streamlit run app/main.py ", procfile)
     assert "$PORT" in procfile
     guards = ("enableCORS", "enableXsrfProtection", "corsAllowedOrigins")
     assert not [guard for guard in guards if guard in procfile + read("Makefile")]

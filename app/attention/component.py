@@ -15,7 +15,7 @@ from app.attention import params as attention_params
 from app.attention import picture as attention_picture
 from app.attention import place as attention_place
 from app.attention import transform, words
-from app.kit import scripts, theme
+from app.kit import cover, scripts, stage, theme
 from app.session import examples, room, service
 from app.session.models import TITLES
 from app.transport import messages, modules
@@ -54,6 +54,7 @@ class Mounts:
 
 def register(entry: str) -> Mounts:
     """The components of a room whose module `entry` exports them as default and as `underway`."""
+    stage.ENTRIES["explore"] = entry
     return Mounts(
         v2.component("explore", html='<div class="hl"></div>', js=modules.loader(entry)),
         v2.component("underway", html="<i></i>", js=modules.loader(entry, "underway")),
@@ -83,7 +84,7 @@ def explore(mounts: Mounts, run: Facts, picture: attention_picture.Picture, link
         place, options, notes = (*known, []) if known else _arriving(header, memory, asked, wish)
         _open(memory, place, options)
         memory["told"] = told
-    elif is_news:
+    elif is_news and arrivals == memory["arrivals"]:
         memory["told"] = told
     elif late is not None:
         # Chosen in the picture before, when this one was on its way: it counts as if it had been known in time
@@ -97,6 +98,7 @@ def explore(mounts: Mounts, run: Facts, picture: attention_picture.Picture, link
     elif asked != memory["asked"]:
         place, options, notes = _opened(header, asked)
         _open(memory, place, options)
+        memory["told"] = told
     written = _address(memory["place"], attention_place.opening_place(header), memory["options"])
     # Until the browser says this address, a message may come that left it before, with one of those that it replaces.
     replaced = [*memory.get("replaced", ()), memory.get("asked"), address][-MOST_LEFT:]
@@ -122,8 +124,16 @@ def explore(mounts: Mounts, run: Facts, picture: attention_picture.Picture, link
         index, first = service.calls().result(head)
         opened["first"] = [[path, params, len(body) + at, size] for path, params, at, size in index]
         body += first
-    _mount(mounts, header | opened, body)
+    _mount(mounts, header | opened | {"cover": cover.sent()}, body)
     return notes
+
+
+def values() -> dict[str, str]:
+    """The place and the options on the screen, as a link says them; {} where no picture was drawn in this visit."""
+    memory = st.session_state.get("explore_place", {})
+    if "place" not in memory:
+        return {}
+    return memory["place"].params() | attention_params.option_params(memory["options"])
 
 
 def _mount(mounts: Mounts, header: dict[str, Any], body: bytes) -> None:
@@ -133,6 +143,7 @@ def _mount(mounts: Mounts, header: dict[str, Any], body: bytes) -> None:
         default={"place": None},
         on_place_change=lambda: None,
         on_inspect_change=lambda: None,
+        on_shapes_change=lambda: None,
     )
 
 
@@ -151,6 +162,7 @@ def underway(mounts: Mounts, header: dict[str, Any], link: Mapping[str, str], so
     if options["show"] != "map" or options["kind"] != "head" or options["hide"] or options["words"]:
         return False
     opened = header | {"opened": asdict(place), "options": options, "link": link, "told": memory["count"]}
+    opened["cover"] = cover.sent()
     memory["seen"] = header["key"]  # the browser has the head that is opened
     if is_first := "header" not in memory:
         _mount(mounts, opened | {"going": True}, b"")

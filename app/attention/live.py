@@ -23,16 +23,28 @@ def picture_of(request: Request) -> picture.Picture:
 
 async def made_of(request: Request) -> picture.Picture:
     async def make() -> picture.Picture:
-        asked = service.service()
-        key = await asked.submit(request)
-        run = await asked.facts(key)
-        if picture.is_whole(run):
-            shown = examples.texts_of(request.model_id)
-            found = () if request.texts[0] in shown else await asked.openings(key)
-            return picture.whole_picture(run, await asked.heads(key), found)
-        return picture.small_pictures(run, await asked.thumbnails(key))
+        run = await service.service().facts(await service.service().submit(request))
+        return await _made(run, request.model_id, request.texts[0])
 
     return await PICTURES.get(request.key, make)
+
+
+async def picture_of_run(key: str) -> picture.Picture:
+    """The same of a run that somebody has asked for, by its key. Raises Unknown where nobody has."""
+
+    async def make() -> picture.Picture:
+        run = await service.service().facts(key)
+        return await _made(run, run.spec.id, run.source.text)
+
+    return await PICTURES.get(key, make)
+
+
+async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
+    asked = service.service()
+    if picture.is_whole(run):
+        found = () if text in examples.texts_of(model_id) else await asked.openings(run.key)
+        return picture.whole_picture(run, await asked.heads(run.key), found, await asked.roles(run.key))
+    return picture.small_pictures(run, await asked.thumbnails(run.key))
 
 
 async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:

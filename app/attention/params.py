@@ -61,6 +61,15 @@ def _keys(text: str, site: Mapping[str, Any]) -> list[int]:
     return found
 
 
+def _area(text: str, site: Mapping[str, Any]) -> list[int]:
+    q0, q1, k0, k1 = text.split(",")
+    rows, columns = site["n_query"] + 1, site["n_key"] + 1
+    found = [_below(q0, rows), _below(q1, rows), _below(k0, columns), _below(k1, columns)]
+    if not (found[0] < found[1] and found[2] < found[3]):
+        raise ValueError
+    return found
+
+
 def _below(text: str, high: int, low: int = 0) -> int:
     return limits.whole(text, low, high - 1)
 
@@ -74,8 +83,11 @@ OPTIONS: dict[str, Option] = {
     "pin": Option("key", None, _key, words.OPTION_KEY),
     "words": _flag("words"),
     "whole": _flag("whole"),  # of a long text all of the map, and not the part that is unfolded
+    "area": Option("zoom", None, _area, words.OPTION_ZOOM),  # the part of the map on the screen
     "keep": Option("keep", 80, _percent, words.OPTION_KEEP),
-    "metric": _one_of("metric", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"),
+    "metric": _one_of(
+        "metric", "auto", "roles", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"
+    ),
     "sort": _flag("sort"),
     "spotlight": _flag("spotlight"),
     "frozen": _flag("frozen"),
@@ -151,4 +163,4 @@ def carried_options(
 
     hide = sorted({at for key in options["hide"] if (at := there(key)) is not None})
     pin = None if options["pin"] is None else there(options["pin"])
-    return {**options, "members": members, "hide": hide if len(hide) < site["n_key"] else [], "pin": pin}
+    return {**options, "members": members, "hide": hide if len(hide) < site["n_key"] else [], "pin": pin, "area": None}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.transport import messages
-from core.heads import Opening
+from core.heads import OpeningLink, Role
 from core.rules import REASONS
 from core.service import (
     AT_ONCE,
@@ -44,11 +44,22 @@ class Picture:
     body: bytes
 
 
-def whole_picture(run: Facts, heads: Mapping[SiteId, Heads], openings: Sequence[Opening] = ()) -> Picture:
-    """Every head of a small run. openings are where it opens, by kind of attention; none: at the head of the model's example."""
+def whole_picture(
+    run: Facts,
+    heads: Mapping[SiteId, Heads],
+    openings: Sequence[OpeningLink] = (),
+    roles: Sequence[Sequence[Role]] = (),
+) -> Picture:
+    """Every head of a small run.
+
+    openings are where it opens, by kind of attention; none: at the head of the model's example. roles are what each head of
+    each record does; none: they are fetched.
+    """
     parts = messages.Body()
     sites = [_site(site) | _heads(heads[site.id], parts) for site in run.sites]
     ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
+    if roles:
+        ran["roles"] = roles_message(roles)
     ran["openings"] = {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}
     return Picture(_about(run) | ran, parts.bytes())
 
@@ -65,7 +76,7 @@ def small_pictures(run: Facts, thumbnails: Sequence[Thumbnails]) -> Picture:
     return Picture(header | {"ms": run.seconds * 1000}, bytes(body))
 
 
-def id_of(opening: Opening) -> SiteId:
+def id_of(opening: OpeningLink) -> SiteId:
     """The kind of attention that an opening is of."""
     return "cross" if opening.site == "cross_attn" else "encoder" if opening.stack == "encoder" else "decoder"
 
@@ -125,6 +136,11 @@ def heads_message(run: Facts, heads: Mapping[SiteId, Heads]) -> bytes:
     body = messages.Body()
     sites = [{"id": site.id} | _heads(heads[site.id], body) for site in run.sites]
     return messages.pack({"ids": _ids(run), "sites": sites}, body.bytes())
+
+
+def roles_message(roles: Sequence[Sequence[Role]]) -> list[list[tuple[str, float]]]:
+    """By record and head the name of what it does, and the share of its average row that goes there."""
+    return [[(role.name, round(role.share, 6)) for role in heads] for heads in roles]
 
 
 def norms_message(norms: np.ndarray) -> bytes:
@@ -187,13 +203,13 @@ def tile_message(of: MapTransform, tile: Tile) -> bytes:
     if of.is_plain:
         return messages.pack(header, messages.joined(messages.quantised(tile.values), tile.reasons))
     header |= {"numbers": "float32", "top": float(tile.values.max())}
-    header |= {"left": None if tile.left is None else tile.left.tolist()} if tile.exact else {}
+    header |= {"left": None if tile.visible is None else tile.visible.tolist()} if tile.exact else {}
     return messages.pack(header, messages.joined(messages.float32(tile.values), tile.reasons))
 
 
 def row_message(of: MapTransform, row: Row) -> bytes:
     """One row of a map: values as in a tile, then reasons; its entropy and what is left of it in the header."""
-    header: dict[str, Any] = {"rows": 1, "columns": len(row.values), "entropy": row.entropy, "left": row.left}
+    header: dict[str, Any] = {"rows": 1, "columns": len(row.values), "entropy": row.entropy, "left": row.visible}
     if of.is_plain:
         return messages.pack(header, messages.joined(messages.quantised(row.values), row.reasons))
     return messages.pack(header | {"numbers": "float32"}, messages.joined(messages.float32(row.values), row.reasons))

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.attention import live, picture, transform, words
+from app.attention import corpus, live, picture, transform, words
 from app.session import service
 from app.transport import routes
 from app.transport.routes import answering, number
@@ -99,7 +99,22 @@ async def roles(request: Request) -> Response:
     """Where the attention of each head goes on average: run. By record and head [name, share]."""
     run = await _run(request)
     found = await service.service().roles(run.key)
-    return JSONResponse([[[role.name, role.share] for role in heads] for heads in found], headers=routes.KEPT)
+    return JSONResponse(picture.roles_message(found), headers=routes.KEPT)
+
+
+@answering
+async def atlas(request: Request) -> Response:
+    """What the heads of the run's model do over a corpus: run, and a record and head for all that is known of one.
+
+    Of a model without an atlas, and of a step of its training, there are 0 texts.
+    """
+    run = await _run(request)
+    known = corpus.of(run.spec.id)
+    if known is None or "head" not in request.query_params:
+        return JSONResponse({"texts": 0 if known is None else known["source"]["n_texts"]}, headers=routes.KEPT)
+    record = number(request, "record", 0, len(run.records) - 1)
+    head = number(request, "head", 0, run.records[record].n_heads - 1)
+    return JSONResponse(corpus.message(known, run, record, head), headers=routes.KEPT)
 
 
 @answering
@@ -199,6 +214,7 @@ ROUTES = [
     Route("/headlight/norms", norms),
     Route("/headlight/next", next_words),
     Route("/headlight/roles", roles),
+    Route("/headlight/atlas", atlas),
     Route("/headlight/scores", scores),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),

@@ -11,6 +11,7 @@ UNKNOWN_OPTION = "This link asks for {what} “{asked}”, which this picture do
 OPTION_HEADS = "layers and heads of this model, such as 0.2,3.1"
 OPTION_HIDE = "positions of tokens to leave out, such as 0,15, but not all of them"
 OPTION_KEY = "the position of one token that is looked at, such as 2"
+OPTION_ZOOM = "the first row and the one after the last, and so for columns, such as 0,40,10,50"
 OPTION_KEEP = "whole numbers from 1 to 100"
 ROUTE_CHOICE = "{name} must be one of {allowed}; it is “{value}”."
 ROUTE_LARGE = "This run is too large to be sent whole. Ask for tiles and rows of it."
@@ -18,6 +19,8 @@ ROUTE_HIDES_ALL = "Every key would be hidden. Leave at least one: there would be
 ROUTE_MEMBERS = (
     "members may only be heads of one kind of attention: record {place} is of another kind than record {record}."
 )
+
+RUN_SHAPES = "Shapes and memory of this run"  # the table of them, and what opens it
 
 # kinds of attention: id of the site -> (title, what it does, the same beside a head's name)
 SITES = {
@@ -33,6 +36,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "heads_size": "{kind} · {layers} × {heads}",
     "layers": ["{n} layer", "{n} layers"],
     "more_layers": "{layers} more below: scroll.",
+    "more_heads": "{heads} more below: scroll.",
     "heads_count": ["{n} head", "{n} heads"],
     "head_numbers": ["head {n}", "heads {n}"],
     "heads_how": "Of this long text they show {how}.",
@@ -40,7 +44,11 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "heads_label": "All heads, one small picture each. Arrow keys move between heads and layers.",
     "metric": "What each small picture shows",
     "metrics": {
-        "maps": ["small maps", "The map of each head, in the colours of the large one."],
+        "roles": [
+            "by what they do",
+            "The map of each head. A head is named after where the largest part of its average row goes, if that is at least 35 %, else it is mixed. The name says where attention goes, not what a head is for.",
+        ],
+        "maps": ["by layer", "The map of each head: rows are layers, columns are heads."],
         "entropy": [
             "entropy",
             "How spread out the attention is, in bits, mean over queries: 0 is all of it on one token.",
@@ -145,6 +153,26 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
         "one word": "· one word at a time",
     },
     "roles_rest": "· on average {share} {name}",
+    "atlas": "over {n} texts",
+    "atlas_help": "What this head does over a whole corpus",
+    "atlas_loading": "Looking it up.",
+    "atlas_title": "Layer {layer}, head {head}, over {n} texts",
+    "atlas_says": "Compared with the other heads it stands out by this: {what}. On average {mean}; in nine of ten texts {low} to {high}.",
+    "atlas_of": {
+        "previous": "to the token before",
+        "next": "to the token after",
+        "self": "to the token itself",
+        "sink": "to special tokens",
+        "punctuation": "to punctuation",
+        "induction": "to what followed before",
+        "distance": "how far away it looks",
+        "entropy": "entropy of a row",
+    },
+    "atlas_tokens": "{n} tokens",
+    "atlas_bits": "{n} bits",
+    "atlas_columns": ["goes", "on average", "in nine of ten texts", "texts"],
+    "atlas_examples": "Where it does so most",
+    "atlas_source": "Paragraphs of storybooks, the first {tokens} tokens of each.",
     "opened": "· opened by rule",
     "opened_help": "The picture opened on the link between two words that stands out most from its head's habit.",
     "axes": "query ↓  key →",
@@ -169,6 +197,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "guide_heads": "Every small picture is a head. Click one, or use the arrow keys. Hover a token and it is highlighted everywhere; click to keep it.",
     "project_help": "Large type and few controls, for a projector. P does it too.",
     "projector_keys": "← → head · ↑ ↓ token · Page keys: every head · F freeze · S spotlight · P or Esc leaves",
+    "projector_keys_led": "← → head · ↑ ↓ token · Page keys: steps of the lesson · F freeze · S spotlight · P or Esc leaves",
     "projector_off": "Projector mode is off.",
     "projector_on": "Projector mode. Arrow keys move between heads and tokens, P leaves.",
     "freeze": "Freeze",
@@ -185,8 +214,9 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "whole": "whole",
     "whole_help": "All rows and all columns, to zoom into.",
     "whole_map": "The whole map, {n} × {m}. Click a row to read it.",
-    "folded": "{folded} of {n} columns are folded away. Click ⋯ to unfold.",
-    "folded_share": "{folded} of {n} columns are folded away; together they hold {share} of this row. Click ⋯ to unfold.",
+    "folded": "{folded} of {n} columns are folded away.",
+    "folded_share": "{folded} of {n} columns are folded away; together they hold {share} of this row.",
+    "unfold": "Click ⋯ to unfold.",
     "reads": "reads",
     "about_to_write": "is about to write",
     "axis_key_back": "← key",
@@ -263,6 +293,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "fused_none": "edited: the fused kernel did not run here",
     "run": "{n} tokens · {time} · {device} {dtype}",
     "run_pair": "{n} + {m} tokens · {time} · {device} {dtype}",
+    "run_shapes": RUN_SHAPES,
     "run_took": "{ms} ms",
     "run_goes_on": "still running",
     "to_come": "The model has not come to this layer yet.",
@@ -323,8 +354,6 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "export_units": {"weight": "attention weight", "norm": "norm"},
     "axis_query": "query ↓",
     "axis_key": "key →",
-    "offline_page": "Made with Headlight. This page holds all it needs and asks no server for anything.",
-    "offline_code": "The code that reproduces these numbers",
     "sampled": "This picture shows {how}. Zoom in for every weight.",
     "zoom_in": "Zoom in",
     "zoom_out": "Zoom out",

@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 from streamlit.components import v2
 
+from app.kit import cover, scripts
 from app.kit import params as kit_params
-from app.kit import scripts
 from app.kit.params import Param
 from app.shell.streamlit_edge.history import is_history_navigation
 from app.transport import messages, modules
@@ -23,6 +23,9 @@ SHARED = (
     "key",
     "hide",
 )  # mean the same in every room, and stay in the address on the way to another
+
+
+ENTRIES: dict[str, str] = {}  # room -> the module that draws it, for a page that shows it alone
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class _Memory:
     visit: int
     named: bool = True  # whether the browser's address has said it by now
     reported: object = None  # what the browser sent last
+    values: dict[str, str] = field(default_factory=dict)  # what is shown
     stamp: int = 0
     notes: list[str] = field(default_factory=list)  # of the last link
 
@@ -62,6 +66,7 @@ class _Memory:
 def stage(room: str, params: Sequence[Param], entry: str) -> Stage:
     """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`."""
     scripts.add()
+    ENTRIES[room] = entry
     html = f'<div class="hl {room}"></div>'
     return Stage(room, tuple(params), v2.component(f"{room}_stage", html=html, js=modules.loader(entry)))
 
@@ -72,6 +77,7 @@ def entered(room: str, names: Mapping[str, Sequence[str]]) -> None:
     if before == room:
         return
     st.session_state[VISIT] = (room, count + 1)
+    cover.put(None)
     for name in {*names.get(before, ())} - {*names.get(room, ()), *SHARED}:
         st.query_params.pop(name, None)
 
@@ -93,14 +99,17 @@ def follow(on: Stage, shown: Any) -> Followed:
         memory, by_link = _Memory(asked, asked, visit, reported=reported), True
     elif visit != memory.visit:
         memory.said, memory.reported, memory.visit, by_link = memory.said | asked, reported, visit, True
+    elif is_history_navigation() and asked != memory.asked:
+        memory.said, memory.reported, by_link = asked, reported, True  # also over what was reported just before
     elif said is not None and reported != memory.reported:
         memory.said, memory.reported, memory.notes = said, reported, []
-    elif asked != memory.asked and (memory.named or is_history_navigation()):
+    elif asked != memory.asked and memory.named:
         memory.said, by_link = asked, True
     elif asked == memory.asked:
         memory.named = True
     st.session_state[f"{on.room}_params"] = memory
     values, notes = kit_params.read(on.params, shown, memory.said)
+    memory.values = values
     if by_link:
         memory.stamp, memory.notes = memory.stamp + 1, notes
     _write(kit_params.opening(on.params, shown), values, memory)
@@ -108,12 +117,18 @@ def follow(on: Stage, shown: Any) -> Followed:
     return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes))
 
 
+def values(room: str) -> dict[str, str]:
+    """What a room shows, as its parameters say it: {} where it was not drawn in this visit, or has no stage."""
+    memory: _Memory | None = st.session_state.get(f"{room}_params")
+    return {} if memory is None else dict(memory.values)
+
+
 def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes = b"") -> None:
     """Send a room to the browser: a header, raw numbers, and what is chosen."""
     chosen = {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
     on.mount(
         key=f"{on.room}_stage",
-        data=messages.pack({**header, "chosen": chosen}, body),
+        data=messages.pack({**header, "chosen": chosen, "cover": cover.sent()}, body),
         default={"chosen": None},
         on_chosen_change=lambda: None,
     )

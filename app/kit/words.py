@@ -8,6 +8,9 @@ NOTHING = "nothing"
 WHOLE = "a whole number from 0 to {most}"
 NUMBER = "a number from {low} to {high}"
 
+# what a lesson asks about
+COVERED = "Covered: say first, then look."
+
 # edits of a run; {where} is a head, or all of them, of a layer, a stack, an attention
 MOST_EDITS = 4  # in one line
 EDITS_MORE = "; and {n} more"
@@ -46,13 +49,17 @@ EDIT_CROSS = "(cross-attention)"
 COMPONENT = {
     "project_keys": "Large type, controls folded away. P does it too, Page keys go through the parts, B or . makes it black, Escape leaves.",
     "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
+    "files_json_help": "Every word that was written, with what was written behind it, and the lines that say what they are.",
     "files_csv_help": "The exact numbers, below lines that say what they are.",
     "files_by_hand": "This browser does not let the page copy. The text is selected: copy it.",
     "close": "Close",
+    "covered": COVERED,
     "copied": "Link copied",
     "copy_by_hand": "Copy this link with Ctrl+C or ⌘C:",
     "copy_link": "Copy link",
     "copy_link_help": "A link to exactly this screen, sentence included.",
+    "share_screen": "Share this screen",
+    "share_screen_help": "A class follows it on its own phones, and says where a word will look before you show it. J does it too.",
     "theme": "Theme",
     "theme_auto": "same as browser",
     "theme_dark": "dark",
@@ -64,6 +71,9 @@ COMPONENT = {
     "export_png_help": "A picture with its caption, its description and the code that reproduces it inside the file.",
     "export_svg_help": "A drawing with real text, for papers and slides: it stays sharp and its words can be edited.",
     "export_numbers": "Numbers",
+    "export_npz_help": "Exact arrays for numpy.load.",
+    "export_page": "Page",
+    "export_html_help": "One file that opens in any browser, without this server and without the network.",
     "export_copy": "Copy",
     "export_snippet": "code",
     "export_snippet_help": "Python that gives these numbers.",
@@ -71,6 +81,9 @@ COMPONENT = {
     "export_saved": "{name} saved, {size}.",
     "export_copied": "Copied.",
     "export_failed": "That did not work in this browser. Try another format, or a smaller size.",
+    "offline_page": "Made with Headlight. This page holds all it needs and asks no server for anything.",
+    "offline_code": "The code that reproduces these numbers",
+    "offline_missing": "This page asks no server: it holds what had been looked at when it was saved.",
     "project": "Project",
     "leave": "Leave",
 }

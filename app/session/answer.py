@@ -14,7 +14,8 @@ import streamlit as st
 from app.session import service, words
 from app.shell.streamlit_edge.departures import when_gone
 from app.shell.streamlit_edge.yielding import give_way
-from core.errors import Refused, RunCancelled, TextError, Unknown
+from app.transport import fair, metrics
+from core.errors import Busy, Refused, RunCancelled, TextError, Unknown
 from core.request import Request
 from core.service import Facts, Following
 
@@ -80,7 +81,10 @@ def answer(
 
 
 def _submitted(request: Request, side: str) -> Following:
-    """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now."""
+    """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
+    if st.session_state.get(f"last_good{side}") != request and (wait := fair.accounts.take(_visitor(), "runs")):
+        metrics.LIMITED.labels("runs").inc()
+        raise Busy(fair.sentence(wait))
     ticket = service.calls().submit(request)
     try:
         when_gone(ticket.cancel)
@@ -89,6 +93,12 @@ def _submitted(request: Request, side: str) -> Following:
         ticket.cancel()
         raise
     return ticket
+
+
+def _visitor() -> str:
+    """Whose account this visitor's runs are for: as fair.visitor says it of a request."""
+    name = str(st.context.cookies.get(fair.COOKIE, ""))
+    return name if fair.NAME.fullmatch(name) else f"at {st.context.ip_address or 'nowhere'}"
 
 
 @contextmanager
@@ -154,6 +164,15 @@ def _last_good(
     except Exception:
         log.exception("The last good request failed too")
         return Answer(None, None, None, sentence, ticket, stopped, unreadable)
+
+
+def last_facts(side: str = "") -> Facts | None:
+    """The run of a side that was drawn last; None where none was, or it cannot be had any more."""
+    last: Request | None = st.session_state.get(f"last_good{side}")
+    try:
+        return None if last is None else _facts(last)
+    except Refused:
+        return None
 
 
 def _facts(request: Request) -> Facts:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core import checkpoints
+from core import checkpoints, live
 from core.checkpoints import Loaded, ModelSpec
-from core.errors import CheckpointError
+from core.errors import CheckpointError, Refused
 
 VARIABLE = "HEADLIGHT_MODELS"  # Hub ids and folders, separated by commas
 
@@ -56,14 +56,24 @@ MODELS = read(os.environ.get(VARIABLE, ""), checkpoints.CATALOG)
 TITLES = {name: spec.title for name, spec in MODELS.items()}
 
 
+def trained(name: str) -> ModelSpec | None:
+    """A run of Train as a model, by its id or its title; None for anything else. Whether it is kept is known when it is loaded."""
+    try:
+        spec = live.named(name)
+    except Refused:
+        return None
+    return None if spec is None else live.described(spec)
+
+
 def spec_of(model_id: str) -> ModelSpec:
-    """One of MODELS, or a point along the training of one: "copy@00122". Raises CheckpointError for anything else."""
+    """One of MODELS or of the runs of Train, or a point along the training of one: "copy@00122". Raises CheckpointError for anything else."""
     if model_id in MODELS:
         return MODELS[model_id]
     name, _, point = model_id.partition("@")
-    if name not in MODELS:
+    base = MODELS.get(name) or trained(name)
+    if base is None:
         raise CheckpointError(f"There is no model {model_id!r} here. Choose one of {', '.join(TITLES.values())}.")
-    return checkpoints.at_point(MODELS[name], point)
+    return checkpoints.at_point(base, point) if point else base
 
 
 def load(model_id: str, **options: Any) -> Loaded:

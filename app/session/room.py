@@ -10,6 +10,7 @@ import streamlit as st
 from app.shell.streamlit_edge.history import is_history_navigation
 
 STATE, BAR, PARAM = "room", "bar", "view"  # in the session, of the bar's component, in the address
+HELD = "held_room"  # in the session: a room that shows others, and which one
 ARRIVALS = "arrivals"  # in the session: how often the visitor chose a room or went back; a room reads its part of the address then
 
 
@@ -72,10 +73,18 @@ def _arrive() -> None:
     st.session_state[ARRIVALS] = st.session_state.get(ARRIVALS, 0) + 1
 
 
+def hold(room: str) -> None:
+    """The room on the screen shows another one inside of it, from now on this one."""
+    st.session_state[HELD] = (st.session_state[STATE].id, room)
+
+
 def is_left(room: str) -> bool:
     """Whether another room was chosen by now; for what runs without the bar."""
     shown: Shown | None = st.session_state.get(STATE)
-    return shown is not None and (shown.id != room or _choice((room,))[0] > shown.choices)
+    if shown is None:
+        return False
+    is_there = shown.id == room or st.session_state.get(HELD) == (shown.id, room)
+    return not is_there or _choice((room,))[0] > shown.choices
 
 
 def _choice(rooms: Sequence[str]) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.session.models import MODELS, TITLES
+from app.session.models import MODELS, spec_of
 from core.interventions import to_text
 from core.request import Request
 
@@ -18,7 +18,7 @@ def link(request: Request) -> dict[str, str]:
     """What a link to this request says."""
     model = model_of(request)
     point = request.model_id[len(model) + 1 :]
-    said = {"model": TITLES[model], "text": request.texts[0]}
+    said = {"model": spec_of(model).title, "text": request.texts[0]}
     said |= {"target": request.target_text} if request.target_text else {}
     said |= {EDITS: to_text(request.interventions)} if request.interventions else {}
     return said | ({"step": str(int(point))} if point else {})

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
-from app.session import models, words
+from app.session import idle, models, words
+from app.transport import metrics
+from cluster import remote
 from core.checkpoints import CATALOG
 from core.engine import Engine
 from core.request import Request
 from core.service import Calls, LocalService, Service
 
+ELSEWHERE = "HEADLIGHT_SERVICE"  # http://host:port
 DEFAULT_MODEL = CATALOG[0].id
 DEFAULT_REQUEST = Request(DEFAULT_MODEL, (words.EXAMPLE,))
 
 
 @cache
 def service() -> Service:
-    """The one of this process, for visitors and routes alike: its models and runs are here.
+    """The one of this process, for visitors and routes alike: its models and runs are here, or where HEADLIGHT_SERVICE says.
 
     Not st.cache_resource: routes run outside of any script, and "clear cache" in a visitor's menu must not drop the models
-    of all the others.
+    of all the others. Raises ValueError.
     """
-    return LocalService(Engine(load_model=models.load))
+    if address := os.environ.get(ELSEWHERE):
+        return remote.service(address)
+    return LocalService(Engine(load_model=models.load, ended=metrics.run_ended, idle=idle.seconds()))
 
 
 @cache

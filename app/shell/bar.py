@@ -12,14 +12,16 @@ from urllib.parse import urlencode
 import streamlit as st
 from streamlit.components import v2
 
-from app.kit import numbers, theme
+from app.classroom import component as classroom
+from app.kit import numbers, scripts, theme
 from app.session import notices, room, screen
-from app.session.models import TITLES
+from app.session.models import TITLES, trained
 from app.shell import words
 from app.transport import modules
 
 HERE = Path(__file__).with_name("browser")
 GROUPS = {"look": words.LOOK, "try": words.TRY, "count": words.COUNT, "learn": words.LEARN}  # from left to right
+scripts.add()
 modules.add("shell/browser", HERE)
 SETTINGS = {"theme": ("auto", "light", "dark"), "projector": ("true", "false")}  # of the page, which the browser keeps
 KEYS = "1234567890"  # of the rooms in their order; those of the last group have their first letter
@@ -32,6 +34,7 @@ class Entry(NamedTuple):
     title: str
     group: str  # of GROUPS
     line: str  # what one can do there
+    steps: int = 0  # of which it says how many were looked at
 
 
 def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
@@ -47,7 +50,12 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
     choices = st.session_state[room.STATE].choices
     _component(tuple(entries))(
         key=room.BAR,
-        data={"room": shown, "choices": choices, "kept": urlencode(_kept())},
+        data={
+            "room": shown,
+            "choices": choices,
+            "kept": urlencode(_kept()),
+            "classroom": f"headlight/m/{modules.address(classroom.TEACH)}",
+        },
         default={"chosen": None},
         on_chosen_change=lambda: None,
     )
@@ -67,9 +75,11 @@ def _refuse_settings() -> None:
 def _kept() -> dict[str, str]:
     """What a link to another room takes along: the model, the sentence, and the edits of the run."""
     session, asked = st.session_state, st.query_params
-    model, text = TITLES.get(session.get("model", ""), asked.get("model")), session.get("text", asked.get("text"))
+    own = trained(session.get("model") or "")
+    title = own.title if own is not None else TITLES.get(session.get("model", ""), asked.get("model"))
+    text = session.get("text", asked.get("text"))
     edits = asked.get(screen.EDITS)
-    return {name: value for name, value in (("model", model), ("text", text), (screen.EDITS, edits)) if value}
+    return {name: value for name, value in (("model", title), ("text", text), (screen.EDITS, edits)) if value}
 
 
 @cache
@@ -80,7 +90,9 @@ def _component(entries: tuple[Entry, ...]) -> Any:
 def _style() -> str:
     palettes = (("light", theme.LIGHT), ("dark", theme.DARK))
     colours = "".join(
-        f"--{tone}-{name}: {palette[tone]}; " for name, palette in palettes for tone in ("mute", "line", "panel")
+        f"--{tone}-{name}: {palette[tone]}; "
+        for name, palette in palettes
+        for tone in ("mute", "line", "panel", "query")
     )
     return f":host {{ {colours}}}\n" + (HERE / "bar.css").read_text(encoding="utf-8")
 
@@ -95,6 +107,8 @@ def markup(entries: Sequence[Entry]) -> str:
         key = pressed_by.get(entry.id)
         pressed = f' data-key="{key}" aria-keyshortcuts="{key.upper()}"' if key else ""
         text = f"<b>{escape(entry.title)}</b>" + (f" <small>{escape(line)}</small>" if line else "")
+        if entry.steps:
+            text += f' <span class="steps" data-of="{entry.steps}" data-said="{words.STEPS_DONE}"></span>'
         return f'<li><a href="?view={entry.id}" data-room="{entry.id}"{pressed}>{text}</a></li>'
 
     row = "".join(
@@ -126,15 +140,18 @@ def keys(entries: Sequence[Entry]) -> dict[str, str]:
     return dict(zip(numbered, KEYS, strict=False)) | lettered
 
 
-def spell_out(titles: Mapping[str, Mapping[str, str]]) -> None:
-    """On the first run of a visit, before any widget: let the link say the title of whatever it names by its id.
+def spell_out(titles: Mapping[str, Mapping[str, str]], old_states: Mapping[str, Mapping[str, str]]) -> None:
+    """On the first run of a visit, before any widget: let the link say the title of whatever it names by its id, and what an old one means.
 
-    `titles` are {parameter: {id: title}}. A bound widget knows titles alone, and would drop an id from the link.
+    `titles` are {parameter: {id: title}}. A bound widget knows titles alone, and would drop an id from the link. `old_states` are
+    {what an old link says of a room: {parameter: text}}.
     """
     if room.STATE in st.session_state:
         return
     asked = {name: known[st.query_params[name]] for name, known in titles.items() if st.query_params.get(name) in known}
     changed = {name: title for name, title in asked.items() if st.query_params[name] != title}
+    meant = old_states.get(st.query_params.get(room.PARAM, ""), {})
+    changed |= {name: text for name, text in meant.items() if name not in st.query_params}
     if changed:
         st.query_params.update(changed)
         st.rerun()

@@ -22,7 +22,7 @@ ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begi
     "shapes",
     "memory",
     "compute",
-    "training",
+    "lessons",
 )
 
 
@@ -36,8 +36,11 @@ class Room:
     line: str  # what one can do there, beside the title
     show: Callable[[], None]  # draws it, in the script of a visitor
     old: tuple[str, ...] = ()  # what links said for it before it had an id
+    old_state: Mapping[str, str] = field(default_factory=dict)  # and what such a link means of its parameters
     titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # parameter of a link -> {id: title}
     params: Sequence[Param] = ()  # what can be chosen in it, as links say it
+    steps: int = 0  # of which the bar says how many were looked at; 0: it has none
+    holds_rooms: bool = False  # whether it shows other rooms, with their parameters in the address
     routes: Sequence[Route] = ()  # below the path that the page is served at
 
 
@@ -58,6 +61,17 @@ def redirects() -> dict[str, str]:
     return {said: room.id for room in rooms() for said in room.old}
 
 
+def old_states() -> dict[str, Mapping[str, str]]:
+    """What old links say of a room -> what they mean of its parameters, where that is not how it opens."""
+    return {said: room.old_state for room in rooms() if room.old_state for said in room.old}
+
+
 def titles() -> dict[str, Mapping[str, str]]:
     """What a link may name by an id, in any room: parameter -> {id: title}."""
     return {name: known for room in rooms() for name, known in room.titles.items()}
+
+
+def params() -> dict[str, list[str]]:
+    """The names in the address that are a room's own: {room: names}."""
+    every = [param.name for room in rooms() for param in room.params]
+    return {room.id: every if room.holds_rooms else [param.name for param in room.params] for room in rooms()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
@@ -11,6 +12,7 @@ from app.kit import edits as kit_edits
 from app.kit import numbers
 from app.session import answer as session_answer
 from app.session import examples, notices, screen, service
+from app.session import models as session_models
 from app.session.links import newly_asked
 from app.session.models import MODELS, TITLES
 from app.shell import words
@@ -23,25 +25,27 @@ from core.request import Request
 from core.service import Facts
 
 WRITTEN_AT_ONCE = 20  # tokens
+MOST_TRAINED = 4  # runs of Train among the models of a visitor
 KEPT = ("text", "target", "model", "step")
 
 
 def request() -> tuple[Request, list[str]]:
     """The sentence, the model, and the target of an encoder–decoder; and a sentence for each thing that the link asks for and that does not exist."""
-    notes = _model_of_the_link()
+    titles = _titles()
+    notes = _model_of_the_link(titles)
     place = st.container(key="request", gap="xsmall")
     row = place.container(horizontal=True, gap="small", key="request_row")
     boxes, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
     model = chooser.selectbox(
         words.MODEL,
-        list(TITLES),
-        format_func=lambda name: TITLES[name],
+        list(titles),
+        format_func=lambda name: titles[name],
         key="model",
         bind="query-params",
         label_visibility="collapsed",
         on_change=_model_changed,
     )
-    spec = MODELS[model]
+    spec = session_models.spec_of(model)
     shown.menu_button(
         words.EXAMPLES,
         [example.title for example in examples.shown_for(model)],
@@ -120,7 +124,7 @@ def _fill(model: str) -> None:
 
 def _model_changed() -> None:
     """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
-    spec, session = MODELS[st.session_state["model"]], st.session_state
+    spec, session = session_models.spec_of(st.session_state["model"]), st.session_state
     if session.get("edits"):
         take_edits(())
         notices.add(words.EDITS_LEFT.format(now=spec.title))
@@ -173,7 +177,7 @@ def _learnt(spec: ModelSpec, step: int, last: int) -> str:
 
 def beneath(asked: Request, answer: session_answer.Answer) -> None:
     """One line about the model, and what the visitor can have it write."""
-    spec = MODELS[screen.model_of(asked)]
+    spec = session_models.spec_of(screen.model_of(asked))
     run = answer.facts if answer.request is not None and answer.request.model_id == asked.model_id else None
     own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
     if run is None and not spec.note and not asked.interventions:
@@ -194,8 +198,9 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
         )
         filled = (screen.model_of(asked), {"target": run.target.text})
         row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=filled)
-    elif run is not None and run.writes and not (own or asked.write or asked.interventions):
+    elif run is not None and run.writes and not (own or asked.write):
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
+        more += f" {words.WRITE_ON_EDITED}" if asked.interventions else ""
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
 
 
@@ -254,9 +259,14 @@ def take(example: examples.Example) -> None:
     st.session_state["explore_wish"] = example
 
 
+def take_words(text: str) -> None:
+    """Put a text into the box; for a callback."""
+    st.session_state["text"] = text
+
+
 def take_text(model: str) -> None:
     """Put a text into the box that this model was made for; for a callback."""
-    st.session_state["text"] = examples.first_text(MODELS[model])
+    st.session_state["text"] = examples.first_text(session_models.spec_of(model))
 
 
 def choose_model(model: str) -> None:
@@ -280,10 +290,22 @@ def _take_chosen() -> None:
             take(example)
 
 
-def _model_of_the_link() -> list[str]:
+def _titles() -> dict[str, str]:
+    """The models that this visitor may choose: those on offer, and the runs of Train that a link of theirs has named."""
+    own: dict[str, str] = st.session_state.setdefault("trained_models", {})
+    asked = session_models.trained(st.query_params.get("model", ""))
+    if asked is not None and asked.id not in own:
+        own = {**dict([*own.items()][1 - MOST_TRAINED :]), asked.id: asked.title}
+        if (now := st.session_state.get("model")) not in own and session_models.trained(now or "") is not None:
+            st.session_state["model"] = asked.id
+        st.session_state["trained_models"] = own
+    return TITLES | own
+
+
+def _model_of_the_link(titles: Mapping[str, str]) -> list[str]:
     """A sentence when a link asks for an unknown model, which Streamlit drops without a word."""
     asked = st.query_params.get("model")
-    if not newly_asked("model", {"model": asked}) or asked is None or asked in TITLES.values():
+    if not newly_asked("model", {"model": asked}) or asked is None or asked in titles.values():
         return []
-    titles = ", ".join(TITLES.values())
-    return [words.UNKNOWN_MODEL.format(name=numbers.quoted(asked), title=TITLES[service.DEFAULT_MODEL], titles=titles)]
+    known = ", ".join(TITLES.values())
+    return [words.UNKNOWN_MODEL.format(name=numbers.quoted(asked), title=TITLES[service.DEFAULT_MODEL], titles=known)]

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-import time
-
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.attention import routes
+from app.classroom import routes as classroom
 from app.session import service
 from app.shell import registry
-from app.transport import modules
+from app.transport import doors, modules
+from app.transport import metrics as counted
 from app.transport import routes as transport_routes
-
-STARTED = time.monotonic()
 
 
 async def metrics(_: Request) -> Response:
-    """Counts for the operator, nothing about anybody's text."""
-    return JSONResponse({"seconds": round(time.monotonic() - STARTED), **await service.service().status()})
+    """Counts for the operator in Prometheus' format, nothing about anybody's text."""
+    body = counted.text(await service.service().status(), doors.house.inside)
+    return Response(body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+async def readyz(_: Request) -> Response:
+    """Whether somebody new may be sent here: 503 while all places are taken, and from when the server is asked to end."""
+    house = doors.house
+    state = "closing" if house.closing else "full" if house.full else "ready"
+    return JSONResponse({"status": state, "visitors": house.inside}, 200 if state == "ready" else 503)
 
 
 PAGE_ROUTES = [
     *routes.ROUTES,
+    *classroom.ROUTES,
     Route("/headlight/m/{digest}/{name}", modules.module),
     *(route for room in registry.rooms() for route in room.routes),
 ]
 ROUTES = [
     *transport_routes.placed(PAGE_ROUTES),
     Route("/healthz", transport_routes.healthz),
+    Route("/readyz", readyz),
     Route("/metrics", metrics),
 ]  # probes know no path

@@ -104,7 +104,7 @@ def nothing_yet(model: str) -> None:
 def offer_example(model: str, place: DeltaGenerator) -> None:
     """A text that this model reads, one click away."""
     row = place.container(horizontal=True, gap="small", key="fitting", vertical_alignment="center")
-    row.text(words.TRY_EXAMPLE.format(example=examples.first_text(session_models.MODELS[model])), width="content")
+    row.text(words.TRY_EXAMPLE.format(example=examples.first_text(session_models.spec_of(model))), width="content")
     row.button(words.TAKE_FITTING, key="take_fitting", type="tertiary", on_click=shell_request.take_text, args=(model,))
 
 

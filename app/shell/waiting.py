@@ -54,8 +54,11 @@ def progress(ticket: Following) -> tuple[str, float | None]:
         said = words.BYTES.format(title=title, name=now.file, done=done, total=total)
         return said, now.bytes_done / now.bytes_total
     if now.stage == "running" and now.layers_total:
-        said = words.LAYERS.format(title=title, done=now.layers_done, total=now.layers_total)
-        return said, now.layers_done / now.layers_total
+        said = words.LAYERS if now.parts == 1 else words.LAYERS_OF_PART
+        layers = {"done": now.layers_done, "total": now.layers_total, "part": now.part + 1, "parts": now.parts}
+        return said.format(title=title, **layers), (now.part + now.layers_done / now.layers_total) / now.parts
+    if now.stage == "waiting" and now.ahead:
+        return words.ONE_BEFORE if now.ahead == 1 else words.SOME_BEFORE.format(n=now.ahead), None
     return words.WORKING[now.stage].format(title=title), None
 
 

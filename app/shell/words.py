@@ -9,6 +9,7 @@ LOOK = "Look"
 TRY = "Try"
 COUNT = "Count"
 LEARN = "Learn"
+STEPS_DONE = "{n} of {of}"
 EXPLORE = "Explore"
 EXPLORE_LINE = "who looks at whom"
 TEXT = "Sentence"
@@ -32,6 +33,7 @@ UNKNOWN_STEP = (
     "This link asks for training step “{asked}”, which was not saved: {shown} is shown. Saved steps: {known}."
 )
 WRITE_ON = "Continue the text"
+WRITE_ON_EDITED = "The edits of this run hold for what is written too."
 WRITE_ON_HELP = "The model adds up to {n} tokens, each drawn from the {k} likeliest at temperature {t}. The same text gets the same words."
 NOTHING_WRITTEN = "{title} ends its text here: the end is the next token that it draws."
 NO_ROOM = "{title} has no position left for another token. Shorten the text so that it can continue."
@@ -53,7 +55,10 @@ WORKING = {
     "running": "Running {title}.",
     "done": "Drawing.",
 }
+ONE_BEFORE = "Waiting for a turn: one sentence runs before yours."
+SOME_BEFORE = "Waiting for a turn: {n} sentences run before yours."
 LAYERS = "Running {title}: layer {done} of {total} done."
+LAYERS_OF_PART = "Running {title}: part {part} of {parts} of the text, layer {done} of {total} done."
 BYTES = "Loading {title}: {done} of {total} · {name}"
 PROGRESS = "Progress"
 CANCEL = "Cancel"

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.export import about
-from app.kit import charts
+from app.kit import charts, cover
 from app.kit import headline as kit_headline
 from app.kit import words as kit_words
 from app.kit.numbers import quoted
@@ -59,6 +59,7 @@ TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
+COVERS = ("bar", "headline", "number", "curve")  # what a lesson may cover here: the chart with all that is said of it
 MOST_PROJECTED = (
     265  # pixels of a projected chart's height, at a type of 16: such a page is 490 high, whatever its screen
 )
@@ -156,7 +157,7 @@ def _show(
     with left:
         found, said = setup(sentences, training=training, is_run=is_run)
     if found is not None:
-        with body:
+        with body, cover.over(*COVERS):
             theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
             look = Look(view, titles[chosen], theme, scale, said, found.training, projected)
             parts[chosen](found, look)

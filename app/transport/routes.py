@@ -76,4 +76,4 @@ BASE = "".join(f"/{part}" for part in streamlit_config.get_option("server.baseUr
 
 def placed(routes: Iterable[Route], base: str = BASE) -> list[Route]:
     """The same routes below the path that the page is served at."""
-    return [Route(base + route.path, route.endpoint) for route in routes]
+    return [Route(base + route.path, route.endpoint, methods=route.methods) for route in routes]

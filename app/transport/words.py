@@ -6,3 +6,24 @@ TILE_UNKNOWN_RUN = "The server no longer has this run. Reload the page and run t
 TILE_MISSING = "{name} is missing. A tile needs {names}."
 TILE_NOT_A_NUMBER = "{name} must be a whole number; it is “{value}”."
 TILE_OUT_OF_RANGE = "{name} ({value}) must be from {low} to {high}."
+
+# the operator's settings
+NO_ORIGIN = (
+    "{name} names the sites that may show Headlight in a frame: origins such as https://course.example.edu, with spaces "
+    "between them. “{value}” is not one."
+)
+NO_LIMIT = (
+    "{name} changes what one visitor may ask for: parts such as runs=60/2 (60 at once, 2 more a second) with spaces between "
+    "them, of {names}; or off. “{value}” is not one."
+)
+NO_MOST = "{name} is how many visitors fit at a time, a whole number from 1; it is “{value}”."
+
+# limits
+WAIT = "This is more than one visitor can have at a time. Try again in {seconds} seconds."
+WAIT_ONE = "This is more than one visitor can have at a time. Try again in a second."
+
+# nobody new is let in
+WAITING_TITLE = "Headlight"
+FULL = "All places are taken: {n} people are here now."
+CLOSING = "The server is restarting. It will be back in a moment."
+TRIES_AGAIN = "This page tries again every {seconds} seconds."

@@ -20,7 +20,7 @@ from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
 from .files import read_json, stored_tensors
-from .loading import build, family_of
+from .loading import assemble, family_of
 from .own import save_model
 from .vocabulary import read_tokenizer
 
@@ -29,7 +29,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASC
 __all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save", "save_model"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
     """A model ready to run, with everything that came with it."""
 
@@ -43,6 +43,14 @@ class Loaded:
     pad_id: int
     start_id: int | None  # what a decoder begins with; None unless it is an encoder-decoder
     end_ids: tuple[int, ...] = ()  # what the model writes where its text ends; none where the files do not say
+
+    def __repr__(self) -> str:
+        layers = " and ".join(f"{n} {stack} layers" for stack, n in self.config.stacks)
+        dtype = str(self.dtype).removeprefix("torch.")
+        return (
+            f"<{self.spec.title}: {layers} of {self.config.n_heads} heads, {self.spec.n_params:,} parameters; "
+            f"{dtype} on {self.device}>"
+        )
 
 
 def find(name: str | os.PathLike[str]) -> ModelSpec:
@@ -172,7 +180,7 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
         )
     values = read_json(folder / "config.json")
     family_of(Theirs(values))  # what we do not know is refused before its weights are looked at
-    model, family, unused = build(values, stored_tensors(folder), device, dtype)
+    model, family, unused = assemble(values, stored_tensors(folder), device, dtype)
     tokenizer = read_tokenizer(folder, family.model_type)
     pad_id, start_id, end_ids = special_ids(values, folder, family, model.config, tokenizer)
     n_params = sum(parameter.numel() for parameter in model.parameters())

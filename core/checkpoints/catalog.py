@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-SourceKind = Literal["package", "hub", "folder", "shipped", "built"]
+SourceKind = Literal["package", "hub", "folder", "shipped", "built", "trained"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # What ships lies inside a package that was installed, and beside core/ in the repository.
@@ -181,3 +181,10 @@ HUB_NAMES = {
 }
 
 CATALOG: tuple[ModelSpec, ...] = (MINILM, *shipped())
+
+
+def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:
+    """What core.atlas found of a model over a corpus, where that ships with it: the data of core.atlas.summary()."""
+    path = folder / model_id / "atlas.json"
+    known = path.resolve().is_relative_to(folder.resolve()) and path.is_file()
+    return json.loads(path.read_text(encoding="utf-8")) if known else None

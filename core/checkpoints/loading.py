@@ -92,7 +92,7 @@ def config_from(family: Family, theirs: Theirs) -> ModelConfig:
         raise CheckpointError(f"{theirs.where} holds numbers that do not make a model ({error}).") from error
 
 
-def build(
+def assemble(
     values: Mapping[str, Any], tensors: Mapping[str, Stored], device: torch.device, dtype: torch.dtype
 ) -> tuple[Transformer, Family, tuple[str, ...]]:
     """The model with its weights, its family, and the names of their tensors that it has no use for.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, ClassVar, Protocol, get_type_hints
+
+import torch
+from torch import Tensor
 
 from ..errors import InterventionError
 from ..hooks import Hook, chain
@@ -47,6 +50,11 @@ class Edit:
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         """By the names of hook points. Raises InterventionError where this model has no place for it."""
         raise NotImplementedError
+
+    @property
+    def sees_ahead(self) -> bool:
+        """Whether what it does to one token depends on later ones, so that a text with it cannot be read in chunks."""
+        return False
 
     def __repr__(self) -> str:
         """The call that makes it: what has no default by position, the rest by name and only where it differs."""
@@ -109,11 +117,34 @@ def _painter(regions: tuple[Region, ...], layers: tuple[Painted, ...]) -> Callab
     return paint
 
 
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A hook of positions [batch or 1, pos]. `to` is given the places of a text's real tokens, in their order, [token]."""
+
+    to: Callable[[Tensor], Tensor]
+
+    def __call__(self, positions: Tensor) -> Tensor:
+        return _moved((self,), positions)
+
+
+def _moved(moves: Sequence[Move], positions: Tensor) -> Tensor:
+    """Every real token has a place of its own before the first move, and padding repeats one of them. So it is known then
+    which token is which, on whichever side the padding is, and stays known when several have come to one place."""
+    rows = []
+    for row in positions:
+        places, which = row.unique(return_inverse=True)
+        for move in moves:
+            places = move.to(places)
+        rows.append(places[which])
+    return torch.stack(rows)
+
+
 def hooks_of(model: Transformer, interventions: Iterable[Intervention]) -> dict[str, Hook]:
     """The hooks of all interventions, in their order: one for each point.
 
-    Neighbours that paint one mask are compiled together, once for all layers that they paint alike. Raises InterventionError
-    where the model has no place for one, and TooLarge where masks have too many parts.
+    Neighbours that paint one mask are compiled together, once for all layers that they paint alike, and neighbours that move
+    tokens tell these apart once. Raises InterventionError where the model has no place for one, and TooLarge where masks
+    have too many parts.
     """
     by_point: dict[str, list[Hook]] = {}
     for intervention in interventions:
@@ -127,15 +158,17 @@ def hooks_of(model: Transformer, interventions: Iterable[Intervention]) -> dict[
         if key not in known:
             layers = painted(regions, model.config.n_heads)
             nonlocal size
-            size += sum(layer.bytes for layer in layers)
+            size += sum(layer.nbytes for layer in layers)
             check_size(size)
             known[key] = _painter(regions, layers)
         return known[key]
 
     def merged(hooks: list[Hook]) -> Iterator[Hook]:
-        for paints, some in groupby(hooks, key=lambda hook: isinstance(hook, Paint)):
-            if paints:
+        for kind, some in groupby(hooks, key=type):
+            if kind is Paint:
                 yield together(tuple(region for paint in some if isinstance(paint, Paint) for region in paint.regions))
+            elif kind is Move:
+                yield partial(_moved, [move for move in some if isinstance(move, Move)])
             else:
                 yield from some
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -30,20 +31,26 @@ class Ablate(Edit, word="ablate"):
     site: OneSite = "attn"
     to: Annotated[Literal["zero", "mean"], Word({"zero": "zero", "mean": "mean"})] = "zero"
 
+    @property
+    def sees_ahead(self) -> bool:
+        return self.to == "mean"
+
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         check_head(model, self.head)
         (attention,) = attentions_of(model, self.stack, self.layer, self.site)
         if self.to == "zero":
             return {f"{attention}.hook_z": _of_head(self.head, torch.zeros_like)}
-        real: list[Tensor | None] = [None]  # [batch, query], as the self-attention of this layer has just seen it
+        # The real tokens [batch, query], as the self-attention of this layer has just seen them. Passes of several threads
+        # may share the edit, each with a batch of its own.
+        seen = threading.local()
 
         def look(rule: ScoreRule) -> None:
-            real[0] = rule.mask.keep
+            seen.real = rule.mask.keep
 
         def mean(z: Tensor) -> Tensor:  # [batch, query, d_head]
-            if real[0] is None:
+            if seen.real is None:
                 return z.mean(1, keepdim=True)
-            counted = real[0][..., None].to(z.dtype)
+            counted = seen.real[..., None].to(z.dtype)
             return (z * counted).sum(1, keepdim=True) / counted.sum(1, keepdim=True)
 
         return {

@@ -58,11 +58,19 @@ class EditMask(Edit, word="mask"):
                 "Make two edits of it to say more."
             )
 
+    @property
+    def region(self) -> Region:
+        """The cells that are meant."""
+        queries, keys, cells = cast(Spans, self.queries), cast(Spans, self.keys), cast(Cells, self.cells)
+        return Region(self.allowed, self.head, queries, keys, cells, self.distances)
+
+    @property
+    def sees_ahead(self) -> bool:
+        return self.region.allows_future
+
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         check_head(model, self.head)
-        queries, keys, cells = cast(Spans, self.queries), cast(Spans, self.keys), cast(Cells, self.cells)
-        region = Region(self.allowed, self.head, queries, keys, cells, self.distances)
-        paint = Paint((region,), model.config.n_heads)
+        paint = Paint((self.region,), model.config.n_heads)
         return {f"{name}.hook_rule": paint for name in attentions_of(model, self.stack, self.layer, self.site)}
 
 
@@ -106,6 +114,10 @@ class SetMask(Edit, word="setmask"):
                 "SetMask has a size where the kind is window, and only there: SetMask('window', 8), SetMask('causal')."
             )
 
+    @property
+    def sees_ahead(self) -> bool:
+        return self.kind == "none"
+
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         if self.kind == "window":
             return _order_hooks(self, model, lambda causal, _: (causal, self.size))
@@ -135,6 +147,10 @@ class DropCausalMask(Edit, word="nocausal"):
     """Let every query of the decoder look at the future as well, in one layer or (None) in all."""
 
     layer: AnyLayer = None
+
+    @property
+    def sees_ahead(self) -> bool:
+        return True
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         if model.decoder is None:
@@ -168,6 +184,10 @@ class MaskAfterSoftmax(Edit, word="aftersoftmax"):
     layer: AnyLayer = None
     site: AnySite = None
 
+    @property
+    def sees_ahead(self) -> bool:
+        return True  # what is hidden has its share of the softmax first
+
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         names = attentions_of(model, self.stack, self.layer, self.site)
         return {f"{name}.hook_rule": lambda rule: replace(rule, after=True) for name in names}
@@ -181,6 +201,10 @@ class MaskFill(Edit, word="fill"):
     stack: AnyStack = None
     layer: AnyLayer = None
     site: AnySite = None
+
+    @property
+    def sees_ahead(self) -> bool:
+        return True  # a hidden score that is finite has a weight
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         names = attentions_of(model, self.stack, self.layer, self.site)

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import InterventionError
 from ..hooks import Hook
 from ..model import Transformer
-from .edit import Edit, one_stack_of, stacks_of
+from .edit import Edit, Move, one_stack_of, stacks_of
 from .fields import HIGHEST, AnyStack, Places, StackName, Whole
 
 
@@ -27,8 +27,10 @@ class DropPositions(Edit, word="nopositions"):
     stack: AnyStack = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        point = "embed.hook_position" if model.config.has_position_table else "hook_positions"
-        return {f"{stack}.{point}": torch.zeros_like for stack in stacks_of(model, self.stack)}
+        stacks = stacks_of(model, self.stack)
+        if model.config.has_position_table:
+            return {f"{stack}.embed.hook_position": torch.zeros_like for stack in stacks}
+        return {f"{stack}.hook_positions": Move(torch.zeros_like) for stack in stacks}
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +48,7 @@ class ShufflePositions(Edit, word="shuffle"):
             generator = torch.Generator().manual_seed(self.seed)
             return places[torch.randperm(len(places), generator=generator).to(places.device)]
 
-        return _hooks(model, self.stack, lambda positions: _dealt_out(positions, shuffle))
+        return _hooks(model, self.stack, shuffle)
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +71,7 @@ class SetPositions(Edit, word="positions"):
                 )
             return torch.tensor(self.places, device=places.device, dtype=places.dtype)
 
-        return _hooks(model, stack, lambda positions: _dealt_out(positions, given))
+        return _hooks(model, stack, given)
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,25 +85,12 @@ class ShiftPositions(Edit, word="shift"):
     stack: AnyStack = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        return _hooks(model, self.stack, lambda positions: positions + self.by)
+        return _hooks(model, self.stack, lambda places: places + self.by)
 
 
-def _dealt_out(positions: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """positions [batch or 1, pos] with each text's own places, in rising order, changed to others.
-
-    Every real token of a text has a place of its own, and padding repeats one of them. So what changes places and not tokens
-    permutes the real tokens, on whichever side the padding is.
-    """
-    rows = []
-    for row in positions:
-        places, which = row.unique(return_inverse=True)
-        rows.append(change(places)[which])
-    return torch.stack(rows)
-
-
-def _hooks(model: Transformer, stack: StackName | None, change: Callable[[Tensor], Tensor]) -> Mapping[str, Hook]:
-    def checked(positions: Tensor) -> Tensor:  # [batch or 1, pos]
-        moved = change(positions)
+def _hooks(model: Transformer, stack: StackName | None, to: Callable[[Tensor], Tensor]) -> Mapping[str, Hook]:
+    def checked(places: Tensor) -> Tensor:  # [token]
+        moved = to(places)
         n = model.config.n_ctx
         if model.config.has_position_table and not (int(moved.min()) >= 0 and int(moved.max()) < n):
             raise InterventionError(
@@ -110,4 +99,4 @@ def _hooks(model: Transformer, stack: StackName | None, change: Callable[[Tensor
             )
         return moved
 
-    return {f"{name}.hook_positions": checked for name in stacks_of(model, stack)}
+    return {f"{name}.hook_positions": Move(checked) for name in stacks_of(model, stack)}

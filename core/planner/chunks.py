@@ -7,39 +7,40 @@ chunk, the last of which looks at all keys.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ..config import ModelConfig
 from ..errors import ConfigError
 from ..rules import BLOCK_BYTES, WINDOW_ROWS
+from .edits import rule_bytes
 from .passes import FLOAT, INT, SAMPLED, StackPass, head_bytes
 from .runs import RunBytes, weight_bytes
-from .workload import Workload
+from .workload import Workload, of_texts
 
 
 def chunked_run_bytes(
     config: ModelConfig,
+    workload: Workload | None = None,
     *,
     rows: int,
-    batch: int = 1,
-    source_len: int,
-    dtype: object = "float32",
-    padded: bool | None = None,
     keep_values: bool = True,
     on_host: bool = False,
+    edited_rules: bool = False,
+    **options: Any,
 ) -> RunBytes:
     """run_bytes of a decoder that reads `rows` tokens at a time behind a KV cache.
 
     With `on_host` the captured q, k and v lie on the host: `host` has their bytes and `captured` is 0, while the device still
-    holds the keys and values of every layer to the end. An upper bound, as run_bytes is. Raises ConfigError as it does, for
-    rows below 1, and for models that are not decoders alone.
+    holds the keys and values of every layer to the end. `edited_rules` as there. An upper bound, as run_bytes is. Raises
+    ConfigError as it does, for rows below 1, and for models that are not decoders alone.
     """
     if config.kind != "decoder":
         raise ConfigError(f"a run in chunks is for decoders; this model is {config.kind}")
     if rows < 1:
         raise ConfigError(f"rows ({rows}) must be at least 1")
-    padded = batch > 1 if padded is None else padded
-    work = Workload(batch=batch, source_len=source_len, dtype=dtype, padded=padded)
+    work = of_texts(workload, options)
     work.check(config)
+    batch, source_len = work.batch, work.source_len
     n_layers, by, rows = config.n_decoder_layers, work.by, min(rows, source_len)
     whole = StackPass(config, work, "decoder", n_layers, source_len, 0, "", "fused", True)
     chunk = StackPass(config, replace(work, source_len=rows), "decoder", n_layers, rows, 0, "", "fused", False)
@@ -57,6 +58,8 @@ def chunked_run_bytes(
         f"decoder {name}": held + value for name, value in _attention(whole, chunk).items()
     }
     moments["decoder softmax and sum"] += chunk.q if on_host else 0  # laid out anew on its way to the host
+    if edited_rules:
+        moments["decoder softmax and sum"] += rule_bytes(config, work, rows, source_len, spelled_out=False)
     moments["head"] = beside + (0 if on_host else kept) + head_bytes(config, batch, by, probabilities=True)
     moment = max(moments, key=lambda name: moments[name])
     captured = 0 if on_host else kept

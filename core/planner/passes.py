@@ -19,6 +19,8 @@ FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
 SAMPLED = 16  # numbers of a weight by which a run knows its model again (core.weights)
 SCALARS = 256  # bytes of lone numbers: a fill value, a slope, a frequency
 
+ATTENDING = ("softmax and sum", "scores and weights")  # ends of the names of the moments that a mask is made in
+
 Path = Literal["fused", "spelled_out", "eager"]
 Keep = Literal["", "qk", "qkv"]
 
@@ -147,7 +149,8 @@ class StackPass:
         """What a trace keeps beside q, k and v: the sizes of the stream, float32, and its positions and angles."""
         if not self.traced:
             return 0
-        per_layer = 4 if self.config.parallel else 7 if self.memory_len else 5
+        # The stream behind a layer is the one before the next, whose size is taken once.
+        per_layer = 3 if self.config.parallel else 6 if self.memory_len else 4
         if self.config.norm_order == "sandwich":  # what an attention adds has a size before its norm as well
             per_layer += 2 if self.memory_len else 1
         sizes = (per_layer * self.n_layers + 2) * self.tokens * FLOAT

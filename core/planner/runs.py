@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..config import ModelConfig
+from .edits import rule_bytes
 from .parameters import float32_parameters, parameters
-from .passes import FLOAT, pass_moments
-from .workload import Workload
+from .passes import ATTENDING, FLOAT, pass_moments
+from .workload import Workload, of_texts
 
 
 @dataclass(frozen=True)
@@ -31,28 +33,21 @@ class RunBytes:
 
 def run_bytes(
     config: ModelConfig,
+    workload: Workload | None = None,
     *,
-    batch: int = 1,
-    source_len: int,
-    target_len: int = 0,
-    dtype: object = "float32",
-    padded: bool | None = None,
     keep_values: bool = True,
     spelled_out: bool = False,
+    edited_rules: bool = False,
+    **options: Any,
 ) -> RunBytes:
-    """An upper bound, and a close one, on what core.trace holds at once.
+    """An upper bound, and a close one, on what core.trace holds at once, for a workload or one whose fields `options` name.
 
-    `padded` says whether texts of different length share the batch; None: whenever there are several. `keep_values` is
-    False for runs that let v go. `spelled_out` is True for runs that edit scores or weights, which are tensors then and are
-    kept. The head is asked about one position of each text. Scratch space inside a kernel is not counted. Raises ConfigError for lengths below 1 and formats it does not know.
+    Without a workload, several texts count as padded unless `padded` is given. `keep_values` is False for runs that let v go.
+    `spelled_out` is True for runs that edit scores or weights, which are tensors then and are kept, `edited_rules` for runs
+    that edit masks, scales or the softmax. The head is asked about one position of each text. Scratch space inside a kernel
+    is not counted. Raises ConfigError for lengths below 1 and formats it does not know.
     """
-    work = Workload(
-        batch=batch,
-        source_len=source_len,
-        target_len=target_len,
-        dtype=dtype,
-        padded=batch > 1 if padded is None else padded,
-    )
+    work = of_texts(workload, options)
     work.check(config)
     moments, captured = pass_moments(
         config,
@@ -62,6 +57,10 @@ def run_bytes(
         all_logits=False,
         traced=True,
     )
+    if edited_rules:
+        longest = max(work.source_len, work.target_len)
+        more = rule_bytes(config, work, longest, longest, spelled_out=spelled_out)
+        moments |= {name: value + more for name, value in moments.items() if name.endswith(ATTENDING)}
     moment = max(moments, key=lambda name: moments[name])
     peak = max(moments[moment], captured)
     weights = weight_bytes(config, work.by)

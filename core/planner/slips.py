@@ -52,6 +52,12 @@ LINES: dict[str, tuple[Line, ...]] = {
         Line("q.view(batch, h, n, d)", lambda t: t.flat.view(t.b, t.h, t.n, t.d), "", "split_view"),
         Line("q.unflatten(-1, (h + 1, d))", lambda t: t.flat.unflatten(-1, (t.h + 1, t.d)), "split_heads", None),
     ),
+    "qkv": (
+        Line("self.q(x)", lambda t: F.linear(t.x, t.own), "", None),
+        Line("self.qkv(x).split(h * d, -1)[0]", lambda t: F.linear(t.x, t.joined).split(t.h * t.d, -1)[0], "", None),
+        Line("self.qkv(x).view(batch, n, h, 3, d)[..., 0, :].flatten(2)", lambda t: F.linear(t.x, t.joined).view(t.b, t.n, t.h, 3, t.d)[..., 0, :].flatten(2), "", "qkv_by_head"),
+        Line("self.qkv(x).chunk(3, 1)[0]", lambda t: F.linear(t.x, t.joined).chunk(3, 1)[0], "", "qkv_chunk"),
+    ),
     "scores": (
         Line("q @ k.mT", lambda t: t.q @ t.k.mT, "", None),
         Line("q @ k", lambda t: t.q @ t.k, "scores_no_transpose", "scores_square"),
@@ -87,6 +93,7 @@ LINES: dict[str, tuple[Line, ...]] = {
         Line("x + table", lambda t: t.x + t.table, "position_all", "position_same"),
         Line("x + table[:n].T", lambda t: t.x + t.table[: t.n].T, "position_turned", "position_square"),
         Line("x + table[:n, None]", lambda t: t.x + t.table[: t.n, None], "position_axis_error", "position_axis"),
+        Line("x + table[None][:, :, :n]", lambda t: t.x + t.table[None][:, :, : t.n], "position_features", "position_features_silent"),
     ),
     "ffn": (
         Line("self.down(F.relu(self.up(x)))", lambda t: F.linear(F.relu(F.linear(t.x, t.up)), t.down), "", None),
@@ -106,9 +113,15 @@ def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) ->
 def _try(line: Line, config: ModelConfig, *, batch: int, n: int, n_key: int) -> Try:
     sizes = {"batch": batch, "n": n, "n_key": n_key}
     code = line.code.replace("(h, d)", f"({config.n_heads}, {config.d_head})")
-    code = code.replace("(h + 1, d)", f"({config.n_heads + 1}, {config.d_head})").replace("[:n", f"[:{n}")
+    code = (
+        code.replace("(h + 1, d)", f"({config.n_heads + 1}, {config.d_head})")
+        .replace("[:n", f"[:{n}")
+        .replace(":, :n]", f":, :{n}]")
+    )
     code = code.replace("(batch, h, n, d)", f"({batch}, {config.n_heads}, {n}, {config.d_head})")
     code = code.replace("(batch, n, -1)", f"({batch}, {n}, -1)")
+    code = code.replace("split(h * d", f"split({config.n_heads * config.d_head}")
+    code = code.replace("(batch, n, h, 3, d)", f"({batch}, {n}, {config.n_heads}, 3, {config.d_head})")
     try:
         shape = tuple(line.run(_tensors(config, "meta", **sizes)).shape)
     except (RuntimeError, IndexError) as error:
@@ -153,6 +166,8 @@ def _tensors(config: ModelConfig, device: str, *, batch: int, n: int, n_key: int
         keep=empty(batch, n_key, dtype=torch.bool),
         table=empty(max(config.n_ctx, n), config.d_model),
         o=empty(config.d_model, width),
+        own=empty(width, config.d_model),
+        joined=empty(3 * width, config.d_model),
         up=empty(config.d_ff, config.d_model),
         down=empty(config.d_model, config.d_ff),
     )

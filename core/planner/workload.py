@@ -84,6 +84,15 @@ class Workload:
             )
 
 
+def of_texts(workload: Workload | None, options: Mapping[str, Any]) -> Workload:
+    """as_workload(), where texts that share a batch are of different length unless `padded` says otherwise."""
+    if workload is not None:
+        return as_workload(workload, options)
+    several = options.get("batch", 1) > 1
+    padded = options.get("padded")
+    return Workload(**{**options, "padded": several if padded is None else padded})
+
+
 def as_workload(workload: Workload | None, options: Mapping[str, Any]) -> Workload:
     """A workload, or one made of its fields by name. Raises TypeError for both."""
     if workload is not None and options:

@@ -11,6 +11,7 @@ from .answers import (
     HeadDone,
     Heads,
     LayerDone,
+    Likeness,
     Looked,
     Measures,
     NextWord,
@@ -29,7 +30,7 @@ from .calls import Calls, Following
 from .heads import METRICS, THUMBNAIL
 from .kept import Kept
 from .live import AT_ONCE
-from .local import LocalService, cores
+from .local import LocalService
 from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, PaperRules, StackPositions, paper_rules
@@ -37,6 +38,7 @@ from .protocol import Service
 from .sweeps import SweepPart
 from .trainer import FrameFacts, News
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
+from .worker import cores
 from .writing import MOST_WRITTEN, BeamsGrown, Begun, Written
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "LayerDone",
     "Leak",
     "LensRow",
+    "Likeness",
     "LocalService",
     "LookPlace",
     "Looked",

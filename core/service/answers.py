@@ -122,7 +122,7 @@ class Tile:
     )  # uint8 [row, column]: why a cell has no number, as in rules.REASONS, or HIDDEN; 0 where it has one
     exact: bool  # False: each cell is the largest value of its patch
     how: str  # the same in words; empty where it is exact
-    left: np.ndarray | None = None  # float32 [row]: the share of each row that is not hidden; None where nothing is
+    visible: np.ndarray | None = None  # float32 [row]: the share of each row that is not hidden; None where nothing is
     sink: int | None = None  # of a whole map: the token that gets the most on average
 
 
@@ -133,7 +133,7 @@ class Row:
     values: np.ndarray  # float32 [column]
     reasons: np.ndarray  # uint8 [column]
     entropy: float | None
-    left: float | None  # the share of the row that is not hidden; None where nothing is
+    visible: float | None  # the share of the row that is not hidden; None where nothing is
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +178,14 @@ class Measures:
     rows: int  # evenly spaced, that were looked at
     of: int
     values: dict[str, tuple[tuple[float | None, ...], ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """The rows of one query by every head of a site, and what each shares with other weights over the same keys."""
+
+    rows: np.ndarray  # float32 [layer, head, key]
+    shared: np.ndarray  # float32 [layer, head]: measures.overlap
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ def facts_of(run: Trace, key: str) -> Facts:
         sites=sites_of(run.config, lengths, has_target=run.target is not None),
         device=run.device,
         dtype=run.dtype,
-        torch_version=torch.__version__,
+        torch_version=str(torch.__version__),
         interventions=tuple(map(repr, run.interventions)),
     )
     if not run.steps:

@@ -12,7 +12,7 @@ from .. import measures
 from ..attention import AttentionRecord
 from ..memory import admit_large
 from ..trace import Trace
-from .answers import Heads, Measures, Site, Thumbnails, Values
+from .answers import Heads, Likeness, Measures, Site, Thumbnails, Values
 from .maps import array, reasons, spread
 
 THUMBNAIL = 32  # pixels along a side of the small picture of a head
@@ -35,6 +35,14 @@ def heads_of(run: Trace, site: Site) -> Heads:
     patterns = torch.stack([record.pattern() for record in records])  # [layer, head, query, key]
     masks, mask_of = masks_of(records)
     return Heads(array(patterns), array(measures.entropy(patterns)), masks, mask_of)
+
+
+def likeness_of(run: Trace, site: Site, query: int, weights: Sequence[float]) -> Likeness:
+    """Of one query, beside weights [key]."""
+    rows = torch.stack([run.attention[i].pattern(queries=[query])[:, 0] for i in site.records])  # [layer, head, key]
+    return Likeness(
+        array(rows), array(measures.overlap(rows, torch.tensor(list(weights), dtype=rows.dtype, device=rows.device)))
+    )
 
 
 def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...], tuple[tuple[int, ...], ...]]:

@@ -51,13 +51,13 @@ class Kept:
     async def _make(self, key: Hashable, future: Future[Any], make: Callable[[], Awaitable[T]]) -> T:
         try:
             value = await make()
+            self.put(key, value)
         except BaseException as error:
             with self._lock:
                 del self._under_way[key]
             # Who began it may wait no longer, but the others do: one of them begins it again.
             future.set_exception(_Abandoned() if isinstance(error, asyncio.CancelledError) else error)
             raise
-        self.put(key, value)
         with self._lock:
             del self._under_way[key]
         future.set_result(value)

@@ -51,12 +51,13 @@ class Live:
         Nothing is made of a small run, whose every weight is sent, nor on a GPU, where it would only take turns with the pass.
         """
         run: LiveRun | None = None
+        begun = False
 
         def tell(so_far: Trace) -> None:
-            nonlocal run
-            if not so_far.records:
-                run = self._begin(job, so_far)
-            elif run is not None:
+            nonlocal run, begun
+            if not begun:  # a text that is read in parts has no records until its last one
+                run, begun = self._begin(job, so_far), True
+            elif run is not None and so_far.records:
                 run.so_far = so_far
                 at = len(so_far.records) - 1
                 self._pool.submit(_fulfil, run.made[at], partial(thumbnails_of, so_far.attention[at]))

@@ -106,23 +106,23 @@ class Map:
         """[row, column] of the picture, and the share of each row that is not hidden, [row]."""
         groups = [self.queries[i] for i in rows]
         weights = self.together([token for group in groups for token in group])
-        left = torch.ones(len(weights), device=weights.device)
+        visible = torch.ones(len(weights), device=weights.device)
         if self.transform.hidden:
             total = weights.sum(-1)
             weights = weights.clone()
             weights[:, list(self.transform.hidden)] = 0
             rest = weights.sum(-1)
-            left = torch.where(total > 0, rest / total, 0)
+            visible = torch.where(total > 0, rest / total, 0)
             if self.transform.kind != "value":
                 weights = torch.where(rest[:, None] > 0, weights / rest[:, None], 0)
         if not self.transform.words:
-            return weights, left
+            return weights, visible
         of = torch.tensor([i for i, group in enumerate(self.keys) for _ in group], device=weights.device)
         columns = torch.zeros(len(weights), len(self.keys), device=weights.device).index_add_(1, of, weights)
         sizes = [len(group) for group in groups]
         return (
             torch.stack([part.mean(0) for part in columns.split(sizes)]),
-            torch.stack([part.mean() for part in left.split(sizes)]),
+            torch.stack([part.mean() for part in visible.split(sizes)]),
         )
 
     def reasons(self, rows: Sequence[int], columns: Sequence[int]) -> np.ndarray:
@@ -175,14 +175,14 @@ def tile(shown: Map, rows: tuple[int, int], columns: tuple[int, int], cells: int
     n_rows, n_columns = min(cells, rows[1] - rows[0]), min(cells, columns[1] - columns[0])
     plain = shown.transform.is_plain
     if (n_rows, n_columns) == (rows[1] - rows[0], columns[1] - columns[0]):
-        left = None
+        visible = None
         if plain:  # of one head only the columns that are asked for are kept
             values = shown.record.pattern(shown.transform.head, slice(*rows), slice(*columns))[0]
         else:
             found = [shown.values(block) for block in blocks(range(*rows))]
             values = torch.cat([part[:, slice(*columns)] for part, _ in found])
-            left = array(torch.cat([left for _, left in found])) if shown.transform.hidden else None
-        return Tile(array(values), shown.reasons(range(*rows), range(*columns)), True, "", left, sink)
+            visible = array(torch.cat([visible for _, visible in found])) if shown.transform.hidden else None
+        return Tile(array(values), shown.reasons(range(*rows), range(*columns)), True, "", visible, sink)
 
     def some(queries: Sequence[int]) -> Tensor:
         if plain:
@@ -201,10 +201,10 @@ def tile(shown: Map, rows: tuple[int, int], columns: tuple[int, int], cells: int
 def row(shown: Map, query: int) -> Row:
     """One row of a map."""
     codes = shown.reasons([query], range(len(shown.keys)))[0]
-    values, left = shown.values([query])
+    values, visible = shown.values([query])
     shares = shown.transform.kind not in ("value", "max")
     entropy = float(measures.entropy(values)[0]) if shares else None
-    return Row(array(values[0]), codes, entropy, float(left[0]) if shown.transform.hidden else None)
+    return Row(array(values[0]), codes, entropy, float(visible[0]) if shown.transform.hidden else None)
 
 
 def column(shown: Map, key: int) -> Column:

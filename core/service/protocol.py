@@ -13,10 +13,11 @@ from ..attribution import Contributions, LensLayer
 from ..comparison import AnswerChange, Comparison
 from ..config import ModelConfig
 from ..generate import Sampling
-from ..heads import Opening, Role
+from ..heads import OpeningLink, Role
 from ..interventions import Intervention
 from ..live import Spec
 from ..order import Equivariance, MovedOn
+from ..projections import Compared
 from ..request import Progress, Request
 from ..scaling import Spread
 from ..sweeps import Asked
@@ -29,6 +30,7 @@ from .answers import (
     HeadDone,
     Heads,
     LayerDone,
+    Likeness,
     Looked,
     Measures,
     NextWord,
@@ -54,8 +56,11 @@ class Service(Protocol):
 
     A key is Request.key. Answers are of the first text of a run, which is run again where it was dropped. All raise Refused in
     its kinds: TooLarge and Busy among them, and Unknown for a key whose request is not remembered; whoever has the request
-    then submits it again, once. The arrays of an answer are shared and never to be written to.
+    then submits it again, once. The arrays of an answer are shared and never to be written to. `site` is one of Site.id, `record`
+    counts Facts.records, and `of` says which map is meant. What streams is closed by whoever no longer waits for it.
     """
+
+    # runs: begun, followed, shown while they go on
 
     async def submit(self, request: Request) -> str:
         """The key of a run, which is begun or joined. Raises Busy; whatever else is wrong comes with follow()."""
@@ -75,23 +80,29 @@ class Service(Protocol):
         """
         ...
 
-    async def model(self, model_id: str) -> ModelConfig | None:
-        """The config of a model that is in memory now."""
-        ...
-
-    async def facts(self, key: str) -> Facts:
-        """What the run says about itself."""
+    def parts(
+        self, key: str, record: int, head: int, query: int | None
+    ) -> AsyncGenerator[LayerDone | HeadDone | RunDone]:
+        """A run that goes on, layer by layer, with the map of one head as soon as its layer is done, and one row of it."""
         ...
 
     async def facts_so_far(self, key: str) -> Facts | None:
         """The same of a run that goes on and is shown in parts, where Progress.is_shown says so."""
         ...
 
-    def parts(
-        self, key: str, record: int, head: int, query: int | None
-    ) -> AsyncGenerator[LayerDone | HeadDone | RunDone]:
-        """A run that goes on, layer by layer, with the map of one head as soon as its layer is done, and one row of it."""
+    async def facts(self, key: str) -> Facts:
+        """What the run says about itself."""
         ...
+
+    async def model(self, model_id: str) -> ModelConfig | None:
+        """The config of a model that is in memory now."""
+        ...
+
+    async def status(self) -> dict[str, Any]:
+        """What is held now, for the operator: counts, bytes and the device. Nothing about anybody's text."""
+        ...
+
+    # maps: what the weights of a run look like
 
     async def tile(
         self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
@@ -99,12 +110,20 @@ class Service(Protocol):
         """A region of a map, ends excluded; pooled where it has more than cells × cells values."""
         ...
 
-    async def row(self, key: str, of: MapTransform, query: int) -> Row: ...
-
-    async def column(self, key: str, of: MapTransform, at: int) -> Column: ...
-
     async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
         """Every value of a region, ends excluded, however large."""
+        ...
+
+    async def row(self, key: str, of: MapTransform, query: int) -> Row:
+        """One row of a map, and why cells of it have no number."""
+        ...
+
+    async def column(self, key: str, of: MapTransform, at: int) -> Column:
+        """Who looks at one column of a map. Raises Refused where too many weights would have to be worked out."""
+        ...
+
+    async def scores(self, key: str, record: int, head: int, query: int) -> Scores:
+        """What the softmax of one row of a head is made of."""
         ...
 
     async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
@@ -115,17 +134,35 @@ class Service(Protocol):
         """Every weight of the run."""
         ...
 
-    async def scores(self, key: str, record: int, head: int, query: int) -> Scores: ...
+    async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
+        """A name for each head of every record, after where its attention goes: see core.heads.roles."""
+        ...
 
-    async def measures(self, key: str, site: SiteId) -> Measures: ...
+    async def openings(self, key: str) -> tuple[OpeningLink, ...]:
+        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.heads.openings."""
+        ...
+
+    async def opening(self, key: str, record: int, head: int) -> OpeningLink:
+        """Where to begin reading one head."""
+        ...
+
+    async def measures(self, key: str, site: SiteId) -> Measures:
+        """What one number can say about each head of a site: see core.measures."""
+        ...
 
     async def norms(self, key: str, site: SiteId) -> np.ndarray:
         """‖value · W_O‖ of each key as each head would write it, float32 [layer, head, key]. Kobayashi et al. 2020."""
         ...
 
+    async def likeness(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Likeness:
+        """The row of a query by every head of a site, beside weights [key] of somebody else's: of a class that votes, say."""
+        ...
+
     async def proof(self, key: str, record: int) -> Receipt:
         """One record worked out again and compared."""
         ...
+
+    # numbers at any moment of a run, and its next words
 
     async def values(self, key: str, stack: str, layer: int, site: str, what: str, head: int, most: int) -> Values:
         """The first `most` × `most` numbers of a tensor.
@@ -135,26 +172,12 @@ class Service(Protocol):
         """
         ...
 
+    async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
+        """The numbers that passed a hook point, its axes without the batch, as Trace.value gives them; float32."""
+        ...
+
     async def predictions(self, key: str, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
         """The k likeliest next tokens at each position; None asks for the last real token."""
-        ...
-
-    def train(self, spec: Spec) -> AsyncGenerator[News]:
-        """A training from its beginning, as far as it is, and then what comes of it until it has ended. Raises Busy.
-
-        It is begun if nobody did; when the last who watches closes the iterator, one that has not ended is cancelled.
-        """
-        ...
-
-    async def trained(self, spec: Spec, step: int) -> bytes:
-        """The model of a frame as a zip: config, weights, tokenizer, recipe, card. Raises Refused where there is no such frame."""
-        ...
-
-    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[Looked, ...]:
-        """An example as every frame of a training behind step `after` sees it, so far: the next few, so that the first come soon.
-
-        Raises Refused for an example that the task does not read, and where there is no such training.
-        """
         ...
 
     async def next_words(self, key: str, positions: Sequence[int], k: int = 3) -> tuple[NextWord, ...]:
@@ -162,25 +185,11 @@ class Service(Protocol):
         own next word was. Raises Refused for a model that does not write."""
         ...
 
-    async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
-        """A name for each head of every record, after where its attention goes: see core.heads.roles."""
-        ...
-
-    async def openings(self, key: str) -> tuple[Opening, ...]:
-        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.heads.openings."""
-        ...
-
-    async def opening(self, key: str, record: int, head: int) -> Opening:
-        """Where to begin reading one head."""
-        ...
-
-    async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
-        """The numbers that passed a hook point, its axes without the batch, as Trace.value gives them; float32."""
-        ...
-
     async def logit_lens(self, key: str, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
         """What the head would predict from the residual stream before and behind every layer."""
         ...
+
+    # causes: what a prediction depends on, and what is different in another run
 
     async def contributions(self, key: str, position: int | None = None, token: int | None = None) -> Contributions:
         """What each part of the model added to a logit."""
@@ -195,9 +204,15 @@ class Service(Protocol):
         another run. Its rows come as they are worked out, in turn with everybody's passes; finished sweeps are kept."""
         ...
 
+    async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
+        """What is different in the other run."""
+        ...
+
     async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
         """How the answer of the other run differs: its words or vectors, the loss, and how spread out attention is."""
         ...
+
+    # one token through one layer
 
     async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
         """What one token is at each step of one layer."""
@@ -217,35 +232,7 @@ class Service(Protocol):
         """What the head would make of a token's stream behind every addition; None asks for the last real token."""
         ...
 
-    async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
-        """What is different in the other run."""
-        ...
-
-    # positions
-
-    async def positions(self, key: str) -> tuple[StackPositions, ...]:
-        """How each stack of the run knows the order of its tokens."""
-        ...
-
-    async def position_rows(self, key: str, stack: str, first: int, rows: int) -> np.ndarray:
-        """Rows of a stack's own table of positions, as it was loaded: float32 [pos, d_model]."""
-        ...
-
-    async def order_change(self, key: str, other: str, site: SiteId, reach: int = 8) -> OrderChange:
-        """How far each head of a site moved in another run of the same tokens, and what each gives to every distance."""
-        ...
-
-    async def equivariance(self, key: str, places: Sequence[int]) -> Equivariance:
-        """The proof that order comes in through positions alone: the words of an encoder's text moved to other places."""
-        ...
-
-    async def moved_on(self, key: str, by: int) -> MovedOn:
-        """What it does to the run's scores and weights to move the whole text on by so many places."""
-        ...
-
-    async def clock(self, key: str, record: int, head: int, query: int, at: int) -> Clock:
-        """One query and one key before rotary positions turned them, and all that makes their score of a distance."""
-        ...
+    # masks, padding and the scale
 
     async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> Masked:
         """The scores of some layers of a site before any mask (None: of all), and the run's masks. Raises TooLarge."""
@@ -276,6 +263,36 @@ class Service(Protocol):
         """Random q·k of several widths, measured."""
         ...
 
+    async def projections(self, d_model: int, widths: tuple[int, int, int], rows: int) -> Compared:
+        """One product for q, k and v against three, timed where models run. Raises Refused for tables that take too long to make."""
+        ...
+
+    # positions
+
+    async def positions(self, key: str) -> tuple[StackPositions, ...]:
+        """How each stack of the run knows the order of its tokens."""
+        ...
+
+    async def position_rows(self, key: str, stack: str, first: int, rows: int) -> np.ndarray:
+        """Rows of a stack's own table of positions, as it was loaded: float32 [pos, d_model]."""
+        ...
+
+    async def order_change(self, key: str, other: str, site: SiteId, reach: int = 8) -> OrderChange:
+        """How far each head of a site moved in another run of the same tokens, and what each gives to every distance."""
+        ...
+
+    async def equivariance(self, key: str, places: Sequence[int]) -> Equivariance:
+        """The proof that order comes in through positions alone: the words of an encoder's text moved to other places."""
+        ...
+
+    async def moved_on(self, key: str, by: int) -> MovedOn:
+        """What it does to the run's scores and weights to move the whole text on by so many places."""
+        ...
+
+    async def clock(self, key: str, record: int, head: int, query: int, at: int) -> Clock:
+        """One query and one key before rotary positions turned them, and all that makes their score of a distance."""
+        ...
+
     # writing
 
     def write(
@@ -300,6 +317,30 @@ class Service(Protocol):
         """How long the token behind n others takes with and without a cache, measured now, and whether both say the same."""
         ...
 
-    async def status(self) -> dict[str, Any]:
-        """What is held now, for the operator: counts, bytes and the device. Nothing about anybody's text."""
+    # trainings
+
+    def train(self, spec: Spec) -> AsyncGenerator[News]:
+        """A training from its beginning, as far as it is, and then what comes of it until it has ended. Raises Busy.
+
+        It is begun if nobody did; when the last who watches closes the iterator, one that has not ended is cancelled.
+        """
+        ...
+
+    async def training(self, spec: Spec) -> News:
+        """What there is of a training now. Nothing is begun and nobody watches. Raises Refused where there is no such training."""
+        ...
+
+    async def pause_training(self, spec: Spec) -> None:
+        """Let a training wait where it is once nobody watches it, instead of ending it; whoever watches it next lets it go on."""
+        ...
+
+    async def trained(self, spec: Spec, step: int) -> bytes:
+        """The model of a frame as a zip: config, weights, tokenizer, recipe, card. Raises Refused where there is no such frame."""
+        ...
+
+    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[Looked, ...]:
+        """An example as every frame of a training behind step `after` sees it, so far: the next few, so that the first come soon.
+
+        Raises Refused for an example that the task does not read, and where there is no such training.
+        """
         ...

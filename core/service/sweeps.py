@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from ..ablations import Outcome, together
+from ..ablations import RowAnswers, together
 from ..errors import Busy, Refused
 from ..sweeps import Asked, PatchHeads, SilenceHeads, Sweep, Sweeping, begin_edges, begin_heads, begin_patches
 from ..trace import Trace
@@ -19,7 +19,7 @@ from .kept import Kept, arrival
 
 T = TypeVar("T")
 
-TURN = 0.1  # seconds that one batch of a sweep is meant to take
+TURN = 0.05  # seconds that one batch of a sweep is meant to take: what somebody who types waits at most for it
 KEPT_BYTES = 16 << 20  # of sweeps that are done
 MOST_WAITING = 128  # sweeps that have begun or wait
 LABEL_BYTES = 80  # of a token's name in memory, about
@@ -77,7 +77,7 @@ class Sweeps:
         try:
             sweeping = await self._turn(partial(begun, run, other, asked))
             n, most = sweeping.rows.n, sweeping.rows.most()
-            done: list[Outcome] = []
+            done: list[RowAnswers] = []
             at, size = 0, max(1, int(TURN / max(run.seconds, 1e-4)))
             while at < n:
                 stop = min(n, at + min(size, most))
@@ -100,14 +100,14 @@ class Sweeps:
 def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
     """A sweep that is asked for."""
     if isinstance(asked, SilenceHeads):
-        return begin_heads(run, asked.to, asked.position, asked.token)
+        return begin_heads(run, asked)
     if isinstance(asked, PatchHeads):
         assert other is not None
         return begin_patches(run, other, asked.where, asked.position, asked.token)
-    return begin_edges(run, asked.site, asked.stack, asked.layer, asked.head, asked.query, asked.position, asked.token)
+    return begin_edges(run, asked)
 
 
-def timed(run: Callable[[int, int], Outcome], start: int, stop: int) -> tuple[Outcome, float]:
+def timed(run: Callable[[int, int], RowAnswers], start: int, stop: int) -> tuple[RowAnswers, float]:
     """Rows of a sweep, and the seconds that they took."""
     before = time.perf_counter()
     return run(start, stop), time.perf_counter() - before

@@ -1,7 +1,7 @@
 """Trainer: runs that train in a process of their own, two at a time in fair turns, each once for all who watch it.
 
-The process is core/service/training_process.py. It is told of a run to begin and of one to end, and says what each has come to. What
-travels are lines of JSON with raw numbers behind, and never a pickle.
+The process is core/service/training_process.py. It is told which run to begin, pause and end, by its number, and says what each has
+come to. What travels are lines of JSON with raw numbers behind, and never a pickle.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import count
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from .. import finished
 from ..errors import Busy, Refused
 from ..live import Frame, Point, Spec
 
 MOST_ACTIVE = 2
 MOST_WAITING = 20
+MOST_PAUSED = 8  # of which the oldest end
 KEPT_BYTES = 192 << 20  # of the frames of runs that nobody watches any longer
 ENVIRONMENT = {
     **os.environ,
@@ -40,7 +44,7 @@ DIED = (
     "Everything else on this page still works."
 )
 
-State = Literal["waiting", "running", "ended", "failed"]
+State = Literal["waiting", "running", "paused", "ended", "failed"]
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,16 @@ class News:
 
 @dataclass(eq=False)
 class Training:
-    """A run, as far as it is."""
+    """A run, as far as it is. Its number is its own: of two runs of one Spec, one after the other, each has another."""
 
     spec: Spec
+    number: int
     state: State = "waiting"
     points: list[Point] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     why: str = ""
     process: object = None  # that it runs in
+    is_kept: bool = False  # paused, and not ended, when nobody watches
     watchers: list[Callable[[], None]] = field(default_factory=list)  # called when there is news
 
     @property
@@ -86,12 +92,14 @@ class Training:
 class Trainer:
     """Runs by their Spec. Any number of threads and event loops may watch."""
 
-    def __init__(self, command: tuple[str, ...] = COMMAND) -> None:
+    def __init__(self, command: tuple[str, ...] = COMMAND, folder: Path = finished.FOLDER) -> None:
         self.command = command
+        self.folder = folder  # of runs that have ended before
         self._lock = threading.RLock()
         self._runs: OrderedDict[Spec, Training] = OrderedDict()  # oldest use first
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
+        self._numbers = count()
         self._pace = 1 / 57  # seconds a step of one run alone, as measured so far
 
     # for those who watch
@@ -134,14 +142,27 @@ class Trainer:
         finally:
             self._leave(run, tell)
 
+    def now(self, spec: Spec) -> News:
+        """What there is of a run. Raises Refused for one that nobody has begun, or that was dropped."""
+        with self._lock:
+            frames, run = self.frames(spec), self._runs[spec]
+            return News(run.state, points=tuple(run.points), frames=tuple(map(_facts, frames)), why=run.why)
+
     def frames(self, spec: Spec) -> tuple[Frame, ...]:
         """Those that a run has by now. Raises Refused for one that nobody has begun, or that was dropped."""
         with self._lock:
-            run = self._runs.get(spec)
+            run = self._known(spec)
             if run is None or not run.frames:
                 raise Refused("There is no such training yet. Press Train to begin it.")
             self._runs.move_to_end(spec)
             return tuple(run.frames)
+
+    def pause(self, spec: Spec) -> None:
+        """Let a run that goes on wait where it is, once nobody watches it; whoever watches it next lets it go on."""
+        with self._lock:
+            run = self._runs.get(spec)
+            if run is not None and run.state in ("waiting", "running"):
+                run.is_kept = True
 
     def close(self) -> None:
         """End the process."""
@@ -155,7 +176,7 @@ class Trainer:
 
     def _join(self, spec: Spec, tell: Callable[[], None]) -> Training:
         with self._lock:
-            run = self._runs.get(spec)
+            run = self._known(spec)
             if run is not None and run.state == "failed":
                 del self._runs[spec]
                 run = None
@@ -163,23 +184,42 @@ class Trainer:
                 waiting = sum(other.state == "waiting" for other in self._runs.values())
                 if waiting >= MOST_WAITING:
                     raise Busy(f"{waiting} trainings wait already, and that is the most. Try again in a minute.")
-                run = self._runs[spec] = Training(spec)
+                run = self._runs[spec] = Training(spec, next(self._numbers))
             self._runs.move_to_end(spec)
+            if run.state == "paused":
+                run.state = "waiting"
+            run.is_kept = False
             run.watchers.append(tell)
             self._turn()
             return run
+
+    def _known(self, spec: Spec) -> Training | None:
+        """A run that somebody began, or that ended before and was kept as a file."""
+        run = self._runs.get(spec)
+        if run is None and (found := finished.read(self.folder, spec)) is not None:
+            run = self._runs[spec] = Training(spec, next(self._numbers), "ended", *found)
+            self._drop(but=run)
+        return run
 
     def _leave(self, run: Training, tell: Callable[[], None]) -> None:
         with self._lock:
             run.watchers.remove(tell)
             if not run.watchers and run.state in ("waiting", "running"):
-                if run.state == "running":
-                    self._tell({"stop": key_of(run.spec)})
-                if self._runs.get(run.spec) is run:
-                    del self._runs[run.spec]
-                run.state = "failed"
+                if run.is_kept:
+                    self._tell({"pause": run.number})
+                    run.state = "paused"
+                else:
+                    self._end(run)
                 self._turn()
             self._drop()
+
+    def _end(self, run: Training) -> None:
+        """Stop a run that nobody wants any longer, and forget it."""
+        if run.process is not None:  # one that waits may have been paused there
+            self._tell({"stop": run.number})
+        if self._runs.get(run.spec) is run:
+            del self._runs[run.spec]
+        run.state = "failed"
 
     def _turn(self) -> None:
         """Begin those that wait while there is room."""
@@ -190,7 +230,8 @@ class Trainer:
             if run.state == "waiting":
                 run.state = "running"
                 active += 1
-                self._tell({"start": key_of(run.spec)})
+                begun = run.process is not None
+                self._tell({"go": run.number} if begun else {"start": run.number, "spec": key_of(run.spec)})
                 run.process = self._process
                 self._changed()
 
@@ -208,13 +249,16 @@ class Trainer:
         left += sum(other.spec.steps for other in before)
         return len(before) + 1, left * self._pace
 
-    def _drop(self) -> None:
-        """Of runs that have ended and nobody watches, the oldest, until the rest fit."""
+    def _drop(self, but: Training | None = None) -> None:
+        """Of runs that nobody watches: the oldest that are paused beyond MOST_PAUSED, and that have ended until the rest fit."""
+        paused = [run for run in self._runs.values() if run.state == "paused"]
+        for run in paused[: max(0, len(paused) - MOST_PAUSED)]:
+            self._end(run)
         held = sum(run.nbytes for run in self._runs.values())
         for spec, run in list(self._runs.items()):
             if held <= KEPT_BYTES:
                 return
-            if run.state == "ended" and not run.watchers:
+            if run.state == "ended" and not run.watchers and run is not but:
                 held -= run.nbytes
                 del self._runs[spec]
 
@@ -222,7 +266,7 @@ class Trainer:
 
     def _tell(self, command: Mapping[str, Any]) -> None:
         if self._process is None or self._process.poll() is not None:
-            if "stop" in command:
+            if "start" not in command:
                 return
             self._process = subprocess.Popen(
                 self.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
@@ -239,19 +283,20 @@ class Trainer:
         assert process.stdout is not None
         with process:
             for line in process.stdout:
-                self._heard(json.loads(line))
+                if line.endswith(b"\n"):  # or it has died in the middle of it
+                    self._heard(json.loads(line))
         with self._lock:
             if self._process is process:
                 self._process = None
             for run in list(self._runs.values()):
-                if run.state == "running" and run.process is process:
+                if run.state in ("running", "paused", "waiting") and run.process is process:
                     run.state, run.why = "failed", DIED
                     self._changed(run)
             self._turn()
 
     def _heard(self, said: Mapping[str, Any]) -> None:
         with self._lock:
-            run = next((r for s, r in self._runs.items() if r.state == "running" and key_of(s) == said["run"]), None)
+            run = next((r for r in self._runs.values() if r.number == said["run"]), None)
             if run is None:
                 return  # it was stopped meanwhile
             if "points" in said:

@@ -23,19 +23,26 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
     """Train what is told until the commands end."""
     with suppress(AttributeError, OSError):  # Windows has no nice
         os.nice(10)  # visitors who type go first
-    waiting: queue.Queue[dict[str, str] | None] = queue.Queue()
+    waiting: queue.Queue[dict[str, Any] | None] = queue.Queue()
     threading.Thread(target=_read, args=(commands, waiting), daemon=True).start()
-    runs: dict[str, Iterator[Point | Frame | None]] = {}
+    runs: dict[int, Iterator[Point | Frame | None]] = {}
+    paused: dict[int, Iterator[Point | Frame | None]] = {}
 
     def say(**what: Any) -> None:
         news.write(json.dumps(what, allow_nan=True).encode() + b"\n")
         news.flush()
 
-    def obey(command: dict[str, str]) -> None:
-        if (key := command.get("stop")) is not None:
-            runs.pop(key, None)
-        elif (key := command.get("start")) is not None:
-            runs[key] = run(spec_from(key))
+    def obey(command: dict[str, Any]) -> None:
+        """{"start": number, "spec": description}, and stop, pause or go with the number of a run."""
+        if (number := command.get("stop")) is not None:
+            runs.pop(number, None)
+            paused.pop(number, None)
+        elif (number := command.get("start")) is not None:
+            runs[number] = run(spec_from(command["spec"]))
+        elif (number := command.get("pause")) in runs:
+            paused[number] = runs.pop(number)
+        elif (number := command.get("go")) in paused:
+            runs[number] = paused.pop(number)
 
     while True:
         while not waiting.empty() or not runs:
@@ -43,18 +50,18 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
             if command is None:
                 return
             obey(command)
-        for key in list(runs):
-            _turn(key, runs, waiting, say)
+        for number in list(runs):
+            _turn(number, runs, waiting, say)
 
 
-def _turn(key: str, runs: dict[str, Iterator[Point | Frame | None]], waiting: queue.Queue[Any], say: Any) -> None:
+def _turn(number: int, runs: dict[int, Iterator[Point | Frame | None]], waiting: queue.Queue[Any], say: Any) -> None:
     """One turn of one run, which ends early when there is a command."""
     points: list[list[float]] = []
     begun = time.monotonic()
     done, why = False, ""
     while time.monotonic() - begun < TURN and waiting.empty():
         try:
-            made = next(runs[key])
+            made = next(runs[number])
         except StopIteration:
             done = True
             break
@@ -66,18 +73,18 @@ def _turn(key: str, runs: dict[str, Iterator[Point | Frame | None]], waiting: qu
         if isinstance(made, Point):
             points.append([made.step, made.loss, made.accuracy])
         else:
-            _tell_points(key, points, begun, say)
+            _tell_points(number, points, begun, say)
             points, begun = [], time.monotonic()
-            say(run=key, frame=frame_text(made))
-    _tell_points(key, points, begun, say)
+            say(run=number, frame=frame_text(made))
+    _tell_points(number, points, begun, say)
     if done:
-        runs.pop(key, None)
-        say(run=key, ended=True, why=why)
+        runs.pop(number, None)
+        say(run=number, ended=True, why=why)
 
 
-def _tell_points(key: str, points: list[list[float]], begun: float, say: Any) -> None:
+def _tell_points(number: int, points: list[list[float]], begun: float, say: Any) -> None:
     if points:
-        say(run=key, points=points, pace=(time.monotonic() - begun) / len(points))
+        say(run=number, points=points, pace=(time.monotonic() - begun) / len(points))
 
 
 def _read(commands: BinaryIO, waiting: queue.Queue[Any]) -> None:

@@ -113,8 +113,8 @@ class Search:
         loaded = run.loaded
         prompt = beginning(run, opens_target=own_target(request))
         check_path(loaded, prompt, ())
-        admit_writing(loaded, prompt.sources, prompt.targets, n_beams, n, True)
-        draft = Draft(loaded, prompt.sources, prompt.targets, True)
+        admit_writing(loaded, prompt, n_beams, n, True)
+        draft = Draft(loaded, prompt, True)
         self.labels = Labels(loaded)
         self.steps = grow(loaded, draft, frozenset(loaded.end_ids), n_beams, 1.0, n)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Dialog, FloatRect, Locator, Page, Request, sync_playwright
 
+from app.attention import words
 from app.shell import bar, registry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +45,9 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    # All pages in one process, which has read Streamlit's scripts already: a link opens in half the time.
+    "--renderer-process-limit=1",
+    "--disable-site-isolation-trials",
     f"--disable-features={','.join(TURNED_OFF)}",
 ]
 PATIENCE = 20_000  # ms for anything to appear; nothing waits this long unless it fails
@@ -131,6 +135,19 @@ def eventually(page: Page, check: Callable[[], None]) -> None:
     check()
 
 
+def once(page: Page, condition: str, *, arg: Any = None, timeout: float = PATIENCE) -> Any:
+    """What a JavaScript expression, or function of `arg`, gives once that counts as true.
+
+    Playwright's own way evaluates a text in the page, which the page's Content-Security-Policy forbids.
+    """
+    deadline = time.monotonic() + timeout / 1000
+    while not (found := page.evaluate(condition, arg)):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never: {condition}")
+        page.wait_for_timeout(30)
+    return found
+
+
 class Screen:
     """One visitor's page on the Explore view."""
 
@@ -144,7 +161,7 @@ class Screen:
         self._listeners: dict[str, Callable[[Any], None]] = {
             "request": self._watch,
             "websocket": lambda socket: self._watch_url(socket.url.replace("ws", "http", 1)),
-            "pageerror": lambda error: self.errors.append(str(error)),
+            "pageerror": lambda error: self.errors.append(str(error.stack or error)),
             "dialog": self._dismiss,
         }
         for event, hear in self._listeners.items():
@@ -152,7 +169,8 @@ class Screen:
 
     def leave(self) -> None:
         """The visit ends: it asked no other host for anything and nothing in it failed. Its page may be somebody else's next."""
-        assert (self.foreign, self.errors, self.dialogs) == ([], [], [])
+        wrong = (self.foreign, self.errors, self.dialogs)
+        assert wrong == ([], [], []), wrong
         for event, hear in self._listeners.items():
             self.page.remove_listener(event, hear)
 
@@ -220,6 +238,10 @@ class Screen:
         self.until(f"root.dataset.run !== '{before}' && !root.dataset.underway")
         self.idle()
 
+    def shapes(self) -> Locator:
+        """What opens the table of the run's tensors."""
+        return self.root.get_by_role("button", name=words.RUN_SHAPES)
+
     def tokens(self, axis: str = "query") -> list[str]:
         return self.root.locator(f".strip [data-axis={axis}]").all_text_contents()
 
@@ -248,9 +270,16 @@ class Screen:
         return box["x"] + across, box["y"] + top + (query + 0.5) * size
 
     def head(self, layer: int, head: int) -> tuple[float, float]:
-        """Where on the page the small picture of a head is, in a grid without groups."""
+        """Where on the page the small picture of a head is: in a group of heads, or in a grid whose heads share no keys."""
         grid = self.root.locator(".overview")
         box = grid.bounding_box()
         assert box is not None
+        if places := (grid.get_attribute("data-places") or "").split():
+            named = dict(place.split(":") for place in places)
+            x, y = map(float, named[f"{layer}.{head}"].split(","))
+            return box["x"] + x + 4, box["y"] + y - grid.evaluate("grid => grid.scrollTop") + 4
         left, top, pitch = (float(grid.get_attribute(f"data-{name}") or 0) for name in ("left", "top", "pitch"))
         return box["x"] + left + (head + 0.45) * pitch, box["y"] + top + (layer + 0.45) * pitch
+
+
+Another = Callable[..., Screen]  # the fixture `another`

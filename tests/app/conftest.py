@@ -5,11 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, ViewportSize, expect
 
-from tests.app.browsing import Screen, browsing, serving
+from app.transport import modules
+from tests.app.browsing import PATIENCE, Another, Screen, browsing, serving
+from tests.app.pages import lend
+
+expect.set_options(timeout=PATIENCE)  # its own five seconds are short for a machine that does something else as well
+LAPTOP: ViewportSize = {"width": 1280, "height": 720}
+# Files of half a minute and more, the longest first: begun last, one of them would keep one process busy and the other idle.
+LONGEST = (
+    "test_planning_pages",
+    "test_accessibility",
+    "test_hosted",
+    "test_explore",
+    "test_export",
+    "test_running",
+    "test_train",
+    "test_session",
+    "test_projector",
+    "test_shapes",
+    "test_memory",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+@pytest.fixture
+def own_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser's modules that a test adds are there for that test alone."""
+    for name in ("_sources", "_addresses", "_served"):
+        monkeypatch.setattr(modules, name, dict(getattr(modules, name)))
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +76,32 @@ def browser(chromium: str) -> Iterator[Browser]:
 @pytest.fixture
 def screen(browser: Browser, address: str) -> Iterator[Screen]:
     """The page of a visitor with a laptop who wants no motion. It asks no other host for anything and nothing in it fails."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    with lend(browser, viewport=LAPTOP, reduced_motion="reduce") as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
+
+
+@pytest.fixture
+def own_screen(browser: Browser, address: str) -> Iterator[Screen]:
+    """The same on a page that nobody gets afterwards: for a test that puts a script into it."""
+    context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")
     screen = Screen(context.new_page(), address)
     yield screen
     screen.leave()
     context.close()
+
+
+@pytest.fixture
+def another(browser: Browser, address: str) -> Iterator[Another]:
+    """another(size=(390, 844), scheme="dark") -> the page of one more visitor, who knows nothing of the others."""
+    with ExitStack() as visits:
+
+        def visit(size: tuple[int, int] = (1280, 720), scheme: str = "light", **options: Any) -> Screen:
+            window = {"width": size[0], "height": size[1]}
+            page = visits.enter_context(lend(browser, viewport=window, color_scheme=scheme, **options))
+            screen = Screen(page, address)
+            visits.callback(screen.leave)
+            return screen
+
+        yield visit

@@ -21,7 +21,8 @@ st.session_state["runs"] = st.session_state.get("runs", 0) + 1
 st.text(f"runs: {st.session_state['runs']}, collected: {len(COLLECTED)}")
 left, right = st.columns(2)
 with left:
-    st.text_area("Text", "one", key="text", bind="query-params")
+    said = st.text_area("Text", "one", key="text", bind="query-params")
+    st.text(f"said: {said!r}")
     st.menu_button("Examples", ["first", "second"], key="examples")
     st.multiselect("Many", ["a", "b"], ["a"])
     st.segmented_control("Part", ["p", "q", "r"], default="p", key="part", required=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 import core
 from core import checkpoints
 
@@ -15,12 +17,14 @@ def small(**config: Any) -> core.ModelConfig:
     return core.ModelConfig(**(SMALL | config))
 
 
+HALF = {"overflowing"}  # in float16, with an MLP whose sums are beyond it
 CONFIGS = {
     "pair": small(n_heads=4, n_encoder_layers=2, n_decoder_layers=3),
     "writer": small(n_heads=4, n_encoder_layers=1, n_decoder_layers=2, head="lm"),
     "grouped": small(n_heads=8, n_kv_heads=2, n_decoder_layers=4, window=5, windowed_layers=(1, 3)),
     "many": small(d_model=100, n_heads=25, n_decoder_layers=48),
     "one": small(n_heads=1, n_encoder_layers=1),
+    "overflowing": small(n_heads=4, n_decoder_layers=4),
 }
 SPECS = tuple(checkpoints.ModelSpec(id=name, title=name.title(), source="built", location="") for name in CONFIGS)
 
@@ -31,4 +35,7 @@ def load(name: str, **options: Any) -> core.Loaded:
         return checkpoints.load(name, **options)
     tokenizer = checkpoints.load("minilm").tokenizer
     spec = next(spec for spec in SPECS if spec.id == name)
-    return replace(core.build(CONFIGS[name], seed=3), spec=spec, tokenizer=tokenizer)
+    loaded = core.build(CONFIGS[name], seed=3, dtype=torch.float16 if name in HALF else torch.float32)
+    if name in HALF:
+        loaded.model.get_submodule("decoder.blocks.2.mlp.down").weight.data.fill_(torch.finfo(torch.float16).max)  # type: ignore[union-attr]
+    return replace(loaded, spec=spec, tokenizer=tokenizer)

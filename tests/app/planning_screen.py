@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pandas as pd
 from playwright.sync_api import Browser, Download, Locator, Page
 
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, once
 from tests.app.pages import lend
 
 PATIENCE = 60_000  # ms: these pages draw charts on a server that works for others as well
@@ -75,7 +75,7 @@ class Planner(Screen):
         """What Plotly draws: of every trace its name, x and y."""
         drawn = "document.querySelector('.js-plotly-plot')?.data"  # none for a moment while one takes another's place
         script = f"() => JSON.stringify({drawn}?.map(t => ({{name: t.name, x: [...t.x], y: [...t.y]}}))) ?? false"
-        return json.loads(self.page.wait_for_function(script).json_value())
+        return json.loads(once(self.page, script))
 
     def menu(self) -> Locator:
         """The menu of files, opened."""

@@ -14,15 +14,20 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import streamlit as st  # noqa: E402
+from starlette.requests import Request  # noqa: E402
+from starlette.responses import Response  # noqa: E402
+from starlette.routing import Route  # noqa: E402
 
-from core import checkpoints, engine  # noqa: E402
+from core import checkpoints, chunks, engine  # noqa: E402
 from core.checkpoints import Loaded, ModelSpec  # noqa: E402
+from core.passes import Pass  # noqa: E402
 from core.service import LocalService  # noqa: E402
 from core.trace import Trace  # noqa: E402
 
 SIZE = 90_000_000  # bytes that a distant model pretends to have
 FAR = tuple(ModelSpec(id=name.lower(), title=name, source="built", location="") for name in ("Distant", "Remote"))
 ARRIVED = {spec.id: threading.Event() for spec in FAR}
+GO_ON = threading.Event()  # set by a test for the run that waits for it
 checkpoints.CATALOG = (*checkpoints.CATALOG, *FAR)  # before the application reads it
 
 from app import main  # noqa: E402
@@ -34,16 +39,35 @@ def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
     if name in ARRIVED:
         progress("model.safetensors", SIZE * 2 // 5, SIZE)
         ARRIVED[name].wait(600)
-    return checkpoints.load("minilm", **options)
+    return checkpoints.load("minilm" if name in ARRIVED else name, **options)
+
+
+IN_PARTS, ROWS = "in parts", 16
+tracing: Any = sys.modules["core.trace"]  # core.trace itself is the function
+whole = tracing.choose
+
+
+def cut(forward: Pass, hold: bool, one_go: int, more: int, free: int) -> chunks.Chunks | None:
+    """A text with "in parts" in it is read as one that has no room: so many tokens at a time."""
+    if IN_PARTS in forward.prompt.sources[0].text and chunks.can_chunk(forward):
+        return chunks.Chunks(ROWS, on_host=False, needed=one_go)
+    return whole(forward, hold, one_go, more, free)
+
+
+def wait(job: engine.Job) -> None:
+    """Until a test asks for /go-on, or nobody waits any longer."""
+    while not (job.cancelled.is_set() or GO_ON.wait(0.02)):
+        pass
+    GO_ON.clear()
 
 
 real = engine.run_request
 
 
 def run(loaded: Loaded, job: engine.Job, watch: Callable[[engine.Job], Callable[[Trace], object]]) -> Trace:
-    """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" three seconds.
+    """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" until a test asks for /go-on.
 
-    "Let Distant arrive." lets that model arrive.
+    "In parts" waits likewise in the second layer of its second part. "Let Distant arrive." lets that model arrive.
     """
     text = job.request.texts[0]
 
@@ -52,9 +76,14 @@ def run(loaded: Loaded, job: engine.Job, watch: Callable[[engine.Job], Callable[
 
         def slowly(so_far: Trace) -> None:
             tell(so_far)
-            for said, seconds in (("slowly", 600), ("a while", 3)):
-                if so_far.records and so_far.records[-1].layer == 2 and said in text:
-                    job.cancelled.wait(seconds)
+            if IN_PARTS in text and (job.part, job.layers_done) == (1, 1):
+                wait(job)
+            if not so_far.records or so_far.records[-1].layer != 2:
+                return
+            if "slowly" in text:
+                job.cancelled.wait(600)
+            if "a while" in text:
+                wait(job)
 
         return slowly
 
@@ -64,13 +93,20 @@ def run(loaded: Loaded, job: engine.Job, watch: Callable[[engine.Job], Callable[
     return real(loaded, job, slow)
 
 
+async def go_on(_: Request) -> Response:
+    """Let the run that waits for a while go on, or the next one that will."""
+    GO_ON.set()
+    return Response()
+
+
 engine.run_request = run
+tracing.choose = cut
 service.service = cache(lambda: LocalService(engine.Engine(load_model=load)))
 
 app = st.App(
     ROOT / "app" / "ui.py",
     lifespan=main.lifespan,
-    routes=routes.ROUTES,
+    routes=[*routes.ROUTES, Route("/go-on", go_on)],
     middleware=main.MIDDLEWARE,
     on_script_error=errors.on_script_error,
 )

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, ViewportSize
 
 from app.attention import words
 from app.kit import theme
-from app.rooms.explore import words as explore_words
 from app.session import words as session_words
 from app.shell import words as shell_words
 from tests.app.browsing import Screen
+from tests.app.pages import lend
 from tests.app.test_theme import contrast
 
 APP = "tests/app/gallery.py"
@@ -51,7 +51,7 @@ def refuse(screen: Screen) -> None:
 
 
 def shapes(screen: Screen) -> None:
-    screen.page.get_by_text(explore_words.STEPS).click()
+    screen.shapes().click()
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
 
 
@@ -93,7 +93,9 @@ STATES: dict[str, tuple[str, Callable[[Screen], None] | None]] = {
 
 def findings(screen: Screen) -> list[str]:
     """Whatever axe calls serious or critical, as one line each: the rule, where, and the markup."""
-    found: list[dict[str, Any]] = Axe().run(screen.page, options={"resultTypes": ["violations"]}).response["violations"]
+    # Of what axe can fetch before, the rules that are on want sounds and films; style sheets, which take longest, none of them.
+    options = {"resultTypes": ["violations"], "preload": {"assets": ["media"]}}
+    found: list[dict[str, Any]] = Axe().run(screen.page, options=options).response["violations"]
     return [
         f"{rule['id']}: {node['target']} {node['html'][:120]}"
         for rule in found
@@ -106,30 +108,32 @@ def findings(screen: Screen) -> list[str]:
 def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str):
     """In a window and on a phone, light and dark."""
     query, act = STATES[state]
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address).open(query)
-    if act is not None:
-        act(screen)
-    found: dict[str, list[str]] = {}
-    for width, height in (WINDOW, PHONE):
-        screen.page.set_viewport_size({"width": width, "height": height})
-        screen.until(f"root.classList.contains('narrow') === {str(width == PHONE[0]).lower()}")
-        for scheme in SCHEMES:
-            screen.page.emulate_media(color_scheme=scheme)
-            screen.wait(theme=scheme)
-            found[f"{width} × {height}, {scheme}"] = findings(screen)
-    assert len(found) == 4
-    assert not any(found.values()), found
-    context.close()
+    with lend(browser, viewport=window(WINDOW), reduced_motion="reduce") as page:
+        screen = Screen(page, address).open(query)
+        if act is not None:
+            act(screen)
+        found: dict[str, list[str]] = {}
+        for size in (WINDOW, PHONE):
+            page.set_viewport_size(window(size))
+            screen.until(f"root.classList.contains('narrow') === {str(size == PHONE).lower()}")
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                screen.wait(theme=scheme)
+                found[f"{size}, {scheme}"] = findings(screen)
+        assert len(found) == 4
+        assert not any(found.values()), found
+
+
+def window(size: tuple[int, int]) -> ViewportSize:
+    return {"width": size[0], "height": size[1]}
 
 
 def test_axe_looks_inside_the_component(browser: Browser, address: str):
     """A pass that never entered the component would find nothing wrong with it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    screen = Screen(context.new_page(), address).open()
-    screen.root.evaluate(NAMELESS)
-    assert [line.split(":")[0] for line in findings(screen)] == ["button-name"]
-    context.close()
+    with lend(browser, viewport=window(WINDOW)) as page:
+        screen = Screen(page, address).open()
+        screen.root.evaluate(NAMELESS)
+        assert [line.split(":")[0] for line in findings(screen)] == ["button-name"]
 
 
 def test_the_page_reads_as_a_page(browser: Browser, address: str):

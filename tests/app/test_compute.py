@@ -14,6 +14,7 @@ from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.planner import DEVICES, PRESETS, parameters, plan
 from core.planner.operations import ideal_bytes
+from tests.app.browsing import once
 from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
@@ -76,7 +77,7 @@ def test_a_card_of_ones_own(browser: Browser, address: str) -> None:
         screen.page.wait_for_url(lambda url: "cards=rtx-4090%3A2016%3A165.2" in url and "abacus" not in url)
         screen.page.get_by_text(words.CARDS, exact=True).click()
         screen.text(words.CARDS_NOTE)
-        assert screen.page.locator("[data-testid=stDataFrame]").last.is_visible()
+        screen.page.locator("[data-testid=stDataFrame]").last.wait_for()
 
 
 def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) -> None:
@@ -159,9 +160,7 @@ def test_the_terms_of_an_encoder_decoder(browser: Browser, address: str) -> None
         screen.says("Transformer base reads 32 × 50 tokens and writes 32 × 50.")
         wanted = plan(PRESETS["transformer-base"].config, batch=32, source_len=50, target_len=50).flops
         sum_of = "document.querySelector('.js-plotly-plot')?.data?.[0]?.x.reduce((sum, x) => sum + x, 0)"
-        screen.page.wait_for_function(
-            f"wanted => {sum_of} === wanted", arg=wanted
-        )  # before, the encoder's own sizes are drawn
+        once(screen.page, f"wanted => {sum_of} === wanted", arg=wanted)  # before, the encoder's own sizes are drawn
         at_once, by_word = screen.traces()
         assert sum(by_word["x"]) < sum(at_once["x"]) == wanted
         screen.page.wait_for_url(lambda url: "Transformer+base" in url)

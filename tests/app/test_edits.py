@@ -8,7 +8,8 @@ from playwright.sync_api import Browser, expect
 import core
 from app.kit import edits
 from app.kit import words as kit_words
-from app.shell import words
+from app.shell import request, words
+from core.continuation import with_continuation
 from core.interventions import KINDS, from_text
 from tests.app.browsing import Screen, go_to
 from tests.core.test_intervention_text import EXAMPLES
@@ -45,17 +46,33 @@ def test_a_link_with_edits_runs_them_in_every_room_until_they_are_taken_back(bro
     said = words.EDITED.format(edits="head 0 of layer 0 of the encoder is silenced")
     expect(page.get_by_text(said)).to_be_visible()
     changed = screen.data()["run"]
-    assert "with=ablate_encoder_L0_H0" in page.url
+    page.wait_for_url("**with=ablate_encoder_L0_H0**")
     go_to(page, "Shapes")
     expect(page.get_by_text(said)).to_be_hidden()
-    assert "with=ablate_encoder_L0_H0" in page.url
+    page.wait_for_url("**with=ablate_encoder_L0_H0**")
     go_to(page, "Explore")
     screen.wait(run=changed)
     expect(page.get_by_text(said)).to_be_visible()
     page.get_by_role("button", name=words.UNEDIT).click()
     expect(page.get_by_text(said)).to_be_hidden()
     screen.until(f"root.dataset.run !== '{changed}' && !root.dataset.underway")
-    assert "with=" not in page.url and not screen.errors
+    page.wait_for_url(lambda url: "with=" not in url)
+    assert not screen.errors
+    page.close()
+
+
+def test_the_model_goes_on_with_a_text_as_it_is_edited(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    screen = Screen(page, address).open("?model=copy&text=dabbi%3D&with=ablate_decoder_L1_H1")
+    page.get_by_role("button", name=words.WRITE_ON).click()
+    box = page.get_by_label(words.TEXT)
+    expect(box).not_to_have_value("dabbi=")
+    screen.idle()
+    page.wait_for_url("**with=ablate_decoder_L1_H1**")
+    asked = core.Request(
+        "copy", ("dabbi=",), interventions=(core.Ablate("decoder", 1, 1),), write=request.WRITTEN_AT_ONCE
+    )
+    assert box.input_value() == with_continuation(core.load("copy"), asked)[0][0]
     page.close()
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser
 
 import core
-from app.rooms.explore import words as explore_words
 from app.session import words
 from app.shell import words as shell_words
-from tests.app.browsing import Screen, box_of
+from tests.app.browsing import Another, Screen, box_of, once
 
 APP = "app/main.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
@@ -77,23 +75,22 @@ def test_a_typed_sentence_changes_tokens_overview_and_map(screen: Screen, model:
     screen.wait(cell="3,5")
     layer, head = (int(screen.data()[name]) for name in ("layer", "head"))
     assert float(screen.data()["value"]) == pytest.approx(run.attention[layer].row(head, 3)[5].item(), abs=1e-5)
-    assert "text=A+bird" in screen.page.url
+    screen.page.wait_for_url(re.compile(r"text=A\+bird"))
 
 
-def test_the_keyboard_moves_between_heads_and_the_link_reproduces_the_screen(screen: Screen, browser: Browser):
-    screen.open()
+def test_the_keyboard_moves_between_heads_and_the_link_reproduces_the_screen(screen: Screen, another: Another):
+    screen.open("?metric=maps")
     screen.root.locator(".overview").focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp"):
         screen.page.keyboard.press(key)
     screen.wait(layer="2", head="3")
     screen.page.wait_for_url(re.compile(r"layer=2"))
     screen.page.wait_for_url(re.compile(r"head=3"))
-    other = Screen(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), screen.address)
+    other = another()
     other.open(screen.page.url.removeprefix(f"{screen.address}/"))
     data = other.data()
     assert (data["layer"], data["head"], data["locked"]) == ("2", "3", str(IT))
     assert other.facts() == screen.facts()
-    other.page.context.close()
 
 
 def test_switching_heads_does_not_fetch_anything(screen: Screen):
@@ -174,7 +171,7 @@ def test_keys_reach_the_examples_again_and_again(screen: Screen):
         before = "{layer}.{head}".format(**screen.data())
         screen.page.get_by_role("button", name=shell_words.EXAMPLES).focus()
         screen.page.keyboard.press("Enter")
-        screen.page.wait_for_function("document.querySelector('[role=menu]')?.contains(document.activeElement)")
+        once(screen.page, "document.querySelector('[role=menu]')?.contains(document.activeElement)")
         for _ in range(down):
             screen.page.keyboard.press("ArrowDown")
         screen.page.keyboard.press("Enter")
@@ -183,7 +180,7 @@ def test_keys_reach_the_examples_again_and_again(screen: Screen):
     assert len(set(shown)) == 2
     screen.page.get_by_role("button", name=shell_words.EXAMPLES).focus()
     screen.page.keyboard.press("Enter")
-    screen.page.wait_for_function("document.querySelector('[role=menu]')?.contains(document.activeElement)")
+    once(screen.page, "document.querySelector('[role=menu]')?.contains(document.activeElement)")
     screen.page.keyboard.press("Escape")
     screen.page.get_by_role("menu").wait_for(state="detached")
 
@@ -206,7 +203,7 @@ def test_the_map_is_walked_locked_and_released_by_keyboard(screen: Screen):
 
 
 def test_tab_reaches_strip_overview_and_map_and_the_summary_is_spoken(screen: Screen):
-    screen.open()
+    screen.open("?metric=maps")
     screen.page.get_by_label("Sentence").focus()
     reached = []
     for _ in range(14):
@@ -272,19 +269,26 @@ def test_a_text_that_cannot_run_gets_a_sentence_and_nothing_is_lost(screen: Scre
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("?view=Nowhere", "a view called “Nowhere”"),
-        ("?model=nothing", "a model called “nothing”"),
-        ("?model=<b>x</b>", "a model called “<b>x</b>”"),
-        ("?layer=6", "layer 6, which MiniLM-L6 does not have"),
-        ("?head=twelve", "head “twelve”, which is not a whole number"),
-        ("?head=%00%0A" + 60 * "x", "head “��" + 37 * "x" + "…”, which is not a whole number"),
-        ("?site=cross", "a kind of attention called “cross”"),
-        ("?query=16", "query 16"),
+        ("?view=Nowhere&model=nothing", ["a view called “Nowhere”", "a model called “nothing”"]),
+        (
+            "?layer=6&head=twelve&site=cross&query=16",
+            [
+                "layer 6, which MiniLM-L6 does not have",
+                "head “twelve”, which is not a whole number",
+                "a kind of attention called “cross”",
+                "query 16",
+            ],
+        ),
+        (
+            "?model=<b>x</b>&head=%00%0A" + 60 * "x",
+            ["a model called “<b>x</b>”", "head “��" + 37 * "x" + "…”, which is not a whole number"],
+        ),
     ],
 )
-def test_a_link_to_what_does_not_exist_says_so_and_shows_what_does(screen: Screen, query: str, said: str):
+def test_a_link_to_what_does_not_exist_says_so_and_shows_what_does(screen: Screen, query: str, said: list[str]):
     screen.open(query)
-    screen.page.locator(".st-key-sentences").get_by_text(said).wait_for()
+    for sentence in said:
+        screen.page.locator(".st-key-sentences").get_by_text(sentence).wait_for()
     assert (screen.data()["layer"], screen.data()["head"]) == (str(LAYER), str(HEAD))
     assert screen.page.locator(".st-key-sentences b").count() == 0
 
@@ -344,9 +348,8 @@ def test_repeated_tokens_keep_their_own_places(screen: Screen, model: core.Loade
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
-def test_light_and_dark_follow_the_page(browser: Browser, address: str, scheme: str, dark: bool):
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=scheme)  # type: ignore[arg-type]
-    screen = Screen(context.new_page(), address).open()
+def test_light_and_dark_follow_the_page(another: Another, scheme: str, dark: bool):
+    screen = another((1280, 720), scheme=scheme).open()
     assert screen.data()["theme"] == scheme
     pixel = "root.querySelector('.matrix canvas').getContext('2d')"
     x, y = (float(screen.data()[name]) for name in ("left", "top"))
@@ -355,28 +358,31 @@ def test_light_and_dark_follow_the_page(browser: Browser, address: str, scheme: 
     at = f"{(x + 12.5 * size) * ratio}, {(y + 2.5 * size) * ratio}"  # a weight near 0: close to the page
     colour = screen.root.evaluate(f"root => [...{pixel}.getImageData({at}, 1, 1).data]")
     assert (sum(colour[:3]) < 300) is dark
-    context.close()
 
 
 def test_the_shapes_of_the_run_are_one_click_away(screen: Screen):
     screen.open()
-    screen.page.get_by_text(explore_words.STEPS).click()
+    screen.shapes().click()
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
     assert screen.page.get_by_text("cpu, float32").first.is_visible()
 
 
-def test_a_wide_window_shows_it_larger(browser: Browser, address: str):
-    context = browser.new_context(viewport={"width": 1920, "height": 1080})
-    screen = Screen(context.new_page(), address).open()
+def test_the_shapes_are_of_the_sentence_that_was_on_its_way_when_they_were_asked_for(screen: Screen):
+    screen.open()
+    screen.type("A shorter one.")
+    screen.shapes().click()  # the picture of the sentence before is still there
+    screen.page.locator("[data-testid=stDataFrame]").wait_for()
+    assert screen.tokens() == ["[CLS]", "A", "shorter", "one", ".", "[SEP]"]
+
+
+def test_a_wide_window_shows_it_larger(another: Another):
+    screen = another((1920, 1080)).open()
     height = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     assert height <= 1080
     assert float(screen.data()["size"]) > 30  # with the guide open
-    context.close()
 
 
-def test_a_phone_has_one_column_and_no_sideways_scroll(browser: Browser, address: str):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-    screen = Screen(context.new_page(), address).open()
+def test_a_phone_has_one_column_and_no_sideways_scroll(another: Another):
+    screen = another((390, 844), has_touch=True).open()
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert screen.root.evaluate("root => root.classList.contains('narrow')")
-    context.close()

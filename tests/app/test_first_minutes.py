@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.request import urlopen
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from app.session import words as session_words
 from app.session.examples import EXAMPLES, Example
 from app.shell import words as shell_words
 from core import measures
-from tests.app.browsing import Screen, box_of
+from tests.app.browsing import Screen, box_of, eventually, once
 from tests.app.pages import lend
 
 APP = "tests/app/slow.py"
@@ -38,7 +39,10 @@ def shown(model: core.Loaded, title: str) -> tuple[torch.Tensor, list[str], int]
     return run.attention[example.layer].pattern()[example.head], labels, labels.index(str(example.token))
 
 
-@pytest.mark.parametrize(("title", "looked_at", "weight"), [("A pronoun", "animal", 0.6), ("A verb", "keys", 0.6)])
+@pytest.mark.parametrize(
+    ("title", "looked_at", "weight"),
+    [("A pronoun", "animal", 0.6), ("A verb", "keys", 0.6), ("The cat sat", "cat", 0.85)],
+)
 def test_one_word_finds_the_other(model: core.Loaded, title: str, looked_at: str, weight: float):
     pattern, labels, query = shown(model, title)
     assert labels[int(pattern[query].argmax())] == looked_at
@@ -160,18 +164,18 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     assert screen.data()["run"] == before and len(screen.tokens()) == 16
     assert box_of(screen.root) == top  # nothing jumps because something takes long
     dimmed = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity) < 0.9"
-    screen.page.wait_for_function(dimmed)
+    once(screen.page, dimmed)
     cancel.click()
     screen.page.locator(".st-key-sentences").get_by_text(session_words.STOPPED).wait_for()
     cancel.wait_for(state="detached")
-    screen.page.wait_for_function(f"!({dimmed})")
+    once(screen.page, f"!({dimmed})")
     assert screen.data()["run"] == before
     assert screen.page.get_by_label("Sentence").input_value() == "Time goes slowly here."
     if screen.root.locator(".fold").is_visible():
         screen.root.locator(".fold summary").click()
     screen.root.locator(".overview").focus()
     screen.page.keyboard.press("ArrowDown")  # a visitor who goes on with the old picture does not start it again
-    screen.page.wait_for_url(re.compile("layer=4"))
+    screen.page.wait_for_url(re.compile("layer=|head="))
     screen.idle()
     assert cancel.count() == 0
     screen.page.get_by_role("button", name=shell_words.RUN_AGAIN).click()
@@ -182,7 +186,13 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     assert screen.tokens()[1:3] == ["It", "works"]
 
 
+def check(holds: bool) -> None:
+    assert holds
+
+
 def test_who_goes_on_with_the_picture_before_stays_at_that_head_in_the_new_one(screen: Screen):
+    sent: list[str] = []
+    screen.page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))
     screen.open()
     before, size = screen.data(), screen.page.viewport_size
     screen.type(f"The cat sat there for a while at {size and size['width']}.")  # a text that no other screen has run
@@ -190,13 +200,18 @@ def test_who_goes_on_with_the_picture_before_stays_at_that_head_in_the_new_one(s
     if screen.root.locator(".fold").is_visible():
         screen.root.locator(".fold summary").click()
     screen.root.locator(".overview").focus()
+    so_far = len(sent)
     screen.page.keyboard.press("ArrowDown")
-    screen.until(f"root.dataset.layer === '{int(before['layer']) + 1}'")
-    assert screen.data()["run"] == before["run"]
+    screen.until(f"`${{root.dataset.layer}} ${{root.dataset.head}}` !== '{before['layer']} {before['head']}'")
+    chosen = screen.data()
+    assert chosen["run"] == before["run"]
+    eventually(screen.page, lambda: check(len(sent) > so_far))  # the server hears of it before the run ends
+    urlopen(f"{screen.address}/go-on").close()
     screen.until(f"root.dataset.run !== '{before['run']}'")
     assert screen.tokens()[1:4] == ["The", "cat", "sat"]
-    assert int(screen.data()["layer"]) == int(before["layer"]) + 1
-    screen.page.wait_for_url(re.compile(f"layer={int(before['layer']) + 1}"))
+    assert [screen.data()[name] for name in ("layer", "head")] == [chosen["layer"], chosen["head"]]
+    moved = next(name for name in ("layer", "head") if chosen[name] != before[name])
+    screen.page.wait_for_url(re.compile(f"{moved}={chosen[moved]}"))
     screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     assert screen.errors == []
 
@@ -227,4 +242,4 @@ def test_a_model_on_its_way_says_its_bytes_and_keeps_nobody_else_waiting(
     other.page.context.close()
     screen.until(f"root.dataset.run !== '{before}'")
     screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
-    assert f"model={name}" in screen.page.url
+    screen.page.wait_for_url(re.compile(f"model={name}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -223,8 +224,9 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
 
     # the same as a table
     found.get_by_role("button", name=SAID["table"], exact=True).click()
-    lines = found.locator(".numbers").first.locator("tr").all()
-    cells = lines[1 + LAST].locator("td").all_text_contents()
+    line = found.locator(".numbers").first.locator("tr").nth(1 + LAST)
+    expect(line.locator("td").nth(2)).to_have_text("king")
+    cells = line.locator("td").all_text_contents()
     assert cells[:3] == [str(LAST), "a", "king"] and float(cells[3]) == pytest.approx(0.08965, abs=2e-4)
     assert float(cells[5]) == pytest.approx(-math.log2(0.08965), abs=0.01)
 
@@ -236,7 +238,7 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     expect(found.locator(".fact .big")).to_have_text("who had 55 %; with these settings 92 %, of 3 words left.")
     assert percents(found)[:3] == [92.3, 4.6, 3.1]
     assert found.locator(".bar.cut").count() == 7
-    assert lines[1 + LAST].locator("td").nth(3).text_content() == cells[3]
+    assert line.locator("td").nth(3).text_content() == cells[3]
 
     # another word, by key: the room stays, and the branch that is left is kept
     found.locator(".figure").focus()
@@ -333,6 +335,10 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: S
     assert "Translator" in about[0] and "core.opening" in "".join(about)
     forest = [row for row in table if row["word"] == "forest" and row["reads"] == "the"]
     assert float(forest[0]["probability"]) == pytest.approx(0.489, abs=1e-3) and forest[0]["taken"] == "1"
+    with page.expect_download() as download:
+        found.get_by_role("button", name=f"JSON: {SAID['json_tree']}").click()
+    tree = json.loads(download.value.path().read_text(encoding="utf-8"))
+    assert "Translator" in tree["about"][0] and tree["next"][0]["taken"] and 0 < tree["next"][0]["probability"] <= 1
     with page.expect_download() as download:
         found.get_by_role("button", name="SVG", exact=True).click()
     drawing = download.value.path().read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from app.attention import words as attention
 from app.rooms.compute import words as compute
 from app.rooms.memory import words as memory
-from app.rooms.training import words as training
+from app.rooms.train.recorded import words as training
 from app.sizes import words as sizes
 
 GLOSSARY = (Path(__file__).resolve().parents[2] / "docs/glossary.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")] for line in GLOSSARY.splitlines() if line.startswith("| ")
 ]
 # Controls that are no terms of the field: what they do stands in their own help.
-OWN = {"lines for", "how far can it grow", "card", "small maps"}
+OWN = {"lines for", "how far can it grow", "card", "by what they do", "by layer"}
 
 SHOWN: dict[str, list[str]] = {
     "metrics": [name for name, _ in attention.COMPONENT["metrics"].values()],

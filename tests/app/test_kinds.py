@@ -9,10 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Route
 
 import core
+from app.attention import words as attention_words
 from app.session import words
 from core import heads
 from tests.app import models
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, once
+from tests.app.pages import lend
 
 APP = "tests/app/gallery.py"
 LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))  # 726 tokens
@@ -20,11 +22,10 @@ LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i i
 
 @pytest.fixture
 def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors) == ([], [])
-    context.close()
+    with lend(browser, viewport={"width": 1280, "height": 720}) as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
 
 
 def hover(screen: Screen, query: int, key: int) -> str:
@@ -108,7 +109,7 @@ def test_a_long_text_is_fetched_piece_by_piece_and_its_numbers_are_core_s(screen
 @pytest.mark.parametrize(
     "query",
     [
-        "",
+        "?metric=maps",  # the groups by what heads do leave no room for more
         "?model=pair&target=The+cat+sat+on+the+mat",
         "?model=pair&target=The+cat+sat+on+the+mat&site=decoder",
         "?model=many",
@@ -152,8 +153,8 @@ def test_the_strip_of_a_long_text_moves_along_with_its_reader(screen: Screen):
     assert screen.errors == []
 
 
-def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all(screen: Screen):
-    page = screen.page
+def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all(own_screen: Screen):
+    screen, page = own_screen, own_screen.page
     page.add_init_script("""window.pictures = 0;
         const put = CanvasRenderingContext2D.prototype.putImageData;
         CanvasRenderingContext2D.prototype.putImageData = function (...given) { pictures += 1; put.apply(this, given); };""")
@@ -165,9 +166,7 @@ def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all
     before = page.evaluate("pictures")
     page.mouse.move(*screen.cell(700, 3))
     screen.until("root.dataset.cell !== '' && root.dataset.value === ''")
-    page.wait_for_function(
-        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
-    )
+    once(page, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
     assert [screen.root.locator(f".strip [data-i='{i}']").count() for i in (400, 700)] == [1, 0]
     held[0].continue_()
     screen.until("root.dataset.value !== ''")
@@ -219,3 +218,17 @@ def test_another_model_keeps_the_sentence_and_opens_at_a_head_of_its_own(screen:
     opening = heads.openings(core.trace(models.load("grouped"), words.EXAMPLE))[0]
     screen.wait(site="decoder", layer=str(opening.layer), head=str(opening.head), locked=str(opening.query))
     assert len(screen.tokens()) == 16
+
+
+def test_a_run_that_overflows_says_so_with_the_layer_in_which_that_began(screen: Screen):
+    began = core.trace(models.load("overflowing"), "the cat sat on the mat").non_finite
+    assert began is not None and (began.layer, began.kind) == (2, "inf")
+    screen.open("?model=overflowing&layer=3&text=the+cat+sat+on+the+mat")
+    said = screen.sentences()
+    assert "From decoder layer 2 on, this run has numbers that are infinite" in said and f"({began.what})" in said
+    assert screen.data()["layer"] == "3"  # and what there is of it can be looked at
+    screen.open("?model=overflowing&layer=1&text=the+cat+sat+on+the+mat")
+    screen.root.get_by_role("button", name=attention_words.COMPONENT["table"], exact=True).click()
+    screen.root.locator("table tbody tr").first.wait_for()
+    screen.run_text("a dog")
+    assert "decoder layer 2" in screen.sentences()

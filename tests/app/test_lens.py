@@ -16,7 +16,8 @@ from core import aggregate
 from core.service import word_groups
 from core.trace import Trace
 from tests.app import models
-from tests.app.browsing import Screen, eventually
+from tests.app.browsing import Another, Screen, eventually
+from tests.app.pages import lend
 
 APP = "tests/app/gallery.py"
 LAYER, HEAD, IT = 3, 1, 10
@@ -27,11 +28,10 @@ STEP = 0.5 / 65535
 
 @pytest.fixture
 def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors) == ([], [])
-    context.close()
+    with lend(browser, viewport={"width": 1280, "height": 720}) as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
 
 
 @pytest.fixture(scope="module")
@@ -289,11 +289,10 @@ def test_a_long_text_has_the_same_pictures_from_the_server(screen: Screen, optio
     assert float(screen.data()["value"]) == pytest.approx(expected[key].item(), abs=1e-4)
 
 
-def test_the_link_brings_the_same_picture_back(screen: Screen, browser: Browser):
+def test_the_link_brings_the_same_picture_back(screen: Screen, another: Another):
     screen.open("?kind=max&heads=3.1,4.2&hide=0&scale=log&metric=entropy")
-    other = Screen(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), screen.address)
+    other = another()
     other.open(screen.page.url.removeprefix(f"{screen.address}/"))
     names = ("kind", "members", "hide", "scale", "metric")
     assert [other.data()[name] for name in names] == [screen.data()[name] for name in names]
     assert screen.data()["members"] == "[[3,1],[4,2]]" and other.facts() == screen.facts()
-    other.page.context.close()

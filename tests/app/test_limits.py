@@ -7,6 +7,7 @@ import random
 import pytest
 
 import core
+from app.session import idle
 from app.sizes import controls
 from app.transport.limits import BOUNDS, MOST_DIGITS, bounded, read, whole
 from core.planner import PRESETS, with_layers
@@ -57,3 +58,10 @@ def test_windowed_layers_are_counted_as_one_by_one(windowed: tuple[int, ...] | N
     )
     for n in range(6):
         assert config.n_windowed(n) == sum(config.is_windowed(layer) for layer in range(n))
+
+
+@pytest.mark.parametrize("value", ["0", "-3", "soon", "nan", "inf", ""])
+def test_minutes_that_say_nothing_are_refused_when_the_server_starts(value: str):
+    with pytest.raises(ValueError, match="HEADLIGHT_IDLE_MINUTES"):
+        idle.seconds(value)
+    assert (idle.seconds("0.5"), idle.seconds(idle.DEFAULT)) == (30, 1800)

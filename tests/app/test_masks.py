@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import io
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -22,15 +18,17 @@ import core
 from app.kit import params as kit_params
 from app.rooms.masks import choices, routes, sheet, words
 from app.session import service
+from app.session import words as session_words
 from app.transport import messages
 from core.interventions import EditMask, MaskAfterSoftmax, MaskFill, SetMask
 from core.request import Request
 from core.service import Facts
-from tests.app.browsing import PATIENCE
+from tests.app.lab import Lab, printed, visiting
 
 APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
 CAT, DOG = "The cat sat on the mat because it was tired.", "The dog ran."
+EXAMPLE = session_words.EXAMPLE
 GERMAN = "Ein Hund rennt durch den Schnee."
 PLACE = {"layer": "3", "head": "6", "query": "11"}
 
@@ -82,7 +80,7 @@ def test_a_run_opens_on_a_link_between_words_behind_which_the_model_writes(king:
     layer, head, query = german.shown.openings["cross"]
     run = core.trace(core.load("translator"), GERMAN, "A dog runs through the snow.")
     row = run.attention.at(layer, "cross_attn").pattern(head, query)[0, 0]
-    assert row.max() > 0.9
+    assert row.max() > 0.9 and german.shown.openings["cross"] == (1, 5, 5)  # the → Schnee, as on Explore
     assert king.shown.site == "decoder" and german.shown.site == "decoder"
 
 
@@ -139,8 +137,24 @@ def test_two_hundred_links_give_a_room_and_sentences_but_never_a_trace(king: she
 
 
 def test_a_text_too_long_to_draw_is_told_how_long_it_may_be():
+    asked = service.service()
+    facts = ask(asked.facts(ask(asked.submit(Request("storyteller", ("the king " * 60,))))))
     with pytest.raises(core.Refused, match="Masks draws up to 96"):
-        opened("storyteller", "the king " * 60)
+        ask(sheet.opened(asked, facts))
+    beginning = sheet.beginning(facts)
+    assert ("the king " * 60).startswith(beginning)
+    assert 90 < len(opened("storyteller", beginning).shown.facts.source) <= choices.SHOWN
+    assert sheet.beginning(opened("storyteller", KING).shown.facts) == ""
+
+
+def test_a_model_without_a_mask_opens_where_explore_does_and_with_its_strongest_look_to_take_away(king: sheet.Opened):
+    it = opened("minilm", EXAMPLE)
+    assert it.shown.openings == {"encoder": (3, 1, 10)} and it.first_look(3, 1, 10) == "10-2"
+    assert king.first_look(3, 6, 11) == ""  # it has a mask of its own to show
+    cat = opened("minilm", CAT)
+    (opening,) = ask(service.service().openings(cat.shown.facts.key))
+    assert cat.shown.openings == {"encoder": (opening.layer, opening.head, opening.query)}
+    assert cat.first_look(opening.layer, opening.head, opening.query) == f"{opening.query}-{opening.key}"
 
 
 def test_the_lines_of_the_box_and_of_the_room_make_a_batch():
@@ -188,7 +202,10 @@ def test_a_mask_let_go_runs_for_real(
 
 def test_an_encoder_turns_its_vector(client: TestClient):
     facts = opened("minilm", CAT).shown.facts
+    header, _ = answer(client, "edited", run=facts.key, mask="window", window="2", layer="3", part="1")
+    assert header["site"]["sent"] == [3]
     header, _ = answer(client, "edited", run=facts.key, mask="window", window="2")
+    assert header["site"]["sent"] == list(range(6))
     assert 0 < header["cosine"] < 0.99 and header["outcome"]["words"] == []
     assert answer(client, "scores", run=facts.key, site="encoder", layer="2")[0]["site"]["sent"] == [2]
 
@@ -243,64 +260,31 @@ def test_leakage_and_the_scale_are_worked_out(client: TestClient, king: sheet.Op
 def test_the_code_of_a_file_gives_its_numbers(client: TestClient, king: sheet.Opened):
     key = king.shown.facts.key
     header, _ = answer(client, "edited", run=key, forbid="11-3", ids="0", **PLACE)
-    printed = run_snippet(header["about"]["snippet"])
-    assert "0.0000" in printed and f"{header['outcome']['loss']:.3f}" in printed
-    assert run_snippet(answer(client, "leak", run=key)[0]["about"]["snippet"]).count("old") > 5
-    assert "0.22" in run_snippet(answer(client, "scale", run=key)[0]["about"]["snippet"])
+    said = printed(header["about"]["snippet"] + header["about"]["looks"].format(layer=3, head=6, query=11))
+    assert "0.0000" in said and f"{header['outcome']['loss']:.3f}" in said
+    assert printed(answer(client, "leak", run=key)[0]["about"]["snippet"]).count("old") > 5
+    assert "0.22" in printed(answer(client, "scale", run=key)[0]["about"]["snippet"])
     pair = opened("minilm", f"{CAT}\n{DOG}").shown.facts.key
-    padded = run_snippet(answer(client, "padding", run=pair, texts=f"{CAT}\n{DOG}")[0]["about"]["snippet"])
+    padded = printed(answer(client, "padding", run=pair, texts=f"{CAT}\n{DOG}")[0]["about"]["snippet"])
     assert "cosine=0.82" in padded
-
-
-def run_snippet(code: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "snippet", "exec"), {})
-    return out.getvalue()
 
 
 # the page
 
 
-class Room:
+class Room(Lab):
     """A visitor's page on Masks."""
 
-    def __init__(self, page: Page, address: str) -> None:
-        self.page, self.address, self.errors = page, address, []
-        page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-
-    @property
-    def root(self) -> Locator:
-        return self.page.locator(".hl.masks")
-
-    def open(self, **said: str) -> Room:
-        self.page.goto(f"{self.address}/?{urlencode({'view': 'masks', **said})}")
-        self.root.and_(self.page.locator("[data-painted]")).wait_for()
-        return self
-
-    def says(self, text: str) -> None:
-        expect(self.root.locator(".fact")).to_contain_text(text, timeout=PATIENCE)
+    ROOM = "masks"
 
     def fresh(self) -> None:
         """Until what is shown is of a run under the mask that is shown."""
-        expect(self.root).to_have_attribute("data-fresh", "true", timeout=PATIENCE)
+        self.has("fresh", "true")
 
     def weight(self, key: int) -> float:
         row = self.root.locator(".row")
         keys = (row.get_attribute("data-keys") or "").split()
         return float((row.get_attribute("data-weights") or "").split()[keys.index(str(key))])
-
-    def is_accessible(self) -> None:
-        """Axe finds nothing serious on what is shown."""
-        found: list[dict[str, Any]] = (
-            Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
-        )
-        serious = [each for each in found if each["impact"] in ("serious", "critical")]
-        assert not serious, [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in serious]
-
-    def lab(self, name: str) -> None:
-        self.root.get_by_role("button", name=name, exact=True).click()
 
 
 @pytest.fixture
@@ -310,11 +294,8 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 @pytest.fixture
 def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
-    context = browser.new_context(viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce")
-    found = Room(context.new_page(), address)
-    yield found
-    assert found.errors == []
-    context.close()
+    with visiting(Room, browser, address, window) as found:
+        yield found
 
 
 def facts_of(model: str, text: str) -> Facts:
@@ -362,6 +343,27 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     assert room.weight(3) == 0
 
 
+def test_a_first_visit_sees_what_a_mask_does_and_can_have_the_model_s_own(room: Room):
+    room.open(model="MiniLM-L6", text=EXAMPLE)
+    room.says("it may not look at animal. The 68 % that went there is shared out among the rest, most to [CLS].")
+    room.fresh()
+    edited = core.trace(core.load("minilm"), EXAMPLE, interventions=[EditMask(cells=[(10, 2)])])
+    largest = edited.attention[3].pattern(1, 10)[0, 0].max().item()
+    assert room.weight(0) == pytest.approx(largest, abs=2e-3)
+    expect(room.root.locator("aside")).to_contain_text("The strongest look of it is taken away here")
+    assert "forbid" not in room.page.url  # it opens so
+    room.press("Reset")
+    room.says("Every word may look at every word. it gives 68 % to animal.")
+    link = room.link("forbid=")
+    room.page.goto("about:blank")
+    room.page.goto(link)
+    room.says("Every word may look at every word. it gives 68 % to animal.")
+    room.open(model="MiniLM-L6", text=EXAMPLE, layer="0", head="2", query="5")  # a head chosen in another room
+    room.says("t may not look at “'”. The >99.9 % that went there is shared out among the rest")
+    room.open(model="MiniLM-L6", text=EXAMPLE, mask="causal", **PLACE)  # a link that says what the mask is
+    room.says("Now nobody sees the future.")
+
+
 def test_presets_the_table_and_files(room: Room):
     room.open(model="Storyteller", text=KING, **PLACE)
     room.root.get_by_role("button", name="window", exact=False).first.click()
@@ -372,32 +374,27 @@ def test_presets_the_table_and_files(room: Room):
     room.says("Loss: 3.52 nats a token against 3.50.")
     room.root.get_by_role("button", name="Table", exact=True).click()
     expect(room.root.locator(".table tbody tr")).to_have_count(144)
-    room.is_accessible()
-    room.root.get_by_role("button", name="Export", exact=True).click()
-    with room.page.expect_download() as waiting:
-        room.root.get_by_role("button", name="CSV: cells", exact=True).click()
-    lines = waiting.value.path().read_text("utf-8-sig").splitlines()
+    assert room.axe() == []
+    lines = room.saved("CSV: cells").read_text("utf-8-sig").splitlines()
     assert "core.SetMask('none')" in "\n".join(lines[:12]) and len([line for line in lines if line[0] == '"']) == 144
-    with room.page.expect_download() as waiting:
-        room.root.get_by_role("button", name="SVG", exact=True).click()
-    drawn = waiting.value.path().read_text("utf-8")
+    drawn = room.saved("SVG").read_text("utf-8")
     assert "Without a mask" in drawn and drawn.count("<rect") > 400
     float(room.root.get_attribute("data-ms") or "x")  # the room says how long it took to draw
 
 
 def test_the_other_labs_say_what_core_works_out(room: Room):
     room.open(model="Storyteller", text=KING, **PLACE)
-    room.lab("Leakage")
+    room.press("Leakage")
     room.says("the loss falls from 3.50 to 0.26, because every word reads its answer one step ahead.")
     stage = room.root.locator(".stage")
     assert float(stage.get_attribute("data-next") or 0) > 0.999
-    room.lab("Why ÷ √d")
+    room.press("Why ÷ √d")
     room.says("bits of choice left of")
-    room.is_accessible()
+    assert room.axe() == []
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
-    room.lab("Three kinds")
+    room.press("Three kinds")
     room.says("Storyteller has one kind of attention.")
-    room.lab("Padding")
+    room.press("Padding")
     room.says("Add a second sentence.")
     room.root.get_by_role("button", name="Add “The dog ran.”").click()
     room.says("The mask makes them inert")
@@ -411,12 +408,12 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
     room.root.get_by_role("button", name="not masked").click()
     room.says("65 % of this head’s attention goes to words that nobody wrote")
     room.says("cosine 0.82")
-    room.is_accessible()
+    assert room.axe() == []
     room.open(model="Translator", text=GERMAN, lab="kinds", cross="1.5", row="5")
     room.says("the may see the whole source and gives 99.8 % to Schnee")
     cells = [part.get_attribute("data-free") for part in room.root.locator("[data-kind]").all()]
     assert cells == ["64", "36", "64"]
-    room.is_accessible()
+    assert room.axe() == []
 
 
 @pytest.mark.parametrize("window", [(390, 844)], indirect=True)
@@ -432,3 +429,26 @@ def test_on_a_phone_maps_stand_below_each_other_and_a_tap_paints(room: Room):
         "nodes => nodes.filter(node => node.offsetHeight && node.offsetHeight < 44).map(node => node.textContent)"
     )
     assert small == []
+
+
+def test_a_long_text_scrolls_in_three_boxes_and_is_painted_all_the_same(room: Room):
+    """Forty tokens: the boxes open on the locked row, go together, and a cell far down is painted by keys and by a click."""
+    text = "the king and the queen saw a golden bird " * 5 + "and the"
+    room.open(model="Storyteller", text=text)
+    boxes = room.root.locator(".maps.window")
+    expect(boxes).to_have_count(3)
+    tall = boxes.evaluate_all("boxes => boxes.map((box) => [box.scrollHeight > box.clientHeight, box.scrollTop])")
+    assert all(more for more, _ in tall) and len({top for _, top in tall}) == 1 and tall[0][1] > 0
+    boxes.first.evaluate("box => box.scrollTo(0, 0)")
+    expect(boxes.last).to_have_js_property("scrollTop", 0)
+    room.root.locator(".maps .name").nth(9).click()
+    room.has("query", "9")
+    pad = room.root.locator(".brush")
+    pad.focus()
+    for _ in range(9):
+        room.page.keyboard.press("ArrowDown")
+    room.page.keyboard.press("Space")
+    room.fresh()
+    room.says("may not look at <s>")
+    room.link("forbid=9-0")
+    assert room.axe() == []

@@ -27,6 +27,7 @@ from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
 from core.planner import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
 from core.planner import measured as measure
+from tests.app.browsing import once
 from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
@@ -529,9 +530,7 @@ def test_predicted_beside_measured(browser: Browser, address: str) -> None:
         assert (
             alive and int(alive[1].replace(",", "")) == plan(PRESETS["bert-tiny"].config, source_len=16).memory.weights
         )
-        screen.page.wait_for_function(
-            "document.querySelector('.js-plotly-plot').data.some(t => t.name === 'measured here')"
-        )
+        once(screen.page, "document.querySelector('.js-plotly-plot').data.some(t => t.name === 'measured here')")
         points = next(trace for trace in screen.traces() if trace["name"] == "measured here")
         assert len(points["x"]) == 3
         for n, measured in zip(points["x"], points["y"], strict=True):

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 import core
-from app.rooms.training import figures
-from app.rooms.training import view as training_view
-from app.rooms.training import words as training_words
+from app.rooms.train.recorded import figures
+from app.rooms.train.recorded import view as training_view
+from app.rooms.train.recorded import words as training_words
 from app.session import words as session_words
 from app.session.examples import EXAMPLES, Example, first_text, fits, was_typed
 from app.session.models import MODELS
@@ -304,7 +304,7 @@ def test_back_takes_back_a_view_a_sentence_and_a_model_one_at_a_time(screen: Scr
     screen.page.wait_for_url(lambda url: "model=Sort" in url and "layer" not in url)
     screen.run_text("cab=abc")
     screen.page.wait_for_url(re.compile("text=cab"))
-    go_to(screen.page, training_words.TITLE)
+    go_to(screen.page, "Memory")
     screen.page.locator(".hl.planner[data-painted]").wait_for()
     screen.page.go_back()
     screen.page.locator(".st-key-explore .hl[data-painted]").wait_for()

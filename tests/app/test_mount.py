@@ -66,8 +66,9 @@ def test_a_view_goes_with_its_place_and_once(screen: Screen):
 
 def test_the_picture_stays_as_it_is_when_the_script_says_the_same_again(screen: Screen):
     screen.root.evaluate("root => (window.was = root.querySelector('.overview'))")
-    screen.page.locator(".st-key-shapes summary").click()  # a script that sends the same picture
-    screen.page.locator(".st-key-shapes").get_by_test_id("stDataFrame").wait_for()
+    screen.shapes().click()  # a script that sends the same picture
+    screen.page.get_by_test_id("stDataFrame").wait_for()
+    screen.page.keyboard.press("Escape")
     assert screen.root.evaluate("root => root.querySelector('.overview') === window.was")
 
 

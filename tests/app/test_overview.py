@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 import torch
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 import core
-from core import measures
+from core import heads, measures
 from core.trace import Trace
 from tests.app import models
 from tests.app.browsing import Screen, box_of
+from tests.app.pages import lend
 
 APP = "tests/app/gallery.py"
 TEXT = "the cat sat on the mat and the cat slept"  # tokens repeat
@@ -20,11 +22,10 @@ TEXT = "the cat sat on the mat and the cat slept"  # tokens repeat
 
 @pytest.fixture
 def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors) == ([], [])
-    context.close()
+    with lend(browser, viewport={"width": 1280, "height": 720}) as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
 
 
 def numbers(run: Trace, metric: str) -> list[list[float]]:
@@ -56,7 +57,7 @@ def test_every_number_is_core_s(screen: Screen, model: str, metric: str):
 @pytest.mark.parametrize("query", ["?model=minilm&layer=3&head=1", "?model=grouped&layer=1&head=2"])
 def test_heads_like_this_one_are_those_whose_map_correlates_most(screen: Screen, query: str):
     """Each weight less the mean of its map, over the cells that may be seen: what the help beside the heads says."""
-    screen.open(f"{query}&text={TEXT.replace(' ', '+')}")
+    screen.open(f"{query}&metric=maps&text={TEXT.replace(' ', '+')}")
     screen.until("root.dataset.alike")
     run = core.trace(models.load(query[7:].partition("&")[0]), TEXT)
     layer, head = (int(screen.data()[name]) for name in ("layer", "head"))
@@ -69,6 +70,21 @@ def test_heads_like_this_one_are_those_whose_map_correlates_most(screen: Screen,
     assert [place for place, _ in sent] == [f"{at}.{i}" for at, i in order[:4]]
     expected = [float(close[heads.index(place)]) for place in order[:4]]
     assert [float(r) for _, r in sent] == pytest.approx(expected, abs=2e-3)
+
+
+def test_heads_like_this_one_stand_in_the_corner_that_groups_leave_free(screen: Screen):
+    screen.open("?model=minilm&layer=3&head=1")
+    screen.until("root.dataset.alike")
+    beside = screen.root.locator(".overview .alike.corner")
+    expect(beside.get_by_role("button")).to_have_count(4)
+    box, heads = box_of(beside), box_of(screen.root.locator(".overview"))
+    assert heads["y"] <= box["y"] and box["y"] + box["height"] <= heads["y"] + heads["height"] + 1
+    for place in (screen.root.locator(".overview").get_attribute("data-places") or "").split():
+        x, y = map(float, place.partition(":")[2].split(","))  # no small map below it
+        assert heads["x"] + x + 22 <= box["x"] or not box["y"] - 22 < heads["y"] + y < box["y"] + box["height"], place
+    layer, _, head = screen.data()["alike"].partition(":")[0].partition(".")
+    beside.get_by_role("button").first.click()
+    screen.wait(layer=layer, head=head)
 
 
 def test_sorted_heads_are_in_order_and_one_click_away(screen: Screen):
@@ -126,7 +142,7 @@ def test_a_long_text_is_measured_by_the_server_on_rows_that_it_names(screen: Scr
 
 
 def test_blocks_of_an_encoder_decoder_are_all_there_and_arrows_cross_them(screen: Screen):
-    screen.open("?model=pair&target=das+Tier")
+    screen.open("?model=pair&target=das+Tier&metric=maps")
     visible = screen.root.evaluate(
         "root => { const o = root.querySelector('.overview'); return o.scrollHeight <= o.clientHeight + 1 }"
     )
@@ -142,7 +158,7 @@ def test_blocks_of_an_encoder_decoder_are_all_there_and_arrows_cross_them(screen
 
 
 def test_heads_are_chosen_by_shift_click_and_by_keyboard(screen: Screen):
-    screen.open()
+    screen.open("?metric=maps")
     screen.page.keyboard.down("Shift")
     screen.page.mouse.click(*screen.head(3, 4))
     screen.page.keyboard.up("Shift")
@@ -162,6 +178,35 @@ def test_heads_are_chosen_by_shift_click_and_by_keyboard(screen: Screen):
     assert screen.root.locator(".map h2 b").inner_text() == "Layer 2 · Head 7"
 
 
+def test_heads_open_in_groups_by_what_core_says_they_do(screen: Screen):
+    """A head's place is in its group, where a click and the arrow keys find it; by layer is one choice away, and in the link."""
+    screen.open(f"?text={TEXT.replace(' ', '+')}")
+    run = core.trace(core.load("minilm"), TEXT)
+    names = [role.name for roles in heads.roles_of(run) for role in roles]
+    lines = [text.rsplit(" ", 1) for text in screen.root.locator(".groups p").all_text_contents()]
+    assert {name: int(n) for name, n in lines} == Counter(names)
+    assert lines[-1][0].startswith("rests on") and lines[-2][0] == "mixed"
+    previous = names.index("one back")
+    screen.page.mouse.click(*screen.head(*divmod(previous, 12)))
+    screen.wait(layer=str(previous // 12), head=str(previous % 12))
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowDown")
+    screen.until("!root.querySelector('.map h2').textContent.includes('one back')")
+    at = int(screen.data()["layer"]) * 12 + int(screen.data()["head"])
+    assert names[at] == lines[1][0]  # the next group, and not the next layer
+    screen.root.get_by_label("What each small picture shows").select_option(label="by layer")
+    screen.wait(metric="maps")
+    assert not screen.root.locator(".groups").is_visible()
+    screen.page.wait_for_url(lambda url: "metric=maps" in url)
+
+
+@pytest.mark.parametrize("query", ["model=grouped", "kind=rollout"])
+def test_heads_stand_by_layer_where_that_says_more(screen: Screen, query: str):
+    screen.open(f"?{query}&text={TEXT.replace(' ', '+')}")
+    assert not screen.root.locator(".groups").is_visible()
+    assert (screen.root.locator(".overview").get_attribute("data-places") or "") == ""
+
+
 def test_twelve_hundred_heads_have_numbers_and_a_list(screen: Screen):
     screen.open("?model=many&metric=entropy")
     screen.until("root.dataset.metrics")
@@ -175,7 +220,7 @@ def test_twelve_hundred_heads_have_numbers_and_a_list(screen: Screen):
 
 def test_a_sentence_of_two_lines_leaves_room_for_every_row_of_heads(screen: Screen):
     text = "+".join(["The+animal+did+not+cross+the+street+because+it+was+tired"] * 3)
-    screen.open(f"?model=storyteller&text={text}")
+    screen.open(f"?model=storyteller&metric=maps&text={text}")
     lines = "(strip) => strip.getBoundingClientRect().height / parseFloat(getComputedStyle(strip).lineHeight)"
     assert screen.root.locator(".strip").evaluate(lines) > 1.9
     box = screen.root.locator(".overview")

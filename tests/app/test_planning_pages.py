@@ -26,7 +26,7 @@ from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.checkpoints import curve
 from core.planner import PRESETS, plan
-from tests.app.browsing import box_of, digit, go_to
+from tests.app.browsing import box_of, digit, go_to, once
 from tests.app.planning_screen import Planner, visiting
 from tests.app.test_accessibility import findings
 from tests.app.test_theme import contrast
@@ -94,7 +94,7 @@ def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str) -
             screen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             background = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
             wanted = {"light": "rgb(252, 252, 250)", "dark": "rgb(15, 18, 22)"}[scheme]
-            screen.page.wait_for_function(f"{background} === '{wanted}'")
+            once(screen.page, f"{background} === '{wanted}'")
             found[scheme] = findings(screen)
         assert not any(found.values()), found
         if state in ("sizes that do not fit together", "projected"):
@@ -243,6 +243,7 @@ def test_a_clicker_goes_through_the_parts(browser: Browser, address: str) -> Non
         screen.see("Memory", projector="true")
         screen.page.keyboard.press("PageDown")
         screen.page.wait_for_url(lambda url: "Longer+texts" in url or "Longer%20texts" in url)
+        screen.idle()
         screen.page.keyboard.press("PageUp")
         screen.page.wait_for_url(lambda url: "Longer" not in url)
         assert "projector=true" in screen.page.url
@@ -280,7 +281,7 @@ def test_a_clicker_goes_through_the_tensors_of_shapes_and_the_step_of_a_training
         }"""
         assert shapes.evaluate(seen) >= 12
         screen.page.keyboard.press("PageDown")
-        shapes.and_(screen.page.locator("[data-tensor='encoder.attn.z']")).wait_for()
+        shapes.and_(screen.page.locator("[data-tensor='encoder.attn.dropout_weights']")).wait_for()
         screen.page.keyboard.press("PageUp")
         shapes.and_(screen.page.locator("[data-tensor='encoder.attn.weights']")).wait_for()
 
@@ -296,13 +297,14 @@ def test_the_type_of_a_chart_grows_with_the_window(browser: Browser, address: st
             screen.see("Memory", **more)
             if more:
                 screen.page.locator("html[data-projector]").wait_for(state="attached")
-            screen.page.wait_for_function(
+            once(
+                screen.page,
                 """() => {
                     const size = (of) => parseFloat(getComputedStyle(of).fontSize);
                     const tick = document.querySelector(".js-plotly-plot .xtick text");
                     const wanted = (Math.round(size(document.documentElement) / 1.6) / 10) * 16;
                     return tick !== null && Math.abs(size(tick) - wanted) < 0.6;
-                }"""
+                }""",
             )
             root = screen.page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
             sizes[name] = round(root / 16, 1) * 16
@@ -337,7 +339,7 @@ def test_training_as_files_and_projected(browser: Browser, address: str) -> None
         screen.page.locator("html[data-projector]").wait_for(state="attached")
         before = screen.headline
         screen.page.keyboard.press("PageDown")
-        screen.page.wait_for_function("document.querySelector('.js-plotly-plot')?.data?.length === 6")
+        once(screen.page, "document.querySelector('.js-plotly-plot')?.data?.length === 6")
         screen.idle()
         assert screen.headline != before and len(screen.traces()) == 6
         assert not screen.page.locator(".st-key-training_heads").is_visible()
@@ -420,25 +422,38 @@ def png(data: bytes) -> tuple[int, int, dict[str, str]]:
 @pytest.mark.parametrize(
     ("view", "params", "said"),
     [
-        ("Memory", {"plan_attention": "slow"}, "Attention “slow”"),
-        ("Memory", {"plan_dtype": "<b>float8</b>"}, "Data type “<b>float8</b>”"),
-        ("Memory", {"memory_part": "Everything"}, "Part “Everything”"),
-        ("Memory", {"memory_part": "Longer texts", "memory_devices": "Abacus"}, "Lines for “Abacus”"),
-        ("Memory", {"plan_batch": "1e9"}, "Batch “1e9”"),
-        ("Memory", {"projector": "maybe"}, "projector “maybe”"),
-        ("Compute", {"compute_part": "Roofline", "compute_card": "Abacus"}, "Card “Abacus”"),
-        ("Compute", {"compute_part": "Roofline", "cards": "abacus:1:2"}, "“abacus:1:2”"),
-        ("Compute", {"compute_step": "backwards", "plan_model": "gpt2"}, "Step “backwards”"),
-        ("Training", {"training_part": "Everything"}, "Part “Everything”"),
-        ("Training", {"training_measure": "luck"}, "Measure “luck”"),
+        (
+            "Memory",
+            {
+                "plan_attention": "slow",
+                "plan_dtype": "<b>float8</b>",
+                "memory_part": "Everything",
+                "plan_batch": "1e9",
+                "projector": "maybe",
+            },
+            ["Attention “slow”", "Data type “<b>float8</b>”", "Part “Everything”", "Batch “1e9”", "projector “maybe”"],
+        ),
+        ("Memory", {"memory_part": "Longer texts", "memory_devices": "Abacus"}, ["Lines for “Abacus”"]),
+        (
+            "Compute",
+            {"compute_part": "Roofline", "compute_card": "Abacus", "cards": "abacus:1:2"},
+            ["Card “Abacus”", "“abacus:1:2”"],
+        ),
+        ("Compute", {"compute_step": "backwards", "plan_model": "gpt2"}, ["Step “backwards”"]),
+        (
+            "Training",
+            {"training_part": "Everything", "training_measure": "luck"},
+            ["Part “Everything”", "Measure “luck”"],
+        ),
     ],
 )
 def test_what_a_link_says_in_vain_is_said(
-    browser: Browser, address: str, view: str, params: dict[str, str], said: str
+    browser: Browser, address: str, view: str, params: dict[str, str], said: list[str]
 ) -> None:
     with visiting(browser, address) as screen:
         screen.see(view, **params)
-        screen.text(said)
+        for sentence in said:
+            screen.text(sentence)
         assert screen.page.locator("[data-testid=stException]").count() == 0
 
 
@@ -488,14 +503,19 @@ def headline_of(batch: int) -> str:
     return _total(replace(LESSON, title=sizes_controls.FIRST, batch=batch))
 
 
-@pytest.mark.parametrize(
-    "query", ["&tensor=nowhere", "&at=99", "&with_head=x", "&as=poem", "&projector=maybe", "&unfold=all"]
-)
-def test_a_place_that_a_diagram_does_not_have_is_said(browser: Browser, address: str, query: str) -> None:
-    name, value = query[1:].split("=")
+def test_every_place_that_a_diagram_does_not_have_is_said(browser: Browser, address: str) -> None:
+    asked = {
+        "tensor": "nowhere",
+        "at": "99",
+        "with_head": "x",
+        "as": "poem",
+        "projector": "maybe",
+        "unfold": "all",
+    }
     with visiting(browser, address) as screen:
-        screen.page.goto(f"{address}/?view={shapes_words.TITLE}{query}")
-        screen.text(f"This link asks for {name} “{value}”")
+        screen.page.goto(f"{address}/?{urlencode({'view': shapes_words.TITLE, **asked})}")
+        for name, value in asked.items():
+            screen.text(f"This link asks for {name} “{value}”")
         screen.page.locator(".hl.shapes[data-painted]").wait_for()
         assert screen.page.locator("[data-testid=stException]").count() == 0
 

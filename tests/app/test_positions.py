@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import random
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -26,6 +22,7 @@ from app.session import models, service
 from app.transport import messages, modules
 from core.service import Facts
 from tests.app.browsing import PATIENCE
+from tests.app.lab import Lab, printed, visiting
 from tests.app.served import ask, local
 
 APP = "app/main.py"
@@ -247,34 +244,10 @@ def test_the_browser_uses_every_word_that_it_is_given_and_no_other() -> None:
 # ------------------------------------------------------------------ the page
 
 
-class Room:
+class Room(Lab):
     """A visitor's page on Positions."""
 
-    def __init__(self, page: Page, address: str) -> None:
-        self.page, self.address, self.errors = page, address, []
-        page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-
-    @property
-    def root(self) -> Locator:
-        return self.page.locator(".hl.positions")
-
-    def open(self, **said: str) -> Room:
-        self.page.goto(f"{self.address}/?{urlencode({'view': 'positions', **said})}")
-        self.root.and_(self.page.locator("[data-painted]")).wait_for()
-        return self
-
-    def says(self, *texts: str) -> None:
-        for text in texts:
-            expect(self.root.locator(".fact")).to_contain_text(text, timeout=PATIENCE)
-
-    def has(self, name: str, value: str | re.Pattern[str]) -> None:
-        expect(self.root).to_have_attribute(f"data-{name}", value, timeout=PATIENCE)
-
-    def number(self, name: str) -> float:
-        """A number that the room shows, once it is there."""
-        self.has(name, re.compile("[0-9]"))
-        return float(self.root.get_attribute(f"data-{name}") or "nan")
+    ROOM = "positions"
 
     def map(self, at: int) -> float:
         """What the locked row of a map gives to the key that gets the most."""
@@ -282,41 +255,15 @@ class Room:
         expect(found).to_have_attribute("data-value", re.compile("[0-9]"), timeout=PATIENCE)
         return float(found.get_attribute("data-value") or "nan")
 
-    def press(self, name: str) -> None:
-        self.root.get_by_role("button", name=name, exact=True).click()
-
     def lab(self, name: str) -> None:
         self.press(WORDS["labs"][name])
         self.has("lab", name)
 
-    def link(self, *parts: str) -> str:
-        """The address, once it says all of these."""
-        self.page.wait_for_url(lambda url: all(part in url for part in parts))
-        return self.page.url
-
     def csv(self, name: str) -> tuple[str, list[list[str]]]:
         """A table of the files menu: the code above it, and its rows."""
-        self.press("Export")
-        with self.page.expect_download() as waiting:
-            self.root.get_by_role("button", name=f"CSV: {name}", exact=True).click()
-        self.page.keyboard.press("Escape")
-        lines = waiting.value.path().read_text("utf-8-sig").splitlines()
+        lines = self.saved(f"CSV: {name}").read_text("utf-8-sig").splitlines()
         about = [line[2:] for line in lines if line.startswith("#")]
         return "\n".join(about[1:]), [line.split(",") for line in lines if not line.startswith("#")]
-
-    def axe(self) -> list[str]:
-        """What axe finds on the page that is serious."""
-        found = Axe().run(self.page).response["violations"]
-        return [
-            f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found if one["impact"] in ("serious", "critical")
-        ]
-
-
-def printed(code: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "snippet", "exec"), {})
-    return out.getvalue()
 
 
 @pytest.fixture
@@ -326,11 +273,8 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 @pytest.fixture
 def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
-    context = browser.new_context(viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce")
-    found = Room(context.new_page(), address)
-    yield found
-    assert found.errors == []
-    context.close()
+    with visiting(Room, browser, address, window) as found:
+        yield found
 
 
 def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(room: Room) -> None:
@@ -381,10 +325,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(room:
     moved = {(int(layer), int(head)): float(value) for layer, head, value, *_ in rows[1:]}
     said = printed(code)
     assert f"{moved[3, 1]:.4f}" in said and f"{moved[0, 2]:.4f}" in said, "the code gives the numbers of the file"
-    with room.page.expect_download() as waiting:
-        room.press("Export")
-        room.press("SVG")
-    drawn = waiting.value.path().read_text("utf-8")
+    drawn = room.saved("SVG").read_text("utf-8")
     assert "You swapped animal and street" in drawn and "animal" in drawn and drawn.count("<rect") > 80
 
 

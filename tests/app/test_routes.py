@@ -35,7 +35,7 @@ from core.engine import Engine
 from core.errors import Busy, Refused
 from core.request import Request
 from core.service import LocalService
-from core.service.local import MOST_WAITING
+from core.service.worker import MOST_WAITING
 from core.trace import Trace
 from tests.app.served import ask as answered
 from tests.app.served import local, serve
@@ -175,6 +175,7 @@ def test_an_address_of_no_module_of_today_is_not_found_and_not_remembered(client
     assert answer.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.usefixtures("own_modules")
 def test_a_changed_module_changes_the_addresses_of_those_that_need_it_and_of_no_other(
     tmp_path: Path, client: TestClient
 ):
@@ -224,7 +225,9 @@ def test_modules_never_write_markup():
 def test_health_and_counts_say_nothing_of_anybody_s_text(client: TestClient, trace: Trace):
     assert client.get("/healthz").json() == {"status": "ok"}
     counts = client.get("/metrics")
-    assert counts.json()["traces"] >= 1
+    (kept,) = re.findall(r"^headlight_traces (\d+)\.0$", counts.text, re.MULTILINE)
+    assert int(kept) >= 1 and counts.headers["content-type"].startswith("text/plain")
+    assert client.get("/readyz").json()["status"] == "ready"
     assert "cat" not in counts.text and REQUEST.key not in counts.text
 
 
@@ -354,3 +357,10 @@ def test_a_storm_of_slow_tiles_stalls_no_other_route(monkeypatch: pytest.MonkeyP
         answers = [*others, *(tile.result() for tile in tiles)]
     assert {answer.status_code for answer in answers} == {200}
     assert all(future.result() for future in held)
+
+
+def test_a_route_keeps_its_methods_below_a_path() -> None:
+    """Train's Pause is told by POST, and nothing that only looks is."""
+    known = {route.path: route.methods for route in transport_routes.placed(routes.PAGE_ROUTES, "/tools")}
+    assert known["/tools/headlight/train/pause"] == {"POST"}
+    assert known["/tools/headlight/train/run"] == {"GET", "HEAD"}

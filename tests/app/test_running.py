@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -10,25 +9,30 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 import core
 from app.attention import words
-from app.rooms.explore import words as explore_words
 from app.session import words as session_words
 from app.shell import words as shell_words
-from tests.app.browsing import Screen, digit
+from tests.app.browsing import Screen, digit, once
 from tests.app.pages import lend
 
 APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
-# In the layer with index 2, of six, tests/app/slow.py waits for three seconds, or until somebody cancels.
+# In the layer with index 2, of six, tests/app/slow.py waits until go_on(), or until somebody cancels.
 WHILE = "The old keeper watched the ships for a while in the evening, and he wrote down their names. " * 6
 SLOWLY = "Time goes slowly here, and nobody knows how long the old keeper will watch the ships go by. " * 6
+# Read in parts of 16 tokens, by tests/app/slow.py, which waits in the second layer of the second part.
+IN_PARTS = "Once upon a time the king read a very long letter in parts, and rested after each of them. " * 3
+PART = 16
 LAYER, HEAD, QUERY = 1, 3, 5
 
 
-@pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
+WIDE, PHONE = pytest.param((1280, 720, "light"), id="wide"), pytest.param((390, 844, "dark"), id="phone")
+
+
+@pytest.fixture(params=[WIDE, PHONE])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
     size = {"width": width, "height": height}
@@ -51,6 +55,11 @@ def begin(screen: Screen, text: str) -> None:
     before = screen.data()["run"]
     screen.type(text)
     screen.until(f"root.dataset.run !== '{before}' && root.dataset.underway === '3 of 6'")
+
+
+def go_on(screen: Screen) -> None:
+    """Let the run of a text that takes a while go on."""
+    urlopen(f"{screen.address}/go-on").close()
 
 
 def drawn(screen: Screen, layer: int) -> bool:
@@ -90,6 +99,7 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
     screen.root.locator(".unseen").get_by_text(WORDS["to_come"]).wait_for(state="attached")
     assert screen.data()["layer"] == str(LAYER + 1)
 
+    go_on(screen)
     screen.until("root.dataset.underway === ''")
     whole = screen.data()
     assert (whole["run"], whole["layer"], whole["head"]) == (data["run"], str(LAYER + 1), str(HEAD))
@@ -103,6 +113,7 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
     screen.until(f"root.dataset.layer === '{LAYER + 2}'")
 
 
+@pytest.mark.parametrize("screen", [WIDE], indirect=True)
 @pytest.mark.parametrize(
     ("keys", "shown"),
     [("ps", {"projector": "true", "spotlight": "true"}), ("l", {"scale": "log"})],
@@ -121,6 +132,7 @@ def test_what_is_chosen_before_a_run_is_on_the_screen_counts_in_it(screen: Scree
         screen.page.evaluate("document.activeElement.blur()")
         screen.page.keyboard.type(keys)
     assert screen.data()["run"] == before
+    go_on(screen)
     screen.until(f"root.dataset.run !== '{before}' && root.dataset.underway === ''")
     screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     for name, value in shown.items():
@@ -141,13 +153,14 @@ def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen)
     assert all(after[name] == before[name] for name in ("layer", "head", "locked", "exact")) and not after["underway"]
     screen.page.locator(".st-key-sentences").get_by_text(session_words.STOPPED).wait_for()
     assert screen.page.get_by_label("Sentence").input_value() == text
-    screen.page.wait_for_function("!('underway' in document.documentElement.dataset)")
+    once(screen.page, "!('underway' in document.documentElement.dataset)")
     screen.root.locator(".overview").focus()
     screen.page.keyboard.press("ArrowRight")
     screen.until(f"root.dataset.head === '{HEAD + 1}'")  # and it goes on as before
     screen.page.wait_for_url(re.compile(f"head={HEAD + 1}"))
 
 
+@pytest.mark.parametrize("screen", [WIDE], indirect=True)
 def test_another_sentence_takes_the_place_of_one_that_is_on_the_screen_half_done(screen: Screen):
     begin(screen, own(screen, SLOWLY) + "!")
     screen.run_text("Never mind.")
@@ -161,12 +174,17 @@ def test_another_sentence_takes_the_place_of_one_that_is_on_the_screen_half_done
     assert screen.tokens()[1:3] == ["Never", "mind"]
 
 
+@pytest.mark.parametrize("screen", [PHONE], indirect=True)
 def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
     begin(screen, own(screen, SLOWLY) + ":")
     run, was = screen.data()["run"], screen.data()["theme"]
     chosen = "dark" if was == "light" else "light"
     screen.root.get_by_role("button", name=WORDS["options"]).click()
-    screen.root.get_by_role("button", name=WORDS[f"theme_{chosen}"]).click()
+    button = screen.root.get_by_role("button", name=WORDS[f"theme_{chosen}"])
+    button.evaluate(
+        "(button) => button.scrollIntoView({ block: 'center' })"
+    )  # not under the line that says that it runs
+    button.click()
     screen.until(f"root.dataset.theme === '{chosen}'")
     screen.page.wait_for_timeout(800)  # for Streamlit to draw its page again, and to be told
     assert screen.data()["run"] == run and screen.data()["underway"] == "3 of 6"
@@ -179,7 +197,7 @@ def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
 # the first picture of a visit
 
 
-@pytest.fixture(params=[(1280, 720, "dark"), (390, 844, "light")], ids=["wide", "phone"])
+@pytest.fixture(params=[WIDE, PHONE])
 def newcomer(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
     size = {"width": width, "height": height}
@@ -211,23 +229,45 @@ def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
         newcomer.root.locator(".fold summary").click()
     newcomer.root.locator(".overview").focus()
     newcomer.page.keyboard.press("ArrowDown")
+    newcomer.until(f"root.dataset.layer === '{LAYER + 1}'")
+    go_on(newcomer)
     newcomer.until("root.dataset.underway === ''")
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     newcomer.page.wait_for_url(re.compile(f"layer={LAYER + 1}"))
     whole = newcomer.data()
     assert (whole["run"], whole["layer"], whole["locked"]) == (data["run"], str(LAYER + 1), str(QUERY))
     assert newcomer.page.get_by_label("Sentence").input_value() == text
-    assert newcomer.page.get_by_text(explore_words.STEPS).is_visible()
+    assert newcomer.shapes().is_visible()
     assert top(newcomer) == place  # nothing has moved
 
 
+@pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
+def test_a_text_that_is_read_in_parts_says_which_part_it_is_at(newcomer: Screen):
+    text = own(newcomer, IN_PARTS)
+    loaded = core.load("storyteller")
+    parts = -(-len(core.trace(loaded, text).source) // PART)
+    newcomer.page.goto(f"{newcomer.address}/?{urlencode({'model': 'storyteller', 'text': text})}")
+    said = {"title": "Storyteller", "part": 2, "parts": parts, "done": 1, "total": loaded.config.n_decoder_layers}
+    expect(newcomer.page.get_by_text(shell_words.LAYERS_OF_PART.format(**said), exact=True)).to_be_visible()
+    share = (1 + 1 / loaded.config.n_decoder_layers) / parts
+    line = newcomer.page.get_by_role("progressbar", name=shell_words.PROGRESS)
+    expect(line).to_have_attribute("aria-valuenow", f"{100 * share:.0f}")
+    go_on(newcomer)
+    newcomer.painted()
+    newcomer.until("root.dataset.underway === ''")
+    newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
+    assert newcomer.tokens() == list(core.trace(loaded, text).source.labels)
+
+
+@pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_what_a_link_asks_in_vain_is_said_while_its_text_runs_and_after(newcomer: Screen):
     arrive(newcomer, own(newcomer, WHILE) + " in vain", view="Nowhere", model="nothing")
     said, place = newcomer.sentences(), top(newcomer)
     assert "a view called “Nowhere”" in said and "a model called “nothing”" in said
+    go_on(newcomer)
     newcomer.until("root.dataset.underway === ''")
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
-    newcomer.page.get_by_text(explore_words.STEPS).wait_for()
+    newcomer.shapes().wait_for()
     assert (newcomer.sentences(), top(newcomer)) == (said, place)
 
 
@@ -244,6 +284,7 @@ def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcom
     assert newcomer.page.get_by_label("Sentence").input_value() == session_words.EXAMPLE
 
 
+@pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_another_sentence_takes_the_place_of_a_first_one_that_is_half_done(newcomer: Screen):
     arrive(newcomer, own(newcomer, SLOWLY) + " first;")
     begin(newcomer, own(newcomer, SLOWLY) + " first!")
@@ -260,18 +301,19 @@ def runs_become(address: str, wanted: int) -> bool:
     """Whether, after a while, so many runs are under way or wait for a turn, of all visitors."""
     for _ in range(200):
         with urlopen(f"{address}/metrics") as answer:
-            if json.load(answer)["running_or_waiting"] == wanted:
+            if f"headlight_running_or_waiting {wanted}.0\n" in answer.read().decode():
                 return True
         time.sleep(0.1)
     return False
 
 
+@pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer: Screen, address: str):
     assert runs_become(address, 0)
     arrive(newcomer, own(newcomer, SLOWLY) + " left")
     assert runs_become(address, 1)
-    newcomer.page.keyboard.press(digit("training"))
-    newcomer.page.locator(".planner[data-view=training]").wait_for()
+    newcomer.page.keyboard.press(digit("train"))
+    newcomer.page.locator(".train[data-painted]").wait_for()
     assert runs_become(address, 0)
     newcomer.page.go_back()
     newcomer.page.locator(".st-key-explore .hl[data-underway='3 of 6']").wait_for()
@@ -294,15 +336,18 @@ def see_shapes(newcomer: Screen, text: str) -> None:
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
 
 
+@pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_shapes_waits_for_a_run_and_draws_it_when_it_has_ended(newcomer: Screen):
     text = own(newcomer, WHILE) + " in Shapes"
     see_shapes(newcomer, text)
+    go_on(newcomer)
     n = len(core.trace(core.load("minilm"), text).source)
     newcomer.page.locator(".hl.shapes h2", has_text=re.compile(rf"^{n} tokens")).wait_for()
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     assert newcomer.page.locator(".hl.shapes[data-tensor]").count() == 1
 
 
+@pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_a_run_that_shapes_waits_for_can_be_cancelled_and_taken_up_again(newcomer: Screen, address: str):
     assert runs_become(address, 0)
     see_shapes(newcomer, own(newcomer, SLOWLY) + " in Shapes")

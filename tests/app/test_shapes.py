@@ -11,20 +11,21 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from playwright.sync_api import Browser, expect
 
 import core
-from app.rooms.shapes import debugger, words
+from app.rooms.shapes import words
 from app.rooms.shapes.component import PALETTES
 from app.rooms.shapes.diagram import Diagram, diagram
+from app.rooms.shapes.pasted import config_of
 from app.rooms.shapes.values import MOST, described
-from app.rooms.shapes.view import config_of
 from app.session import words as session_words
 from core.config import ModelConfig
 from core.errors import Refused
-from core.planner import PRESETS, parameters, slips, trace_shapes
+from core.planner import PRESETS, Workload, parameters, trace_shapes
+from core.planner.saved import saved_layer
 from tests.app.browsing import Screen, box_of
+from tests.app.pages import lend
 from tests.app.served import ask, serve
 from tests.app.test_theme import contrast
 
@@ -136,6 +137,33 @@ def test_the_lessons_rows():
     assert not any(row.kind == "padding" for part in alone.parts for row in part.rows)
 
 
+def test_dropout_has_rows_of_its_own_in_training_alone():
+    """A1, F7: five places, the bytes of their masks, and autograd keeps as many as Memory says."""
+    config = PRESETS["lesson-encoder"].config
+    plain, dropped = (diagram(config, batch=32, source_len=50, dropout=on) for on in (False, True))
+    rows = {row.id: row for part in dropped.parts for row in part.rows if row.kind.startswith("dropout")}
+    assert not any("dropout" in row.id for part in plain.parts for row in part.rows)
+    shapes = {name.removeprefix("encoder."): row.step.shape for name, row in rows.items()}
+    assert shapes == {
+        "dropout_embed": (32, 50, 512),
+        "attn.dropout_weights": (32, 8, 50, 50),
+        "attn.dropout_out": (32, 50, 512),
+        "mlp.dropout_hidden": (32, 50, 2048),
+        "mlp.dropout_out": (32, 50, 512),
+    }
+    workload = Workload(batch=32, source_len=50, training=True, dropout=True, attention="eager")
+    masks = sum(
+        item.bytes for item in saved_layer(config, workload, causal=False, n=50) if item.name.endswith("dropout")
+    )
+    layer = [row for name, row in rows.items() if name != "encoder.dropout_embed"]
+    assert sum(row.step.bytes // 4 for row in layer) == masks
+    assert all(f"{row.step.bytes // 4:,} bytes" in row.means for row in rows.values())
+    readers = {row.id: row.reads for part in dropped.parts for row in part.rows}
+    assert readers["encoder.attn.z"][0] == "encoder.attn.dropout_weights"
+    assert readers["encoder.resid_mid"][1] == "encoder.attn.dropout_out"
+    assert dropped.flops == plain.flops
+
+
 def test_gpt3_is_laid_out_whole():
     config = PRESETS["gpt3"].config
     found = diagram(config, batch=1, source_len=2048)
@@ -152,78 +180,6 @@ def test_cross_attention_has_neither_bias_nor_turns():
     rows = {row.id: row for part in turned.parts for row in part.rows}
     assert not rows["decoder.attn.split_qkv"].view and rows["decoder.cross.split_kv"].view
     assert "turned" in rows["decoder.attn.split_qkv"].title and "turned" not in rows["decoder.cross.split_kv"].title
-
-
-# the shape debugger
-
-
-@pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors")
-@pytest.mark.parametrize("place", slips.LINES)
-@pytest.mark.parametrize(("batch", "n", "n_key"), [(1, 16, 16), (3, 5, 5), (2, 6, 9)])
-def test_the_debugger_says_what_pytorch_says_on_real_tensors(place: str, batch: int, n: int, n_key: int):
-    """Every line again, on real numbers, from the text that is on the screen."""
-    config = small(n_decoder_layers=1, d_model=32, n_heads=4)
-    h, d = config.n_heads, config.d_head
-    given: dict[str, Any] = {
-        "q": torch.randn(batch, h, n, d),
-        "k": torch.randn(batch, h, n_key, d),
-        "v": torch.randn(batch, h, n_key, d),
-        "z": torch.randn(batch, n, h, d).transpose(1, 2).contiguous(),
-        "x": torch.randn(batch, n, config.d_model),
-        "scores": torch.randn(batch, h, n, n_key),
-        "pattern": torch.randn(batch, h, n, n_key),
-        "keep": torch.ones(batch, n_key, dtype=torch.bool),
-        "table": torch.randn(config.n_ctx, config.d_model),
-        "inf": torch.inf,
-        "F": F,
-    }
-
-    class self_:
-        o = torch.nn.Linear(h * d, config.d_model, bias=False)
-        up = torch.nn.Linear(config.d_model, config.d_ff, bias=False)
-        down = torch.nn.Linear(config.d_ff, config.d_model, bias=False)
-
-    given["self"] = self_
-    if place == "split":
-        given["q"] = torch.randn(batch, n, h * d)
-    seen = debugger.tries(config, place, batch=batch, n=n, n_key=n_key)
-    assert seen[0].verdict == "right"
-    for one in seen:
-        if one.verdict == "error":
-            with pytest.raises((RuntimeError, IndexError)) as raised:
-                eval(one.code, {}, given)
-            assert str(raised.value).splitlines()[0] == one.error
-        else:
-            assert tuple(eval(one.code, {}, given).shape) == one.shape
-        assert one.verdict == "right" or one.why
-
-
-def test_the_debugger_costs_nothing_at_the_size_of_gpt3():
-    config = PRESETS["gpt3"].config
-    seen = debugger.tries(config, "scores", batch=8, n=2048, n_key=2048)
-    assert seen[0].shape == (8, 96, 2048, 2048)
-    assert "[768, 128]" in seen[1].error
-
-
-def test_view_after_a_transpose_says_its_strides() -> None:
-    """Lesson F13: before, after, and of the copy that contiguous() makes."""
-    z = torch.empty(32, 8, 50, 64)
-    found = slips.strides(PRESETS["lesson-encoder"].config, batch=32, n=50)
-    assert found == {
-        "z": z.stride(),
-        "turned": z.transpose(1, 2).stride(),
-        "copied": z.transpose(1, 2).contiguous().stride(),
-    }
-    _, view, *_, copied = debugger.tries(PRESETS["lesson-encoder"].config, "join", batch=32, n=50, n_key=50)
-    assert view.verdict == "error" and str(list(found["turned"])) in view.why and copied.verdict == "right"
-
-
-def test_a_silent_mistake_really_gives_other_numbers():
-    x = torch.arange(2 * 3 * 8.0).view(2, 3, 8)
-    right = x.unflatten(-1, (2, 4)).transpose(1, 2)
-    assert x.view(2, 2, 3, 4).shape == right.shape and not torch.equal(x.view(2, 2, 3, 4), right)
-    scores = torch.randn(1, 2, 3, 3)
-    assert not torch.allclose(scores.softmax(-2).sum(-1), torch.ones(1, 2, 3))
 
 
 # pasted configs
@@ -285,13 +241,10 @@ class Shapes(Screen):
 
 @pytest.fixture
 def screen(browser: Browser, address: str) -> Iterator[Shapes]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Shapes(context.new_page(), address)
-    yield screen
-    assert screen.foreign == []
-    assert screen.errors == []
-    assert screen.dialogs == []
-    context.close()
+    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
+        screen = Shapes(page, address)
+        yield screen
+        screen.leave()
 
 
 @pytest.fixture(scope="module")
@@ -441,8 +394,24 @@ def test_the_shape_debugger(screen: Shapes):
     screen.wait(**{"break": ""})
 
 
+def test_one_product_is_shown_and_timed_beside_three(screen: Shapes):
+    screen.see("&tensor=encoder.attn.qkv")
+    screen.root.get_by_role("button", name=words.COMPONENT["break"]).click()
+    screen.wait(verdict="right")
+    assert words.ONE_PRODUCT in screen.detail() and "torch.Size([1, 16, 384])" in screen.detail()
+    screen.root.get_by_role("button", name="chunk(3, 1)").click()
+    screen.wait(verdict="wrong")
+    screen.root.locator(".tries button").first.click()
+    expect(screen.root.locator(".result")).to_contain_text(words.THREE_PRODUCTS)
+    screen.root.get_by_role("button", name=words.COMPONENT["compare"]).click()
+    line = screen.root.locator(".compared")
+    expect(line).to_contain_text("16 tokens × 384")
+    told = {name: float(line.get_attribute(f"data-{name}") or "nan") for name in ("fused", "separate", "difference")}
+    assert told["fused"] > 0 and told["separate"] > 0 and told["difference"] < 1e-5
+
+
 def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
-    screen.see("&of=lesson-encoder&batch=32&length=50&as=table")
+    screen.see("&of=lesson-encoder&batch=32&length=50&as=table&dropped=false")
     full = trace_shapes(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
     with screen.page.expect_download() as waiting:
         screen.root.get_by_role("button", name="Export", exact=True).click()
@@ -513,11 +482,10 @@ def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark(browser: Browser, address: str, scheme):
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=scheme)
-    screen = Shapes(context.new_page(), address).see()
-    assert screen.data()["theme"] == scheme
-    assert screen.errors == []
-    context.close()
+    with lend(browser, viewport={"width": 1280, "height": 720}, color_scheme=scheme) as page:
+        screen = Shapes(page, address).see()
+        assert screen.data()["theme"] == scheme
+        screen.leave()
 
 
 def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):

@@ -254,6 +254,7 @@ CHOSEN = {
     "frozen": True,
     "pin": 3,
     "whole": True,
+    "area": [0, 3, 1, 4],
 }
 
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect
 
 import core
 from app.kit import params as kit_params
+from app.kit import words as kit_words
 from app.rooms.step import message, words
 from app.rooms.step.params import PARAMS, opening
 from app.rooms.step.routes import ROUTES
@@ -120,7 +121,7 @@ def test_it_opens_at_what_the_first_example_shows() -> None:
     _, story = served("storyteller", WOLF)
     assert opening(story).query == len(story.source) - 1  # what the next word follows from
     assert [route.path for route in ROUTES] == [
-        f"/headlight/step/{name}" for name in ("walk", "terms", "guesses", "small")
+        f"/headlight/step/{name}" for name in ("page", "walk", "terms", "guesses", "small")
     ]
 
 
@@ -268,7 +269,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     root.get_by_role("button", name="Export").click()
     root.get_by_role("dialog").get_by_role("button", name="code").click()
-    page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('numbers =')")
+    expect(root.get_by_role("dialog").get_by_role("status")).to_have_text(kit_words.COMPONENT["export_copied"])
     names: dict[str, Any] = {}
     exec(page.evaluate("navigator.clipboard.readText()"), names)
     assert np.allclose(names["numbers"].numpy(), other["attn.z"][1].numpy(), atol=1e-6)
@@ -316,6 +317,10 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     x[0, 0] = 2.5
     row = small.one_head(x).output[0].tolist()
     expect(root.locator(".big")).to_contain_text(f"= [{', '.join(fixed(v) for v in row)}]")
+    expect(root.locator(".slips")).to_have_count(0)
+    root.get_by_role("button", name="F.softmax(scaled, dim=-1)").click()
+    for cell in (".3505 .2858 .3637", ".3872 .2564 .3564", ".2689 .7311", ".1886 .8114"):  # printed, and what it is
+        expect(root.get_by_role("cell", name=cell, exact=True)).to_be_visible()
     root.get_by_role("button", name=words.COMPONENT["page_batch"]).click()
     screen.wait(page="batch")
     batch = small.batch()

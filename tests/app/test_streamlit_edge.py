@@ -15,7 +15,8 @@ from streamlit.testing.v1 import AppTest
 from app.shell import streamlit_edge
 from app.shell.streamlit_edge import collection, components, page
 from app.transport import compress
-from tests.app.browsing import PATIENCE
+from tests.app.browsing import PATIENCE, once
+from tests.app.pages import lend
 
 APP = "tests/app/edge.py"
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,12 +29,10 @@ WHILE_WRITING = {"InputInstructions"}
 
 @pytest.fixture
 def visitor(browser: Browser, address: str) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
-    arrive(page, address)
-    yield page
-    context.close()
+    with lend(browser, viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+        page.set_default_timeout(PATIENCE)
+        arrive(page, address)
+        yield page
 
 
 def arrive(page: Page, address: str) -> None:
@@ -145,6 +144,8 @@ def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
         box.fill(text)
         box.press("Enter")
         visitor.wait_for_url(re.compile(f"text={text}"))
+        says(visitor, f"said: '{text}'")
+    visitor.locator('[data-test-script-state="notRunning"]').wait_for()
     assert visitor.evaluate("history.length") == steps + 2
     says(visitor, "history: False")
     visitor.go_back()
@@ -163,7 +164,7 @@ def test_a_link_s_theme_wins_over_the_browser_s_and_can_change(visitor: Page, ad
     dark = visitor.evaluate(ground)
     assert dark != light
     visitor.evaluate("window.headlight.settings.set('theme', 'light')")
-    visitor.wait_for_function(f"{ground} === '{light}'")
+    once(visitor, f"{ground} === '{light}'")
     assert "theme=light" in visitor.url
     visitor.evaluate("window.headlight.settings.set('theme', null)")
     assert "theme" not in visitor.url
@@ -185,7 +186,7 @@ def test_keys_go_on_into_a_menu_also_when_it_opens_again(visitor: Page) -> None:
     for _ in range(2):
         button.focus()
         visitor.keyboard.press("Enter")
-        assert visitor.wait_for_function(inside)
+        assert once(visitor, inside)
         visitor.keyboard.press("ArrowDown")
         visitor.keyboard.press("Enter")
         visitor.locator("[role=menu]").wait_for(state="detached")
@@ -268,7 +269,7 @@ def test_a_part_knows_whether_it_is_chosen(visitor: Page) -> None:
     chosen = "[...document.querySelectorAll('.st-key-part button')].map((b) => b.getAttribute('aria-checked'))"
     assert visitor.evaluate(chosen) == ["true", "false", "false"]
     visitor.locator(".st-key-part button").nth(1).click()
-    visitor.wait_for_function(f"({chosen})[1] === 'true'")
+    once(visitor, f"({chosen})[1] === 'true'")
 
 
 def test_plotly_draws_in_layers_of_svg(visitor: Page) -> None:

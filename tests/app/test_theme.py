@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -50,3 +51,30 @@ def test_the_page_of_streamlit_is_the_page_of_the_components():
         assert config[name]["backgroundColor"] == palette["background"]
         assert config[name]["textColor"] == palette["ink"]
         assert config[name]["borderColor"] == palette["line"]
+
+
+SCALE = {"0.82rem", "1rem", "1em", "1.36rem", "1.36em"}  # small, text, large
+PROJECTED = {"0.7em", "1em", "1.36em", "1.7em"}  # of a root that grows with the window
+FITTED = {"1.5em", "0.6em"}  # the sentence, and what stands in its line
+APP = Path(theme.__file__).parents[1]
+STYLES = [
+    *sorted(APP.glob("attention/browser/*.css")),
+    *sorted(APP.glob("rooms/*/browser/*.css")),
+    *sorted(APP.glob("kit/browser/*.css")),
+]
+SIZE = re.compile(r"(?:font-size:|font:(?! inherit))\s*([^;\s]+)")
+
+
+@pytest.mark.parametrize("style", STYLES, ids=[style.stem for style in STYLES])
+def test_rooms_have_one_scale_of_type(style: Path):
+    """Three sizes, two more in a projector; only the sentence and what stands in its line are fitted."""
+    rules = re.findall(r"([^{}]+)\{([^{}]*)\}", style.read_text(encoding="utf-8"))
+    found = [(where.strip(), size) for where, body in rules for size in SIZE.findall(body)]
+    assert found
+    for where, size in found:
+        allowed = set(SCALE)
+        if ".projector" in where or "data-projector" in where or ".clicker" in where:
+            allowed |= PROJECTED
+        if re.search(r"\.strip|\bsu[bp]\b", where):
+            allowed |= FITTED
+        assert size in allowed, f"{where} is {size}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.app.pages import lend
 from tests.app.planning_screen import Planner
 
 APP = "tests/app/toy.py"
@@ -21,11 +22,10 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 @pytest.fixture
 def screen(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Planner]:
-    context = browser.new_context(viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce")
-    screen = Planner(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
+    with lend(browser, viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce") as page:
+        screen = Planner(page, address)
+        yield screen
+        screen.leave()
 
 
 def test_the_bar_leads_to_it_and_the_link_names_it(screen: Planner) -> None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from urllib.request import urlopen
 from zipfile import ZipFile
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.rooms.train import component, routes, words
+from app.rooms.train.recorded import words as recorded_words
 from app.transport import messages
 from core import live
 from core.live import Frame, Point, Spec
 from core.service import Looked, News
 from core.service.trainer import FrameFacts
 from core.tasks import problems
+from tests.app.browsing import eventually
 
 APP = "app/main.py"
 PATIENCE = 240_000  # ms: 600 steps of two runs, beside other tests
@@ -45,6 +48,9 @@ def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, 
     expect(page.locator(".fact")).to_have_text(words.COMPONENT["before"])
     page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
     page.locator('.train[data-state="running"]').wait_for()
+    page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
+    page.locator('.train[data-state="paused"][data-twinstate="paused"]').wait_for()
+    page.get_by_role("button", name=words.COMPONENT["go_on"], exact=True).click()
     page.locator('.train[data-state="ended"][data-twinstate="ended"][data-looks="35"][data-twinlooks="35"]').wait_for(
         timeout=PATIENCE
     )
@@ -71,9 +77,9 @@ def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, 
 
 def test_its_model_is_a_file_and_its_table_has_every_frame(page: Page) -> None:
     page.get_by_role("button", name=words.COMPONENT["table"], exact=True).click()
-    assert page.locator("tbody tr").count() == 70
+    expect(page.locator("tbody tr")).to_have_count(70)
     page.get_by_role("button", name=words.COMPONENT["table"], exact=True).click()
-    with urlopen(str(page.locator("a.quiet").get_attribute("href"))) as answer:
+    with urlopen(str(page.get_by_role("link", name=words.COMPONENT["download"]).get_attribute("href"))) as answer:
         names = ZipFile(BytesIO(answer.read())).namelist()
     assert names == ["card.md", "config.json", "model.safetensors", "recipe.json", "tokenizer.json"]
 
@@ -88,6 +94,93 @@ def test_an_example_that_the_task_does_not_read_gets_a_sentence_and_loses_nothin
     box.press("Enter")
     expect(page.get_by_role("alert")).to_be_hidden()
     expect(page.locator(".write .cell.plain").first).to_have_text("b")
+
+
+def rail(page: Page, step: str) -> Locator:
+    """The rail of the lessons at a step that is open, its room drawn."""
+    found = page.locator(f'.lessons[data-ready=true][data-step="{step}"]')
+    found.wait_for()
+    return found
+
+
+def answered(page: Page, address: str, step: str, say: Callable[[Locator], None], covered: str) -> Locator:
+    """The words of a step about this race, which was run: nothing of what it asks is in the page before Look."""
+    page.goto(f"{address}/?view=lessons&lesson={step}")
+    found = rail(page, step)
+    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
+    look = found.get_by_role("button", name="Look", exact=True)
+    look.wait_for(timeout=PATIENCE)
+    page.locator(".train[data-twinlooks]").wait_for()
+    say(found)
+    assert covered not in page.locator("body").inner_text() + str(page.locator("body").aria_snapshot())
+    look.click()
+    expect(page.locator(".train .fact")).to_contain_text(covered)
+    return found.locator(".answer")
+
+
+def test_lessons_about_a_race_come_to_their_answers(page: Page, address: str) -> None:
+    """Those of runs that have ended above: whoever presses Train has them at once."""
+    said = answered(page, address, "5.3", lambda one: one.get_by_role("slider").fill("600"), "100 % of unseen")
+    expect(said.locator("p").first).to_contain_text("too much.")
+    expect(said).to_contain_text("Checked against these runs: Copy, the run as it is, seed 0.")
+    choose = lambda one: one.get_by_role("button", name="Next to none").click()  # noqa: E731
+    said = answered(page, address, "5.4", choose, "0 of 48")
+    expect(said).to_contain_text("0 of 48 words on its own")
+    expect(page.locator(".lessons")).to_have_attribute("data-right", "true")
+
+
+def test_a_race_that_is_paused_answers_what_it_has_come_to(page: Page, address: str) -> None:
+    page.goto(f"{address}/?view=lessons&lesson=4.3")
+    found = rail(page, "4.3")
+    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
+    reached = "root => Number(root.dataset.twinlast) >= 50"
+    eventually(page, lambda: _holds(page.locator(".train").evaluate(reached)))
+    page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
+    found.get_by_role("button", name="The run as it is").click()
+    found.get_by_role("button", name="Look", exact=True).click()
+    expect(found).to_have_attribute("data-right", "true")
+    expect(found.locator(".answer")).to_contain_text("2.18 as it is and 2.69 with the change.")
+    page.get_by_role("button", name=words.COMPONENT["go_on"], exact=True).wait_for()  # the lesson has not ended it
+
+
+def _holds(found: bool) -> None:
+    assert found
+
+
+def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
+    page.goto(f"{address}/?view=train&twin=nomask&example=fade&at=20")
+    page.locator(".train[data-painted]").wait_for()
+    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
+    page.locator('.train[data-looks="35"][data-twinlooks="35"]').wait_for(timeout=PATIENCE)
+    curve = page.get_by_role("slider", name=words.COMPONENT["step"])
+    curve.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("Shift+ArrowRight")
+    page.locator('.train[data-at="10"]').wait_for()
+    step = max(step for step in live.frame_steps(Spec()) if step <= 10)
+    page.get_by_role("link", name="Explore: no mask").click()
+    explore = page.locator(".st-key-explore .hl[data-painted]")
+    explore.wait_for()
+    expect(page.get_by_label("Sentence")).to_have_value("fade=fade")
+    expect(page.get_by_text("This run is changed: the decoder sees the future.")).to_be_visible()
+    frame = next(x for x in live.run(Spec("copy", "nomask")) if isinstance(x, Frame) and x.step == step)
+    assert "nocausal" in page.url and f"step={step}" in page.url
+    seen = live.look(Spec("copy", "nomask"), frame, live.example(Spec(), "fade"))
+    spot = [int(explore.get_attribute(f"data-{name}") or 0) for name in ("layer", "head", "query")]
+    share = float(seen.pattern[spot[0], spot[1], spot[2]].max())
+    expect(explore.locator(".bars, .facts").first).to_contain_text(f"{100 * share:.1f}")
+    page.go_back()
+    page.locator('.train[data-painted][data-task="copy"]').wait_for()
+
+
+def test_the_recorded_curves_are_train_s_and_lead_back(page: Page, address: str) -> None:
+    page.goto(f"{address}/?view=Training")
+    expect(page.get_by_role("heading", name=re.compile("99 % of tokens right"))).to_be_visible()
+    page.wait_for_url(lambda url: "view=train" in url and "recorded=on" in url)
+    page.get_by_role("button", name=recorded_words.LIVE).click()
+    page.locator(".train[data-painted]").wait_for()
+    page.get_by_role("button", name=words.COMPONENT["recorded"]).click()
+    expect(page.get_by_role("heading", name=re.compile("99 % of tokens right"))).to_be_visible()
 
 
 def test_a_phone_has_it_all_and_never_scrolls_sideways(browser: Browser, address: str) -> None:
@@ -116,7 +209,7 @@ def test_a_look_travels_with_its_maps() -> None:
     seen = live.look(spec, frame, live.example(spec, "cab"))
     maps = seen.pattern.numpy()
     plain = Looked(0, maps, seen.p, seen.best, seen.own, seen.finds.numpy(), seen.ahead.numpy())
-    header = routes.described(plain)
+    header = routes.frame_text(plain)
     assert header["shape"] == [2, 4, 8, 8]
     body = messages.quantised(maps, 255)
     assert abs(body.astype(float) / 255 - maps).max() <= 0.5 / 255 + 1e-6

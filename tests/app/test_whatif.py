@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
+import re
 import struct
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -25,6 +31,7 @@ from core.interventions import Ablate, EditMask
 from core.request import Request
 from core.service import Facts
 from tests.app.browsing import Screen
+from tests.app.test_accessibility import findings
 
 APP = "app/main.py"
 DOROTHY = "Dorothy ran home over the prairie to Uncle Henry and Aunt"
@@ -223,12 +230,57 @@ def test_the_pick_is_an_edit_of_core() -> None:
     assert changes.picked(said, facts()) is changes.picked(look | {"pick": "off"}, facts()) is None
 
 
+def test_a_sweep_with_other_changes_in_place(client: TestClient) -> None:
+    edits = (core.NoScale(), Ablate("decoder", 0, 6))
+    parts, about = swept(client, facts(), edits="noscale~ablate_decoder_L0_H6")
+    run = core.trace(core.load("storyteller"), DOROTHY, interventions=edits)
+    em = int(parts[0]["watched"][0])
+    assert parts[0]["labels"][str(em)] == "Em", (
+        "the answer of the run without changes stays the one that is asked about"
+    )
+    whole = core.sweep_heads(run, token=em)
+    assert whole.after.probability is not None and whole.before.probability is not None
+    assert parts[0]["probability_before"][0] == pytest.approx(float(whole.before.probability[0, 0]), abs=1e-5)
+    assert list(rows(parts).values()) == pytest.approx(whole.after.probability[:, 0].tolist(), abs=1e-4)
+    plain = rows(swept(client, facts())[0])
+    assert max(abs(plain[row] - p) for row, p in rows(parts).items()) > 0.1
+    assert "NoScale" in about["snippet"] and "no 1/√d" not in about["table"][2].splitlines()[-1]
+    both = side(client, facts(), edits="noscale", layer="0", head="6")
+    alone = core.answer_change(core.trace(core.load("storyteller"), DOROTHY), run)
+    assert both["likeliest"][1][3] == pytest.approx(alone.likeliest[1].after, abs=1e-4)  # type: ignore[index]
+
+
+def test_the_files_hold_what_core_says(client: TestClient) -> None:
+    answer = client.get("/headlight/whatif/npz", params={"run": facts().key, "layer": "0", "head": "5"})
+    assert answer.status_code == 200 and "headlight-whatif.npz" in answer.headers["content-disposition"]
+    found = np.load(io.BytesIO(answer.content), allow_pickle=False)
+    loaded = core.load("storyteller")
+    a, b = core.trace(loaded, DOROTHY), core.trace(loaded, DOROTHY, interventions=[Ablate("decoder", 0, 5)])
+    for side_name, run in (("before", a), ("after", b)):
+        weights = torch.stack([record.pattern() for record in run.attention])
+        np.testing.assert_allclose(found[f"{side_name}_decoder"], weights, atol=1e-5)
+    assert DOROTHY in str(found["caption"]) and found["tokens_after"].tolist() == list(facts().source.labels)
+    assert dict(zip(found["words"], found["after_words"], strict=True))["Em"] == pytest.approx(0.0289, abs=5e-5)
+    _, about = swept(client, facts())
+    _, name, text = about["table"]
+    lines = [line for line in csv.reader(io.StringIO(text.lstrip("\ufeff"))) if line and not line[0].startswith("#")]
+    table = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+    assert name == "headlight-whatif-heads" and len(table) == 48
+    assert float(table[5]["after"]) == pytest.approx(0.0289, abs=5e-5) and table[5]["head"] == "5"
+    tables = side(client, facts(), layer="0", head="5")["tables"]
+    assert [name for _, name, _ in tables] == ["headlight-whatif-words", "headlight-whatif-moved"]
+    assert "Em,0.89" in tables[0][2] and "decoder.blocks.1.attn" in tables[1][2]
+
+
 def test_a_query_that_explore_let_go_is_no_query() -> None:
     values, notes = kit_params.read(changes.PARAMS, facts(), {"query": "none", "layer": "2"})
     assert (values["query"], values["layer"], notes) == ("", "2", [])
 
 
 def test_words_are_aligned_one_by_one() -> None:
+    a, b = ["a", "b", "c", "d"], ["a", "x", "c", "e", "d"]
+    assert export.columns(a, b) == [(0, 0), (1, 1), (2, 2), (None, 3), (3, 4)]
+    assert export.columns(["a", "b"], ["b"]) == [(0, None), (1, 0)]
     assert export.unmatched(["a", "b", "c", "d"], ["a", "x", "c", "e", "d"]) == [1, 3]
     assert export.unmatched([], ["a"]) == [0] and export.unmatched(["a"], ["a"]) == []
 
@@ -297,6 +349,7 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     root.get_by_role("button", name="as tables").click()
     expect(root.locator("table caption").first).to_have_text("Every change")
     settled(page, pick="")
+    assert findings(screen) == []
     # files
     root.get_by_role("button", name="Export").click()
     menu = page.get_by_role("dialog", name="Export")
@@ -304,6 +357,14 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
         with page.expect_download() as waiting:
             menu.get_by_role("button", name=name, exact=True).click()
         assert waiting.value.suggested_filename.startswith("headlight-whatif")
+    with page.expect_download() as waiting:
+        menu.get_by_role("button", name=re.compile("CSV: sweep")).click()
+    assert waiting.value.suggested_filename == "headlight-whatif-looks.csv"
+    assert "query,key,word,before,after" in Path(waiting.value.path()).read_text("utf-8")
+    page.keyboard.press("Escape")
+    with page.expect_download() as waiting:
+        root.get_by_role("link", name="NPZ").click()
+    assert "after_decoder" in np.load(waiting.value.path()).files
     leave(screen)
 
 
@@ -323,6 +384,13 @@ def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browse
     )
     settled(screen.page, sweep="patch", pick="decoder.0.5")
     root = screen.page.locator(".hl.whatif")
+    pairs = root.locator(".aligned .column").evaluate_all(
+        "all => all.map(one => [...one.children].map(x => x.textContent))"
+    )
+    assert len(pairs) == 16 and pairs[-2] == ["Aunt", "Uncle"] and all(x == y for x, y in pairs[1:-2])
+    assert root.locator(".aligned .column").evaluate_all(
+        "all => all.slice(1, -1).every(one => one.children[0].getBoundingClientRect().left === one.children[1].getBoundingClientRect().left)"
+    ), "each word stands over its counterpart"
     expect(root.locator(".fact")).to_contain_text(
         "Give layer 0 head 5 what it gave for the other sentence, and Em falls from 90 % to 28 %."
     )
@@ -346,7 +414,7 @@ def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
     small = root.evaluate(
         "root => [...root.querySelectorAll('button, select, input')].filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.textContent || e.type)"
     )
-    assert small == []
+    assert small == [] and findings(screen) == []
     expect(root.get_by_role("button", name="no causal mask")).to_be_disabled()
     root.get_by_role("button", name="weaker").click()
     settled(screen.page, pick="encoder.5.7")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.classroom.component import FOLLOW, TEACH
 from app.kit import words as kit_words
 from app.rooms.explore.component import OFFLINE
 from app.transport import modules
@@ -25,8 +26,12 @@ MODULES_OF_WORDS = {
 @pytest.mark.parametrize(
     ("entries", "constants"),
     [
-        (("kit/browser/headline.js", "kit/browser/share.js"), "kit/browser/words.js"),
+        (
+            ("kit/browser/headline.js", "kit/browser/share.js", "kit/browser/cover.js", "kit/browser/offline.js"),
+            "kit/browser/words.js",
+        ),
         ((OFFLINE,), "attention/browser/constants.js"),
+        ((FOLLOW, TEACH), "classroom/browser/constants.js"),
     ],
 )
 def test_the_browser_uses_every_word_that_it_is_given_and_no_other(entries: tuple[str, ...], constants: str):

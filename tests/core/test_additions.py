@@ -16,7 +16,7 @@ from core.additions import additions, by_head, loudest, start
 from core.errors import Refused
 from core.service import LocalService, Walked
 from core.walk import normed, walk
-from tests.core.test_service import assert_plain
+from tests.core.serving import assert_plain
 from tests.core.test_walk import IDS, LAYERS, animal
 
 T = TypeVar("T")

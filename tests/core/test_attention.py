@@ -196,3 +196,8 @@ def test_a_replaced_pattern_is_shown_as_it_was_replaced(tiny: Tiny) -> None:
     plain = core.trace(loaded, ids=[1, 2, 3, 4]).attention[1]
     assert torch.equal(record.pattern(), plain.pattern().roll(1, -1))
     assert record.receipt().fused_error is None and record.receipt().masked_max > 0
+
+
+def test_a_picture_of_no_pixels_is_refused(tiny: Tiny) -> None:
+    with pytest.raises(ValueError, match="at least one pixel"):
+        core.trace(tiny(), ids=[3, 1, 4]).attention[0].thumbnail(0)

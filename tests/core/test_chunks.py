@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import core
-from core import chunks, memory
+from core import Ablate, EditMask, SetMask, chunks, memory
 from core.config import ModelConfig, RotaryScaling
 from core.errors import TooLarge
-from core.hooks import hooked
-from core.interventions import Ablate
+from core.hooks import Look, hooked
+from core.interventions import KINDS
 from core.text import Tokens, from_ids, pad
 
 tracing = sys.modules["core.trace"]  # core.trace is the function
@@ -64,14 +64,14 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Runs from here on go in chunks of so many rows, or are told that one go has room."""
 
     def cut(rows: int, on_host: bool = False) -> None:
-        def choose(forward: Any, hold: bool, one_go: int) -> chunks.Chunks | None:
+        def choose(forward: Any, hold: bool, one_go: int, more: int, free: int) -> chunks.Chunks | None:
             if not chunks.can_chunk(forward):
                 return None
             prompt = forward.prompt
             needed = core.planner.chunked_run_bytes(
                 forward.loaded.config, rows=rows, batch=prompt.batch, source_len=prompt.source_len, keep_values=hold
             )
-            return chunks.Chunks(rows, on_host, needed)
+            return chunks.Chunks(rows, on_host, needed.total)
 
         monkeypatch.setattr(tracing, "choose", choose)
 
@@ -79,7 +79,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def assert_same(a: Any, b: Any) -> None:
-    """Two traces of one text."""
+    """Two traces of the same texts."""
     assert a.steps == b.steps
     assert a.norms.keys() == b.norms.keys() and list(a.norms) == list(b.norms)
     for name in a.norms:
@@ -94,7 +94,8 @@ def assert_same(a: Any, b: Any) -> None:
             close(one.pattern(), other.pattern())
             close(one.scores(), other.scores())
             close(one.thumbnail(8).values, other.thumbnail(8).values)
-            torch.testing.assert_close(one.mask(), other.mask())
+            close(one.z(), other.z())
+            torch.testing.assert_close(one.mask(head=1), other.mask(head=1))
             for key in (0, 9, one.n_key - 1):
                 assert one.why_masked(8, key) == other.why_masked(8, key)
             receipt = one.receipt()
@@ -113,8 +114,82 @@ def assert_same(a: Any, b: Any) -> None:
                 assert (left is None) == (right is None)
                 if left is not None:
                     torch.testing.assert_close(left, right)
-            assert (one.table() is None) == (other.table() is None)
+            table, its = one.table(), other.table()
+            assert (table is None) == (its is None)
+            if table is not None and its is not None:
+                torch.testing.assert_close(table, its)
             assert (one.bias is None) == (other.bias is None)
+
+
+# Edits of every kind: those that a text can be read in chunks with, and those that let a token know of later ones.
+PLACES = [5, 3, *range(2, 2 + N - 2)]
+IN_CHUNKS = {
+    "heads": [Ablate("decoder", 1, 2), core.ScaleHead(-2.0, "decoder", 0, 1)],
+    "scores": [core.NoScale(layer=1), core.Temperature(3.0)],
+    "cells": [EditMask(cells=[(20, 3), (36, range(0, 36))]), EditMask("decoder", 1, range(4, 30), range(2, 6), head=1)],
+    "keys and bands": [core.AsPadding(4), EditMask(distances=(None, -7)), EditMask(distances=(-3, 0), allowed=True)],
+    "beyond the window": [EditMask("decoder", 0, range(12, N), range(0, 3), allowed=True, head=1)],
+    "orders": [SetMask("window", 4, layer=1), core.Window(6, head=2), SetMask("causal", layer=0)],
+    "padding": [core.DropPadding()],
+    "no positions": [core.DropPositions(), Ablate("decoder", 0, 0)],
+    "shuffled": [core.ShufflePositions(3)],
+    "moved": [core.ShiftPositions(4)],
+    "set": [core.SetPositions(PLACES)],
+}
+IN_ONE_GO = [
+    Ablate("decoder", 0, 1, to="mean"),
+    EditMask(cells=[(4, 3), (3, 4)], allowed=True),
+    EditMask(queries=range(4, 9), keys=range(2, 6), allowed=True),
+    EditMask(queries=3, allowed=True),
+    EditMask(keys=1, allowed=True),
+    EditMask(distances=(-1, 1), allowed=True),
+    EditMask(distances=(-1, None), allowed=True),
+    SetMask("none", layer=1),
+    core.DropCausalMask(),
+    core.MaskAfterSoftmax(),
+    core.MaskFill(-3.0),
+]
+
+
+def test_every_kind_of_edit_is_tried() -> None:
+    tried = [*IN_ONE_GO, *(edit for edits in IN_CHUNKS.values() for edit in edits)]
+    assert {edit.word for edit in tried} == KINDS.keys()
+
+
+@pytest.mark.parametrize("edits", IN_CHUNKS)
+@pytest.mark.parametrize("shape", ["learned", "windows", "windows, alibi", "relative", "windows, let go"])
+def test_edited_chunks_are_the_edited_run_in_one_go(
+    shape: str, edits: str, cut: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = core.build(replace(BASE, **SHAPES[shape.removesuffix(", let go")]), seed=7)
+    if shape.endswith("let go"):
+        monkeypatch.setattr(tracing, "HELD_BYTES", 0)
+    texts = two("left")[:1] if edits == "set" else two("left")  # "set" gives a place to every token of one text
+    every = torch.arange(N)
+    plain, whole = (core.trace_tokens(loaded, texts, None, tuple(some)) for some in ((), IN_CHUNKS[edits]))
+    cut(9)
+    run = core.trace_tokens(loaded, texts, None, tuple(IN_CHUNKS[edits]))
+    assert (whole.chunks, run.chunks) == (1, 5)
+    assert_same(run, whole)
+    if shape == "learned":
+        assert not torch.equal(plain.last_residual(every), whole.last_residual(every))
+
+
+@pytest.mark.parametrize("edit", IN_ONE_GO, ids=repr)
+def test_what_sees_ahead_goes_whole_or_not_at_all(edit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not be exact: what it does to the first token depends on the last one."""
+    loaded = core.build(BASE, seed=8)
+    before, after = (core.trace(loaded, ids=[*IDS[:-1], last], interventions=[edit]) for last in (1, 2))
+    early = torch.arange(N - 1)
+    monkeypatch.setattr(chunks, "SIZES", (16, 8, 4))
+    monkeypatch.setattr(chunks, "budget", lambda device, free: before.predicted_bytes - 1)
+    run = core.trace(loaded, ids=IDS, interventions=[edit])
+    assert run.chunks == 1
+    if not isinstance(edit, EditMask):  # of cells, it depends on which
+        assert not torch.equal(before.last_residual(early), after.last_residual(early))
+    monkeypatch.setattr(memory, "free_bytes", lambda device: run.predicted_bytes - 1)
+    with pytest.raises(TooLarge, match=f"would need .* MiB, and .* are free. {type(edit).__name__} lets a token know"):
+        core.trace(loaded, ids=IDS, interventions=[edit])
 
 
 @pytest.mark.parametrize("rows", [1, 8, 36])
@@ -211,13 +286,18 @@ def test_who_must_go_in_one_go(monkeypatch: Any) -> None:
     encoder = core.build(replace(BASE, n_decoder_layers=0, n_encoder_layers=2, head="none"))
     assert not goes_in_chunks(loaded, monkeypatch)  # there is room
     one_go = core.trace(loaded, ids=IDS).predicted_bytes
-    monkeypatch.setattr(chunks, "budget", lambda device: one_go - 1)
+    monkeypatch.setattr(chunks, "budget", lambda device, free: one_go - 1)
     assert goes_in_chunks(loaded, monkeypatch)
     assert core.trace(loaded, ids=IDS).predicted_bytes < one_go
     assert goes_in_chunks(core.build(rotary), monkeypatch)
-    assert not goes_in_chunks(loaded, monkeypatch, interventions=[Ablate("decoder", 0, 1)])
-    with hooked(loaded.model, {"decoder.hook_final": lambda x: None}):
+    assert not goes_in_chunks(loaded, monkeypatch, interventions=[Ablate("decoder", 0, 1, to="mean")])
+    assert goes_in_chunks(loaded, monkeypatch, interventions=[Ablate("decoder", 0, 1)])
+    with hooked(loaded.model, {"decoder.hook_final": lambda x: None}):  # who knows what it will return
         assert not goes_in_chunks(loaded, monkeypatch)
+    seen: list[int] = []
+    with hooked(loaded.model, {"decoder.hook_final": Look(lambda x: seen.append(x.shape[1]))}):
+        assert goes_in_chunks(loaded, monkeypatch)
+    assert sum(seen) == N and len(seen) > 1
     assert not goes_in_chunks(dynamic, monkeypatch)
     assert not goes_in_chunks(encoder, monkeypatch)
 

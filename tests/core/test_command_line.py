@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,3 +89,17 @@ def test_long_heads_are_measured_on_evenly_spaced_rows(monkeypatch: pytest.Monke
     pattern = minilm_run.attention[0].pattern(2, rows)[0]
     previous = [pattern[i, q - 1].item() for i, q in enumerate(rows.tolist()) if q]
     assert found["heads"][2]["previous_token_share"] == pytest.approx(sum(previous) / len(previous), abs=1e-6)
+
+
+def test_a_run_without_numbers_is_told_in_json_that_anybody_reads(tiny: Any) -> None:
+    loaded = tiny()
+    loaded.model.get_parameter("decoder.blocks.1.attn.q.weight").fill_(torch.nan)
+    edits = [core.Ablate("decoder", 0, 1)]
+    run = core.trace(loaded, ids=[3, 1, 4], interventions=edits)
+    found = json.loads(json.dumps(report.summary(run), allow_nan=False))
+    assert found["non_finite"]["layer"] == 1 and found["non_finite"]["kind"] == "nan"
+    assert found["interventions"] == [repr(edits[0])]
+    assert found["residual_norms"]["decoder.blocks.1.hook_attn_out"] == [None] * 3
+    said = "numbers end at token 0, in attention of layer 1 of the decoder: nan from there on"
+    assert said in report.words(run) and said in report.html(run)
+    assert report.summary(core.trace(tiny(), ids=[3, 1, 4]))["non_finite"] is None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +16,11 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
-from core import memory
-from core.continuation import with_continuation
+from core import chunks, memory
+from core.continuation import CONTINUATION, with_continuation
 from core.errors import Busy, CheckpointError, GenerationError, RunCancelled, TextError, TooLarge, Unknown
+from core.generate import candidates, pick
+from core.request import RunEnded
 from tests.core.conftest import make_loaded
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "it", "ran", "far", "away", "from", "all", "of", "us"]
@@ -178,6 +183,41 @@ def test_an_allocator_that_fails_in_a_run_or_a_load_becomes_a_refusal() -> None:
         engine(breaks).run(core.Request("one", ("the cat",)))
 
 
+def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr("core.engine.time", SimpleNamespace(monotonic=lambda: now))
+    shared = engine()
+    away, stays = (core.Request("one", (text,)) for text in sentences(2))
+    before = shared.run(away).attention[0].pattern()
+    shared.run(stays)
+    now += 50
+    shared.run(stays)  # somebody looks at it
+    now += 20
+    shared.drop_idle(60)
+    assert shared.status()["traces"] == 1
+    assert torch.equal(shared.trace(away.key).attention[0].pattern(), before)
+    assert shared.status()["traces"] == 2
+    now += 61
+    shared.drop_idle(60)
+    assert (shared.status()["traces"], shared.status()["trace_bytes"]) == (0, 0)
+
+
+def test_an_engine_looks_for_such_traces_by_itself_and_goes_when_it_is_let_go() -> None:
+    shared = engine(idle=0.02)
+    shared.run(core.Request("one", ("the cat sat",)))
+    until = time.monotonic() + 20
+    while shared.status()["traces"]:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    known = weakref.ref(shared)
+    del shared
+    while known() is not None:
+        assert time.monotonic() < until
+        gc.collect()
+        time.sleep(0.005)
+    assert known() is None
+
+
 def test_a_dropped_model_takes_its_traces_along() -> None:
     loader = Loader()
     shared = engine(loader, max_models=1, max_model_bytes=0)
@@ -220,6 +260,44 @@ def test_a_crowd_is_asked_to_wait() -> None:
             shared.run(core.Request("one", ("us all",)))
         gate.set()
         assert [visit.result().texts for visit in visits] == [1, 1, 1]
+
+
+def test_who_waits_hears_how_many_are_before() -> None:
+    gate = Gate()
+    shared = engine(gate)
+    first, second, third = (shared.submit(core.Request("one", (text,))) for text in sentences(3))
+    assert gate.begun.wait(10)
+    while third.progress.stage != "waiting":
+        time.sleep(0.005)
+    assert (first.progress.ahead, second.progress.ahead, third.progress.ahead) == (0, 1, 2)
+    second.cancel()
+    assert third.progress.ahead == 1
+    gate.open.set()
+    assert third.result().texts == 1 and third.progress.ahead == 0
+
+
+def test_an_operator_hears_of_every_run_and_of_no_text() -> None:
+    heard: list[RunEnded] = []
+    shared = engine(Loader(), ended=heard.append)
+    with pytest.raises(TextError):
+        shared.run(core.Request("one", ("",)))
+    found = shared.run(core.Request("one", ("the cat",)))
+    refused, done = heard
+    assert (refused.outcome, refused.tokens, refused.nbytes) == ("TextError", 0, 0)
+    assert (done.model_id, done.outcome, done.tokens, done.nbytes) == ("one", "done", len(found.source), found.nbytes)
+    assert done.waited >= 0 and done.ran > 0 and "cat" not in repr(heard)
+    shared.run(core.Request("one", ("the cat",)))
+    assert len(heard) == 2  # it was there already
+
+
+def test_an_operator_s_own_mistake_keeps_nobody_waiting() -> None:
+    def fail(_: RunEnded) -> None:
+        raise ZeroDivisionError
+
+    shared = engine(Loader(), ended=fail)
+    assert shared.run(core.Request("one", ("the cat",))).source.text == "the cat"
+    with pytest.raises(TextError):
+        shared.run(core.Request("one", ("",)))
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,6 +362,28 @@ def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     for record, kept in zip(shown[-1][2].attention, run.attention, strict=True):
         assert torch.equal(record.pattern(), kept.pattern())
     assert end.result() is run
+
+
+def test_what_counts_its_layers_is_no_edit_of_a_run() -> None:
+    run = engine().run(core.Request("one", ("the cat sat on a mat",)))
+    assert run.forward.outside and run.forward.edited == frozenset()
+    assert "edit" not in {part.part for part in run.contributions().parts}
+
+
+def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = core.Request("one", (" ".join(WORDS),), interventions=(core.Ablate("decoder", 0, 1),))
+    whole = engine().run(request)
+    monkeypatch.setattr(chunks, "SIZES", (6,))
+    monkeypatch.setattr(chunks, "budget", lambda device, free: whole.predicted_bytes - 1)
+    seen: list[tuple[int, int]] = []
+    shared = engine(watch=lambda job: lambda _: job.listeners.append(lambda: seen.append((job.part, job.layers_done))))
+    ticket = shared.submit(request)
+    run = ticket.result()
+    assert (whole.chunks, run.chunks, ticket.job.parts) == (1, 3, 3)
+    steps = [step for i, step in enumerate(seen) if i == 0 or step != seen[i - 1]]
+    assert steps == [(part, layers) for part in range(3) for layers in (1, 2)]
+    for record, kept in zip(run.attention, whole.attention, strict=True):
+        torch.testing.assert_close(record.pattern(), kept.pattern(), rtol=0, atol=2e-6)
 
 
 def test_a_submitted_run_that_is_refused_says_why_to_everybody() -> None:
@@ -411,3 +511,21 @@ def test_writing_can_be_stopped() -> None:
     with pytest.raises(RunCancelled):
         with_continuation(core.load("copy"), core.Request("copy", ("dabbi=",), write=20), look)
     assert len(seen) == 3
+
+
+def test_an_edited_run_is_continued_by_the_edited_model():
+    """Every token is drawn from what a trace of all before it, with the same edits, gives; and others come than without them."""
+    loaded, text, edits = core.load("storyteller"), "Once upon a time there was a", (core.Ablate("decoder", 1, 0),)
+    asked = core.Request("storyteller", (text,), interventions=edits, write=8)
+    (written,), _ = with_continuation(loaded, asked)
+    assert loaded.model.head is not None
+    ids = list(core.trace(loaded, text).source.ids)
+    generator = torch.Generator().manual_seed(CONTINUATION["seed"])
+    for _ in range(8):
+        run = core.trace(loaded, ids=ids, interventions=edits)
+        logits = loaded.model.head(run.last_residual(torch.tensor([len(ids) - 1])))[:, 0].float()
+        draw = torch.rand(1, 1, generator=generator, dtype=torch.float64)
+        ids.append(int(pick(*candidates(logits, CONTINUATION["temperature"], CONTINUATION["top_k"]), draw)))
+    assert core.trace(loaded, written).source.ids == tuple(ids)
+    (plain,), _ = with_continuation(loaded, core.Request("storyteller", (text,), write=8))
+    assert plain != written

@@ -36,7 +36,7 @@ def cases() -> dict[str, list[str]]:
 
 def build(name: str, tensors: dict[str, Stored]) -> Transformer:
     values = read_json(reference(name).folder / "config.json")
-    return loading.build(values, tensors, torch.device("cpu"), torch.float32)[0]
+    return loading.assemble(values, tensors, torch.device("cpu"), torch.float32)[0]
 
 
 def distance(model: Transformer, name: str) -> float:

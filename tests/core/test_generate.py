@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -521,3 +522,24 @@ def test_rotary_frequencies_are_worked_out_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "rotary_frequencies", lambda *a: calls.append(1) or worked_out(*a))
     assert len(steps(loaded, ids=prompt(5, 0, TINY_VOCAB))) == 14
     assert len(calls) == 2  # the layers with a window have their own
+
+
+def test_token_numbers_are_those_of_any_list_array_or_tensor(tiny: Callable[..., Loaded]) -> None:
+    loaded = tiny()
+    one, two = [3, 1, 4], [1, 5]
+    (alone,) = generate(loaded, ids=one, max_tokens=3)
+    for ids in (
+        torch.tensor(one),
+        np.array(one),
+        tuple(one),
+        [one],
+        torch.tensor([one]),
+        np.array([one]),
+        [np.array(one)],
+    ):
+        assert [found.ids for found in generate(loaded, ids=ids, max_tokens=3)] == [alone.ids]
+    both = generate(loaded, ids=[one, two], max_tokens=3)
+    assert [found.ids for found in both] == [alone.ids, generate(loaded, ids=two, max_tokens=3)[0].ids]
+    for wrong in ([one, 3], [3, one], [1.0, 2.0], "12", np.array([0.5])):
+        with pytest.raises(TextError, match="whole numbers"):
+            generate(loaded, ids=wrong, max_tokens=3)  # type: ignore[arg-type]

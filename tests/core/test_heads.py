@@ -11,7 +11,7 @@ import torch
 
 import core
 from core import heads, measures
-from core.heads import Opening
+from core.heads import OpeningLink
 
 Tiny = Callable[..., core.Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."
@@ -24,7 +24,7 @@ def run(model: str, text: str, target: str | None = None) -> core.Trace:
     return core.trace(core.load(model), text, target)
 
 
-def link(trace: core.Trace, opening: Opening) -> tuple[str, str]:
+def link(trace: core.Trace, opening: OpeningLink) -> tuple[str, str]:
     record = next(
         r for r in trace.attention if (r.stack, r.site, r.layer) == (opening.stack, opening.site, opening.layer)
     )
@@ -219,3 +219,15 @@ def test_the_parts_agree_with_the_measures() -> None:
     )
     assert torch.allclose(measures.sink_share(pattern, special), pattern[..., special].sum(-1).mean(-1), atol=1e-6)
     assert torch.allclose(measures.punctuation(pattern, [4, 14]), pattern[..., [4, 14]].sum(-1).mean(-1), atol=1e-6)
+
+
+@pytest.mark.parametrize("what", ["hidden", "nan"])
+def test_a_run_without_any_weight_opens_on_its_first_cell(tiny: Tiny, what: str) -> None:
+    loaded, ids = tiny(), [3, 1, 4]
+    if what == "nan":
+        loaded.model.get_parameter("decoder.embed.token.weight").fill_(torch.nan)
+    edits = [core.EditMask(keys=range(3))] if what == "hidden" else []
+    run = core.trace(loaded, ids=ids, interventions=edits)
+    first = OpeningLink("decoder", "attn", 0, 0, 0, 0, 0.0, 0.0, 3)
+    assert heads.openings(run) == (first,)
+    assert heads.opening_of(run, 1, 2) == OpeningLink("decoder", "attn", 1, 2, 0, 0, 0.0, 0.0, 3)

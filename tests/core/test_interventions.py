@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -411,3 +412,34 @@ def test_a_class_of_ones_own_works_too(tiny: Tiny) -> None:
     edits = [core.ScaleHead(3, "decoder", 0, head) for head in range(4)]
     one, other = core.trace(tiny(), ids=IDS, interventions=[Louder()]), core.trace(tiny(), ids=IDS, interventions=edits)
     assert torch.allclose(residual(one), residual(other), atol=1e-6)
+
+
+def test_tokens_that_were_put_in_one_place_are_still_told_apart(tiny: Tiny) -> None:
+    """A second edit of positions speaks of tokens, and not of the places that the first one left."""
+    loaded = tiny(position="rotary")
+
+    def places(*edits: core.Intervention) -> list[int]:
+        (stack,) = core.trace(loaded, ids=IDS[:4], interventions=edits).positions
+        return stack.places.tolist()
+
+    assert places(core.SetPositions((0, 0, 0, 1)), core.SetPositions((3, 2, 1, 0))) == [3, 2, 1, 0]
+    assert places(core.DropPositions(), core.SetPositions((3, 2, 1, 0))) == [3, 2, 1, 0]
+    assert places(core.SetPositions((0, 0, 0, 1)), core.ShiftPositions(5)) == [5, 5, 5, 6]
+    order = places(core.ShufflePositions(3))
+    twice = places(core.SetPositions((7, 7, 8, 9)), core.ShufflePositions(3))
+    assert twice == [(7, 7, 8, 9)[i] for i in order]
+
+
+def test_the_mean_of_a_head_is_over_its_own_pass_s_tokens_whatever_other_threads_run(tiny: Tiny) -> None:
+    """One thread has looked at the mask of its batch when another one's pass comes in between."""
+    loaded = tiny()
+    edit = core.Ablate("decoder", 0, 1, to="mean")
+    hooks = edit.hooks(loaded.model)
+    look, mean = (hooks[f"decoder.blocks.0.attn.hook_{what}"] for what in ("rule", "z"))
+    keep = torch.tensor([[True, True, False]])
+    look(ScoreRule(MaskRule(2, 3, 3, keep=keep), 1.0))
+    other = threading.Thread(target=look, args=(ScoreRule(MaskRule(2, 3, 3), 1.0),))
+    other.start()
+    other.join()
+    z = torch.arange(6.0).view(1, 2, 3, 1)
+    assert mean(z)[0, 1].flatten().tolist() == [3.5] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -22,21 +23,36 @@ IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 def test_reprs_are_short(tiny: Tiny) -> None:
     run = core.trace(reader(tiny()), ["the cat sat on it " * 7, "it ran"], interventions=[core.NoScale()])
-    assert len(repr(run)) < 400 and "2 attentions of 4 heads, 1 edits" in repr(run) and "float32 on cpu" in repr(run)
+    assert len(repr(run)) < 400 and "2 attentions of 4 heads, 1 edit;" in repr(run) and "float32 on cpu" in repr(run)
     for thing in (run.attention, run.attention[0], run.positions[0], run.forward, run.forward.weights, run.text(1)):
         assert len(repr(thing)) < 400, repr(thing)[:500]
     assert repr(run.text(1).attention[0]).endswith("text 1 of 2>")
+    loaded = run.loaded
+    assert (
+        repr(loaded)
+        == f"<{loaded.spec.title}: 2 decoder layers of 4 heads, {loaded.spec.n_params:,} parameters; float32 on cpu>"
+    )
+    assert "the first of 2 texts" in repr(run) and "text 1 of 2" in repr(run.text(1))
+    single = core.trace(loaded, ids=IDS)
+    assert repr(core.sweep_heads(single)) == "<Sweep over 8 heads: what each changes of the prediction behind token 7>"
+    assert "over 35 looks" in repr(core.sweep_edges(single))
     assert len(repr(core.trace(reader(tiny()), "the\n\ncat"))) < 400 and "\n" not in repr(run)
 
 
 def test_a_batchs_map_is_never_silently_the_first_texts(tiny: Tiny) -> None:
     run = core.trace(reader(tiny()), ["the cat sat", "it ran far away"])
     record = run.attention[0]
-    for ask in (record.pattern, record.scores, record.raw, lambda: record.row(0, 1)):
-        with pytest.raises(ValueError, match=r"saw 2 texts. Say which, with text=0 to 1"):
+    asks = [record.pattern, record.scores, record.raw, record.mask, record.thumbnail, record.z, record.result]
+    asks += [record.output_norms, record.value_norms, record.receipt, record.blocked_rows]
+    asks += [lambda: record.row(0, 1), lambda: record.why_masked(0, 1), lambda: run.tokens_of(record)]
+    asks += [partial(getattr, record, name) for name in ("q", "k", "v", "rule", "text")]
+    for ask in asks:
+        with pytest.raises(ValueError, match=r"saw 2 texts. Say which: record.of\(0\) to record.of\(1\), or run.text"):
             ask()
     every = record.patterns(heads=[1, 2])
     assert every.shape == (2, 2, 4, 4)
+    point = f"{record.name}.hook_pattern"
+    assert torch.equal(run.value(point), run.text(0).value(point))
     for text in range(2):
         seen = run.text(text).attention[0]
         assert torch.equal(seen.pattern(), record.pattern(text=text))
@@ -60,7 +76,7 @@ def test_parts_of_a_run_are_found_by_name(tiny: Tiny) -> None:
     assert isinstance(record, core.AttentionRecord) and record.name == "encoder.blocks.1.attn"
     numbers = run["decoder.blocks.1.hook_resid_mid"]
     assert isinstance(numbers, torch.Tensor) and numbers.shape == (3, 20)
-    with pytest.raises(KeyError, match="no such hook point"):
+    with pytest.raises(KeyError, match="no attention and no hook point"):
         run["encoder.blocks.7.attn"]
     assert run.attention.at(1, "cross_attn").name == "decoder.blocks.1.cross_attn"
     assert run.attention.at(0, stack="encoder").name == run.attention[0].name == "encoder.blocks.0.attn"
@@ -102,3 +118,17 @@ def test_a_still_picture_holds_text_as_text(tiny: Tiny, monkeypatch: Any) -> Non
     ElementTree.fromstring(page)
     assert "<script" not in page and not re.search(r"\son\w+=|javascript:|https?://(?!www\.w3\.org/2000/svg)", page)
     assert "&lt;script&gt;" in page
+
+
+def test_what_was_probably_meant_is_said(tiny: Tiny) -> None:
+    run = core.trace(tiny(), ids=IDS)
+    with pytest.raises(KeyError, match=r"Is decoder.blocks.1.attn meant\?"):
+        run["decoder.block.1.attn"]
+    with pytest.raises(KeyError, match=r"run\.attention and core"):
+        run[3]  # type: ignore[index]
+    with pytest.raises(TypeError, match=r"core.load\(name\) gives it, and not 'minilm'"):
+        core.trace("minilm", "the cat")  # type: ignore[arg-type]
+    with pytest.raises(core.TextError, match=r"a text, or a list of texts, not 3"):
+        core.trace(reader(tiny()), 3)  # type: ignore[arg-type]
+    with pytest.raises(core.InterventionError, match=r"\[NoScale\(\)\]"):
+        core.trace(tiny(), ids=IDS, interventions=core.NoScale())  # type: ignore[arg-type]

@@ -150,7 +150,7 @@ def test_regions_of_one_table_are_counted_together(tiny: Callable[..., core.Load
 
 def test_large_regions_take_next_to_nothing() -> None:
     whole = painted([Region(False, keys=(range(1000, 90_000),)), Region(True, queries=(range(50_000, 50_001),))], 32)
-    assert sum(layer.bytes for layer in whole) <= 16
+    assert sum(layer.nbytes for layer in whole) <= 16
     codes = whole[0].codes(torch.tensor([0, 50_000]), torch.tensor([999, 1000, 89_999, 90_000]))
     assert codes[0].tolist() == [[0, HIDDEN, HIDDEN, 0], [ALLOWED] * 4]
     assert mask_edits.TABLE_BYTES == 1 << 24

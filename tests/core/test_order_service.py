@@ -19,7 +19,7 @@ from core.service import LocalService
 from core.service.facts import facts_of
 from core.service.positions import REACH, clock_of, order_change, positions_of, rows_of, scores_of
 from core.text import Tokens
-from tests.core.test_service import assert_plain
+from tests.core.serving import assert_plain
 
 Tiny = Callable[..., core.Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."

@@ -1,81 +1,25 @@
-"""The Service of an engine: its answers are core's numbers as plain data, nobody waits for somebody else, and errors are sentences."""
+"""The Service of an engine: its answers are core's numbers as plain data, and errors are sentences."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import pickle
-import sys
-import threading
-import weakref
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, cast
 
-import numpy as np
 import pytest
 import torch
 
 import core
 from core import aggregate, measures
 from core import heads as heads_of_a_run
-from core.engine import Job
 from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknown
 from core.rules import REASONS
-from core.service import HIDDEN, Calls, Kept, LocalService, MapTransform, RunDone, Service, maps, word_groups
-from core.service.answers import HeadDone, LayerDone
+from core.service import HIDDEN, MapTransform, Service, maps, word_groups
 from core.service.heads import values_of
-from core.trace import Trace
 from tests.core.conftest import make_loaded
-from tests.core.test_engine import WORDS, Gate, Loader, word_tokenizer
-
-T = TypeVar("T")
-TEXT = "the cat sat on a mat and the cat ran far away from all of us"
-REQUEST = core.Request("one", (TEXT,))
-CONFIGS: dict[str, dict[str, Any]] = {
-    "encoder": {"n_encoder_layers": 2},
-    "decoder": {"n_decoder_layers": 3, "window": 4, "windowed_layers": (1,)},
-    "grouped": {"n_decoder_layers": 2, "n_kv_heads": 2, "position": "rotary"},
-    "pair": {"n_encoder_layers": 2, "n_decoder_layers": 2, "head": "lm"},
-}
-
-
-def loader(name: str, **_: Any) -> core.Loaded:
-    loaded = make_loaded(seed=3, **({"n_heads": 4, "n_ctx": 512} | CONFIGS.get(name, {"n_decoder_layers": 2})))
-    return replace(loaded, tokenizer=word_tokenizer())
-
-
-def service(load: Callable[..., core.Loaded] = loader, **options: Any) -> LocalService:
-    return LocalService(core.Engine(device=torch.device("cpu"), load_model=load, **options))
-
-
-def ask(call: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(call)
-
-
-def run_of(shared: LocalService, request: core.Request = REQUEST) -> Trace:
-    return shared.engine.run(request)
-
-
-def assert_plain(value: object, path: str = "answer") -> None:
-    """Refuses everything but frozen records of text, numbers, bytes, tuples, dicts and numpy arrays."""
-    if value is None or isinstance(value, str | int | float | bool | bytes):
-        return
-    if isinstance(value, np.ndarray):
-        assert value.dtype.kind in "fiub", f"{path}: {value.dtype}"
-    elif isinstance(value, tuple):
-        for i, part in enumerate(value):
-            assert_plain(part, f"{path}[{i}]")
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            assert isinstance(key, str), path
-            assert_plain(part, f"{path}[{key!r}]")
-    else:
-        assert is_dataclass(value) and type(value).__dataclass_params__.frozen, f"{path} is a {type(value)}"  # type: ignore[attr-defined]
-        for field in fields(value):
-            assert_plain(getattr(value, field.name), f"{path}.{field.name}")
+from tests.core.serving import CONFIGS, REQUEST, TEXT, ask, assert_plain, close, loader, run_of, service
+from tests.core.test_engine import WORDS
 
 
 async def everything(shared: Service, request: core.Request, site: str) -> dict[str, Any]:
@@ -98,7 +42,8 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
         "status": {name: part for name, part in (await shared.status()).items() if name != "models"},
         "config": await shared.model(request.model_id),
     }
-    stack = found["facts"].records[0].stack
+    stack, keys = found["facts"].records[0].stack, found["facts"].records[0].n_key
+    found["likeness"] = await shared.likeness(key, site, 1, [1 / keys] * keys)  # type: ignore[arg-type]
     for what in ("q", "k", "scores", "mask", "weights", "z", "position", "embed", "final", "resid_pre"):
         found[f"values of {what}"] = await shared.values(key, stack, 0, "attn", what, 1, 48)
     return found
@@ -143,10 +88,6 @@ def test_facts_are_those_of_the_trace(name: str) -> None:
         assert facts.tokens_of(i) == run.tokens_of(record)
     assert facts.residual_norms is not None and run.resid.keys() == facts.residual_norms.keys()
     assert facts.weights == sum(r.n_heads * r.n_query * r.n_key for r in run.attention)
-
-
-def close(found: np.ndarray, true: torch.Tensor) -> bool:
-    return found.shape == tuple(true.shape) and bool(np.abs(found - true.float().numpy()).max() < 1e-6)
 
 
 @pytest.mark.parametrize("name", ["encoder", "decoder", "grouped"])
@@ -202,7 +143,7 @@ def test_maps_of_several_heads_are_core_s(kind: str) -> None:
     if kind != "value":
         expected /= expected.sum(-1, keepdim=True)
     tile = ask(shared.tile(request.key, of, (0, 16), (0, 16)))
-    assert close(tile.values, expected) and tile.left is not None and close(tile.left, left)
+    assert close(tile.values, expected) and tile.visible is not None and close(tile.visible, left)
     assert (tile.reasons[:, [0, 4]] == HIDDEN).all() and tile.sink is not None
     row = ask(shared.row(request.key, of, 7))
     assert close(row.values, expected[7]) and (row.entropy is None) == (kind in ("max", "value"))
@@ -341,291 +282,3 @@ def test_a_run_says_where_its_first_number_came_up_that_is_none() -> None:
     found = ask(shared.facts(REQUEST.key)).non_finite
     assert found is not None and (found.layer, found.kind) == (1, "nan")
     assert_plain(found)
-
-
-# following a run
-
-
-def test_follow_tells_every_change_and_ends_with_the_run() -> None:
-    gate = Gate()
-    shared = service(gate)
-
-    async def follow() -> list[core.Progress]:
-        key = await shared.submit(REQUEST)
-        found = []
-        async for now in shared.follow(key):
-            found.append(now)
-            if now.stage == "running":
-                gate.open.set()
-        return found
-
-    found = ask(follow())
-    stages = [now.stage for now in found]
-    assert stages[-1] == "done" and "running" in stages
-    assert [now.layers_done for now in found if now.stage == "running"] == sorted(
-        now.layers_done for now in found if now.stage == "running"
-    )
-
-
-def test_follow_raises_what_the_run_was_refused_for() -> None:
-    shared = service()
-
-    async def follow(request: core.Request) -> None:
-        async for _ in shared.follow(await shared.submit(request)):
-            pass
-
-    with pytest.raises(TextError, match="empty"):
-        ask(follow(core.Request("one", ("",))))
-    with pytest.raises(Unknown):
-        ask(anext(shared.follow("0" * 64)))  # type: ignore[arg-type]
-
-
-def test_a_run_ends_when_the_last_who_follows_closes() -> None:
-    gate = Gate()
-    shared = service(gate)
-
-    async def follow() -> None:
-        key = await shared.submit(REQUEST)
-        first, second = shared.follow(key), shared.follow(key)
-        await anext(first)
-        await anext(second)
-        while not gate.begun.is_set():
-            await asyncio.sleep(0.001)
-        await first.aclose()
-        assert shared.engine.status()["running_or_waiting"] == 1
-        await second.aclose()
-        gate.open.set()
-
-    ask(follow())
-    shared.engine._pool.submit(lambda: None).result()  # behind the run
-    assert gate.layers == 1 and shared.engine.status()["traces"] == 0
-
-
-def test_a_thread_follows_and_cancels() -> None:
-    gate = Gate()
-    calls = Calls(service(gate))
-    following = calls.submit(REQUEST)
-    assert gate.begun.wait(10) and not following.done() and not following.wait(0.01)
-    following.cancel()
-    with pytest.raises(RunCancelled):
-        following.check()
-    gate.open.set()
-    again = calls.submit(REQUEST)
-    assert again.wait(20) and again.progress.stage == "done"
-    again.check()
-    assert calls.result(calls.service.facts(again.key)).source.text == TEXT
-    with pytest.raises(TextError):
-        calls.submit(core.Request("one", ("",))).check()
-
-
-def test_a_run_that_is_not_small_is_shown_layer_by_layer() -> None:
-    gate = Gate()
-    loaded = core.load("minilm")
-    for block in loaded.model.encoder.blocks:  # type: ignore[union-attr]
-        block.register_forward_pre_hook(gate.count)
-    shared = service(lambda *_, **__: loaded)
-    request = core.Request("minilm", ("Some words to look at. " * 20,))
-
-    async def see() -> tuple[Any, list[Any]]:
-        key = await shared.submit(request)
-        facts, parts = None, []
-        async for now in shared.follow(key):
-            if now.is_shown and facts is None:
-                facts = await shared.facts_so_far(key)
-                gate.open.set()
-                parts = [part async for part in shared.parts(key, 1, 3, 7)]
-        return facts, parts
-
-    facts, parts = ask(see())
-    run = run_of(shared, request)
-    assert facts.source == run.source and facts.steps == () and facts.records == ask(shared.facts(request.key)).records
-    assert [type(part) for part in parts] == [LayerDone, LayerDone, HeadDone, *[LayerDone] * 4, RunDone]
-    for part in parts:
-        assert_plain(part)
-        if isinstance(part, LayerDone):
-            assert close(part.thumbnails.values, run.attention[part.record].thumbnail(32).values)
-    opened = parts[2]
-    assert close(opened.tile.values, run.attention[1].pattern(3)[0]) and close(
-        opened.row.values, run.attention[1].row(3, 7)
-    )
-    beside = ask(shared.thumbnails(request.key))
-    for small, record in zip(beside, run.attention, strict=True):
-        assert close(small.values, record.thumbnail(32).values)
-
-
-def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
-    loaded = core.load("minilm")
-    shared = service(lambda *_, **__: loaded, max_traces=1)
-    request = core.Request("minilm", ("word " * 130,))
-    seen: list[weakref.ref[Trace]] = []
-    watch = shared.engine.watch
-
-    def watched(job: Job) -> Callable[[Trace], object]:
-        tell = watch(job)
-
-        def told(so_far: Trace) -> None:
-            seen.append(weakref.ref(so_far))
-            tell(so_far)
-
-        return told
-
-    shared.engine.watch = watched
-    seen.append(weakref.ref(run_of(shared, request)))
-    ask(shared.thumbnails(request.key))
-    run_of(shared, core.Request("minilm", ("Another.",)))
-    shared._live._pool.submit(lambda: None).result()
-    gc.collect()
-    assert len(seen) > 7 and not any(trace() for trace in seen[:8])
-
-
-# nobody waits for somebody else
-
-
-@pytest.fixture
-def again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs whose values come from another pass."""
-    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
-
-
-@pytest.mark.usefixtures("again")
-def test_a_tile_waits_for_nobody_s_second_pass_and_no_second_pass_runs_outside_a_turn() -> None:
-    shared = service()
-    run_of(shared)
-    busy, free = threading.Event(), threading.Event()
-
-    def pass_of_somebody_else() -> None:
-        busy.set()
-        assert free.wait(20)
-
-    other = shared.engine._pool.submit(pass_of_somebody_else)
-    assert busy.wait(10)
-    key, ran = REQUEST.key, []
-    run = run_of(shared)
-    run.loaded.model.decoder.blocks[0].register_forward_pre_hook(lambda *_: ran.append(1))  # type: ignore[union-attr]
-
-    async def look() -> None:
-        slow = [
-            asyncio.ensure_future(call)
-            for call in (
-                shared.proof(key, 0),
-                shared.norms(key, "decoder"),
-                shared.row(key, MapTransform(0, 0, "value"), 3),
-                shared.values(key, "decoder", 0, "attn", "z", 1, 48),
-            )
-        ]
-        await asyncio.sleep(0)
-        for _ in range(20):
-            tile = await shared.tile(key, MapTransform(1, 2), (0, 16), (0, 16))
-            assert close(tile.values, run.attention[1].pattern(2)[0])
-        assert not ran and not any(task.done() for task in slow)
-        free.set()
-        await asyncio.gather(*slow)
-
-    ask(look())
-    other.result()
-    assert ran
-
-
-@pytest.mark.usefixtures("again")
-def test_what_values_write_is_worked_out_once_for_all_who_ask() -> None:
-    shared = service()
-    run = run_of(shared)
-    passes: list[int] = []
-    run.loaded.model.decoder.blocks[0].register_forward_pre_hook(lambda *_: passes.append(1))  # type: ignore[union-attr]
-    of = MapTransform(1, 3, "value")
-
-    async def rows() -> list[Any]:
-        return await asyncio.gather(*(shared.row(REQUEST.key, of, query) for query in range(10)))
-
-    found = ask(rows())
-    assert len(passes) == 1
-    norms = run.attention[1].value_norms()[3]
-    for query, row in enumerate(found):
-        assert close(row.values, run.attention[1].pattern(3, query)[0, 0] * norms)
-
-
-def test_who_waits_goes_on_when_whoever_began_it_waits_no_longer() -> None:
-    kept, begun, made = Kept(1 << 20, len), [], threading.Event()
-
-    async def make() -> bytes:
-        begun.append(1)
-        while not made.is_set():
-            await asyncio.sleep(0.001)
-        return b"answer"
-
-    async def ask_twice() -> bytes:
-        first = asyncio.ensure_future(kept.get("key", make))
-        await asyncio.sleep(0.01)
-        second = asyncio.ensure_future(kept.get("key", make))
-        await asyncio.sleep(0.01)
-        assert len(begun) == 1
-        first.cancel()
-        made.set()
-        return await second
-
-    assert ask(ask_twice()) == b"answer"
-    assert len(begun) == 2 and kept.nbytes == 6
-
-
-def test_kept_answers_are_bounded_in_bytes() -> None:
-    kept = Kept(1000, len)
-
-    async def make(i: int) -> bytes:
-        return bytes([i]) * 300
-
-    for i in range(8):
-        ask(kept.get(i, lambda i=i: make(i)))
-        assert kept.nbytes <= 1000
-    kept.put("large", b"x" * 5000)
-    assert kept.nbytes == 0
-    assert ask(kept.get(7, lambda: make(7))) == bytes([7]) * 300
-
-
-def test_a_storm_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.service.local.MOST_WAITING", 5)
-    shared = service()
-    run_of(shared)
-    gate = threading.Event()
-    blocker = shared._quick.submit(gate.wait, 20)
-
-    async def storm() -> list[Any]:
-        calls = [shared.row(REQUEST.key, MapTransform(0, 0), 1) for _ in range(9)]
-        tasks = [asyncio.ensure_future(call) for call in calls]
-        await asyncio.sleep(0.01)
-        gate.set()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    found = ask(storm())
-    blocker.result()
-    assert sum(isinstance(answer, Busy) for answer in found) == 4
-    assert len(ask(shared.row(REQUEST.key, MapTransform(0, 0), 1)).values) == 16  # and it is over
-
-
-def test_many_threads_and_loops_ask_one_service() -> None:
-    shared = service(workers=2)
-    texts = [" ".join(WORDS[i % 5 : i % 5 + 4 + i % 3]) for i in range(15)]
-
-    def visit(text: str) -> bool:
-        async def look() -> bool:
-            key = await shared.submit(core.Request("one", (text,)))
-            async for _ in shared.follow(key):
-                pass
-            facts, row = await asyncio.gather(shared.facts(key), shared.row(key, MapTransform(0, 0), 1))
-            return facts.source.text == text and len(row.values) == len(text.split())
-
-        return asyncio.run(look())
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(visit, texts * 3))
-
-
-def test_core_waits_for_events_and_never_looks_again_and_again() -> None:
-    root = Path(core.__file__).parent
-    waiting = [str(path) for path in root.rglob("*.py") if "sleep(" in path.read_text(encoding="utf-8")]
-    assert not waiting
-
-
-def test_the_loader_of_the_engine_s_tests_gives_runs_that_are_not_shown() -> None:
-    shared = service(Loader())
-    run_of(shared)
-    assert ask(shared.facts_so_far(REQUEST.key)) is None

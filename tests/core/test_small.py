@@ -88,15 +88,9 @@ def test_swapping_two_tokens_swaps_their_rows() -> None:
     head = small.one_head()
     assert not torch.allclose(head.output[0], head.output[2], atol=1e-2)
     for first, second in ((0, 2), (1, 2), (0, 1)):
-        assert small.swapped(first, second) < 1e-6
-
-
-def test_the_variance_of_a_score_is_the_width_of_its_head() -> None:
-    found = small.scaling()
-    ratio = found.variance / found.widths
-    assert ratio.tolist() == pytest.approx([1.0] * 10, rel=0.05)
-    assert found.largest[-1] > 0.9 and (found.largest.diff() > 0).all()
-    assert found.largest_divided.max() - found.largest_divided[3] < 0.05
+        order = list(range(3))
+        order[first], order[second] = order[second], order[first]
+        assert (small.one_head(head.x[order]).output - head.output[order]).abs().max() < 1e-6
 
 
 def test_without_the_division_a_trained_model_has_little_choice_left() -> None:
@@ -114,7 +108,8 @@ def test_without_the_division_a_trained_model_has_little_choice_left() -> None:
 def test_digits_jump_and_waves_do_not() -> None:
     digits = small.binary_digits(16)
     assert digits[[0, 1, 2, 5, 15]].tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]]
-    assert small.flips(digits).tolist() == [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, 1, 2, 1]
+    flips = (digits[1:] != digits[:-1]).sum(-1)
+    assert flips.tolist() == [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, 1, 2, 1]
     table = sinusoid_table(64, 256, "interleaved")
     steps = (table[1:] - table[:-1]).norm(dim=-1)
     assert steps.tolist() == pytest.approx([2.671] * 63, abs=1e-3)

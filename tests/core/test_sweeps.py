@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import core
-from core import ablations, memory
+from core import ablations, branches, memory
 from core.errors import InterventionError, Refused, TextError, TooLarge
 from core.service import Calls, CutLooks, LocalService, PatchHeads, SilenceHeads, SweepPart
-from core.sweeps import HeadPlace, LookPlace
+from core.sweeps import HeadPlace, LookPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, texts
@@ -162,8 +162,8 @@ def test_the_storytellers_heads(dorothy: core.Trace) -> None:
     assert found.labels[int(found.after.ids[5, 0])] == "ial"
     assert int((np.abs(after - found.before.probability[0, 0]) < 0.03).sum()) == 43
     assert after[8] == pytest.approx(0.890, abs=5e-4)
-    assert found.written is not None and int(found.written.argmax()) == 8
-    assert found.written[8] == pytest.approx(8.77, abs=5e-3)
+    assert found.lengths is not None and int(found.lengths.argmax()) == 8
+    assert found.lengths[8] == pytest.approx(8.77, abs=5e-3)
 
 
 def test_the_storytellers_looks(dorothy: core.Trace) -> None:
@@ -258,3 +258,76 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     monkeypatch.setattr("core.service.sweeps.MOST_WAITING", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         collected(service, calls, request.key, SilenceHeads("mean"))
+
+
+def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(tiny: Tiny, monkeypatch: Any) -> None:
+    loaded = tiny(n_decoder_layers=2)
+    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
+    engine = core.Engine(load_model=lambda *_, **__: loaded)
+    service = LocalService(engine)
+    calls = Calls(service)
+    request = core.Request("given", ("x",))
+    with engine._lock:
+        engine._remember(request)
+        engine._keep(request.key, core.trace(loaded, ids=IDS), 0)
+    batches: list[int] = []
+    whole = ablations.Rows.run
+
+    def run(self: ablations.Rows, start: int, stop: int) -> ablations.RowAnswers:
+        batches.append(start)
+        return whole(self, start, stop)
+
+    monkeypatch.setattr(ablations.Rows, "run", run)
+
+    async def leave_after(parts: int) -> tuple[int, str]:
+        sweep = service.sweep(request.key, SilenceHeads())
+        for _ in range(parts):
+            await anext(sweep)
+        between = await service.predictions(request.key, None, 1)  # somebody else's turn, while rows are still to come
+        reached = len(batches)
+        await sweep.aclose()
+        return reached, between.strings[0][0]
+
+    reached, _ = calls.result(leave_after(2))
+    assert 2 <= reached < 8
+    again = collected(
+        service, calls, request.key, SilenceHeads("mean")
+    )  # comes after what was left, in the one queue of turns
+    assert again[-1].of == 8 and len(batches) <= reached + 1 + 8, "the rows that nobody waited for were never run"
+    assert service._sweeps._waiting == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_branch_off_are_whole_passes(tiny: Tiny, kind: str, monkeypatch: Any) -> None:
+    loaded = tiny(**KINDS[kind], head="none" if kind == "encoder" else "lm")
+    run = core.trace(loaded, ids=IDS, target_ids=[1, 2, 3] if kind == "encoder-decoder" else None)
+    hooks = {f"{loaded.config.stacks[-1][0]}.blocks.0.attn.hook_pattern": lambda p: p.flip(-1)}
+
+    def numbers() -> np.ndarray:
+        sweep = core.sweep_heads(run)
+        found = sweep.after.distance if sweep.after.logit is None else sweep.after.logit
+        assert found is not None
+        return found
+
+    off = begin_heads(run, SilenceHeads()).rows
+    assert len(off.trunk.streams) == len(loaded.config.stacks)
+    branched = numbers()
+    monkeypatch.setattr(branches, "HELD_BYTES", 0)
+    assert begin_heads(run, SilenceHeads()).rows.trunk.streams == ()
+    np.testing.assert_allclose(branched, numbers(), atol=1e-5)
+    monkeypatch.undo()
+    with core.hooked(loaded.model, hooks):
+        outside = core.trace(loaded, ids=IDS, target_ids=[1, 2, 3] if kind == "encoder-decoder" else None)
+    assert begin_heads(outside, SilenceHeads()).rows.trunk.streams == (), (
+        "a hook from outside may have a memory of its own"
+    )
+
+
+def test_heads_that_share_keys_and_values_are_silenced_one_by_one(tiny: Tiny) -> None:
+    loaded = tiny(n_kv_heads=2)
+    run = core.trace(loaded, ids=IDS)
+    found = core.sweep_heads(run)
+    assert len(found.places) == 4 * len(run.records) and found.after.logit is not None
+    assert len({round(float(x), 6) for x in found.after.logit[:4, 0]}) == 4, "two query heads of a group are two rows"
+    for row in (0, 1):
+        check_row(found, row, run, single(run, core.Ablate("decoder", 0, row)))

@@ -254,7 +254,8 @@ def test_ids_that_the_tokenizer_does_not_know_are_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "says"), [([], "no token numbers"), ([3, -1], "-1"), (["x"], "whole"), (None, "whole")]
+    ("ids", "says"),
+    [([], "no token numbers"), ([3, -1], "-1"), (["x"], "whole"), (None, "whole"), ([1.5], "whole"), ("12", "whole")],
 )
 def test_ids_that_are_none_are_refused(ids: list[int], says: str) -> None:
     with pytest.raises(TextError, match=says):

@@ -23,10 +23,10 @@ def test_a_batch_is_seen_text_by_text(tiny: Tiny) -> None:
     run = core.trace(reader(tiny()), ["the cat sat", "it ran far away from us"])
     assert run.texts == 2 and run.source.labels[:3] == ("the", "cat", "sat")
     assert run.source.padding == (False, False, False, True, True, True)
-    other = run.text(1)
+    first, other = run.text(0), run.text(1)
     assert other.source.text == "it ran far away from us"
-    assert other.attention[0].q.data_ptr() != run.attention[0].q.data_ptr()
-    assert run.attention[0].why_masked(5, 4) == "padding" and other.attention[0].why_masked(5, 4) is None
+    assert other.attention[0].q.data_ptr() != first.attention[0].q.data_ptr()
+    assert first.attention[0].why_masked(5, 4) == "padding" and other.attention[0].why_masked(5, 4) is None
     assert run.predictions().positions == (2,) and other.predictions().positions == (5,)
     with pytest.raises(IndexError, match="text 2 of a batch of 2"):
         run.text(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -116,6 +117,65 @@ def test_a_run_that_nobody_watches_ends_within_its_turn(trainer: Trainer) -> Non
     ask(look_in())
 
 
+def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(trainer: Trainer) -> None:
+    spec = Spec(steps=40, seed=4)
+
+    async def pause_and_go_on() -> list[News]:
+        async with aclosing(trainer.watch(spec)) as coming:
+            async for news in coming:
+                if news.points:
+                    trainer.pause(spec)
+                    break
+        assert trainer._runs[spec].state == "paused"
+        await asyncio.wait_for(whole(trainer, SHORT), 60)  # others have its turn
+        reached = len(trainer._runs[spec].points)
+        assert 0 < reached < 40
+        await asyncio.wait_for(whole(trainer, Spec(seed=5, steps=12)), 60)
+        assert len(trainer._runs[spec].points) == reached, "it does not go on by itself"
+        return await asyncio.wait_for(whole(trainer, spec), 60)
+
+    news = ask(pause_and_go_on())
+    points = [(x.step, x.loss) for each in news for x in each.points]
+    assert points == [(x.step, x.loss) for x in live.run(spec) if isinstance(x, Point)] and news[-1].state == "ended"
+
+
+def test_who_only_asks_neither_begins_nor_ends_a_run(trainer: Trainer) -> None:
+    with pytest.raises(Refused, match="Press Train"):
+        trainer.now(LONG)
+    assert not trainer._runs
+
+    async def pause() -> None:
+        async with aclosing(trainer.watch(LONG)) as coming:
+            async for news in coming:
+                if news.frames and trainer.now(LONG).points:
+                    return trainer.pause(LONG)
+
+    ask(pause())
+    now = trainer.now(LONG)
+    assert now.state == trainer._runs[LONG].state == "paused" and now.points and now.frames
+
+
+def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.service.trainer.MOST_PAUSED", 1)
+
+    async def pause(spec: Spec) -> None:
+        async with aclosing(trainer.watch(spec)) as coming:
+            async for news in coming:
+                if news.points:
+                    return trainer.pause(spec)
+
+    ask(pause(LONG))
+    ask(pause(Spec(seed=1, steps=2000)))
+    assert [run.spec.seed for run in trainer._runs.values()] == [1], "the oldest has ended"
+    trainer.pause(Spec(seed=77))  # nobody began it: nothing to pause
+    process = trainer._process
+    assert process is not None
+    process.kill()
+    assert trainer._listener is not None
+    trainer._listener.join()
+    assert [run.state for run in trainer._runs.values()] == ["failed"]
+
+
 def test_a_process_that_dies_loses_its_runs_and_nothing_else(trainer: Trainer) -> None:
     ask(whole(trainer, SHORT))
 
@@ -148,3 +208,68 @@ def test_frames_of_runs_that_have_ended_are_bounded(trainer: Trainer, monkeypatc
 def test_a_description_is_read_back() -> None:
     spec = Spec("sort", "rate10", seed=3, steps=100, fork=20)
     assert spec_from(key_of(spec)) == spec
+
+
+# A process that says a late point of the first run it was told of just when the second begins, and lists what it was told.
+LATE = """
+import json, sys
+def say(**what): print(json.dumps(what), flush=True)
+begun = []
+for line in sys.stdin:
+    told = json.loads(line)
+    if "start" in told:
+        begun.append(told["start"])
+        if len(begun) == 2:
+            say(run=begun[0], points=[[77, 1.0, 0.0]], pace=0.1)
+        say(run=begun[-1], points=[[1, 1.0, 0.0]], pace=0.1)
+        if len(begun) == 2:
+            say(run=begun[-1], ended=True, why="")
+"""
+
+
+def test_what_a_stopped_run_had_still_to_say_is_none_of_the_next_one_s() -> None:
+    trainer = Trainer((sys.executable, "-c", LATE))
+
+    async def stop_and_start() -> list[News]:
+        async with aclosing(trainer.watch(SHORT)) as coming:
+            async for news in coming:
+                if news.points:
+                    break
+        return await asyncio.wait_for(whole(trainer, SHORT), 60)
+
+    try:
+        found = ask(stop_and_start())
+    finally:
+        trainer.close()
+    assert [point.step for news in found for point in news.points] == [1]
+
+
+def test_a_paused_run_that_waits_for_its_turn_again_is_stopped_where_it_is_paused(trainer: Trainer) -> None:
+    """Or its model would stay in the process for good."""
+    told: list[dict[str, Any]] = []
+    send = trainer._tell
+    trainer._tell = lambda command: (told.append(dict(command)), send(command))[1]  # type: ignore[method-assign]
+
+    async def pause_and_leave_while_it_waits() -> None:
+        async with aclosing(trainer.watch(LONG)) as coming:
+            async for news in coming:
+                if news.points:
+                    trainer.pause(LONG)
+                    break
+        others = [trainer.watch(Spec(seed=i, steps=2000)) for i in (1, 2)]
+        for other in others:
+            await anext(other)
+        async with aclosing(trainer.watch(LONG)) as coming:
+            assert (await anext(coming)).state == "waiting"
+        for other in others:
+            await other.aclose()
+
+    ask(pause_and_leave_while_it_waits())
+    first = next(command["start"] for command in told if "start" in command)
+    assert {"pause": first} in told and {"stop": first} in told
+
+
+def test_a_process_that_dies_in_the_middle_of_a_line_loses_its_runs_as_any_other() -> None:
+    half = "import sys; sys.stdin.readline(); sys.stdout.write('[1, ')"
+    trainer = Trainer((sys.executable, "-c", half))
+    assert ask(until(trainer, SHORT, "failed")).why == DIED

@@ -9,6 +9,7 @@ const { OWN, bits, chances, known, look, most } = await served("rooms/generate/b
 const paths = await served("rooms/generate/browser/paths.js");
 const { Writing } = await served("rooms/generate/browser/writing.js");
 const { cell } = await served("rooms/generate/browser/tables.js");
+const { treeJson } = await served("rooms/generate/browser/tree.js");
 const { percent, size } = await served("rooms/generate/browser/shapes.js");
 const { columns } = expected("generate");
 
@@ -137,4 +138,18 @@ test("cells of a table that a spreadsheet could run", () => {
 test("numbers in words", () => {
   assert.deepEqual([0.549, 0.0995, 0.05, 0.0001, 0].map(percent), ["55 %", "10 %", "5.0 %", "under 0.1 %", "0 %"]);
   assert.deepEqual([12_288, 98_304, 1_536, 512, 3 << 20].map(size), ["12 KiB", "96 KiB", "1.5 KiB", "512 bytes", "3 MiB"]);
+});
+
+test("the tree of all that was written has each word once, with its chance, and beams with what they weigh", () => {
+  const [first, second] = columns;
+  const path = [first.ids[1], second.ids[0]];
+  const writing = { names: ["Once"], node: (way) => (way.length === 0 ? node(first) : way.length === 1 && way[0] === path[0] ? node(second) : undefined) };
+  const beam = (way, logProb) => ({ path: way, logProb, id: way.at(-1), row: 0, ends: false });
+  const scene = { path, others: [[first.ids[0]], [path[0], second.ids[2]]], grown: [{ kept: [beam([first.ids[0]], -2.2)], dropped: [beam([first.ids[5]], -4)] }], prompt: [0], header: { vocab: first.vocab }, label: (id) => `w${id}` };
+  const { text, next, about } = JSON.parse(treeJson(scene, writing, ["how"]));
+  assert.deepEqual([text, about], [["Once"], ["how"]]);
+  assert.deepEqual(next.map(({ id }) => id), [path[0], first.ids[0], first.ids[5]]);
+  assert.deepEqual(next[0].next.map(({ id, taken }) => [id, taken]), [[path[1], true], [second.ids[2], undefined]]);
+  assert(Math.abs(next[1].probability - known(node(first), first.ids[0], first.vocab).prob) < 1e-6 && next[1].rank === 1);
+  assert.deepEqual([next[1].beam, next[1].log_probability, next[2].beam], ["kept", -2.2, "dropped"]);
 });

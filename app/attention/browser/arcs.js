@@ -1,7 +1,7 @@
 // Arcs above the map: from the chosen query to the keys that it looks at most, each as thick as its weight.
 
 import { fit } from "../../kit/browser/colours.js";
-import { add } from "../../kit/browser/dom.js";
+import { eased, isStill } from "./motion.js";
 
 const MOST = 6; // keys that an arc leads to
 const LEAST = 0.02; // of the row; a smaller weight has no arc
@@ -37,10 +37,10 @@ export class Arcs {
     const row = ranking && places ? `${this.view.lens().key},${query}` : "";
     if (row !== this.shown) this.since = performance.now();
     this.shown = row;
-    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const isAtOnce = isStill();
     const step = () => {
-      const done = isStill ? 1 : Math.min(1, (performance.now() - this.since) / FLIES);
-      this.paint(width, height, places, 1 - (1 - done) ** 3);
+      const done = isAtOnce ? 1 : Math.min(1, (performance.now() - this.since) / FLIES);
+      this.paint(width, height, places, eased(done));
       if (done < 1) this.frame = requestAnimationFrame(step);
     };
     step();

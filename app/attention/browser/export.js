@@ -7,16 +7,17 @@ import { colours } from "../../kit/browser/colours.js";
 import { PALETTES, WORDS as words } from "./constants.js";
 import { add, choice, el, fill } from "../../kit/browser/dom.js";
 import { headsFigure, linesFigure, mapFigure } from "./figure.js";
-import { unpack } from "../../kit/browser/messages.js";
+import { foldFigure } from "./foldfigure.js";
+import { base64, pack, unpack } from "../../kit/browser/messages.js";
 import { canvas, png, svg } from "../../kit/browser/scene.js";
 
 // What the view is of, and what it looks like: all that an export must not see change
 /** @type {(keyof import("./types.js").View)[]} */
 const SHOWN = ["picture", "sites", "data", "remote", "place", "options", "pointed", "palette", "colour", "themeName"];
 /** @typedef {import("./types.js").View} View */
-/** @typedef {import("./figure.js").Still} Still */
+/** @typedef {import("./figureparts.js").Still} Still */
 /** @typedef {Record<string, any>} Params */
-/** @typedef {import("../../kit/browser/types.js").About & {fact: import("./figure.js").Fact, said: string[]}} About */
+/** @typedef {import("../../kit/browser/types.js").About & {fact: import("./figureparts.js").Fact, said: string[]}} About */
 const SENTENCE = 300; // letters of the text that a picture says it is of
 const WHOLE = 512; // tokens; the numbers of a longer map are those on the screen
 const PAPER = "#ffffff";
@@ -150,8 +151,9 @@ export class Export {
     /** @param {object} live @param {object} own */
     const part = (live, own) => Object.assign(Object.create(live), own);
     const large = part(view.lines.large, { view: still, now: view.lines.large.now });
+    const fold = part(view.map.fold, { view: still });
     const shown = {
-      map: part(view.map, { view: still, area: view.map.area && [...view.map.area] }),
+      map: part(view.map, { view: still, area: view.map.area && [...view.map.area], geometry: view.map.geometry, fold }),
       overview: part(view.overview, { view: still, numbers: view.overview.numbers }),
       lines: part(view.lines, { view: still, large }),
     };
@@ -204,7 +206,7 @@ export class Export {
     const told = await (await this.ask("about", params)).json();
     const { site, place } = view;
     const lens = view.lens();
-    /** @type {import("./figure.js").Fact} */
+    /** @type {import("./figureparts.js").Fact} */
     const outlined = [[fill(words.export_outlined, { head: fill(words.place, place) }), ""]];
     const fact = what === "heads" ? outlined : view.fact;
     const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
@@ -234,7 +236,7 @@ export class Export {
   /** @param {Still} view */
   async figure(view) {
     const about = await this.about(view, view.of);
-    const make = view.of === "heads" ? headsFigure : view.options.show === "lines" ? linesFigure : mapFigure;
+    const make = view.of === "heads" ? headsFigure : view.options.show === "lines" ? linesFigure : view.map.geometry?.isFold ? foldFigure : mapFigure;
     const scene = make(view, this.style(view), about);
     if (!scene) throw { sentence: words.export_wait };
     return { scene, about };
@@ -351,26 +353,4 @@ export class Export {
     }
     return words.export_copied;
   }
-}
-
-// A message as messages.js unpacks it: [u32 length][JSON header, padded to 4 bytes][numbers]
-/** @param {object} header @param {ArrayBuffer} body */
-function pack(header, body) {
-  const json = new TextEncoder().encode(JSON.stringify(header));
-  const length = Math.ceil(json.length / 4) * 4;
-  const out = new Uint8Array(4 + length + body.byteLength).fill(0x20, 4, 4 + length);
-  new DataView(out.buffer).setUint32(0, length, true);
-  out.set(json, 4);
-  out.set(new Uint8Array(body), 4 + length);
-  return out;
-}
-
-/** @param {Uint8Array<ArrayBuffer>} bytes @returns {Promise<string>} */
-async function base64(bytes) {
-  const url = await new Promise((done) => {
-    const reader = new FileReader();
-    reader.onload = () => done(String(reader.result));
-    reader.readAsDataURL(new Blob([bytes]));
-  });
-  return url.slice(url.indexOf(",") + 1);
 }

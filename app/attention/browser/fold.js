@@ -1,11 +1,13 @@
 // A text that is too long for a map of all of it: some rows around the chosen one, and the columns that anybody looks at there.
 
 import { WORDS as words } from "./constants.js";
+import { cover } from "../../kit/browser/cover.js";
 import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
 import { unfolded, withGaps } from "./folding.js";
 import { HIDDEN } from "./lens.js";
 import { levelOf } from "./scale.js";
 
+const ASKED = 40; // keys
 const ROWS = 9; // as many as there is room for, up to this
 const HEADER = 2.2; // em, of the words above the columns
 const ARCS = 2.2; // em, above them
@@ -25,10 +27,15 @@ export class Fold {
     this.view = view;
   }
 
+  // Whether a lesson asks about all that a row may look at, of a text that is short enough to be seen whole
+  get isAsked() {
+    return cover.now !== null && !this.view.options.projector && this.view.lens().n_key <= ASKED;
+  }
+
   // Whether a map whose words do not fit above it is shown so
   get isWanted() {
     const { options, narrow, map } = this.view;
-    return options.show === "map" && !options.whole && !narrow && !map.zoomed();
+    return options.show === "map" && !options.whole && !narrow && !map.zoomed() && !this.isAsked;
   }
 
   // What of it has room: rows of the band, columns with gaps (−n for n keys), where they are
@@ -177,8 +184,13 @@ export class Fold {
     context.stroke();
   }
 
-  // What is folded away, and how much of the row it holds
+  // The same with how to see it
   note() {
+    return [this.said(), this.said() && words.unfold].filter(Boolean).join(" ");
+  }
+
+  // What is folded away, and how much of the row it holds
+  said() {
     const { columns } = this.view.map.geometry ?? {};
     if (!columns) return "";
     const lens = this.view.lens();

@@ -19,7 +19,8 @@ export class Footer {
     this.view = view;
     this.box = add(parent, "footer");
     this.proofs = add(this.box, "span", "proofs");
-    this.run = add(this.box, "span", "ran");
+    this.run = Object.assign(add(this.box, "button", "ran"), { type: "button" });
+    this.run.addEventListener("click", () => view.trigger?.("shapes", { run: view.picture.key }));
     this.legend = add(this.box, "span", "legend");
     this.buttons = add(this.box, "span", "actions"); // what can be done with the picture: each part may add some
   }
@@ -42,7 +43,11 @@ export class Footer {
     const time = picture.ms === undefined ? words.run_goes_on : fill(words.run_took, { ms: Math.round(Number(picture.ms)) });
     const parts = { n: number(source.length), time, device: picture.device, dtype: picture.dtype };
     const text = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
-    if (this.run.textContent !== text) this.run.title = this.run.textContent = text;
+    this.run.disabled = Boolean(picture.offline); // nobody is there to work the table out
+    if (this.run.textContent === text) return;
+    this.run.textContent = text;
+    this.run.title = `${text}\n${words.run_shapes}`;
+    this.run.setAttribute("aria-label", `${text}. ${words.run_shapes}`);
   }
 
   // What it adds to the options of the picture

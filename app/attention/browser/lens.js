@@ -9,6 +9,7 @@ import { fill } from "../../kit/browser/dom.js";
 import { unpack } from "../../kit/browser/messages.js";
 
 export const HIDDEN = 255; // the code of a key that the visitor took out; the others are the model's own reasons
+const COVERED = 254; // and of a row that a lesson covers
 const NAMED = 3; // heads or tokens that a title names
 const LEFT = 0.01; // of a row; below, uint16 weights are too coarse for what is left, and exact ones are fetched
 /** @typedef {import("./types.js").Site} Site */
@@ -143,10 +144,30 @@ export class Lens {
     return this.picture.whole && (this.kind !== "value" || this.site.norms(this.layer, this.head, this.remote) !== null);
   }
 
+  // Whether a lesson covers this row until the visitor has said what is in it
+  /** @param {number} query */
+  isCovered(query) {
+    return this.site.covered.some((token) => this.queryOf(token) === query);
+  }
+
+  // Numbers of rows from q0 on, each of so many cells, without those that are covered
+  /** @template {{values: Float32Array, masked: Uint8Array | null}} Numbers @param {Numbers} numbers @param {number} cells @param {(query: number) => number} rowOf */
+  covering(numbers, cells, rowOf) {
+    if (!this.site.covered.length) return numbers;
+    const [values, masked] = [numbers.values.slice(), numbers.masked?.slice() ?? new Uint8Array(numbers.values.length)];
+    for (const token of this.site.covered) {
+      const at = rowOf(this.queryOf(token)) * cells;
+      if (at < 0 || at >= values.length) continue;
+      values.fill(0, at, at + cells);
+      masked.fill(COVERED, at, at + cells);
+    }
+    return { ...numbers, values, masked };
+  }
+
   // {weights, masked, bits, left} of one query; null while it is fetched. left: the share of the row that is not hidden.
   /** @param {number} query @returns {import("./types.js").Row | null} */
   row(query) {
-    if (this.refused) return null;
+    if (this.refused || this.isCovered(query)) return null;
     if (!this.picture.whole) {
       return this.fetched("row", { query }, ({ weights, masked, header }) => ({
         weights,
@@ -185,7 +206,8 @@ export class Lens {
       return this.fetched("tile", { q0, q1, k0, k1 }, ({ weights, masked, header }) => {
         this.largest = Math.max(this.largest, header.top ?? 0);
         if (whole) this.most = header.most;
-        return { rows: header.rows, columns: header.columns, exact: header.exact, how: header.how, values: weights, masked, area };
+        const rowOf = (/** @type {number} */ query) => Math.floor(((query - q0) * header.rows) / (q1 - q0));
+        return { rows: header.rows, columns: header.columns, exact: header.exact, how: header.how, area, ...this.covering({ values: weights, masked }, header.columns, rowOf) };
       });
     }
     if (!this.whole) return null;
@@ -274,6 +296,7 @@ export class Lens {
     let made = { values, masked, left: null };
     if (this.hide.length) made = hidden(values, masked, this.site, this.hide, this.unit);
     if (this.merged) made = merged(made, this.queryAxis, this.keyAxis, this.site.n_key);
+    made = this.covering(made, this.n_key, (query) => query);
     this.made = made;
     this.coarse = this.unit === "weight" && Boolean(made.left?.some((left) => left < LEFT));
     if (this.coarse) this.refine();
@@ -286,7 +309,7 @@ export class Lens {
     const area = { q0: 0, q1: this.n_query, k0: 0, k1: this.n_key };
     const found = this.remote.get("tile", { ...this.params, ...area }, numbersOf);
     if (!found?.weights) return;
-    this.made = { .../** @type {Whole} */ (this.made), values: found.weights, left: Float32Array.from(found.header.left) };
+    this.made = this.covering({ .../** @type {Whole} */ (this.made), values: found.weights, left: Float32Array.from(found.header.left) }, this.n_key, (query) => query);
     this.coarse = false;
     this.means = null;
   }

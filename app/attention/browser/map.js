@@ -3,12 +3,16 @@
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, arrow, choice, clamp, el, fill, finely, hint, scientific, share, short } from "../../kit/browser/dom.js";
+import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isRightToLeft } from "./direction.js";
+import { isStill, named, Slide } from "./motion.js";
 import { nextOf, writes } from "./next.js";
-import { DECADES, levelOf } from "./scale.js";
+import { roleOf } from "./roles.js";
+import { cover } from "../../kit/browser/cover.js";
+import { DECADES, dots, levelOf } from "./scale.js";
 import { Table } from "./table.js";
 
 const LONG = 128; // keys; above, the map opens on a logarithmic scale
@@ -62,6 +66,7 @@ export class HeadMap {
     this.each = new WeakMap(); // and of each of them
     this.head = add(parent, "div", "head");
     this.title = add(this.head, "h2");
+    this.atlas = new Atlas(view, this.head);
     this.row = add(this.head, "div", "tools");
     this.box = add(parent, "div", "matrix");
     this.box.tabIndex = 0;
@@ -72,6 +77,7 @@ export class HeadMap {
     this.refusal = add(this.box, "p", "refusal");
     this.refusal.hidden = true;
     this.fold = new Fold(view);
+    this.slide = new Slide();
     this.table = new Table(view, parent);
     this.note = add(parent, "p", "note");
     this.box.addEventListener("pointermove", (e) => this.move(e));
@@ -106,7 +112,11 @@ export class HeadMap {
   keepArea() {
     const { n_query, n_key } = this.view.lens();
     const [, q1, , k1] = this.area ?? [0, Infinity, 0, Infinity];
-    if (this.sizes !== `${n_query},${n_key}` || !(q1 <= n_query && k1 <= n_key)) this.area = null; // tokens became words
+    const isOther = this.sizes !== undefined && this.sizes !== `${n_query},${n_key}`;
+    if (isOther || !(q1 <= n_query && k1 <= n_key)) {
+      this.area = null; // tokens became words
+      this.view.keepArea(null);
+    }
     this.sizes = `${n_query},${n_key}`;
     this.area ??= [0, n_query, 0, n_key];
   }
@@ -123,6 +133,7 @@ export class HeadMap {
     this.title.replaceChildren(el("b", "", lens.title), lens.kind === "head" ? " " : "\u00a0");
     if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
     else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[2] ?? this.view.site.id)); // else its tab says so
+    this.atlas.draw();
     const role = this.role();
     if (role) this.title.append(" ", el("span", "role", role));
     if (this.isOpenedByRule) {
@@ -135,11 +146,8 @@ export class HeadMap {
 
   // Where the largest part of the head's attention goes, if that says something of it; "" while it is fetched
   role() {
-    const { remote, site, place } = this.view;
     if (this.view.lens().kind !== "head") return "";
-    /** @param {Uint8Array} bytes @returns {[name: string, share: number][][]} */
-    const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
-    const [name, p] = remote.get("roles", {}, read)?.[site.records[place.layer]]?.[place.head] ?? ["mixed", 0];
+    const [name, p] = roleOf(this.view);
     if (name === "mixed") return "";
     return fill(words.roles[name] ?? words.roles_rest, { share: share(p), name });
   }
@@ -172,7 +180,7 @@ export class HeadMap {
   // Whether there is more than the screen shows at a size that can be read
   get canFold() {
     const { options, narrow } = this.view;
-    return options.show === "map" && !narrow && !this.geometry?.isHeader;
+    return options.show === "map" && !narrow && !this.geometry?.isHeader && !this.fold.isAsked;
   }
 
   zooms() {
@@ -295,8 +303,8 @@ export class HeadMap {
     const left = this.leftOf(queries, q0, q1, font, em);
     const tall = this.longest(keys, k0, k1, font);
     const isUpright = this.isUpright;
-    const top = isUpright ? 2 * em : tall * 0.87 + font * 0.6 + 0.6 * em;
-    const lean = isUpright ? 0 : tall * 0.5; // room for the last label, which leans to the right
+    const top = isUpright ? 2 * em : tall * (this.view.narrow ? 1 : 0.87) + font * 0.6 + 0.6 * em;
+    const lean = isUpright || this.view.narrow ? 0 : tall * 0.5; // room for the last label, which leans to the right
     const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
     const cell = Math.min(across, (height - top - 2) / rows, 4 * em);
     const xs = Float64Array.from({ length: columns + 1 }, (_, k) => left + k * cell);
@@ -313,6 +321,11 @@ export class HeadMap {
   // Labels of a letter or two do not lean
   get isUpright() {
     return this.view.lens().keys.every((label) => label.length < 3 || /^[[<].*[\]>]$/.test(label));
+  }
+
+  // How far the labels of keys turn: on a phone they stand upright, where there is no room to lean
+  get tilt() {
+    return this.view.narrow ? Math.PI / 2 : Math.PI / 3;
   }
 
   // The same where the words stand above their columns; null where they do not fit, or only a part of the map is shown
@@ -513,14 +526,7 @@ export class HeadMap {
     context.rect(g.left, g.top, end - g.left, g.cell * (q1 - q0));
     context.clip();
     if (!g.isHeader && (tile.rows * tile.columns > MANY_CELLS || across < 5)) {
-      const canvas = document.createElement("canvas");
-      canvas.width = tile.columns;
-      canvas.height = tile.rows;
-      const inner = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-      const image = inner.createImageData(tile.columns, tile.rows);
-      const pixels = new Uint32Array(image.data.buffer);
-      for (let i = 0; i < levels.length; i++) pixels[i] = tile.masked?.[i] ? 0 : this.view.colour.packed[levels[i]];
-      inner.putImageData(image, 0, 0);
+      const canvas = dots(tile, levels, this.view.colour.packed);
       context.imageSmoothingEnabled = false;
       context.drawImage(canvas, x0, y0, across * tile.columns, down * tile.rows);
     } else {
@@ -559,7 +565,7 @@ export class HeadMap {
     const isOther = before !== undefined && before !== of && before.split("|")[0] === of.split("|")[0];
     this.ghost?.remove();
     const isSame = base.clientWidth > 0 && Math.abs(base.clientWidth - view.room.mapWidth) < 1 && Math.abs(base.clientHeight - view.room.mapHeight) < 1;
-    if (!isOther || !isSame || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    if (!isOther || !isSame || isStill()) return;
     const ghost = (this.ghost ??= Object.assign(document.createElement("canvas"), { className: "ghost" }));
     Object.assign(ghost, { width: base.width, height: base.height });
     Object.assign(ghost.style, { width: base.style.width, height: base.style.height });
@@ -573,7 +579,7 @@ export class HeadMap {
     const g = this.geometry;
     const isThere = this.fold.draw(context, g);
     this.drawNote(this.fold.note());
-    this.view.overview.drawWhole();
+    this.view.overview.whole.draw(this.view.overview.space);
     const shown = g.columns?.map((k, c) => [k, g.xs[c], g.xs[c + 1]].join(":")).join(" ");
     Object.assign(this.view.root.dataset, { exact: true, fetching: !isThere, size: g.cell, left: g.left, top: g.top, columns: "", folded: shown, row: g.rows?.[0] });
   }
@@ -656,6 +662,9 @@ export class HeadMap {
     const rows = lens.queries;
     const { hasNext } = this;
     const names = g.left - (hasNext ? NEXT * em : 0); // where the names of the rows end
+    const called = named(rows);
+    this.slide.put(`${this.view.picture.key},${rows.length}`, new Map(called.slice(q0, q1).map((name, r) => [name, g.top + (r + 0.5) * g.cell])));
+    if (this.slide.isMoving) requestAnimationFrame(() => this.view.redraw("over"));
     for (let q = q0; q < q1; q++) {
       if (q !== query && ((q - q0) % every || near(q, query))) continue;
       const y = g.top + (q - q0 + 0.5) * g.cell;
@@ -664,7 +673,7 @@ export class HeadMap {
       context.textAlign = "right";
       context.font = `${bold}${g.font}px ${family}`;
       context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
-      context.fillText(short(rows[q]), names - 0.5 * em, y);
+      context.fillText(short(rows[q]), names - 0.5 * em, y + this.slide.offset(called[q]));
       const next = hasNext ? nextOf(this.view, q) : null;
       if (!next) continue;
       const [label, p] = next.words[0];
@@ -685,7 +694,7 @@ export class HeadMap {
       context.save();
       context.translate(g.left + (k - k0 + 0.5) * g.cell, g.top - 0.45 * em);
       if (this.isUpright && columns[k].length < 3) context.textAlign = "center";
-      else context.rotate(-Math.PI / 3);
+      else context.rotate(-this.tilt);
       context.font = `${k === key ? "700 " : ""}${g.font}px ${family}`;
       context.fillStyle = k === key ? this.view.palette.key : this.view.palette.ink;
       const isOut = lens.hide.length && [lens.keyTokens[k]].flat().every((token) => lens.isHidden(token));
@@ -707,6 +716,17 @@ export class HeadMap {
         context.strokeRect(...box);
       }
     };
+    for (const said of cover.said) {
+      const [row, key] = [said.length > 1 ? said[0] : (this.view.site.covered[0] ?? -1), /** @type {number} */ (said.at(-1))];
+      const q = lens.queryOf(row);
+      if (!lens.isCovered(q) || q < q0 || q >= q1 || this.placeOf(lens.keyOf(key)) < 0) continue;
+      const [x, w] = this.columnAt(lens.keyOf(key));
+      outline(this.view.palette.key, x, g.top + (q - q0) * g.cell, w - 1, g.cell - 1);
+      context.textAlign = "center";
+      context.font = `700 ${g.font}px ${family}`;
+      context.fillStyle = this.view.palette.key;
+      context.fillText("?", x + w / 2, g.top + (q - q0 + 0.5) * g.cell);
+    }
     const [width, height] = [right - g.left + 2, (q1 - q0) * g.cell + 2];
     if (query !== null && query >= q0 && query < q1) {
       outline(this.view.palette.query, g.left - 1.5, g.top + (query - q0) * g.cell - 1.5, width, g.cell + 2);
@@ -803,7 +823,7 @@ export class HeadMap {
       const key = g.columns[this.keyAt(e.clientX - box.left)] ?? -1;
       return key < 0 ? null : { query: null, key: this.view.lens().firstKey(key) };
     }
-    const k = k0 + Math.floor((e.clientX - box.left - g.left - above / Math.tan(Math.PI / 3)) / g.cell); // labels lean
+    const k = k0 + Math.floor((e.clientX - box.left - g.left - above / Math.tan(this.tilt)) / g.cell); // labels lean
     return k >= k0 && k < k1 ? { query: null, key: this.view.lens().firstKey(k) } : null;
   }
 
@@ -821,8 +841,9 @@ export class HeadMap {
     const first = el("div", "");
     first.append(el("em", "q", lens.queries[row]), el("small", "", ` ${where(lens.queryTokens[row])}`), " → ");
     first.append(el("em", "k", lens.keys[column]), el("small", "", ` ${where(lens.keyTokens[column])}`));
-    const lines = [first, el("div", "", this.valueLine(ranking, column))];
-    const scores = this.scoreLine(query, key);
+    const isCovered = lens.isCovered(row);
+    const lines = [first, el("div", "", isCovered ? words.covered : this.valueLine(ranking, column))];
+    const scores = isCovered ? "" : this.scoreLine(query, key);
     if (scores) lines.push(el("div", "mute", scores));
     this.view.tip.replaceChildren(...lines);
     if (x === undefined || y === undefined) {
@@ -884,7 +905,9 @@ export class HeadMap {
       this.view.say();
     } else if (e.key === "Enter" || e.key === " ") {
       e.preventDefault();
-      if (this.view.query !== null) this.view.lock(this.view.query);
+      const { hover, query } = this.view;
+      if (hover?.query != null && hover.key !== null && this.says(hover.query, hover.key)) return;
+      if (query !== null) this.view.lock(query);
     } else if (e.key === "h" || e.key === "H") {
       const { key } = this.at();
       const at = this.view.hover ?? { query: null, key: key === null ? null : this.view.lens().firstKey(key) };
@@ -898,7 +921,8 @@ export class HeadMap {
       this.zoom(0.5);
     } else if (e.key === "-") {
       this.zoom(2);
-    } else if (e.key === "0") {
+    } else if (e.key === "0" && this.zoomed()) {
+      e.preventDefault(); // here it is no room of the bar
       this.zoom(Infinity);
     }
   }
@@ -931,7 +955,14 @@ export class HeadMap {
     const dragged = this.dragging?.moved;
     this.dragging = null;
     const at = dragged ? null : this.cellAt(e);
+    if (at && at.key !== null && this.says(at.query, at.key)) return;
     if (at && (at.key !== null || !this.geometry.columns || e.clientX - this.base.getBoundingClientRect().left < this.geometry.left)) this.view.lock(at.query);
+  }
+
+  // A cell of a row that a lesson asks about is an answer.
+  /** @param {number} query @param {number} key */
+  says(query, key) {
+    return this.view.site.covered.includes(query) && cover.point(query, key);
   }
 
   // On the name of a key: lock it, to see who looks at it
@@ -969,7 +1000,16 @@ export class HeadMap {
     const top = clamp(q0, 0, lens.n_query - rows);
     const left = clamp(k0, 0, lens.n_key - columns);
     this.area = [top, top + rows, left, left + columns];
+    this.view.keepArea(this.zoomed() ? this.area : null);
+    this.view.tell();
     this.view.redraw("map", "over");
+  }
+
+  // A picture opens, with a part of it that a link asks for, or all of it.
+  /** @param {Area | null} area */
+  open(area) {
+    this.area = area && [...area];
+    this.sizes = undefined;
   }
 
   /** @param {number} factor @param {At | null} [at] */

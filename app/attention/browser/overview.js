@@ -1,19 +1,29 @@
-// All heads of the model, a small picture or one number each: rows are layers, columns are heads, one block for each kind
-// of attention. Or the heads in the order of that number. Below, the heads with a similar map.
+// All heads of the model, a small picture each, in groups by what they do or with layers as rows and heads as columns; or one
+// number each, as colours or in its order. Below, the heads with a similar map.
 
+import { Alike } from "./alike.js";
+import { cover } from "../../kit/browser/cover.js";
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, arrow, clamp, counted, el, fill, number, ranges } from "../../kit/browser/dom.js";
+import { beside, corner, groupsOf, MOST_GROUPED, placed } from "./groups.js";
 import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
-import { levelsOfRoots } from "./scale.js";
+import { Flight } from "./motion.js";
+import { Ranked } from "./ranked.js";
+import { namesOf } from "./roles.js";
+import { atlasOf, drawSmall } from "./smallmaps.js";
+import { WholeMap } from "./whole.js";
 
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {{site: Site, layer: number, head: number}} Head */
-/** @typedef {{canvas: HTMLCanvasElement, rows: number, columns: number, from: number}} Atlas */
+/** @typedef {import("./smallmaps.js").Atlas} Atlas */
 /** @typedef {{site: Site, title: number, top: number, numbered: boolean}} Block */
-/** @typedef {NonNullable<ReturnType<typeof measured>>} Measured */
+/** @typedef {import("./ranked.js").Measured} Measured */
 const FINGER = 44; // px that a finger hits
-const RANKED = 100; // heads in the list
+const SMALLEST = 24; // px from one small map to the next in groups
+const GROUP = 6.2; // em, for the name of a group
+/** @type {{places?: [x: number, y: number][], titles?: {name: string, n: number, y: number}[]}} */
+const UNGROUPED = {};
 
 export class Overview {
   /** @type {Map<Site, Atlas>} The small pictures of each site */
@@ -39,26 +49,24 @@ export class Overview {
     this.sorter.addEventListener("click", (e) => view.setOption("sort", !view.options.sort, e));
     this.legend = add(bar, "span", "legend");
     this.row = add(parent, "div", "headrow");
-    this.whole = add(this.row, "canvas", "whole");
-    this.whole.setAttribute("role", "img");
-    this.whole.addEventListener("click", (e) => this.wholeClick(e));
+    this.whole = new WholeMap(view, this.row);
     this.box = add(this.row, "div", "overview");
     this.box.tabIndex = 0;
     this.box.setAttribute("role", "application");
     this.box.setAttribute("aria-label", words.heads_label);
     this.base = add(this.box, "canvas");
     this.over = add(this.box, "canvas", "over");
-    this.list = add(parent, "div", "ranked");
-    this.list.setAttribute("role", "group");
+    this.titles = add(this.box, "div", "groups");
+    this.flight = new Flight();
+    this.list = new Ranked(view, parent);
     this.shared = add(parent, "p", "note");
     this.chosen = add(parent, "p", "note");
     this.more = add(this.row, "p", "note more");
-    this.alike = add(parent, "div", "alike");
+    this.alike = new Alike(view, parent, this.box);
     this.box.addEventListener("click", (e) => this.click(e));
     this.box.addEventListener("pointermove", (e) => this.peek(this.headAt(e), e));
     this.box.addEventListener("pointerleave", () => this.peek(null));
     this.box.addEventListener("keydown", (e) => this.key(e));
-    this.list.addEventListener("keydown", (e) => this.step(e));
   }
 
   // Colours or maps have changed.
@@ -71,11 +79,25 @@ export class Overview {
     return this.waiting ?? false;
   }
 
-  // The metric that is drawn: what is asked for, where the kind of attention has it
-  /** @returns {import("./types.js").Options["metric"]} */
+  // The number that is drawn, where the kind of attention has what is asked for; else small maps
+  /** @returns {"maps" | import("./types.js").Metric} */
   get metric() {
-    const { metric } = this.view.options;
-    return metric !== "maps" && metricsOf(this.view.site).includes(metric) ? metric : "maps";
+    if (cover.hides("heads")) return "maps"; // a lesson asks which head has most of it
+    return metricsOf(this.view.site).find((name) => name === this.view.options.metric) ?? "maps";
+  }
+
+  // Whether small maps are to stand in groups by what the heads do: chosen, or where nobody chose, of a short text whose
+  // heads are few and have keys of their own
+  get wantsGroups() {
+    const { options, picture, site } = this.view;
+    if (options.kind === "rollout" || cover.hides("heads")) return false; // it is of layers, or a lesson asks
+    if (options.metric !== "auto") return options.metric === "roles";
+    return Boolean(picture.roles) && site.kv_heads === site.heads && site.layers * site.heads <= MOST_GROUPED;
+  }
+
+  // The name of each head of the kind of attention on the screen, where groups are wanted; null while they are fetched
+  get names() {
+    return this.wantsGroups ? namesOf(this.view, this.view.site) : null;
   }
 
   build() {
@@ -89,14 +111,16 @@ export class Overview {
     this.title.title = site.how ? `${words.heads_help} ${fill(words.heads_how, { how: site.how })}` : words.heads_help;
     this.shared.hidden = site.kv_heads === site.heads;
     this.shared.textContent = this.shared.hidden ? "" : fill(words.shared_all, { n: site.heads / site.kv_heads });
-    const options = ["maps", ...metricsOf(site)].map((name) => {
+    const options = ["roles", "maps", ...metricsOf(site)].map((name) => {
       const [text, title] = words.metrics[name];
       return Object.assign(el("option", "", text), { value: name, title });
     });
     this.select.replaceChildren(...options);
     const { metric } = this;
-    this.select.value = metric;
-    this.select.title = words.metrics[metric][1];
+    const shown = this.wantsGroups ? "roles" : metric;
+    this.select.value = shown;
+    this.select.disabled = cover.hides("heads");
+    this.select.title = words.metrics[shown][1];
     this.sorter.hidden = metric === "maps";
     this.title.parentElement?.classList.toggle("numbered", metric !== "maps"); // whose legend needs a line of its own
     this.sorter.setAttribute("aria-pressed", String(this.view.options.sort));
@@ -115,10 +139,13 @@ export class Overview {
     return this.view.options.sort && this.metric !== "maps";
   }
 
+  // Where everything is drawn. places: of small maps in groups, by layer · heads + head.
   geometry() {
     const sites = this.shown;
     const { em, headsHeight: height } = this.view.room;
-    const headsWidth = this.view.room.headsWidth - (this.wholeSide ? this.wholeSide + em : 0);
+    const headsWidth = this.view.room.headsWidth - (this.whole.side ? this.whole.side + em : 0);
+    const { names } = this;
+    if (names) return this.grouped(names, headsWidth);
     const left = 1.5 * em;
     const title = 0;
     const heads = Math.max(...sites.map((site) => site.heads));
@@ -142,13 +169,28 @@ export class Overview {
       return block;
     });
     const width = Math.max(left + pitch * heads + (groups - 1) * between + 2, title && headsWidth); // room for titles
-    return { left, bracket, pitch, gap, size: pitch - gap, between, blocks, width, height: y + 2 };
+    return { left, bracket, pitch, gap, size: pitch - gap, between, blocks, width, height: y + 2, ...UNGROUPED };
+  }
+
+  // The same in groups
+  /** @param {string[]} names @param {number} width */
+  grouped(names, width) {
+    const { narrow, room: { em } } = this.view;
+    const least = narrow ? FINGER : Math.max(SMALLEST, 1.5 * em);
+    const left = GROUP * em;
+    const room = { width: width - 3, height: narrow ? Infinity : this.space - 4, left, between: 0.3 * em, least, most: narrow ? FINGER : 3 * em };
+    const { pitch, places, titles, height } = placed(groupsOf(names), room);
+    const gap = 2;
+    for (const at of places) for (const i of [0, 1]) at[i] += 2; // room for the outline
+    const blocks = [{ site: this.view.site, title: 0, top: 0, numbered: false }];
+    return { left, bracket: 0, pitch, gap, size: pitch - gap, between: 0, blocks, width, height: height + 4, places, titles };
   }
 
   // Where a head is drawn
   /** @param {Head} at */
   corner({ site, layer, head }) {
     const g = this.grid;
+    if (g.places) return g.places[layer * site.heads + head];
     const block = /** @type {Block} */ (g.blocks.find((b) => b.site === site));
     const group = site.kv_heads < site.heads ? Math.floor(head / (site.heads / site.kv_heads)) : 0;
     return [g.left + head * g.pitch + group * g.between, block.top + layer * g.pitch];
@@ -170,27 +212,62 @@ export class Overview {
     }
     this.drawLegend();
     this.box.hidden = this.isList;
-    this.list.hidden = !this.isList;
+    this.list.box.hidden = !this.isList;
     this.drawMembers();
     /** @param {HTMLElement} box */
     const tall = (box) => (box.hidden ? 0 : box.offsetHeight); // not to be asked in vain: the whole page is laid out for it
-    const rest = (metric === "maps" ? 2.7 : 4.6) * em + tall(this.shared) + tall(this.chosen) + (this.mayBeAlike ? (this.areNamed ? 3.8 : 7) * em : 0) + [this.shared, this.chosen].filter((box) => !box.hidden).length * 0.55 * em;
+    const rest = (metric === "maps" ? 2.7 : 4.6) * em + tall(this.shared) + tall(this.chosen) + (this.wantsGroups ? 0 : this.alike.tall * em) + [this.shared, this.chosen].filter((box) => !box.hidden).length * 0.55 * em;
     const isWide = Number.isFinite(this.view.room.headsHeight);
     const room = isWide ? Math.max(5 * em, this.view.room.headsHeight - rest) : 30 * em;
     this.space = room;
-    this.drawWhole();
+    this.whole.draw(room);
     const g = (this.grid = this.geometry());
+    const most = g.places && !isWide ? g.height : room;
     this.box.style.height = `${g.height}px`;
-    this.box.style.maxHeight = `${room}px`;
-    this.list.style.maxHeight = `${Math.min(room, this.view.room.headsHeight)}px`;
-    const below = this.isList ? 0 : Math.ceil((g.height - room) / g.pitch);
+    this.box.style.maxHeight = `${most}px`;
+    this.list.box.style.maxHeight = `${Math.min(room, this.view.room.headsHeight)}px`;
+    const below = this.isList ? 0 : g.places ? g.places.filter(([, y]) => y + g.size > most).length : Math.ceil((g.height - room) / g.pitch);
     this.more.hidden = below < 1;
-    this.more.textContent = below < 1 ? "" : fill(words.more_layers, { layers: counted(words.layers, below) });
-    if (this.isList) return this.drawList();
+    const more = g.places ? words.more_heads : words.more_layers;
+    this.more.textContent = below < 1 ? "" : fill(more, { layers: counted(words.layers, below), heads: counted(words.heads_count, below) });
+    if (this.isList) return this.list.draw(this.numbers.get(this.view.site), this.isLowestFirst);
     Object.assign(this.box.dataset, { left: g.left, top: g.blocks[0].top, pitch: g.pitch });
+    const { heads } = this.view.site;
+    this.box.dataset.places = (g.places ?? []).map(([x, y], i) => `${Math.floor(i / heads)}.${i % heads}:${Math.round(x)},${Math.round(y)}`).join(" ");
+    this.drawTitles();
+    this.flight.stop();
+    if (metric === "maps") return this.fly();
     const context = fit(this.base, g.width, g.height);
     for (const block of g.blocks) this.drawBlock(context, block);
     this.view.root.dataset.metrics = [...this.numbers.values()].map(({ values }) => values.map((x) => x.toFixed(5)).join(" ")).join(" ");
+  }
+
+  // The names of the groups, and how many heads each has
+  drawTitles() {
+    const { titles } = this.grid;
+    this.titles.hidden = !titles;
+    if (!titles) return;
+    const lines = titles.map(({ name, n, y }) => {
+      const line = el("p", "", name);
+      line.append(" ", el("span", "", String(n)));
+      line.style.top = `${y + 2}px`;
+      line.style.height = `${this.grid.size}px`;
+      return line;
+    });
+    this.titles.replaceChildren(...lines);
+  }
+
+  // Small maps where they stand; from where they stood before, if the same heads were there in other places
+  fly() {
+    const g = this.grid;
+    const { site } = this.view;
+    const all = Array.from({ length: site.layers * site.heads }, (_, i) => this.corner({ site, layer: Math.floor(i / site.heads), head: i % site.heads }));
+    const corners = all.map(([x, y]) => /** @type {[number, number]} */ ([x, y]));
+    this.flight.to(`${site.id},${site.layers},${site.heads}`, corners, (at, isThere) => {
+      const context = fit(this.base, g.width, g.height);
+      if (isThere) for (const block of g.blocks) this.drawBlock(context, block);
+      else at.forEach(([x, y], i) => drawSmall(context, this.atlas(site), { layer: Math.floor(i / site.heads), head: i % site.heads }, x, y, g.size));
+    });
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Block} block */
@@ -201,26 +278,8 @@ export class Overview {
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.fillStyle = palette.mute;
-    context.font = `${0.72 * em}px ${this.view.font()}`;
-    const every = Math.max(1, Math.ceil((1.15 * em) / g.pitch));
-    context.textAlign = "center";
-    for (let h = 0; numbered && h < site.heads; h += every) {
-      context.fillText(String(h), this.corner({ site, layer: 0, head: h })[0] + g.size / 2, top - g.bracket - 0.65 * em);
-    }
-    context.textAlign = "right";
-    for (let l = 0; l < site.layers; l += every) context.fillText(String(l), g.left - 0.45 * em, top + l * g.pitch + g.size / 2);
-    if (site.kv_heads < site.heads) {
-      const group = site.heads / site.kv_heads;
-      context.fillStyle = palette.key;
-      for (let first = 0; first < site.heads; first += group) {
-        const [x] = this.corner({ site, layer: 0, head: first });
-        const width = group * g.pitch - g.gap;
-        context.fillRect(x, top - 5, width, 3);
-        context.globalAlpha = 0.13;
-        context.fillRect(x - g.between / 3, top - 2, width + (2 * g.between) / 3, site.layers * g.pitch - g.gap + 4);
-        context.globalAlpha = 1;
-      }
-    }
+    context.font = `${0.82 * em}px ${this.view.font()}`;
+    if (!g.places) this.drawNumbers(context, site, top, numbered);
     const found = this.numbers.get(site);
     if (!found) {
       for (let layer = 0; layer < site.layers; layer++) this.drawLayer(context, site, layer, this.atlas(site));
@@ -241,14 +300,40 @@ export class Overview {
     }
   }
 
+  // The numbers of heads and layers, and the bars over heads that share keys
+  /** @param {CanvasRenderingContext2D} context @param {Site} site @param {number} top @param {boolean} numbered */
+  drawNumbers(context, site, top, numbered) {
+    const { em } = this.view.room;
+    const { palette } = this.view;
+    const g = this.grid;
+    const every = Math.max(1, Math.ceil((1.15 * em) / g.pitch));
+    context.textAlign = "center";
+    for (let h = 0; numbered && h < site.heads; h += every) {
+      context.fillText(String(h), this.corner({ site, layer: 0, head: h })[0] + g.size / 2, top - g.bracket - 0.65 * em);
+    }
+    context.textAlign = "right";
+    for (let l = 0; l < site.layers; l += every) context.fillText(String(l), g.left - 0.45 * em, top + l * g.pitch + g.size / 2);
+    if (site.kv_heads < site.heads) {
+      const group = site.heads / site.kv_heads;
+      context.fillStyle = palette.key;
+      for (let first = 0; first < site.heads; first += group) {
+        const [x] = this.corner({ site, layer: 0, head: first });
+        const width = group * g.pitch - g.gap;
+        context.fillRect(x, top - 5, width, 3);
+        context.globalAlpha = 0.13;
+        context.fillRect(x - g.between / 3, top - 2, width + (2 * g.between) / 3, site.layers * g.pitch - g.gap + 4);
+        context.globalAlpha = 1;
+      }
+    }
+  }
+
   /** @param {CanvasRenderingContext2D} context @param {Site} site @param {number} layer @param {Atlas} atlas */
-  drawLayer(context, site, layer, { canvas, rows, columns, from }) {
+  drawLayer(context, site, layer, atlas) {
     const { size } = this.grid;
-    context.imageSmoothingEnabled = size < columns;
     for (let head = 0; head < site.heads; head++) {
       const [x, y] = this.corner({ site, layer, head });
       if (!site.has(layer)) this.drawNothing(context, x, y);
-      else context.drawImage(canvas, head * columns, (layer - from) * rows, columns, rows, x, y, size, size);
+      else drawSmall(context, atlas, { layer, head }, x, y, size);
     }
   }
 
@@ -257,7 +342,7 @@ export class Overview {
   fill(site, layer) {
     this.atlases.delete(site);
     if (this.isList || this.numbers.has(site)) return;
-    this.drawLayer(/** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d")), site, layer, this.drawAtlas(site, layer, layer + 1));
+    this.drawLayer(/** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d")), site, layer, atlasOf(this.view, site, layer, layer + 1));
   }
 
   // A head without a picture or a number
@@ -283,137 +368,17 @@ export class Overview {
     if (found.values.every(Number.isNaN)) this.legend.replaceChildren(el("span", "", words.metric_none));
   }
 
-  // All heads by the metric, the best first
-  ranking() {
-    const { site } = this.view;
-    const { values } = this.numbers.get(site) ?? { values: [] };
-    const sign = this.isLowestFirst ? 1 : -1;
-    return [...values.keys()].filter((i) => !Number.isNaN(values[i])).sort((a, b) => sign * (values[a] - values[b]) || a - b);
-  }
-
-  drawList() {
-    const { site, place } = this.view;
-    const found = this.numbers.get(site);
-    const order = this.ranking();
-    this.list.setAttribute("aria-label", this.isLowestFirst ? words.sorted_low : words.sorted);
-    const lines = order.slice(0, RANKED).map((i, rank) => {
-      const [layer, head] = [Math.floor(i / site.heads), i % site.heads];
-      const value = found?.values[i] ?? 0;
-      const button = Object.assign(el("button", ""), { type: "button" });
-      const bar = el("i", value < 0 ? "ahead" : "");
-      bar.style.width = `${(100 * Math.abs(value)) / (found?.high || 1)}%`;
-      const track = el("span", "track");
-      track.append(bar);
-      button.append(el("span", "mute", `${rank + 1}`), el("b", "", fill(words.head_short, { layer, head })), track, el("u", "", value.toFixed(2)));
-      button.dataset.at = `${layer}.${head}`;
-      button.setAttribute("aria-pressed", String(layer === place.layer && head === place.head));
-      button.addEventListener("click", (e) => this.view.choose({ layer, head }, e));
-      return button;
-    });
-    this.list.replaceChildren(...lines);
-    if (order.length > RANKED) this.list.append(el("p", "note", fill(words.sorted_more, { shown: RANKED, n: number(order.length) })));
-    this.view.root.dataset.sorted = order.slice(0, RANKED).map((i) => `${Math.floor(i / site.heads)}.${i % site.heads}`).join(" ");
-  }
-
-  /** @param {KeyboardEvent} e */
-  step(e) {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[e.key];
-    const all = [...this.list.querySelectorAll("button")];
-    const at = all.indexOf(/** @type {HTMLButtonElement} */ (e.target));
-    if (!by || at < 0) return;
-    e.preventDefault();
-    const next = all[clamp(at + by, 0, all.length - 1)];
-    next.focus();
-    next.click();
-  }
-
   /** @param {Site} site @returns {Atlas} */
   atlas(site) {
-    this.atlases ??= new Map();
-    if (!this.atlases.has(site)) this.atlases.set(site, this.drawAtlas(site));
-    return /** @type {Atlas} */ (this.atlases.get(site));
-  }
-
-  // The small pictures of some layers, a row each
-  /** @param {Site} site */
-  drawAtlas(site, from = 0, to = site.layers) {
-    const { rows, columns } = site.thumbnail(from, 0);
-    const canvas = document.createElement("canvas");
-    canvas.width = columns * site.heads;
-    canvas.height = rows * (to - from);
-    const { packed } = this.view.colour;
-    const levels = levelsOfRoots(this.view.map.wholeScale);
-    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    const image = context.createImageData(canvas.width, canvas.height);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let l = from; l < to; l++) {
-      for (let h = 0; h < site.heads; h++) {
-        const { values } = site.thumbnail(l, h);
-        for (let r = 0; r < rows; r++) {
-          const at = ((l - from) * rows + r) * canvas.width + h * columns;
-          for (let c = 0; c < columns; c++) pixels[at + c] = packed[levels[values[r * columns + c]]];
-        }
-      }
-    }
-    context.putImageData(image, 0, 0);
-    return { canvas, rows, columns, from };
-  }
-
-  // Of a folded map all of it, small: the band that is unfolded, and the columns
-  get wholeSide() {
-    const { map, room } = this.view;
-    return map.geometry?.isFold ? Math.floor(Math.min(8.5 * room.em, this.space)) : 0;
-  }
-
-  drawWhole() {
-    const side = this.wholeSide;
-    this.whole.hidden = !side || !Number.isFinite(side);
-    if (this.whole.hidden) return;
-    const { view } = this;
-    const lens = view.lens();
-    const { rows: [q0, q1] = [0, 0], columns = [] } = view.map.geometry;
-    this.whole.title = fill(words.whole_map, { n: number(lens.n_query), m: number(lens.n_key) });
-    this.whole.setAttribute("aria-label", this.whole.title);
-    const context = fit(this.whole, side, side);
-    const tile = view.map.tile() ?? view.map.standIn();
-    const levels = view.map.levels(tile);
-    const canvas = document.createElement("canvas");
-    canvas.width = tile.columns;
-    canvas.height = tile.rows;
-    const inner = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    const image = inner.createImageData(tile.columns, tile.rows);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let i = 0; i < levels.length; i++) pixels[i] = tile.masked?.[i] ? 0 : view.colour.packed[levels[i]];
-    inner.putImageData(image, 0, 0);
-    const top = 5;
-    const size = side - top;
-    context.imageSmoothingEnabled = tile.columns > side;
-    context.drawImage(canvas, 0, top, side, size);
-    context.fillStyle = view.palette.key;
-    for (const k of columns) if (k >= 0) context.fillRect((side * k) / lens.n_key, 0, Math.max(1.5, side / lens.n_key), 4);
-    context.strokeStyle = view.palette.query;
-    context.lineWidth = 1.5;
-    context.strokeRect(1, top + (size * q0) / lens.n_query - 1, side - 2, Math.max(2, (size * (q1 - q0)) / lens.n_query) + 2);
-  }
-
-  // A row of the whole map, to read it
-  /** @param {MouseEvent} e */
-  wholeClick(e) {
-    const box = this.whole.getBoundingClientRect();
-    const lens = this.view.lens();
-    const row = clamp(Math.floor(((e.clientY - box.top - 5) / (box.height - 5)) * lens.n_query), 0, lens.n_query - 1);
-    this.view.choose({ query: lens.firstQuery(row) }, e);
+    const known = this.atlases.get(site) ?? atlasOf(this.view, site);
+    this.atlases.set(site, known);
+    return known;
   }
 
   drawChosen() {
     const { place, site, options, palette } = this.view;
     this.drawMembers();
-    if (this.isList) {
-      for (const button of this.list.querySelectorAll("button")) {
-        button.setAttribute("aria-pressed", String(button.dataset.at === `${place.layer}.${place.head}`));
-      }
-      return;
-    }
+    if (this.isList) return this.list.mark();
     const g = this.grid;
     const context = fit(this.over, g.width, g.height);
     /** @param {Head} at @param {string} colour @param {number} width */
@@ -460,6 +425,11 @@ export class Overview {
     if (!g) return null;
     const box = this.base.getBoundingClientRect();
     const [x, y] = [e.clientX - box.left, e.clientY - box.top];
+    if (g.places) {
+      const { site } = this.view;
+      const i = g.places.findIndex(([a, b]) => x >= a && x < a + g.pitch && y >= b && y < b + g.pitch);
+      return i < 0 ? null : { site, layer: Math.floor(i / site.heads), head: i % site.heads };
+    }
     for (const { site, top } of g.blocks) {
       const layer = Math.floor((y - top) / g.pitch);
       if (layer < 0 || layer >= site.layers) continue;
@@ -485,6 +455,7 @@ export class Overview {
       this.view.setOption("members", [], e); // a double click shows one head alone
       this.view.setOption("kind", "head", e);
     }
+    if (cover.point(at.layer, at.head)) return; // an answer to what a lesson asks
     this.view.choose({ site: at.site.id, layer: at.layer, head: at.head }, e);
   }
 
@@ -527,6 +498,8 @@ export class Overview {
     const lines = [el("div", "", fill(words.place, at))];
     if (this.view.sites.length > 1) lines.push(el("div", "mute", words.blocks[site.id] ?? site.id));
     if (!site.has(at.layer)) lines.push(el("div", "mute", words.to_come));
+    const name = this.grid.places ? this.names?.[at.layer * site.heads + at.head] : null;
+    if (name) lines.push(el("div", "mute", name));
     const value = this.numbers.get(site)?.values[at.layer * site.heads + at.head];
     if (value !== undefined) {
       const text = Number.isNaN(value) ? words.metric_none : fill(words.metric_value, { name: words.metrics[this.metric][0], value: this.valued(value) });
@@ -555,6 +528,10 @@ export class Overview {
     const step = arrow(e);
     if (!step) return;
     e.preventDefault();
+    if (this.grid.places) {
+      const to = beside(this.grid.places, place.layer * site.heads + place.head, [step[0], step[1]]);
+      return this.view.choose({ layer: Math.floor(to / site.heads), head: to % site.heads }, e);
+    }
     const rows = sites.flatMap((of) => Array.from({ length: of.layers }, (_, layer) => ({ site: of, layer })));
     const from = rows.findIndex((row) => row.site === site && row.layer === place.layer);
     const to = rows[clamp(from + step[0], 0, rows.length - 1)];
@@ -562,83 +539,14 @@ export class Overview {
     if (to.site !== site || to.layer !== place.layer || head !== place.head) this.view.choose({ site: to.site.id, layer: to.layer, head }, e);
   }
 
-  // Whether there are heads to compare: the grid leaves room for them
-  get mayBeAlike() {
-    const { site, options, picture } = this.view;
-    const several = site.layers * site.heads > 4 && site.n_query * site.n_key > 8;
-    const { em, headsHeight } = this.view.room;
-    const isRoom = headsHeight > (7.7 + 0.95 * Math.min(site.layers, 8)) * em; // beside the grid
-    return several && isRoom && ["head", "value"].includes(options.kind) && (picture.whole || picture.follows);
-  }
-
-  // Heads with a similar map are named and not drawn, so that the maps of several kinds of attention may be larger.
-  get areNamed() {
-    return !this.view.narrow;
-  }
-
   drawAlike() {
-    this.alike.hidden = !this.mayBeAlike || !this.view.picture.whole;
-    if (this.alike.hidden) return; // before anything is measured
-    const { em } = this.view.room;
-    const { site, place } = this.view;
-    const shown = this.isList ? this.list : this.box;
-    const notes = [this.shared, this.chosen].reduce((sum, box) => sum + (box.hidden ? 0 : box.offsetHeight + 0.55 * em), 0);
-    const space = this.view.room.headsHeight - (this.metric === "maps" ? 2.4 : 4) * em - shown.offsetHeight - notes;
-    this.alike.hidden = space < (this.areNamed ? 3.2 : 8) * em;
-    if (this.alike.hidden) return;
-    const best = this.likest(4);
-    this.alike.replaceChildren(Object.assign(el("h2", "", words.alike), { title: words.alike_help }));
-    const rowOf = this.alike.appendChild(el("div", "row"));
-    const size = Math.floor(Math.min((this.view.room.headsWidth - 3 * 0.6 * em) / 4, space - 4.4 * em));
-    for (const { layer, head, r } of best) {
-      const button = rowOf.appendChild(el("button", ""));
-      button.type = "button";
-      button.setAttribute("aria-label", `${fill(words.place, { layer, head })}, ${r.toFixed(2)}`);
-      button.addEventListener("click", (e) => this.view.choose({ layer, head }, e));
-      if (!this.areNamed) {
-        const context = fit(button.appendChild(el("canvas", "")), size, size);
-        context.imageSmoothingEnabled = false;
-        const { canvas, rows, columns } = this.atlas(site);
-        context.drawImage(canvas, head * columns, layer * rows, columns, rows, 0, 0, size, size);
-      }
-      const line = button.appendChild(el("span", ""));
-      line.append(el("b", "", fill(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
-    }
-    this.view.root.dataset.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");
-  }
-
-  // Pearson correlation with every other head's map over the cells that may be seen, largest first
-  /** @param {number} count */
-  likest(count) {
-    const { site, place } = this.view;
-    const masked = site.masked(place.layer, place.head);
-    /** @type {number[]} */
-    const cells = [];
-    for (let at = 0; at < site.n_query * site.n_key; at++) if (!masked?.[at]) cells.push(at);
-    /** @param {number} layer @param {number} head @returns {[weights: Uint16Array, mean: number]} */
-    const centred = (layer, head) => {
-      const all = site.weights(layer, head);
-      let sum = 0;
-      for (const at of cells) sum += all[at];
-      return [all, sum / cells.length];
-    };
-    /** @param {[weights: Uint16Array, mean: number]} one @param {[weights: Uint16Array, mean: number]} other */
-    const product = ([a, ma], [b, mb]) => {
-      let sum = 0;
-      for (const at of cells) sum += (a[at] - ma) * (b[at] - mb);
-      return sum;
-    };
-    const mine = centred(place.layer, place.head);
-    const length = Math.sqrt(product(mine, mine));
-    const found = [];
-    for (let layer = 0; layer < site.layers; layer++) {
-      for (let head = 0; head < site.heads; head++) {
-        if (layer === place.layer && head === place.head) continue;
-        const other = centred(layer, head);
-        const scale = length * Math.sqrt(product(other, other));
-        if (scale > 0) found.push({ layer, head, r: product(mine, other) / scale });
-      }
-    }
-    return found.sort((a, b) => b.r - a.r).slice(0, count);
+    const { em, headsHeight } = this.view.room;
+    const { places, pitch } = this.grid;
+    this.alike.stand(places && !this.view.narrow ? corner(places, pitch, { width: this.box.clientWidth, wide: 11 * em, tall: 3.5 * em }) : null);
+    this.alike.draw(() => {
+      const tall = this.isList ? this.list.box.offsetHeight : Math.min(this.grid.height, this.space); // also where options hide it
+      const notes = [this.shared, this.chosen].reduce((sum, box) => sum + (box.hidden ? 0 : box.offsetHeight + 0.55 * em), 0);
+      return headsHeight - (this.metric === "maps" ? 2.4 : 4) * em - tall - notes;
+    });
   }
 }

@@ -5,6 +5,7 @@
 // spotlight on the chosen row. All of it is in the options, and so in the URL.
 
 import { WORDS as words } from "./constants.js";
+import { cover } from "../../kit/browser/cover.js";
 import { add, arrow, clamp, el, fill } from "../../kit/browser/dom.js";
 
 const TEXTLESS = ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]; // inputs that take no letters
@@ -19,7 +20,6 @@ export class Projector {
     this.view = view;
     this.box = add(parent, "div", "clicker");
     this.keys = add(this.box, "span", "mute");
-    this.keys.textContent = words.projector_keys;
     /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
     for (const name of /** @type {Name[]} */ (["frozen", "spotlight", "projector"])) {
@@ -54,6 +54,7 @@ export class Projector {
     root.classList.toggle("projector", this.on);
     root.classList.toggle("spotlight", options.spotlight);
     this.box.hidden = !this.on;
+    this.keys.textContent = cover.isLed ? words.projector_keys_led : words.projector_keys; // of a lesson, Page keys turn the steps
     /** @type {Record<string, string>} */
     const texts = { frozen: words.freeze, spotlight: words.spotlight, projector: words.leave };
     for (const [name, button] of Object.entries(this.buttons)) {

@@ -14,3 +14,17 @@ export function levelOf(scale, value, top) {
 // The level of each byte of a small map, whose weights travel as square roots
 /** @param {"linear" | "log"} scale */
 export const levelsOfRoots = (scale) => Uint8Array.from({ length: 256 }, (_, root) => levelOf(scale, (root / 255) ** 2, 1));
+
+// A tile as a canvas of one pixel a value, which is then drawn as large as it is shown; masked ones are see-through.
+/** @param {{rows: number, columns: number, masked?: ArrayLike<unknown> | null}} tile @param {ArrayLike<number>} levels @param {ArrayLike<number>} packed colour of each level */
+export function dots(tile, levels, packed) {
+  const canvas = document.createElement("canvas");
+  canvas.width = tile.columns;
+  canvas.height = tile.rows;
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const image = context.createImageData(tile.columns, tile.rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < levels.length; i++) pixels[i] = tile.masked?.[i] ? 0 : packed[levels[i]];
+  context.putImageData(image, 0, 0);
+  return canvas;
+}

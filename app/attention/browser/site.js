@@ -48,6 +48,8 @@ export class Site {
   measured;
   /** @type {Float32Array[] | undefined} By layer */
   rollouts;
+  /** @type {number[]} Queries whose rows a lesson covers */
+  covered = [];
 
   /** @param {import("./types.js").SiteHeader} header @param {ArrayBuffer} body */
   constructor(header, body) {
@@ -110,7 +112,7 @@ export class Site {
     if (this.thumbnails_at !== undefined) {
       const cells = this.rows * this.columns;
       const values = new Uint8Array(this.small, this.thumbnails_at + (layer * this.heads + head) * cells, cells);
-      return { rows: this.rows, columns: this.columns, values };
+      return { rows: this.rows, columns: this.columns, values: this.blank(values, this.rows, this.columns) };
     }
     const all = this.weights(layer, head);
     const rows = Math.min(size, this.n_query);
@@ -126,7 +128,19 @@ export class Site {
     }
     const values = new Uint8Array(largest.length);
     for (let at = 0; at < values.length; at++) values[at] = Math.round(255 * Math.sqrt(largest[at] / 65535));
-    return { rows, columns, values };
+    return { rows, columns, values: this.blank(values, rows, columns) };
+  }
+
+  // The same without the rows that are covered
+  /** @param {Uint8Array} values @param {number} rows @param {number} columns */
+  blank(values, rows, columns) {
+    if (!this.covered.length) return values;
+    const out = values.slice();
+    for (const q of this.covered) {
+      const row = Math.floor((q * rows) / this.n_query) * columns;
+      out.fill(0, row, row + columns);
+    }
+    return out;
   }
 
   // query heads that share the key head of this one

@@ -2,12 +2,14 @@
 //
 // It reads as the text was typed: pieces of a word touch, punctuation stays at its word, spaces are spaces.
 
+import { cover } from "../../kit/browser/cover.js";
 import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
 import { add, clamp, el } from "../../kit/browser/dom.js";
 import { areLetters, isRightToLeft } from "./direction.js";
 import { HIDDEN } from "./lens.js";
-import { writes } from "./next.js";
+import { named, Slide, SLIDES } from "./motion.js";
+import { nextOf, writes } from "./next.js";
 import { levelOf } from "./scale.js";
 
 const MOST = 600; // tokens up to which the strip holds all of them
@@ -38,6 +40,7 @@ export class Strip {
     this.held = ""; // what the tokens that are there were made of
     this.box = add(parent, "div", "strips");
     this.arcs = new Arcs(view);
+    this.slide = new Slide();
     this.box.addEventListener("pointerover", (e) => this.point(e));
     this.box.addEventListener("pointerenter", () => (this.isUnderPointer = true));
     this.box.addEventListener("pointerleave", () => {
@@ -160,9 +163,10 @@ export class Strip {
     const { site, query, hover, place } = this.view;
     const lens = this.view.lens();
     const self = site.query === site.key;
-    const key = hover?.key == null ? null : lens.keyOf(hover.key);
+    // Over the map, what the row looks at most is outlined where nothing else is pointed at.
+    const key = hover?.key == null ? (this.over ? this.view.map.at().key : null) : lens.keyOf(hover.key);
     const row = query === null ? null : this.view.row(query);
-    const wait = query !== null && !row; // what is there stays until the row is here
+    const wait = query !== null && !row && !site.covered.includes(query); // what is there stays until the row is here, unless it is covered
     if (!wait && !this.isUnderPointer) for (const axis of this.axes) this.hold(axis);
     const column = query === null && key !== null ? this.view.column(key) : null; // a key stands alone: who looks at it
     const looked = column?.weights ? column : null;
@@ -173,8 +177,10 @@ export class Strip {
     const ofRow = this.view.map.scaleShown === "row" ? row : null;
     const most = ofRow ? ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1 : lens.top;
     const scale = this.view.map.wholeScale;
+    const coming = this.coming(row_);
     for (const item of this.items) {
       const { node, axis, i } = item;
+      node.classList.toggle("coming", axis === "query" && i === coming);
       const is = i === (axis === "query" && !(self && pinned !== null) ? chosen : pinned);
       if (node.ariaSelected !== String(is)) node.ariaSelected = String(is); // writing what is there already has a price too
       if (axis === "query") node.classList.toggle("q", i === row_);
@@ -192,6 +198,14 @@ export class Strip {
       node.classList.toggle("masked", axis === shaded && Boolean(code) && code !== HIDDEN);
       node.classList.toggle("gone", axis === shaded && code === HIDDEN);
     }
+  }
+
+  // The word of a target of its own line that the chosen row is about to write, where that is the next one
+  /** @param {number | null} row */
+  coming(row) {
+    const { site } = this.view;
+    const next = row === null || site.query === site.key ? null : nextOf(this.view, row);
+    return next && row !== null && next.words[0][0] === this.view.lens().queries[row + 1] ? row + 1 : null;
   }
 
   // ------------------------------------------------------------------ the words as the header of the map
@@ -219,6 +233,7 @@ export class Strip {
       node.style.left = `${x}px`;
       node.style.width = `${w - 2}px`;
     }
+    this.slideIn(axis, g);
     const corner = el("small", "corner");
     const across = g.isMirrored ? words.axis_key_back : words.axis_key;
     corner.style.width = `${g.left - 0.5 * room.em}px`;
@@ -226,6 +241,18 @@ export class Strip {
     if (writes(this.view)) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
     else corner.append(el("em", "k", across), el("em", "q", words.axis_query));
     this.box.append((this.corner = corner));
+  }
+
+  // Words that the text before had too come from where they stood.
+  /** @param {Axis} axis @param {import("./types.js").Geometry} g */
+  slideIn(axis, g) {
+    const names = named(this.labels(axis));
+    const places = new Map(names.map((name, i) => [name, Math.min(g.xs[i], g.xs[i + 1])]));
+    if (!this.slide.put(`${this.view.picture.key},${axis},${names.length}`, places)) return;
+    for (const { node, axis: of, i } of this.items) {
+      const by = of === axis ? this.slide.offset(names[i]) : 0;
+      if (Math.abs(by) > 1) node.animate([{ transform: `translateX(${by}px)` }, { transform: "none" }], { duration: SLIDES, easing: "ease-out" });
+    }
   }
 
   // As the text was typed, also where the words stood over their columns before
@@ -321,6 +348,9 @@ export class Strip {
       this.show(of, Number(at));
       this.view.redraw("strip");
     }
+    const { site } = this.view;
+    const pointed = cover.now?.values.query === "all" ? "query" : "key"; // whose row a class is asked about, or an answer to a lesson
+    if (axis && site.covered.length && (axis === pointed || site.query === site.key) && cover.point(Number(i))) return;
     if (e.detail === 1) this.before = this.view.locked;
     if (axis === "query") this.view.lock(Number(i));
     else if (axis === "key") this.view.pinKey(Number(i));

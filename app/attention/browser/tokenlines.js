@@ -499,7 +499,7 @@ export class TokenLines {
     context.fillRect(0, 0, g.width, g.head - 0.3 * g.em);
     /** @param {import("./types.js").Axis} axis */
     const side = (axis) => (picture.tokens.target ? ` · ${words[site[axis]]}` : "");
-    context.font = `650 ${0.86 * g.em}px ${this.view.font()}`;
+    context.font = `650 ${0.82 * g.em}px ${this.view.font()}`;
     context.textBaseline = "middle";
     context.fillStyle = palette.query;
     context.textAlign = "right";
@@ -621,7 +621,7 @@ export class TokenLines {
     const { palette, site, picture } = this.view;
     /** @param {import("./types.js").Axis} axis */
     const side = (axis) => (picture.tokens.target ? ` · ${words[site[axis]]}` : "");
-    context.font = `650 ${0.86 * g.em}px ${this.view.font()}`;
+    context.font = `650 ${0.82 * g.em}px ${this.view.font()}`;
     context.textAlign = "left";
     context.fillStyle = palette.query;
     context.fillText(words.lines_query + side("query"), 0, 0.6 * g.em);

@@ -52,6 +52,7 @@ export interface Picture {
   ids: Record<string, number[]>;
   reasons: string[];
   writes?: boolean;
+  roles?: import("./roles.js").Role[][];
   openings?: Record<string, [layer: number, head: number, query: number, key: number]>;
   device: string;
   dtype: string;
@@ -85,9 +86,10 @@ export interface Options {
   hide: number[];
   pin: number | null;
   words: boolean;
+  area: Area | null;
   keep: number;
   whole: boolean;
-  metric: "maps" | Metric;
+  metric: "auto" | "roles" | "maps" | Metric;
   sort: boolean;
   spotlight: boolean;
   frozen: boolean;
@@ -264,6 +266,8 @@ export interface View extends Shown {
   relock(locked: { query: number | null; pin: number | null }): void;
   release(): void;
   point(at: At | null, event?: Event): void;
+  keepArea(area: Area | null): void;
+  tell(): void;
   setOption(name: string, value: unknown, event?: Event): void;
   optionTexts(): Record<string, string>;
   redraw(...what: string[]): void;

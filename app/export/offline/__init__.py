@@ -5,7 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from app.transport import modules
 
@@ -14,6 +19,19 @@ IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", r
 NAMED_EXPORT = re.compile(r"^export ((?:(?:async )?function\*?|class|const|let)\s+(\w+))", re.MULTILINE)
 DEFAULT_EXPORT = re.compile(r"^export default (?=function \()", re.MULTILINE)
 LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\()", re.MULTILINE)
+
+
+def answer(entry: str, page_style: str) -> Callable[[Request], Awaitable[Response]]:
+    """The route that gives the page of a module, without its data; worked out when somebody first asks."""
+
+    @cache
+    def text() -> str:
+        return page(entry, page_style)
+
+    async def found(_: Request) -> Response:
+        return PlainTextResponse(text(), headers={"Cache-Control": "no-cache"})
+
+    return found
 
 
 def page(entry: str, page_style: str) -> str:

@@ -1,7 +1,9 @@
-// A button that opens a menu: the picture as PNG or SVG, its numbers as CSV, and the code that gives them again.
+// A button that opens a menu: the picture as PNG or SVG, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
 
 import { pixels, svg } from "./drawing.js";
 import { el, fill } from "./dom.js";
+import { columnsOf, npz } from "./npz.js";
+import { standalone } from "./standalone.js";
 import { WORDS as words } from "./words.js";
 
 const UNITS = ["bytes", "kB", "MB"];
@@ -75,9 +77,12 @@ export class Files {
     this.status.setAttribute("role", "status");
     const images = [...[1, 2].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.png(scale))), button("SVG", words.export_svg_help, () => this.svg())];
     const tables = about.tables.map(([label, name, text]) => button(`CSV: ${label}`, words.files_csv_help, () => this.save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }))));
+    if (about.arrays || about.tables.some(([, , , numbers]) => numbers)) tables.push(button("NPZ", words.export_npz_help, () => this.npz()));
+    const trees = (about.trees ?? []).map(([label, name, text]) => button(`JSON: ${label}`, words.files_json_help, () => this.save(`${name}.json`, new Blob([text], { type: "application/json" }))));
     this.menu.replaceChildren(
       ...(about.picture === false ? [] : [kind(words.export_image, ...images)]),
-      kind(words.export_numbers, ...tables),
+      kind(words.export_numbers, ...tables, ...trees),
+      ...(about.page ? [kind(words.export_page, button("HTML", words.export_html_help, () => this.page()))] : []),
       kind(words.export_copy, button(words.export_snippet, words.export_snippet_help, () => this.copy(about.snippet))),
       this.status,
     );
@@ -102,6 +107,21 @@ export class Files {
   async png(scale) {
     const about = this.about();
     return this.save(`${about.name}.png`, await pixels(svg(this.drawn(), about, this.colours()), about, scale));
+  }
+
+  // The arrays that the room names, or its tables by their columns
+  npz() {
+    const about = this.about();
+    const several = about.tables.length > 1;
+    const tables = about.tables.flatMap(([, , , numbers]) => (numbers ? [columnsOf(numbers.columns, numbers.rows, several ? `${numbers.of}.` : "")] : []));
+    const said = Object.fromEntries(/** @type {const} */ (["caption", "alt", "snippet"]).map((name) => [name, { shape: [], values: [about[name]] }]));
+    return this.save(`${about.name}.npz`, npz({ ...Object.assign({}, ...tables), ...about.arrays, ...said }));
+  }
+
+  async page() {
+    const about = this.about();
+    if (!about.page) return words.export_failed;
+    return this.save(`${about.name}.html`, await standalone(about, about.page));
   }
 
   /** @param {string} name @param {Blob} blob */

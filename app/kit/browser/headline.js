@@ -12,7 +12,8 @@ import { COLOURS, STYLE } from "./words.js";
 /** @typedef {import("./types.js").AboutFiles} AboutFiles */
 /** @typedef {{view: string, sentence: string, at: Record<string, string>, ahead?: Record<string, Record<string, string>>, chart?: string, about?: AboutFiles, scale: number}} Data */
 const SETTLED = 200; // ms without a change of the window's size
-const TELLS = 3;
+const TELLS = 5;
+const ANSWERED = 1000; // ms in which Python answers, unless it never heard
 
 /** @param {import("./types.js").Given<Data>} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -35,6 +36,8 @@ class Headline {
   /** @type {number | undefined} The size of the type that Python was told */
   said;
   left = 0; // times that it may still be told
+  /** @type {number | undefined} A timer, while Python is given the time to answer */
+  asked;
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -57,6 +60,7 @@ class Headline {
   destroy() {
     window.removeEventListener("resize", this.resized);
     clearTimeout(this.waiting);
+    clearTimeout(this.asked);
     this.watch.disconnect();
     this.projector.destroy();
     this.files.destroy();
@@ -104,12 +108,22 @@ class Headline {
     return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) / 16) * 10) / 10;
   }
 
-  // What was told can be lost with a script that is broken off, so an answer that does not know it is told again; not for ever,
-  // since Python takes no size that is out of the way.
+  // What was told can be lost with a script that is broken off, so it is told again where no answer knows it; not for ever, since
+  // Python takes no size that is out of the way. Data that comes meanwhile was on its way before, and is no answer.
   measure() {
     const scale = this.scale();
-    if (scale !== this.said) this.left = TELLS;
-    if (scale !== this.data.scale && this.left-- > 0) this.tell();
+    if (scale !== this.said) {
+      this.left = TELLS;
+      clearTimeout(this.asked);
+      this.asked = undefined;
+    }
+    if (scale === this.data.scale || this.asked || !this.left) return;
+    this.left -= 1;
+    this.tell();
+    this.asked = setTimeout(() => {
+      this.asked = undefined;
+      this.measure();
+    }, ANSWERED);
   }
 
   tell() {

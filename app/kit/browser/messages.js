@@ -8,6 +8,28 @@ export function unpack(bytes) {
   return [header, /** @type {ArrayBuffer} */ (bytes.buffer).slice(at, bytes.byteOffset + bytes.byteLength)]; // a copy, so that numbers are aligned
 }
 
+// A message as unpack() reads it: the JSON is filled up, so that numbers are aligned
+/** @param {object} header @param {Uint8Array | ArrayBuffer} body @returns {Uint8Array<ArrayBuffer>} */
+export function pack(header, body) {
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const length = Math.ceil(json.length / 4) * 4;
+  const out = new Uint8Array(4 + length + body.byteLength).fill(0x20, 4, 4 + length);
+  new DataView(out.buffer).setUint32(0, length, true);
+  out.set(json, 4);
+  out.set(new Uint8Array(body), 4 + length);
+  return out;
+}
+
+/** @param {Uint8Array<ArrayBuffer>} bytes @returns {Promise<string>} */
+export async function base64(bytes) {
+  const url = await new Promise((done) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result));
+    reader.readAsDataURL(new Blob([bytes]));
+  });
+  return url.slice(url.indexOf(",") + 1);
+}
+
 // What stands in a stream: messages of bytes, each behind its length as a u32.
 /** @param {ReadableStream<Uint8Array>} stream */
 export async function* messages(stream) {

@@ -4,6 +4,9 @@
 
 // Bytes of a large run, fetched once and kept for a while.
 export class Remote {
+  /** @type {Map<string, Uint8Array> | null} On a page that works offline: all the answers that there are, by path and parameters */
+  static answers = null;
+  static missing = ""; // what such a page says where it has none
   // receipts {record: receipt}: those of a page that works offline, which asks for nothing else
   /** @param {string} key @param {(path: string) => void} arrived @param {Record<string, unknown> | null} [receipts] */
   constructor(key, arrived, receipts = null) {
@@ -23,6 +26,11 @@ export class Remote {
   /** @param {string} path @param {Params} params */
   idOf(path, params) {
     return `${path}?${new URLSearchParams(/** @type {Record<string, string>} */ ({ run: this.key, ...params }))}`;
+  }
+
+  // The addresses of what it has, newest first
+  get ids() {
+    return [...this.kept].filter(([, value]) => !value?.refused).map(([id]) => id).reverse();
   }
 
   // An answer that came unasked
@@ -46,6 +54,11 @@ export class Remote {
       this.kept.delete(id);
       this.kept.set(id, value); // newest last
       return value;
+    }
+    if (Remote.answers) {
+      const bytes = Remote.answers.get(id);
+      this.kept.set(id, bytes ? read(bytes) : { refused: Remote.missing });
+      return this.kept.get(id);
     }
     if (this.offline || this.held) return null;
     if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down

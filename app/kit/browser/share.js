@@ -1,5 +1,6 @@
 // A link to exactly this screen, and the page's light or dark.
 
+import { classroom } from "./classroom.js";
 import { WORDS as words } from "./words.js";
 import { add, choice, el } from "./dom.js";
 
@@ -33,7 +34,11 @@ export class Share {
     Object.assign(button, { type: "button", title: words.copy_link_help });
     button.addEventListener("click", () => this.copy());
     this.draw();
-    return [button];
+    if (classroom.follows) return [button];
+    const share = el("button", "quiet", words.share_screen);
+    Object.assign(share, { type: "button", title: words.share_screen_help });
+    share.addEventListener("click", () => classroom.share());
+    return [share, button];
   }
 
   settings() {

@@ -41,10 +41,31 @@ export interface About {
   name: string;
 }
 
-/** What a file of a page says about itself, and its tables: [label, name of the file, CSV]. */
+/** Columns of numbers and of text, before they are written as a file. */
+export interface Columns {
+  of: string;
+  columns: string[];
+  rows: (string | number)[][];
+}
+
+/** What a room was drawn from, for a page of it that works offline: its message, and whoever holds answers. */
+export interface OfflinePage {
+  path: string;
+  theme: string;
+  message: [header: object, body: ArrayBuffer];
+  remotes: { ids: string[] }[];
+}
+
+/**
+ * What a file of a page says about itself, and its tables: [label, name of the file, CSV, the same as columns]. `arrays` are for an NPZ,
+ * instead of the columns, and `page` is there where the room can be saved whole.
+ */
 export interface AboutFiles extends About {
   picture?: boolean;
-  tables: [label: string, name: string, text: string][];
+  tables: [label: string, name: string, text: string, numbers?: Columns][];
+  trees?: [label: string, name: string, json: string][];
+  arrays?: Record<string, import("./npz.js").NumpyArray>;
+  page?: OfflinePage;
 }
 
 /** A piece of a line of text; a weight of 0 is the ordinary one. */
@@ -91,4 +112,22 @@ export interface Shared {
   optionTexts(): Record<string, string>;
   setOption(name: string, value: unknown, event?: Event): void;
   announce(text: string): void;
+}
+
+/** What is covered in a room, and how a visitor says what is there (app/kit/cover.py). */
+export interface Covered {
+  step: string;
+  part: string;
+  asks: string;
+  values: Record<string, string>;
+  seen: boolean;
+}
+
+/** What a class is shown of a run: its key, what a link would say of the place and the options, and the words that may look. */
+export interface ShownToClass {
+  view: string;
+  run: string;
+  text: string;
+  with: Record<string, string>;
+  labels(site: string): string[];
 }

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app.attention import component, export, inspect, live, picture
 from app.attention import selection as attention_selection
+from app.attention import words as attention_words
 from app.kit import numbers, theme
 from app.rooms.explore import tables, words
 from app.rooms.explore.component import EXPLORE
@@ -26,6 +27,7 @@ from core.service import Facts, Following
 
 def show() -> None:
     """Draw the view."""
+    _asked()
     request, notes = shell_request.request()
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
@@ -50,11 +52,7 @@ def show() -> None:
     if answer.request is not None and answer.picture is not None and answer.facts is not None:
         notes += tables.non_finite(answer.facts)
         notes += component.explore(EXPLORE, answer.facts, answer.picture, screen.link(answer.request))
-        if isinstance(asked := (st.session_state.get("explore") or {}).get("inspect"), Mapping):
-            st.session_state["inspected"] = asked
-        if (asked := st.session_state.get("inspected")) and asked.get("run") == answer.request.key:
-            _inspect(answer.facts, asked)  # in every run of the script: one without it would close it
-        _shapes(answer.facts)
+        _dialog(answer.facts)
     else:
         shell_run.nothing_yet(model)
     # All the rest comes after the picture, which is what somebody waits for.
@@ -82,8 +80,32 @@ def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:
     return sentences
 
 
+def _asked() -> None:
+    """Note what the visitor asked to have opened over the picture; the next run of the script would no longer be told."""
+    told = st.session_state.get("explore") or {}
+    if isinstance(asked := told.get("inspect"), Mapping):
+        st.session_state["opened_dialog"] = ("inspect", asked)
+    if isinstance(told.get("shapes"), Mapping):
+        st.session_state["opened_dialog"] = ("shapes", {})
+
+
+def _dialog(run: Facts) -> None:
+    """What the visitor opened over the picture, in every run of the script: one without it would close it."""
+    name, asked = st.session_state.get("opened_dialog", ("", {}))
+    # Whoever asks for the table while the next run is on its way reads about that one: it is on the screen when the table
+    # opens. The cells that `inspect` names are of the picture that was clicked, and of no other.
+    if name == "shapes" and "run" not in asked:
+        st.session_state["opened_dialog"] = (name, asked := {"run": run.key})
+    if asked.get("run") != run.key:
+        return
+    if name == "inspect":
+        _inspect(run, asked)
+    else:
+        _shapes(run)
+
+
 def _closed() -> None:
-    st.session_state.pop("inspected", None)
+    st.session_state.pop("opened_dialog", None)
 
 
 @st.dialog(words.INSPECT, width="large", on_dismiss=_closed)
@@ -137,23 +159,21 @@ def _so_far(ticket: Following) -> Facts | None:
     return service.calls().result(service.service().facts_so_far(ticket.key))
 
 
+@st.dialog(attention_words.RUN_SHAPES, width="large", on_dismiss=_closed)
 def _shapes(run: Facts) -> None:
-    with st.expander(words.STEPS, key="shapes", on_change="rerun") as box:
-        if not box.open:  # the table is larger than the picture: it is made and sent when somebody wants it
-            return
-        n = len(service.calls().result(service.service().status())["models"])
-        st.caption(
-            words.DEVICE.format(
-                device=run.device,
-                dtype=run.dtype,
-                ms=f"{run.seconds * 1000:.0f}",
-                held=numbers.size(run.held_bytes),
-                models=words.MODELS[n == 1].format(n=n),
-            )
+    n = len(service.calls().result(service.service().status())["models"])
+    st.caption(
+        words.DEVICE.format(
+            device=run.device,
+            dtype=run.dtype,
+            ms=f"{run.seconds * 1000:.0f}",
+            held=numbers.size(run.held_bytes),
+            models=words.MODELS[n == 1].format(n=n),
         )
-        palette = theme.PALETTES[st.context.theme.type or "light"]  # no one grey can be read on both pages
-        st.dataframe(tables.muted(tables.steps(run), palette["mute"]), hide_index=True, column_config=_columns())
-        st.caption(words.STEPS_CAPTION)
+    )
+    palette = theme.PALETTES[st.context.theme.type or "light"]  # no one grey can be read on both pages
+    st.dataframe(tables.muted(tables.steps(run), palette["mute"]), hide_index=True, column_config=_columns())
+    st.caption(words.STEPS_CAPTION)
 
 
 def _columns() -> dict[str, Any]:

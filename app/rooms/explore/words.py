@@ -7,7 +7,6 @@ NON_FINITE_ENDS = "the {stack}, outside its layers,"
 NON_FINITE_KINDS = {"nan": "not numbers (NaN)", "inf": "infinite"}
 
 # the table of shapes
-STEPS = "Shapes and memory of this run"
 STEPS_CAPTION = (
     "Every tensor of the pass, in order. Greyed rows were never materialised: the fused kernel works through them in tiles, "
     "and this is what they would have cost."

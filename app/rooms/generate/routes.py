@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from app.rooms.generate import choices, message, words
 from app.session import service
-from app.transport import routes
+from app.transport import fair, routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
 from core.service import MOST_WRITTEN, Begun, Facts, Sampling, Written
@@ -23,6 +23,7 @@ LONGEST_TIMED = 1024  # tokens
 FEWEST_TIMED = 16
 
 
+@fair.costing("runs")
 @answering
 async def write(request: Request) -> Response:
     """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head.
@@ -46,6 +47,7 @@ async def write(request: Request) -> Response:
     return await _streamed(service.service().write(facts.key, path, n, _sampling(request, facts), also), packed)
 
 
+@fair.costing("sweeps")
 @answering
 async def beams(request: Request) -> Response:
     """The likeliest texts side by side: run, beams, n. message.beams for each step."""
@@ -66,6 +68,7 @@ async def lens(request: Request) -> Response:
     return JSONResponse([asdict(row) for row in found], headers=routes.KEPT)
 
 
+@fair.costing("sweeps")
 @answering
 async def cost(request: Request) -> Response:
     """What a token takes with and without a cache, measured now: run, path, n."""

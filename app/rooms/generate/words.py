@@ -136,6 +136,7 @@ COMPONENT = {
     "csv_words": "words",
     "csv_beams": "beams",
     "csv_branches": "branches",
+    "json_tree": "tree",
     "file_title": "{text}: what comes next",
     "file_path": "tokens taken: {path}",
     "file_how": "temperature {t}, top-k {k}, top-p {p}, seed {seed}",

@@ -12,7 +12,7 @@ from core.interventions import Edit, EditMask, MaskAfterSoftmax, MaskFill, NoSca
 from core.service import Facts, Site
 
 LABS = ("paint", "padding", "leak", "kinds", "scale")
-PAINTED = 32  # tokens up to which single cells can be painted
+WHOLE = 32  # tokens up to which three whole maps stand beside each other; above, they scroll, and no batch is drawn
 SHOWN = 96  # tokens up to which maps are drawn at all
 WIDEST = 64  # tokens of a window
 MOST_TEXTS = 4  # of a batch
@@ -28,6 +28,7 @@ class Shown:
 
     facts: Facts
     openings: Mapping[str, tuple[int, int, int]]  # site -> layer, head, query
+    first_look: str = ""  # the cell that is forbidden where nobody chose any
 
     @property
     def site(self) -> str:
@@ -88,7 +89,7 @@ def _cells(name: str) -> Param:
     def read(text: str, shown: Shown) -> str:
         return written(within(cells(text), shown.widest("query"), shown.widest("key")))
 
-    return Param(name, "", read, words.CELLS)
+    return Param(name, (lambda shown: shown.first_look) if name == "forbid" else "", read, words.CELLS)
 
 
 def _window() -> Param:

@@ -11,6 +11,7 @@ from core.rules import REASONS
 
 PARAMS = choices.PARAMS
 BROWSER = Path(__file__).parent / "browser"
+OFFLINE = "rooms/masks/browser/standalone.js"  # draws the same on a page that asks no server
 ENTRY = "rooms/masks/browser/masks.js"
 
 modules.add("rooms/masks/browser", BROWSER)
@@ -19,7 +20,7 @@ modules.add_constants(
     WORDS=words.COMPONENT,
     PALETTES=theme.PALETTES,
     REASONS=REASONS,
-    PAINTED=choices.PAINTED,
+    WHOLE=choices.WHOLE,
     STYLE=(BROWSER / "masks.css").read_text(encoding="utf-8")
     + (BROWSER.parents[2] / "kit/browser/menu.css").read_text(encoding="utf-8"),
 )

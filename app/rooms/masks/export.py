@@ -11,8 +11,8 @@ from app.rooms.masks import words
 from core.service import Facts
 
 
-def about(facts: Facts, snippet: str) -> dict[str, str]:
-    """Caption, code and the beginning of a file's name."""
+def about(facts: Facts, snippet: str, looks: str = "") -> dict[str, str]:
+    """Caption, code and the beginning of a file's name. `looks` is the code of one head, whose place the browser fills in."""
     spec = facts.spec
     parts = [
         f"{words.TITLE}: {spec.title}" + (f" (sha256 {spec.sha256[:12]})" if spec.sha256 else ""),
@@ -23,29 +23,28 @@ def about(facts: Facts, snippet: str) -> dict[str, str]:
         f"Headlight {export_about.version()}, torch {facts.torch_version}",
         date.today().isoformat(),
     ]
-    return {"caption": export_about.line(parts), "snippet": snippet, "name": f"headlight-masks-{_safe(spec.id)}"}
+    return {
+        "caption": export_about.line(parts),
+        "snippet": snippet,
+        "looks": looks,
+        "name": f"headlight-masks-{_safe(spec.id)}",
+    }
 
 
-def paint_snippet(facts: Facts, values: Mapping[str, str]) -> str:
-    """Scores, weights, next word and loss of a run, edited or not."""
-    site = values["site"]
-    where = f'{values["layer"]}, "{"cross_attn" if site == "cross" else "attn"}"'
-    stack = '"encoder"' if site == "encoder" else '"decoder"'
-    head, query = values["head"], values["query"]
-    lines = [
-        *_begin(facts),
-        export_about.trace_line(facts),
-        f"record = run.attention.at({where}, {stack})",
-        f"print(record.scores({head}, masked=True)[0])  # masked scores [query, key]",
-        f"print(record.pattern({head}, {query})[0, 0])  # weights of one row [key]",
-    ]
+def painted(facts: Facts, site: str) -> dict[str, str]:
+    """What files say of Paint a mask: scores, weights, next word and loss of a run, edited or not."""
+    attention = "cross_attn" if site == "cross" else "attn"
+    stack = "encoder" if site == "encoder" else "decoder"
+    lines = [*_begin(facts), export_about.trace_line(facts)]
     if facts.writes:
-        lines += [
-            "print(run.predictions(k=5))",
-            "print(given(run).losses.mean())  # nats a token",
-        ]
         lines.insert(1, "from core.given import given")
-    return "\n".join(lines) + "\n"
+        lines += ["print(run.predictions(k=5))", "print(given(run).losses.mean())  # nats a token"]
+    looks = [
+        f'record = run.attention.at({{layer}}, "{attention}", "{stack}")',
+        "print(record.scores({head}, masked=True)[0])  # masked scores [query, key]",
+        "print(record.pattern({head}, {query})[0, 0])  # weights of one row [key]",
+    ]
+    return about(facts, "\n".join(lines) + "\n", "\n".join(looks) + "\n")
 
 
 def padding_snippet(facts: Facts, texts: Sequence[str], side: str, text: int) -> str:

@@ -8,10 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.export import offline
 from app.kit import params as kit_params
 from app.rooms.masks import choices, export, sheet, words
+from app.rooms.masks.component import OFFLINE
 from app.session import service
-from app.transport import messages
+from app.shell import style
+from app.transport import fair, messages
 from app.transport.messages import Body, float32
 from app.transport.routes import BadParameter, answering, message, number
 from core.service import Facts
@@ -32,9 +35,11 @@ def _values(request: Request, facts: Facts) -> Mapping[str, str]:
     return values
 
 
+@fair.costing("runs")
 @answering
 async def edited(request: Request) -> Response:
-    """A run under the mask of the address: run, the room's choices, and ids, the words whose probability is asked for."""
+    """A run under the mask of the address: run, the room's choices, ids, the words whose probability is asked for, and part, where
+    the scores of the chosen layer are enough."""
     ask, key = service.service(), request.query_params.get("run", "")
     facts = await ask.facts(key)
     values = _values(request, facts)
@@ -44,7 +49,8 @@ async def edited(request: Request) -> Response:
     assert site is not None  # the choices have been read
     masked = await ask.masked(other, site.id)
     every = range(len(site.records))
-    some = every if masked.scores.nbytes <= sheet.LATER else [min(int(values["layer"]), len(every) - 1)]
+    is_whole = masked.scores.nbytes <= sheet.LATER and "part" not in request.query_params
+    some = every if is_whole else [min(int(values["layer"]), len(every) - 1)]
     own, now = await ask.outcome(key), await ask.outcome(other, ids)
     body = Body()
     about = await ask.facts(other)
@@ -55,7 +61,7 @@ async def edited(request: Request) -> Response:
         "cosine": sheet.cosine(own.vector, now.vector),
         "edits": about.interventions,
     }
-    return message(messages.pack(export.answered(about, export.paint_snippet(about, values), header), body.bytes()))
+    return message(messages.pack({**header, "about": export.painted(about, site.id)}, body.bytes()))
 
 
 @answering
@@ -73,6 +79,7 @@ async def scores(request: Request) -> Response:
     return message(messages.pack(header, body.bytes()))
 
 
+@fair.costing("runs")
 @answering
 async def padding(request: Request) -> Response:
     """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
@@ -90,8 +97,8 @@ async def padding(request: Request) -> Response:
     text = number(request, "sentence", 0, len(texts) - 1) if chosen else lengths.index(min(lengths))
     layer = number(request, "layer", 0, facts.config.stacks[0][1] - 1) if "layer" in request.query_params else None
     found = await ask.padded(key, texts, side, text, layer)
-    if (n := len(found.labels[0])) > choices.PAINTED:
-        raise BadParameter(words.ROUTE_LONG.format(n=n, most=choices.PAINTED))
+    if (n := len(found.labels[0])) > choices.WHOLE:
+        raise BadParameter(words.ROUTE_LONG.format(n=n, most=choices.WHOLE))
     body = Body()
     header = {
         "labels": found.labels,
@@ -111,6 +118,7 @@ async def padding(request: Request) -> Response:
     return message(messages.pack(export.answered(facts, snippet, header), body.bytes()))
 
 
+@fair.costing("runs")
 @answering
 async def leak(request: Request) -> Response:
     """Leakage on a run's text: run."""
@@ -159,6 +167,7 @@ def _ids(text: str) -> list[int]:
 
 
 ROUTES = [
+    Route("/headlight/masks/page", offline.answer(OFFLINE, style.PAGE_STYLE)),
     Route("/headlight/masks/edited", edited),
     Route("/headlight/masks/scores", scores),
     Route("/headlight/masks/padding", padding),

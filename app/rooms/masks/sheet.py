@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from app.attention import picture
 from app.rooms.masks import choices, export, words
 from app.rooms.masks.choices import SHOWN, Shown
+from app.session import examples
 from app.transport.messages import Body, float32
 from core.errors import Refused
 from core.service import Facts, Masked, Outcome, Service, Site
@@ -27,6 +29,16 @@ class Opened:
     masked: dict[str, Masked]
     outcome: Outcome
 
+    def first_look(self, layer: int, head: int, query: int) -> str:
+        """The cell that is taken away to begin with, as a link says it: the strongest of a row, in a model whose own mask hides
+        nothing and would show nothing of what a mask does. "" where the model has a mask to show."""
+        found = self.masked[self.shown.site]
+        if any(at >= 0 for which in found.mask_of for at in which):
+            return ""
+        row = weights_of(found.scores[layer][head], None)[query].copy()
+        row[query] = -1.0
+        return f"{query}-{int(np.argmax(row))}"
+
 
 async def opened(service: Service, facts: Facts) -> Opened:
     """A run with the scores of all its heads. Raises TooLarge in the room's own words for a text that is too long to draw."""
@@ -34,15 +46,37 @@ async def opened(service: Service, facts: Facts) -> Opened:
     if longest > SHOWN:
         raise Refused(words.TOO_LONG.format(n=f"{longest:,}", most=SHOWN))
     masked = {site.id: await service.masked(facts.key, site.id) for site in facts.sites}
-    openings = {site.id: opening(facts, site, masked[site.id]) for site in facts.sites}
+    links = {picture.id_of(link): (link.layer, link.head, link.query) for link in await service.openings(facts.key)}
+    openings = {}
+    for site in facts.sites:
+        # the decoder of a model that writes opens on its last row, where a mask changes the next word
+        known = None if site.id == "decoder" and facts.writes else example_of(facts, site) or links.get(site.id)
+        openings[site.id] = known or opening(facts, site, masked[site.id])
     return Opened(Shown(facts, openings), masked, await service.outcome(facts.key))
 
 
-def opening(facts: Facts, site: Site, found: Masked) -> tuple[int, int, int]:
-    """Layer, head and query where the picture of a site opens: the strongest look at a word of the text.
+def beginning(facts: Facts) -> str:
+    """The beginning of a long text, in whole words: as many of its tokens as are drawn; "" where not the text is too long."""
+    source = facts.source
+    if len(source) <= SHOWN:
+        return ""
+    end = max(stop for _, stop in source.offsets[: SHOWN - sum(source.special)])
+    return source.text[:end].rsplit(maxsplit=1)[0]
 
-    A model that writes opens on the row behind which it writes. No special token, no neighbour, not the word itself; short
-    words only where there is no longer one.
+
+def example_of(facts: Facts, site: Site) -> tuple[int, int, int] | None:
+    """Layer, head and query of the example whose text this is, where it is about this attention."""
+    shown = examples.EXAMPLES.get(facts.spec.id.partition("@")[0], ())
+    own = (one for one in shown if one.text == facts.source.text and (one.site or facts.sites[0].id) == site.id)
+    found = next(own, None)
+    query = None if found is None else found.query_among(list(facts.tokens(site.query).labels))
+    return None if found is None or query is None else (found.layer, found.head, query)
+
+
+def opening(facts: Facts, site: Site, found: Masked) -> tuple[int, int, int]:
+    """Layer, head and query where the picture of a site opens whose last row is what the model writes behind: the strongest look
+    at a word of the text, in that row. No special token, no neighbour, not the word itself; short words only where there is
+    no longer one.
     """
     queries, keys = facts.tokens(site.query), facts.tokens(site.key)
     weights = np.stack(
@@ -111,8 +145,9 @@ def packed(
         "lines": len(choices.sentences(text, "")),
         "text": text,
         "link": dict(link),
-        "about": export.about(facts, export.paint_snippet(facts, values)),
+        "about": export.painted(facts, values["site"]),
         "partner": words.PARTNER,
+        "first_look": found.shown.first_look,
     }
     return header, body.bytes()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
+from app.kit import params as kit_params
 from app.kit import stage
 from app.rooms.masks import choices, sheet, words
 from app.rooms.masks.component import STAGE
 from app.session import screen, service
-from app.shell import run
+from app.shell import request, run
 from core.errors import Refused
 
 LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut
@@ -23,7 +26,9 @@ def show() -> None:
         opened = service.calls().result(sheet.opened(service.service(), shown.facts))
     except Refused as refusal:
         shown.say(str(refusal))
+        _offer_beginning(shown)
         return
+    opened = replace(opened, shown=replace(opened.shown, first_look=_first_look(opened)))
     cut = [name for name in ("forbid", "allow") if choices.left_out(st.query_params.get(name), opened.shown)]
     followed = stage.follow(STAGE, opened.shown)
     if cut:
@@ -34,3 +39,18 @@ def show() -> None:
     link = {"view": "masks", **screen.link(shown.request)}
     header, body = sheet.packed(opened, followed.values, link, shown.request.texts[0])
     stage.draw(STAGE, followed, header, body)
+
+
+def _first_look(opened: sheet.Opened) -> str:
+    """What is forbidden where the address says nothing of masks, so that the first picture shows what a mask does."""
+    if any(param.name in st.query_params for param in STAGE.params if param.name not in (*stage.SHARED, "forbid")):
+        return ""
+    said = {name: st.query_params[name] for name in ("layer", "head", "query") if name in st.query_params}
+    at, _ = kit_params.read(choices.PARAMS, opened.shown, said)
+    return opened.first_look(int(at["layer"]), int(at["head"]), int(at["query"]))
+
+
+def _offer_beginning(shown: run.OnScreen) -> None:
+    """As much of a long text as the room draws, one click away."""
+    if beginning := sheet.beginning(shown.facts):
+        st.button(words.TAKE_BEGINNING, help=words.TAKE_BEGINNING_HELP, on_click=request.take_words, args=(beginning,))

@@ -13,8 +13,10 @@ WINDOW_SIZES = "a whole number from 1 to {most}"
 LEFT_OUT = "This link paints cells beyond the text on the screen. They are left out; the others are painted."
 TOO_LONG = (
     "This text has {n} tokens. Masks draws up to {most}, because every cell of its maps is there to be seen. Shorten the text, "
-    "or look at it on Explore."
+    "or look at it on Explore, which draws long texts."
 )
+TAKE_BEGINNING = "Take its beginning"
+TAKE_BEGINNING_HELP = "As much of the text as Masks draws stands in the box then. Back brings the whole text back."
 SECOND = "Add a second sentence."
 EDITED = "edited: {edits}"
 PARTNER = "The dog ran."
@@ -68,7 +70,6 @@ COMPONENT: dict[str, Any] = {
     "scores_bias": " + bias",
     "masked": "Masked scores",
     "paint_how": "paint: click or drag",
-    "paint_long": "presets only: more than {n} tokens",
     "softmax_all": "Softmax of all",
     "sum_one": "every row sums to 1",
     "weights": "Weights",
@@ -92,7 +93,7 @@ COMPONENT: dict[str, Any] = {
     ],
     "legend": {"future": "future", "edited": "painted", "window": "window", "padding": "padding"},
     "row_of": "The row of {query} in numbers",
-    "row_most": "The {n} keys with most weight.",
+    "row_most": "row: its {n} strongest keys",
     "row_score": "score",
     "row_masked": "masked",
     "row_softmax": "softmax",
@@ -110,6 +111,7 @@ COMPONENT: dict[str, Any] = {
     "vector_says": "cosine {cosine} with the one under the model’s own mask",
     "no_words": "{title} writes no next word.",
     "try": "Try to forbid",
+    "first_look": "The strongest look of {q} is taken away here, to show what a mask does. Reset gives it back.",
     "try_pair": "{q} → {k}",
     "try_self": "all but itself",
     "running": "the model runs …",
@@ -142,7 +144,9 @@ COMPONENT: dict[str, Any] = {
     "fact_loss": " Loss: {loss} nats a token against {own}.",
     "fact_allow": "{q} may look at {keys}, which it could not see, and gives it {p}.",
     "fact_allow_many": "{q} may look at {keys}, which it could not see, and gives them {p}.",
+    "fact_fill": "−1e9 stands where −∞ stood: e to either is 0 beside a score that may be seen. Only a row that may look at nothing differs.",
     "fact_changed": "You changed {n} cells.",
+    "fact_changed_one": "You changed one cell.",
     "fact_vector": " The sentence’s vector turns: cosine {cosine}.",
     "and": " and ",
     "comma": ", ",

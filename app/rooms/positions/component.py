@@ -9,6 +9,7 @@ from app.rooms.positions import choices, words
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
+OFFLINE = "rooms/positions/browser/standalone.js"  # draws the same on a page that asks no server
 ENTRY = "rooms/positions/browser/positions.js"
 
 scripts.add()

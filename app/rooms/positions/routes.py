@@ -6,9 +6,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from app.export import offline
 from app.kit import params as kit_params
 from app.rooms.positions import choices, export, message, words
+from app.rooms.positions.component import OFFLINE
 from app.session import service
+from app.shell import style
 from app.transport import routes
 from core.service import paper_rules
 
@@ -99,6 +102,7 @@ async def clock(request: Request) -> Response:
 
 
 ROUTES = [
+    Route("/headlight/positions/page", offline.answer(OFFLINE, style.PAGE_STYLE)),
     Route("/headlight/positions/order", order),
     Route("/headlight/positions/proof", proof),
     Route("/headlight/positions/shift", shift),

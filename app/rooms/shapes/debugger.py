@@ -12,6 +12,7 @@ from core.planner.slips import Try
 
 # kind of row -> which lines can be tried there
 PLACES = {
+    "qkv": "qkv",
     "split_qkv": "split",
     "split_q": "split",
     "scores": "scores",
@@ -34,6 +35,8 @@ def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) ->
 
     def why(one: Try) -> str:
         reasons = [words.WHY[one.why]] if one.why else []
+        if place == "qkv" and one.verdict == "right":
+            reasons.append(words.ONE_PRODUCT if "qkv" in one.code else words.THREE_PRODUCTS)
         return " ".join([*reasons, said] if ".view(" in one.code and place == "join" else reasons)
 
     return tuple(replace(one, why=why(one)) for one in found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from app.rooms.shapes import words
@@ -95,14 +96,21 @@ class Diagram:
 
 
 def diagram(
-    config: ModelConfig, *, batch: int, source_len: int, target_len: int = 0, dtype: str = "float32"
+    config: ModelConfig,
+    *,
+    batch: int,
+    source_len: int,
+    target_len: int = 0,
+    dtype: str = "float32",
+    dropout: bool = False,
 ) -> Diagram:
     """Trace one layer of each stack, whose shapes all layers of it have, and lay it out.
 
-    Raises ConfigError for lengths below 1.
+    `dropout` puts in the rows that training has where the textbook drops numbers (Vaswani et al. 2017, §5.4): the sum of the
+    embeddings and what each sublayer adds, and beside them the weights and the hidden layer. Raises ConfigError for lengths below 1.
     """
     run = trace_shapes(with_layers(config, 1), batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
-    parts = tuple(_parts(run, config))
+    parts = tuple(_parts(run, config, dropout))
     count = parameters(config).total
     return Diagram(
         config,
@@ -116,7 +124,7 @@ def diagram(
     )
 
 
-def _parts(run: TracedRun, config: ModelConfig) -> list[Part]:
+def _parts(run: TracedRun, config: ModelConfig, dropout: bool) -> list[Part]:
     """Cut the steps where a stack, its layers and what follows begin."""
     cuts: list[tuple[str, str, list[TracedStep]]] = []
     stack = ""
@@ -137,17 +145,28 @@ def _parts(run: TracedRun, config: ModelConfig) -> list[Part]:
     layers: dict[str, int] = dict(config.stacks)
     found, last = [], ""
     for owner, section, steps in cuts:
-        rows = _Rows(config, owner, section, last).all(steps)
-        found.append(Part(owner, section, layers[owner] if section == "layer" else 1, tuple(steps), tuple(rows)))
+        rows = _Rows(config, owner, section, last, dropout).all(steps)
+        times = layers[owner] if section == "layer" else 1
+        found.append(Part(owner, section, times, tuple(_with_dropout(steps, rows)), tuple(rows)))
         last = rows[-1].id if rows else last
+    return found
+
+
+def _with_dropout(steps: Sequence[TracedStep], rows: Sequence[Row]) -> list[TracedStep]:
+    """The steps of a part, and behind each whose numbers are dropped the step that drops them."""
+    found = list(steps)
+    for before, row in pairwise(rows):
+        if row.kind.startswith("dropout"):
+            found.insert(next(i for i, step in enumerate(found) if step is before.step) + 1, row.step)
     return found
 
 
 class _Rows:
     """The rows of one part, in the order of the pass."""
 
-    def __init__(self, config: ModelConfig, stack: str, section: str, before: str) -> None:
+    def __init__(self, config: ModelConfig, stack: str, section: str, before: str, dropout: bool) -> None:
         self.config, self.stack, self.section, self.before = config, stack, section, before
+        self.dropout = dropout
         self.rows: list[Row] = []
         self.words = _fills(config)
 
@@ -213,6 +232,15 @@ class _Rows:
         self.rows.append(row)
         return row
 
+    def _drop(self, what: str, site: str = "", lane: int = 0) -> None:
+        """Behind the row that was made last, in training alone: some of its numbers become 0."""
+        if not self.dropout:
+            return
+        step = self.rows[-1].step
+        numbers = step.bytes // _by(step)
+        dropped = replace(step, name=f"{step.name.rpartition('.')[0]}.dropout", op="dropout", flops=0, view=False)
+        self._add(f"dropout_{what}", dropped, site=site, lane=lane, fill={"kept": f"{numbers:,}"})
+
     def _is_plain(self, site: str) -> bool:
         """Whether the fused kernel knows the mask by itself: all, or all but the future, and nothing added to scores."""
         own = site != "cross"
@@ -251,6 +279,7 @@ class _Rows:
         elif name == "embed.hook_embed":
             summed = [self._id("scaled") or self._id("token"), self._id("position"), self._id("type")]
             self._add("embed", step, reads=summed, joins=True, source="embed")
+            self._drop("embed")
         elif name.startswith("hook_angles"):
             self._add("angles", step, reads=[], view=False, lane=1)
         elif name == "hook_final":
@@ -274,6 +303,7 @@ class _Rows:
             site = tail.removeprefix("hook_").removesuffix("_out")
             kind = "out_norm" if step.op != "linear" else f"{site}_out"
             self._add(kind, step, site=site, lane=lane, source=f"{site}_out")
+            self._drop("out", site, lane)
         elif tail in ("mlp.gate", "mlp.up"):
             read = self._id("norm") if self.config.norm_order != "post" else self._stream()
             self._add(tail.split(".")[1], step, site="mlp", lane=lane, reads=[read])
@@ -281,6 +311,7 @@ class _Rows:
             gated = self.config.gated
             made = [self._id("gate_act"), self._id("up")] if gated else None
             self._add("gated" if gated else "act", step, site="mlp", lane=lane, reads=made)
+            self._drop("hidden", "mlp", lane)
         elif tail.startswith("mlp.") and step.op in ("relu", "gelu", "silu"):
             self._add("gate_act", step, site="mlp", lane=lane)
         elif tail == "mlp.down":
@@ -288,7 +319,7 @@ class _Rows:
         elif tail in ("hook_resid_mid", "hook_resid_cross", "hook_resid_post"):
             added = [self._stream(), self.rows[-1].id]
             if self.config.parallel:
-                added.insert(1, self._id("attn_out") or "")
+                added.insert(1, (f"{self.stack}.attn.dropout_out" if self.dropout else self._id("attn_out")) or "")
             kind = tail.removeprefix("hook_")
             self._add(kind, step, joins=True, reads=added, source=kind)
 
@@ -374,7 +405,8 @@ class _Rows:
             reads=[self._id("scores"), self._id("mask")],
             source="weights",
         )
-        self._add("z", by["hook_z"][0], site=short, lane=1, reads=[self._id("weights"), values], source="z")
+        self._drop("weights", short, 1)
+        self._add("z", by["hook_z"][0], site=short, lane=1, reads=[self.rows[-1].id, values], source="z")
         self._add("join", by["flatten"][-1], site=short, lane=1)
 
     def _padding(self, site: str, scores: TracedStep) -> str | None:

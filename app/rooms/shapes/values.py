@@ -1,8 +1,9 @@
-"""Thumbnails: the values of a run's tensors, small, for the Shapes view, and the routes that send them."""
+"""What Shapes asks for later: the values of a run's tensors, small, and what one product takes here against three."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
@@ -11,10 +12,13 @@ from starlette.routing import Route
 
 from app.rooms.shapes import words
 from app.session import service
+from app.transport import fair
 from app.transport.limits import whole
+from app.transport.routes import answering, number
 from core.errors import Refused
 from core.service import Values
 
+WIDEST, LONGEST = 1 << 17, 1 << 24  # features and tokens of a product that is timed
 MOST = 48  # rows and columns of a thumbnail: the first ones, so that each pixel is one number
 
 
@@ -46,4 +50,13 @@ async def values(request: Request) -> Response:
     return JSONResponse(described(found), headers={"Cache-Control": "private, max-age=3600"})
 
 
-ROUTES = [Route("/headlight/shapes/values", values)]
+@fair.costing("runs")
+@answering
+async def projected(request: Request) -> Response:
+    """One product for q, k and v against three, timed on this machine: width, q (their features) and rows (tokens)."""
+    width, own = (number(request, name, 1, WIDEST) for name in ("width", "q"))
+    rows = number(request, "rows", 1, LONGEST)
+    return JSONResponse(asdict(await service.service().projections(width, (own, own, own), rows)))
+
+
+ROUTES = [Route("/headlight/shapes/values", values), Route("/headlight/shapes/projections", projected)]

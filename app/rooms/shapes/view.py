@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date
@@ -13,20 +12,20 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.attention import live
+from app.kit import cover, params
 from app.kit.numbers import quoted
-from app.rooms.shapes import debugger, words
+from app.rooms.shapes import debugger, pasted, words
 from app.rooms.shapes import export as shapes_export
 from app.rooms.shapes.component import shapes
 from app.rooms.shapes.diagram import Diagram, Part, diagram
 from app.session import answer as session_answer
-from app.session import notices, screen
+from app.session import notices, room, screen
 from app.session.links import newly_asked
 from app.shell import request as shell_request
 from app.shell import waiting
+from app.shell.streamlit_edge.history import is_history_navigation
 from app.sizes import export
 from app.transport.limits import BOUNDS, is_whole
-from core.checkpoints.family import Theirs
-from core.checkpoints.loading import MOST_LAYERS, config_from, family_of, with_head
 from core.config import ModelConfig
 from core.errors import Refused
 from core.planner import PRESETS, Workload
@@ -36,7 +35,7 @@ from core.service import Facts
 
 RUN, TYPED, PASTED = "run", "typed", "pasted"
 STARTS = {"": (1, 128), "lesson-encoder": (32, 50)}  # texts and tokens that a diagram opens with
-MOST_TEXT = 100_000  # characters of a config.json
+LECTURES = ("lesson-encoder",)  # that are told of a model that learns: they open with dropout
 CHOICES = {RUN: words.OF_RUN, TYPED: words.OF_TYPED, PASTED: words.OF_PASTED} | {
     name: preset.title for name, preset in PRESETS.items()
 }
@@ -67,6 +66,8 @@ def show() -> None:
         label_visibility="collapsed",
         on_change=_chosen,
     )
+    if of != PASTED:
+        st.query_params.pop(pasted.CONFIG.name, None)
     working = st.empty()  # has its place whether something is waited for or not, so that nothing below changes its own
     data, stopped = None, False
     try:
@@ -84,11 +85,16 @@ def show() -> None:
         else:
             shell_request.keep()
             line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
-            config, title = _config(of, line)
+            config, title = _config(of, line, notes)
             batch, source_len, target_len = _lengths(of, config, line)
             if config.position == "sinusoidal":  # such a table is worked out, as long as it is wanted
                 config = replace(config, n_ctx=max(config.n_ctx, source_len, target_len))
-            data = _packed(config, title, batch=batch, source_len=source_len, target_len=target_len)
+            drops = line.toggle(
+                words.DROPOUT, of in LECTURES, key="dropped", bind="query-params", help=words.DROPOUT_HELP
+            )
+            data = _packed(
+                config, title, batch=batch, source_len=source_len, target_len=target_len, dropout=bool(drops)
+            )
     except Refused as refusal:
         notes.append(str(refusal))
     sentences = st.container(key="sentences", gap=None)
@@ -105,12 +111,15 @@ def show() -> None:
     for note in _unknown_choices(data, asked):
         sentences.text(note)
     st.session_state["shapes_last"] = data
-    shapes(data)
+    with cover.over("shape"):
+        shapes(data)
 
 
 def _chosen() -> None:
     """Another model was chosen: its diagram opens as large as its lecture has it."""
-    st.session_state["batch"], st.session_state["length"] = STARTS.get(st.session_state["of"], STARTS[""])
+    of = st.session_state["of"]
+    st.session_state["batch"], st.session_state["length"] = STARTS.get(of, STARTS[""])
+    st.session_state["dropped"] = of in LECTURES
 
 
 def _run(answer: session_answer.Answer, notes: list[str]) -> dict[str, Any] | None:
@@ -133,10 +142,17 @@ def _tokens(run: Facts) -> dict[str, list[str]]:
 
 
 def _packed(
-    config: ModelConfig, title: str, *, batch: int, source_len: int, target_len: int, dtype: str = "float32"
+    config: ModelConfig,
+    title: str,
+    *,
+    batch: int,
+    source_len: int,
+    target_len: int,
+    dtype: str = "float32",
+    dropout: bool = False,
 ) -> dict[str, Any]:
     check_positions(config, source_len=source_len, target_len=target_len)
-    made = _diagram(config, batch, source_len, target_len, dtype)
+    made = _diagram(config, batch, source_len, target_len, dtype, dropout)
     about = f"{title} · {words.NORM_ORDERS[config.norm_order]} · {words.POSITION_NAMES[config.position]}"
     workload = Workload(batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
     code = export.snippet(config, workload, "plan.parameters.total, plan.flops")
@@ -145,8 +161,10 @@ def _packed(
 
 
 @lru_cache(maxsize=64)
-def _diagram(config: ModelConfig, batch: int, source_len: int, target_len: int, dtype: str) -> dict[str, Any]:
-    found = diagram(config, batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
+def _diagram(
+    config: ModelConfig, batch: int, source_len: int, target_len: int, dtype: str, dropout: bool
+) -> dict[str, Any]:
+    found = diagram(config, batch=batch, source_len=source_len, target_len=target_len, dtype=dtype, dropout=dropout)
     plain = found.to_dict()
     for part, packed in zip(found.parts, plain["parts"], strict=True):
         for row in packed["rows"]:
@@ -229,12 +247,12 @@ def _lengths(of: str, config: ModelConfig, place: DeltaGenerator) -> tuple[int, 
     return found["batch"], found["length"], found.get("target_length", 0)
 
 
-def _config(of: str, place: DeltaGenerator) -> tuple[ModelConfig, str]:
+def _config(of: str, place: DeltaGenerator, notes: list[str]) -> tuple[ModelConfig, str]:
     """The config that was chosen, typed or pasted. Raises Refused."""
     if of in PRESETS:
         return PRESETS[of].config, PRESETS[of].title
     with place.popover(words.FIELDS):
-        return (_typed(), words.OF_TYPED) if of == TYPED else _pasted()
+        return (_typed(), words.OF_TYPED) if of == TYPED else _pasted(notes)
 
 
 def _typed() -> ModelConfig:
@@ -274,34 +292,40 @@ def _one_of(
     )
 
 
-def _pasted() -> tuple[ModelConfig, str]:
-    text = st.text_area(words.PASTE, key="shapes_paste", help=words.PASTE_HELP, height=220)
-    if not (text or "").strip():
+def _pasted(notes: list[str]) -> tuple[ModelConfig, str]:
+    """What stands in the box, which a link fills and which the address follows. Raises Refused."""
+    _take_pasted(notes)
+    text = st.text_area(words.PASTE, key="shapes_paste", help=words.PASTE_HELP, height=220) or ""
+    st.session_state["shapes_pasted"] = text  # Streamlit forgets a box that is not drawn
+    if not text.strip():
+        st.query_params.pop(pasted.CONFIG.name, None)
         raise Refused(words.PASTE_FIRST)
-    return config_of(text), words.OF_PASTED
-
-
-def config_of(text: str) -> ModelConfig:
-    """The config in the text of a Hub config.json; no weights are needed. Raises Refused with a sentence."""
-    if len(text) > MOST_TEXT:
-        raise Refused(words.PASTE_TOO_LONG.format(n=len(text)))
+    config = pasted.config_of(text)
     try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Refused(words.PASTE_NO_JSON.format(line=error.lineno, column=error.colno, message=error.msg)) from error
-    except (RecursionError, ValueError) as error:  # a number of thousands of digits
-        raise Refused(words.PASTE_NO_OBJECT) from error
-    if not isinstance(values, dict):
-        raise Refused(words.PASTE_NO_OBJECT)
-    theirs = Theirs(values)
-    family = family_of(theirs)
-    config = config_from(family, theirs)
-    if family.head is not None:
-        config = with_head(config, family, theirs, {})
-    layers = max(config.n_encoder_layers, config.n_decoder_layers)
-    if layers > MOST_LAYERS:
-        raise Refused(words.TOO_MANY_LAYERS.format(n=layers, most=MOST_LAYERS))
-    return config
+        said = pasted.to_link(text)
+        if st.query_params.get(pasted.CONFIG.name) != said:
+            st.query_params[pasted.CONFIG.name] = said
+    except Refused as refusal:
+        st.query_params.pop(pasted.CONFIG.name, None)
+        notes.append(str(refusal))
+    return config, words.OF_PASTED
+
+
+def _take_pasted(notes: list[str]) -> None:
+    """Fill the box before it is drawn: a link counts when the room is entered and when the visitor goes back, and no late message does."""
+    session, name = st.session_state, pasted.CONFIG.name
+    session.setdefault("shapes_paste", session.get("shapes_pasted", ""))
+    arrivals = session.get(room.ARRIVALS, 0)
+    if arrivals == session.get("shapes_arrivals"):
+        return
+    session["shapes_arrivals"] = arrivals
+    asked = {name: st.query_params[name]} if name in st.query_params else {}
+    values, wrong = params.read((pasted.CONFIG,), None, asked)
+    notes += wrong
+    if values[name]:
+        session["shapes_paste"] = pasted.from_link(values[name])
+    elif is_history_navigation():
+        session["shapes_paste"] = ""
 
 
 def _unknown_choices(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:

@@ -12,6 +12,8 @@ BATCH = "batch"
 LENGTH = "tokens"
 SOURCE = "source tokens"
 TARGET = "target tokens"
+DROPOUT = "dropout"
+DROPOUT_HELP = "Training drops some numbers at random, and autograd keeps which. At inference nothing is dropped, and its rows are not there."
 FIELDS = "Sizes"
 FIELD_NAMES = {
     "encoder": "encoder layers",
@@ -38,12 +40,15 @@ WINDOW_HELP = "How many tokens back a query may look, itself included. 0: all of
 GATED = "gated FFN"
 PASTE = "config.json of a model, as text"
 PASTE_HELP = (
-    "Copy the file from the model's page on the Hub. Its weights are not needed, and the text stays in this session."
+    "Copy the file from the model's page on the Hub. Its weights are not needed. What Headlight reads of it goes into the address of "
+    "this page, so that a link brings the same model back."
 )
 PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to trace it."
 PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
 PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
 PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
+PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Whoever opens the link has to paste it again."
+CONFIG_IN_LINK = "a whole link that this page made of a config.json; or paste the file again into “Sizes”"
 UNKNOWN_PLACE = "This link asks for {name} “{asked}”, which this diagram does not have: it opens where it usually does."
 UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
 TOO_MANY_LAYERS = "{n:,} layers are more than this page draws. Choose at most {most:,}."
@@ -60,6 +65,10 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "type": ("token types", "a row of the table each", "self.token_type(type_ids)", "Which of two sentences a token is in, as a vector of {d_model} for each of {pos}."),
     "position": ("positions", "{positions}", "{position_code}", "A vector of {d_model} for each of {pos}, the same for every text: with a batch it is broadcast."),
     "embed": ("residual stream begins", "{embed}", "{embed_code}", "{pos}, and for each a vector of {d_model}: what all layers read and add to."),
+    "dropout_embed": ("dropout", "x · kept / (1 − p)", "self.dropout(x)", "{pos} of {d_model}, some of them 0, in training alone: at inference this row is not there. Autograd keeps which were dropped, one byte each: {kept} bytes."),
+    "dropout_weights": ("dropout of weights", "weights · kept / (1 − p)", "self.dropout(pattern)", "{head} × {query} × {key}: some looks are cut, in training alone, and rows no longer sum to 1. Autograd keeps which, one byte each: {kept} bytes."),
+    "dropout_hidden": ("dropout of the hidden layer", "h · kept / (1 − p)", "self.dropout(h)", "{pos} of {d_ff}, some of them 0, in training alone. Autograd keeps which were dropped, one byte each: {kept} bytes."),
+    "dropout_out": ("dropout", "f(x) · kept / (1 − p)", "self.dropout(out)", "{pos} of {d_model}: some of what the sublayer adds is 0, in training alone. Autograd keeps which, one byte each: {kept} bytes."),
     "resid_pre": ("residual in", "", "x", "{pos}, and for each a vector of {d_model}: what the layer before left."),
     "norm": ("norm", "{norm}(x)", "self.{site}_norm(x)", "Every one of {pos} normalised over its {d_model}; no token sees another here."),
     "q": ("q", "x W_Q{bias}", "self.q(x)", "For each of {pos} a vector for all heads together, {head} × {d_head}."),
@@ -224,17 +233,26 @@ COMPONENT = {
     "values_none": "The values could not be fetched.",
     "values_head_before": "previous head",
     "values_head_next": "next head",
+    "compare": "Time one product against three, here",
+    "compare_busy": "Measuring …",
+    "compared": "One product {fused} ms, three {separate} ms (medians of nine, {device}, {rows} tokens × {width}); largest difference between their numbers {difference}.",
+    "compared_fewer": "Of {of} tokens, {rows} were multiplied.",
+    "compare_failed": "This could not be measured.",
     "table_caption": "Every step of the pass as it was traced, in order. Steps of a layer happen in each of its layers.",
     "table_columns": ["Part", "×", "Step", "Traced as", "Axes", "Shape", "Type", "MiB", "MB", "FLOPs", ""],
     "copies": "{n} tensors",
 }
 
+THREE_PRODUCTS = "Three tables, a product each, as this diagram draws them."
+ONE_PRODUCT = "One table with the three below each other, one product, then views of its parts: the same numbers. Often without bias: after a norm with a shift of its own, b_K adds the same to a whole row of scores, and softmax takes it out again."
 STRIDES = "Strides of z are {z}; of z.transpose(1, 2) {turned}, so that its last two axes do not lie side by side; of its copy {copied}."
 # the shape debugger: why a line raises, or why its result is wrong
 WHY = {
     "split_no_transpose": "Still token before head. With q and k like this, q @ kᵀ compares the heads of one token with each other, and no token sees another.",
     "split_view": "The right shape from the wrong numbers: view cuts memory as it lies, so a “head” gets all features of some tokens and nothing of the others. It needs unflatten, then transpose.",
     "split_heads": "One head more than there are: heads × d_head must be what the projection made.",
+    "qkv_by_head": "It fits, and mixes q, k and v: this table has all of q first, then k, then v. Some models store it head by head, and there this line is the right one.",
+    "qkv_chunk": "This cuts the tokens into three parts and not the features: the axis of a projection is the last one.",
     "scores_no_transpose": "A product needs the last axis of q, d_head, to meet the same axis of k. Without the transpose it meets the keys.",
     "scores_square": "Here there are as many keys as features in a head, so the shapes fit by chance: features are multiplied with positions. At any other length it is an error.",
     "scores_t": "On more than two axes .T reverses all of them: batch meets d_head. PyTorch warns of it and will refuse it. .mT, or transpose(-2, -1), swaps only the last two.",
@@ -266,6 +284,8 @@ WHY = {
     "position_square": "As many tokens as features: it fits by chance, with the table lying on its side.",
     "position_axis": "The new axis makes batch out of positions: every token gets every position, one text for each. The result is as many times too large.",
     "position_axis_error": "The new axis puts positions where batch should be, and there are not as many texts as positions.",
+    "position_features": "The last axis is cut, which has features: every position of the table is left, with the first few of its features. A course writes it so, as pe[:, :, :n].",
+    "position_features_silent": "It fits by chance: the text is as long as the table, or as long as a vector is wide, so that nothing is cut.",
     "ffn_no_up": "down expects the d_ff features that up makes.",
     "ffn_same": "d_ff equals d_model here, so it fits: the hidden layer is skipped.",
     "ffn_turned": "The last axis must be d_model. A linear layer works on features, each token for itself; transposed, its last axis is the tokens.",

@@ -10,6 +10,7 @@ from app.rooms.step.params import DIVISOR, PARAMS
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
+OFFLINE = "rooms/step/browser/standalone.js"  # draws the same on a page that asks no server
 PALETTES = {name: palette | theme.AXES[name] for name, palette in theme.PALETTES.items()}
 scripts.add()
 modules.add("rooms/step/browser", BROWSER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from app.attention import picture, place
@@ -38,6 +39,17 @@ def opening(run: Facts | None) -> place.Place:
 
 def opening_stack(run: Facts | None) -> str:
     return "" if run is None else ("encoder" if opening(run).site == "encoder" else "decoder")
+
+
+def place_of(run: Facts, values: Mapping[str, str]) -> tuple[str, int, int]:
+    """Stack, layer and token of a link, as the browser reads them: what another stack does not have is its last."""
+    stacks = stacks_of(run)
+    stack = values["stack"] if values["stack"] in stacks else list(stacks)[-1]
+    layer, query = (
+        min(int(values["layer"]), stacks[stack] - 1),
+        min(int(values["query"]), len(tokens_of(run, stack)) - 1),
+    )
+    return stack, layer, query
 
 
 def n_tokens(run: Facts | None) -> int:

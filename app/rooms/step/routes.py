@@ -6,9 +6,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from app.export import offline
 from app.rooms.step import message, words
+from app.rooms.step.component import OFFLINE
 from app.rooms.step.small import small_message
 from app.session import service
+from app.shell import style
 from app.transport.routes import BadParameter, answering, number, whole
 from app.transport.routes import message as bytes_of
 
@@ -77,6 +80,7 @@ def _place(request: Request) -> tuple[str, str, int, int]:
 
 
 ROUTES = [
+    Route("/headlight/step/page", offline.answer(OFFLINE, style.PAGE_STYLE)),
     Route("/headlight/step/walk", walked),
     Route("/headlight/step/terms", terms),
     Route("/headlight/step/guesses", guesses),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import streamlit as st
+
 from app.kit import stage
-from app.rooms.step import export, message
+from app.rooms.step import export, message, params
 from app.rooms.step.component import STAGE
+from app.session import service
 from app.shell import run as shell_run
 from core.interventions import from_text
+from core.service import Facts
+
+BEGUN = "step_begun"  # in the session: the visit to the room, and the run, whose first walk was begun
 
 
 def show() -> None:
@@ -19,5 +27,19 @@ def show() -> None:
         facts = shown.facts
         if edits := from_text(followed.values["edits"]):
             facts = shell_run.edited(shown, edits) or facts
+    if facts is not None:
+        _begin(facts, followed.values)
     header = {"run": None if facts is None else message.outline(facts), "about": export.described(facts)}
     stage.draw(STAGE, followed, header)
+
+
+def _begin(run: Facts, values: Mapping[str, str]) -> None:
+    """Have the walk that the browser will ask for worked out while the room is still on its way there."""
+    now = (*st.session_state.get(stage.VISIT, ()), run.key)
+    if st.session_state.get(BEGUN) == now:
+        return
+    st.session_state[BEGUN] = now
+    stack, layer, query = params.place_of(run, values)
+    asked, calls = service.service(), service.calls()
+    calls.begin(asked.walk(run.key, stack, layer, query))
+    calls.begin(asked.additions(run.key, stack))

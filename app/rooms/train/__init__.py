@@ -10,5 +10,7 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=component.PARAMS,
+    old=("Training", "training"),
+    old_state={"recorded": "on"},
     routes=routes.ROUTES,
 )

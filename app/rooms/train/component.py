@@ -41,6 +41,7 @@ PARAMS = (
     whole("at", str(STEPS), lambda _: MOST_STEPS + 1),
     Param("example", "", _example, words.EXAMPLE_ALLOWED.format(most=MOST_EXAMPLE)),
     Param("table", "off", one_of("table", "off", "on").read, "off, on"),
+    Param("recorded", "off", one_of("recorded", "off", "on").read, "off, on"),
     whole("layer", "", lambda _: 2, empty=True),
     whole("head", "", lambda _: 16, empty=True),
 )

@@ -14,9 +14,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from app.session import service
-from app.transport import messages, routes
+from app.transport import fair, messages, routes
 from app.transport.routes import answering
-from core.live import STEPS, Spec, example
+from core.interventions import to_text
+from core.live import STEPS, TWINS, Spec, described, example
 from core.service import Looked, News
 
 NEVER_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -37,6 +38,7 @@ def line(news: News) -> bytes:
     return json.dumps({**said, "points": points, "frames": frames}, allow_nan=False, default=str).encode() + b"\n"
 
 
+@fair.costing("trainings")
 @answering
 async def run(request: Request) -> Response:
     """The news of a training, line by line, from its beginning until it ends. Who closes the answer watches no longer."""
@@ -53,24 +55,33 @@ async def run(request: Request) -> Response:
 
 
 @answering
+async def pause(request: Request) -> Response:
+    """Keep a training where it is for whoever watches it next, once nobody watches it."""
+    await service.service().pause_training(spec_of(request))
+    return Response(status_code=204, headers=NEVER_KEPT)
+
+
+@answering
 async def looks(request: Request) -> Response:
     """An example as the next frames behind the step `after` see it: a message of maps as bytes, 255 for a weight of 1."""
     spec, typed = spec_of(request), request.query_params.get("example", "")
     after = routes.whole("after", request.query_params.get("after", "0"), 0, 1 << 20) - 1
-    of = example(spec, typed)
+    of, twin = example(spec, typed), TWINS[spec.twin]
     found = await service.service().looks(spec, typed, after)
     header = {
         "tokens": list(of.tokens),
         "answer": of.answer,
         "first": of.first,
         "unseen": of.is_unseen,
-        "frames": [described(look) for look in found],
+        "model": described(spec).title,
+        "edits": to_text(twin.edits) if twin.residual else None,
+        "frames": [frame_text(look) for look in found],
     }
     body = messages.joined(*(messages.quantised(look.pattern, 255) for look in found))
     return Response(messages.pack(header, body), media_type="application/octet-stream", headers=NEVER_KEPT)
 
 
-def described(look: Looked) -> dict[str, object]:
+def frame_text(look: Looked) -> dict[str, object]:
     """One frame's numbers, and the shape of its maps [layer, head, query, key]."""
 
     def rounded(x: np.ndarray) -> list[list[float]]:
@@ -91,6 +102,7 @@ async def model(request: Request) -> Response:
 
 ROUTES = [
     Route("/headlight/train/run", run),
+    Route("/headlight/train/pause", pause, methods=["POST"]),
     Route("/headlight/train/looks", looks),
     Route("/headlight/train/model", model),
 ]

@@ -9,6 +9,7 @@ import streamlit as st
 from app.export import about
 from app.kit import stage
 from app.rooms.train.component import STAGE
+from app.rooms.train.recorded import view as recorded
 from app.session import notices
 from core.live import BATCH, LIVE, STEPS, TWINS, Spec
 
@@ -18,6 +19,9 @@ def show() -> None:
     followed = stage.follow(STAGE, None)
     for note in [*notices.take(), *followed.notes]:
         st.text(note)  # never markdown: it quotes what a link says
+    if followed.values["recorded"] == "on":
+        recorded.show()
+        return
     stage.draw(STAGE, followed, header())
 
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from datetime import date
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from math import log
 from typing import Any
 
@@ -171,3 +172,11 @@ def unmatched(a: Sequence[str], b: Sequence[str]) -> list[int]:
     for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
         kept.update(range(block.b, block.b + block.size))
     return [i for i in range(len(b)) if i not in kept]
+
+
+def columns(a: Sequence[str], b: Sequence[str]) -> list[tuple[int | None, int | None]]:
+    """Tokens of a and b that stand over each other: equal ones, then what was put in the place of what; None has no counterpart."""
+    found: list[tuple[int | None, int | None]] = []
+    for _, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        found += zip_longest(range(a0, a1), range(b0, b1))
+    return found

@@ -18,7 +18,7 @@ from app.export import files
 from app.kit import params as kit_params
 from app.rooms.whatif import changes, export, words
 from app.session import service
-from app.transport import messages
+from app.transport import fair, messages
 from app.transport.routes import BadParameter, answering, message
 from core.errors import Refused, TextError
 from core.interventions import Edit, edit_text
@@ -64,6 +64,7 @@ async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
     return await asked.submit(RunRequest(both.model, (both.text,), target, interventions=edits))
 
 
+@fair.costing("sweeps")
 @answering
 async def sweep(request: Request) -> Response:
     """A sweep as framed messages: rows as they are worked out, and at the end what its files say. A refusal is a sentence."""
@@ -126,11 +127,12 @@ def framed(both: Both, part: SweepPart) -> bytes:
         if many is not None:
             header[name] = np.asarray(many, float).round(7).tolist() if name != "ids" else many.tolist()
             header[f"{name}_before"] = np.asarray(one[0], float).round(7).tolist() if name != "ids" else one[0].tolist()
-    if found.written is not None:
-        header["written"] = found.written.astype(float).round(5).tolist()
+    if found.lengths is not None:
+        header["written"] = found.lengths.astype(float).round(5).tolist()
     return messages.framed(header, b"")
 
 
+@fair.costing("runs")
 @answering
 async def side(request: Request) -> Response:
     """The changed run beside the plain one: its words or vectors, which heads look elsewhere, and the maps of some of them."""
@@ -194,6 +196,7 @@ async def side(request: Request) -> Response:
         "source": b.source.labels,
         "target": None if b.target is None else b.target.labels,
         "changed": changed(both.a, b),
+        "columns": [] if both.same_text else export.columns(read_by(both.a), read_by(b)),
         "model": b.spec.title,
         "pick": None if pick is None else edit_text(pick),
         "edits": [[edit_text(edit), said(edit)] for edit in both.edits],
@@ -202,6 +205,7 @@ async def side(request: Request) -> Response:
     return message(messages.pack(header, body.bytes()))
 
 
+@fair.costing("sweeps")
 @answering
 async def arrays(request: Request) -> Response:
     """Both runs as NPZ: every weight of each, and what the answer became."""
@@ -246,6 +250,11 @@ def said(edit: Edit) -> str:
     return words.CHANGES.get(edit_text(edit)) or words.CHANGES_BY_KIND.get(edit.word, repr(edit)).format(
         **{name: getattr(edit, name) for name in edit.__dataclass_fields__}
     )
+
+
+def read_by(run: Facts) -> tuple[str, ...]:
+    """The tokens whose next words are predicted."""
+    return (run.target or run.source).labels
 
 
 def changed(a: Facts, b: Facts) -> list[int]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from app.kit import stage
 from app.rooms.whatif import changes, words
 from app.rooms.whatif.component import STAGE
-from app.session import screen
-from app.session.models import MODELS
+from app.session import models, screen
 from app.shell import run
 
 
@@ -19,7 +18,7 @@ def show() -> None:
     shown.say(*followed.notes)
     facts = shown.facts
     model = screen.model_of(shown.request)
-    spec = MODELS[model]
+    spec = models.spec_of(model)
     causal = facts.config.n_decoder_layers > 0
     header = {
         "key": facts.key,

@@ -106,6 +106,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "few_turn": "{n} of {heads} heads turn it by less than 0.01.",
     "writes_most": " The head that writes most here, {head}, changes it by {d}.",
     "writes_most_turn": " The head that writes most here, {head}, turns it by {d}: rank {rank} of {heads}.",
+    "shared": " {heads} heads share the keys and values of {kv}; each is silenced by itself.",
     "never_cut": " The first row has one key and is never cut.",
     "one_query": " The text is long: the looks of {query} alone are cut.",
     "silent": "Silence {head} and ",

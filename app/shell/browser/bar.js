@@ -3,7 +3,10 @@
 // The links stand in the component's own markup (app/shell/bar.py), so that they are there without this script. It follows them
 // without loading the page: what was chosen is told as a number and a room, and stays told, so that no message can overtake it.
 
-/** @typedef {{room: string, choices: number, kept: string}} Data */
+import { classroom, KEPT } from "../../kit/browser/classroom.js";
+import { done, watch } from "../../kit/browser/progress.js";
+
+/** @typedef {{room: string, choices: number, kept: string, classroom: string}} Data */
 /** @typedef {(name: string, value: unknown) => void} Tell */
 
 /** @type {WeakMap<Element, Bar>} */
@@ -42,9 +45,16 @@ class Bar {
     this.pick = /** @type {HTMLButtonElement} */ (root.querySelector(".pick"));
     this.titles = new Map(this.links.map((link) => [link.dataset.room ?? "", link.querySelector("b")?.textContent ?? ""]));
 
+    /** @type {import("../../classroom/browser/teacher.js").Teacher | null} */
+    this.teacher = null; // until this browser has a class: nobody else loads what it takes
+    this.classroom = "";
+    classroom.share = () => this.teach().then((teacher) => teacher?.share());
     const off = new AbortController();
     const { signal } = off;
-    this.destroy = () => off.abort();
+    this.destroy = () => {
+      off.abort();
+      this.teacher?.destroy();
+    };
     for (const link of this.links) link.addEventListener("click", (e) => this.follow(e, link), { signal });
     for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, () => this.address(), { signal }); // before a link is followed
     for (const menu of this.menus) {
@@ -61,6 +71,28 @@ class Bar {
     }, { signal });
     document.addEventListener("pointerdown", (e) => this.away(e), { signal });
     document.addEventListener("keydown", (e) => this.key(e), { signal });
+    watch(() => this.progress(), signal);
+    this.progress();
+  }
+
+  // What a teacher's page is made of, once it is wanted
+  async teach() {
+    const { Teacher } = await import(new URL(this.classroom, document.baseURI).href);
+    if (!this.root.isConnected) return null;
+    if (!this.teacher) {
+      this.teacher = /** @type {import("../../classroom/browser/teacher.js").Teacher} */ (new Teacher(this.root));
+      this.teacher.update(this.room);
+    }
+    return this.teacher;
+  }
+
+  // How many steps of a room were looked at; nothing where none was
+  progress() {
+    for (const said of /** @type {NodeListOf<HTMLElement>} */ (this.root.querySelectorAll(".steps"))) {
+      const of = Number(said.dataset.of);
+      const { size } = done(of);
+      said.textContent = size ? (said.dataset.said ?? "").replace("{n}", String(size)).replace("{of}", String(of)) : "";
+    }
   }
 
   /** @param {Data} data @param {Tell} tell */
@@ -68,6 +100,9 @@ class Bar {
     this.tell = tell;
     this.kept = data.kept;
     this.address();
+    this.classroom = data.classroom;
+    this.teacher?.update(this.room);
+    if (!this.teacher && hasClass()) this.teach();
     if (data.choices < this.choices) return; // of a script that began before the last choice
     this.choices = data.choices;
     this.mark(data.room);
@@ -76,6 +111,7 @@ class Bar {
   /** @param {string} room */
   mark(room) {
     this.room = room;
+    this.teacher?.update(room);
     for (const link of this.links) {
       if (link.dataset.room === room) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
@@ -163,16 +199,30 @@ class Bar {
     e.stopPropagation();
   }
 
-  // 1 to 9 and 0 for the rooms in their order, L for the lessons; not where somebody writes
+  // 1 to 9 and 0 for the rooms in their order, L for the lessons, J for a class; not where somebody writes
   /** @param {KeyboardEvent} e */
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey || e.shiftKey || e.defaultPrevented || e.repeat) return;
     const at = e.composedPath()[0];
     if (at instanceof HTMLElement && takesText(at)) return;
+    if (e.key.toLowerCase() === "j") {
+      e.preventDefault();
+      classroom.share();
+      return;
+    }
     const link = this.links.find((link) => link.dataset.key === e.key.toLowerCase());
     if (!link) return;
     e.preventDefault();
     this.choose(link.dataset.room ?? "");
+  }
+}
+
+// Whether this tab teaches a class, also after it was loaded anew
+function hasClass() {
+  try {
+    return sessionStorage.getItem(KEPT) !== null;
+  } catch {
+    return false;
   }
 }
 

@@ -5,7 +5,11 @@ Streamlit has no setting for a script in its page. Without this none of scripts/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
@@ -14,13 +18,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 HERE = Path(__file__).with_name("scripts")
 SCRIPTS = tuple(HERE / name for name in ("history.js", "theme.js", "enter.js", "menus.js"))  # in this order
 BEFORE = b"<title>"  # in Streamlit's page, before any script of its own
+INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit's; all others in its page are files
 
 
 class Scripted:
-    """ASGI middleware: SCRIPTS, and `more` of them, at the top of the page, and of nothing else."""
+    """ASGI middleware: SCRIPTS, and `more` of them, at the top of the page, and of nothing else.
 
-    def __init__(self, app: ASGIApp, more: Iterable[Path] = ()) -> None:
+    `policy` gets the hashes of all scripts that stand in the page and gives its Content-Security-Policy.
+    """
+
+    def __init__(
+        self, app: ASGIApp, more: Iterable[Path] = (), policy: Callable[[Iterable[str]], str] | None = None
+    ) -> None:
         self.app = app
+        self.policy = policy
         sources = (path.read_text(encoding="utf-8") for path in (*SCRIPTS, *more))
         self.script = "".join(f"<script>\n{source}</script>\n" for source in sources).encode()
 
@@ -48,9 +59,18 @@ class Scripted:
                 headers["content-length"] = str(len(page))
                 for name in ("etag", "last-modified"):  # they are the file's, which may stay when a script changes
                     del headers[name]
+                if self.policy is not None:
+                    headers["content-security-policy"] = self.policy(inline(page))
                 await send(start)
                 await send({"type": "http.response.body", "body": page})
                 return
             await send(message)
 
         await self.app(scope, receive, through)
+
+
+@lru_cache(maxsize=8)
+def inline(page: bytes) -> tuple[str, ...]:
+    """The hash of every script that stands in a page, as a Content-Security-Policy writes it."""
+    digests = (hashlib.sha256(match[1]).digest() for match in INLINE.finditer(page))
+    return tuple(f"sha256-{base64.b64encode(digest).decode()}" for digest in digests)

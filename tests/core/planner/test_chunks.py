@@ -15,22 +15,25 @@ import core
 from core import chunks
 from core.config import ModelConfig
 from core.errors import ConfigError
+from core.interventions import Edit
 from core.planner import PRESETS, chunked_run_bytes, run_bytes
 from core.planner.live import LiveBytes
 from tests.core.planner.configs import Case, cases
-from tests.core.planner.test_runs import no_grad, tokens, tracing, untrained
+from tests.core.planner.test_runs import RULES, no_grad, tokens, tracing, untrained
 
 GiB = 1 << 30
 
 
-def measure(case: Case, rows: int | None, *, padded: bool, keep_values: bool) -> int:
+def measure(
+    case: Case, rows: int | None, *, padded: bool, keep_values: bool, edits: tuple[core.Intervention, ...] = ()
+) -> int:
     """Bytes at the peak of core.trace and of a look at the next word, weights included; rows None: in one go."""
     with ExitStack() as contexts:
         patch = contexts.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(torch, "inference_mode", no_grad)
         patch.setattr(tracing, "HELD_BYTES", 1 << 62 if keep_values else 0)
         needed = predicted(case, rows or 1, padded=padded, keep_values=keep_values)
-        cut = None if rows is None else chunks.Chunks(rows, False, needed)
+        cut = None if rows is None else chunks.Chunks(rows, False, needed.total)
         patch.setattr(tracing, "choose", lambda *_: cut)
         contexts.enter_context(FakeTensorMode())
         loaded = untrained(case.config, getattr(torch, case.dtype))
@@ -38,7 +41,7 @@ def measure(case: Case, rows: int | None, *, padded: bool, keep_values: bool) ->
         live.track(*loaded.model.parameters(), *loaded.model.buffers())
         sources = tokens(case.source_len, case.batch, padded)
         assert sources is not None
-        run = core.trace_tokens(loaded, sources, None, ())
+        run = core.trace_tokens(loaded, sources, None, edits)
         if loaded.model.head is not None:
             last = torch.tensor([case.source_len - 1 - padded])
             loaded.model.head(run.last_residual(last)).float().softmax(-1)
@@ -55,6 +58,23 @@ def predicted(case: Case, rows: int, *, padded: bool, keep_values: bool) -> Any:
         padded=padded,
         keep_values=keep_values,
     )
+
+
+def test_never_below_where_masks_are_edited() -> None:
+    for i, case in enumerate(decoders(12, 6)):
+        edits = tuple(edit for edit in RULES if isinstance(edit, Edit) and not edit.sees_ahead)[i % 6 :][: 1 + i % 2]
+        padded = i % 3 == 0
+        run = chunked_run_bytes(
+            case.config,
+            rows=64,
+            batch=case.batch,
+            source_len=case.source_len,
+            dtype=case.dtype,
+            padded=padded,
+            edited_rules=True,
+        )
+        peak = measure(case, 64, padded=padded, keep_values=True, edits=edits)
+        assert peak <= run.total, (case, edits, run)
 
 
 def decoders(seed: int, n: int) -> list[Case]:
@@ -85,7 +105,7 @@ def test_a_wide_model_peaks_lower_in_chunks(dtype: str) -> None:
         gated=True,
     )
     case = Case(config, batch=1, source_len=3000, target_len=0, dtype=dtype)
-    options = {"padded": False, "keep_values": False}
+    options: Any = {"padded": False, "keep_values": False}
     one_go, in_chunks = measure(case, None, **options), measure(case, 200, **options)
     run = predicted(case, 200, **options)
     assert in_chunks <= run.total < 0.6 * one_go

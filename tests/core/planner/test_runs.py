@@ -47,7 +47,13 @@ def tokens(n: int, batch: int, padded: bool) -> tuple[Tokens, ...] | None:
 
 
 def measure(
-    case: Case, *, padded: bool, keep_values: bool, spelled_out: bool = False, fake: bool = True
+    case: Case,
+    *,
+    padded: bool,
+    keep_values: bool,
+    spelled_out: bool = False,
+    fake: bool = True,
+    edits: tuple[core.Intervention, ...] = (),
 ) -> tuple[int, int, int]:
     """Bytes of weights, of what core.trace keeps of every attention, and at the peak of it and of a look at the next word."""
     with ExitStack() as contexts:
@@ -67,7 +73,7 @@ def measure(
         weights = live.live
         sources, targets = tokens(case.source_len, case.batch, padded), tokens(case.target_len, case.batch, padded)
         assert sources is not None
-        run = core.trace_tokens(loaded, sources, targets, ())
+        run = core.trace_tokens(loaded, sources, targets, edits)
         if model.head is not None:
             last = torch.tensor([(case.target_len or case.source_len) - 1 - padded])
             probs = model.head(run.last_residual(last)).float().softmax(-1)
@@ -114,6 +120,30 @@ def test_never_below_where_scores_are_edited() -> None:
         run = run_bytes(case.config, **case.lengths, dtype=case.dtype, padded=padded, spelled_out=True)
         assert (run.weights, run.captured) == (weights, captured), case
         assert peak <= run.total <= 1.5 * peak, (case, run)
+
+
+RULES: tuple[core.Intervention, ...] = (
+    core.EditMask(queries=range(5, 30), keys=2),
+    core.EditMask(queries=3, keys=2, head=0),
+    core.EditMask(distances=(None, -3)),
+    core.EditMask(distances=(-9, -3), head=0),
+    core.Window(8),
+    core.Window(8, head=0),
+    core.MaskFill(-1e9),
+    core.MaskAfterSoftmax(),
+)
+
+
+def test_never_below_where_masks_and_softmaxes_are_edited() -> None:
+    for i, case in enumerate(cases(11, 24, source=(100, 300, 2048, 6000), target=(40, 256), vocab=(50,))):
+        padded, spelled_out, edits = i % 3 == 0, i % 4 == 0, RULES[i % len(RULES) :][: 1 + i % 2]
+        if spelled_out and case.source_len > 300:
+            continue
+        weights, captured, peak = measure(case, padded=padded, keep_values=True, spelled_out=spelled_out, edits=edits)
+        options: dict[str, Any] = {"padded": padded, "spelled_out": spelled_out, "edited_rules": True}
+        run = run_bytes(case.config, **case.lengths, dtype=case.dtype, **options)
+        assert (run.weights, run.captured) == (weights, captured), case
+        assert peak <= run.total, (case, edits, run)
 
 
 def test_on_real_tensors() -> None:

@@ -6,12 +6,14 @@
 // The parts (strip, overview, map, facts, lines, footer) read what is chosen from the View and tell it what a visitor
 // does; the View draws what became stale, at most once a frame. constants.js is made of words.py, theme.py and attention.css.
 
+import { classroom } from "../../../kit/browser/classroom.js";
 import { colours, luminance, rgb } from "../../../kit/browser/colours.js";
 import { OPTIONS, PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
 import { add, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { Export } from "../../../attention/browser/export.js";
 import { Facts } from "../../../attention/browser/facts.js";
 import { Footer } from "../../../attention/browser/footer.js";
+import { cover, Guard } from "../../../kit/browser/cover.js";
 import { keyOf, Lens, numbersOf } from "../../../attention/browser/lens.js";
 import { Lines } from "../../../attention/browser/lines.js";
 import { writes } from "../../../attention/browser/next.js";
@@ -38,7 +40,6 @@ const LEAVES_AFTER = 300; // ms without a picture of a run that went on before t
 const SIDE = 24; // em, for what the map says and all heads, beside it
 const PROJECTED_SIDE = 19; // em, where there are no heads
 const LEAST_FOLD = 17; // em, of a folded map
-const BELOW = 2.2; // em, for the line of shapes
 const KEPT_ROWS = 256; // rankings of rows that are kept
 /** @typedef {import("../../../attention/browser/types.js").View} Shown */
 /** @typedef {import("../../../attention/browser/types.js").Picture} Picture */
@@ -68,6 +69,8 @@ const CHANGES = {
 };
 /** @param {Uint8Array} a @param {Uint8Array | undefined} b */
 const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every((byte, i) => byte === b[i]));
+/** @type {Record<string, string>} What of the page a lesson may cover, beside the row of the map */
+const COVERS = { row: ".main > .facts, .main > .big, .tablebox", heads: ".heads .alike" };
 const settings = () => window.headlight.settings; // of the page: light or dark, and the projector
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 
@@ -180,6 +183,8 @@ class View {
     this.live = add(root, "div", "unseen");
     this.live.setAttribute("aria-live", "polite");
 
+    this.guard = new Guard(root, COVERS);
+    this.uncovers = cover.watch(() => this.redraw("layout", "over"));
     this.resized = () => this.redraw("layout");
     this.unwatch = settings().watch(() => {
       const { frozen, spotlight } = this.options;
@@ -209,8 +214,11 @@ class View {
 
   destroy() {
     SHOWN.delete(this);
+    classroom.show(null);
     this.watch.disconnect();
     this.unwatch();
+    this.uncovers();
+    this.guard.destroy();
     this.tools.destroy();
     this.projector.destroy();
     this.export.destroy();
@@ -246,6 +254,7 @@ class View {
     if (!isOther && areSame(data, this.data)) return false;
     const [header, body] = unpack(data);
     this.data = data;
+    cover.take(header.cover);
     if (header.going) {
       this.follows(header);
       return false;
@@ -273,7 +282,7 @@ class View {
       if (!isAhead || !isSame) {
         this.place = { ...header.opened };
         this.options = this.onPage({ ...header.options, ...(isAhead && this.manner) }); // the rest comes, carried over
-        this.map.area = null;
+        this.map.open(this.options.area);
       }
     }
     if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
@@ -340,7 +349,7 @@ class View {
     for (const answer of run.answers) this.remote.keep(...answer);
     this.place = { ...opened };
     this.options = this.onPage(opening);
-    this.map.area = null;
+    this.map.open(this.options.area);
     if (this.pin !== null) this.place.query = null;
     this.theme();
     this.stale.add("layout");
@@ -454,12 +463,20 @@ class View {
     const fetched = !this.picture.whole || this.options.hide.length || this.options.kind === "value";
     const isTurn = this.remote.failed !== this.isOffline; // which is said under the picture
     this.isOffline = this.remote.failed;
+    if (path === "roles" && this.overview.wantsGroups) this.redraw("overview");
+    if (path === "atlas") return this.map.atlas.draw();
     if (path === "roles") return this.options.show === "lines" ? this.redraw("map", "lines") : this.map.drawTitle();
     if (path === "row" && this.map.geometry?.isFold) this.redraw("map");
     const parts = path === "next" ? CHANGES.next : fetched ? ((isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"]) : [];
     this.redraw("footer", ...parts, ...(this.overview.isWaiting() ? ["overview"] : []));
     const { query, key } = this.hover ?? { query: null, key: null };
     if (!this.tip.hidden && key != null && query !== null && this.options.show === "map") this.map.showTip({ query, key }, ...this.map.tipAt);
+  }
+
+  // The part of the map on the screen, which a link says; null for all of it
+  /** @param {Options["area"]} area */
+  keepArea(area) {
+    this.options = { ...this.options, area };
   }
 
   tell() {
@@ -637,9 +654,9 @@ class View {
       this.place.layer = Math.min(this.place.layer, site.layers - 1);
       this.place.head = Math.min(this.place.head, site.heads - 1);
       if (this.place.query !== null) this.place.query = Math.min(this.place.query, site.n_query - 1);
-      this.map.area = null;
+      this.map.open(null);
       this.hover = this.pin = null;
-      this.options = { ...this.options, members: [], hide: [] }; // they are of the kind of attention before
+      this.options = { ...this.options, members: [], hide: [], area: null }; // they are of the kind of attention before
       this.ranks.clear();
       this.redraw("layout");
     }
@@ -743,6 +760,7 @@ class View {
     this.stale.clear();
     if (!this.root.isConnected) return;
     this.projector.apply();
+    this.coverRows(stale);
     if (stale.has("layout")) {
       if (!this.layout()) return;
       for (const part of ["overview", "map", "strip", "facts", "lines", "footer", "alike"]) stale.add(part);
@@ -767,6 +785,24 @@ class View {
     this.follow();
   }
 
+  // The rows that are asked about are not there for anything that is drawn: the one it opened at, and the one that is locked; or all.
+  /** @param {Set<string>} stale */
+  coverRows(stale) {
+    if (!this.sites) return; // the first run is still under way
+    const own = cover.now?.values.query;
+    const { site, place } = this;
+    const isAll = own === "all"; // a class is about to be asked about one of them
+    const asked = !cover.hides("row") ? [] : isAll ? Array(site.n_query).keys() : [place.query, own === undefined ? null : Number(own)];
+    const rows = [...new Set(asked)].filter((q) => q !== null && q < site.n_query);
+    if (String(rows) === String(site.covered)) return;
+    for (const one of this.sites) one.covered = [];
+    site.covered = /** @type {number[]} */ (rows);
+    this.ranks.clear();
+    this.lenses.clear();
+    this.forget();
+    for (const part of ["map", "over", "strip", "facts", "lines", "footer", "overview"]) stale.add(part);
+  }
+
   // What is on the screen, as data attributes: for tests, and for anybody who wants to read it
   publish() {
     const { dataset } = this.root;
@@ -788,9 +824,18 @@ class View {
     const row = cell && this.row(cell.query);
     dataset.value = cell && row ? row.weights[this.lens().keyOf(cell.key)].toFixed(6) : "";
     dataset.painted = String(++this.painted);
+    if (!this.layersLeft) this.showToClass();
     const since = this.since;
     this.since = undefined;
     if (since !== undefined) requestAnimationFrame(() => (dataset.ms = (performance.now() - since).toFixed(1)));
+  }
+
+  // What a class that follows has on its screens, and what its teacher can ask about
+  showToClass() {
+    const { picture, place } = this;
+    const at = { site: place.site, layer: String(place.layer), head: String(place.head), query: String(place.query ?? "none") };
+    const labels = (/** @type {string} */ id) => picture.tokens[this.sites.find((site) => site.id === id)?.query ?? "source"] ?? [];
+    classroom.show({ view: "explore", run: picture.key, text: picture.link?.text ?? "", with: { ...at, ...this.optionTexts() }, labels });
   }
 
   // A wide window has the map with its words at the left, and at the right what it says and all heads. A small one has what the
@@ -829,14 +874,16 @@ class View {
     const style = getComputedStyle(this.root);
     const em = parseFloat(style.fontSize);
     this.family = style.fontFamily;
-    const wide = width > (projected ? 44 : 56) * em; // two columns, or one
+    const isBeside = cover.now !== null; // a lesson, which takes a part of the window
+    const wide = width > (projected ? 44 : isBeside ? 46 : 56) * em; // two columns, or one
     this.arrange(!wide);
     for (const part of [this.strip, this.map, this.footer, this.tools, this.guide]) part.build();
     const top = this.top();
-    const below = projected ? 0.6 * em : BELOW * em; // the closed line of shapes under the component, which Streamlit draws in its own size
+    const below = 0.6 * em;
     const foot = [this.footer, this.share, this.projector].reduce((sum, { box }) => sum + box.offsetHeight, 0);
     const height = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
-    const side = wide ? (projected ? PROJECTED_SIDE : SIDE) * em : width;
+    const side = wide ? (projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE) * em : width;
+    this.root.style.setProperty("--side", `${side}px`);
     const free = wide ? width - side - 1.8 * em : width;
     const factsHeight = projected || !wide ? 0 : (writes(this) ? 22 : 15.4) * em + (this.options.hide.length || this.site.kv_heads < this.site.heads ? 1.4 * em : 0);
     const note = (this.picture.whole || this.picture.follows) && !this.lens().note ? 0.2 * em : 2.6 * em; // room to say what was done to the numbers

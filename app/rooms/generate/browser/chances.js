@@ -42,13 +42,14 @@ export function chances(node, { temperature, topK, topP }, vocab) {
   return { probs, rest: 0, left: within };
 }
 
-// What is known of one word here: its own chance and rank. Words without a name have them where core told them.
-/** @param {Node} node @param {number} id @param {number} vocab @returns {{prob: number, rank: number} | null} */
-export function known(node, id, vocab) {
+// What is known of one word here: its own chance and rank. Words without a name have them where core told them. `own` are the
+// column's own chances, where they are worked out already.
+/** @param {Node} node @param {number} id @param {number} vocab @param {Chances} [own] @returns {{prob: number, rank: number} | null} */
+export function known(node, id, vocab, own) {
   const told = node.told.get(id);
   if (told) return told;
   const at = node.ids.indexOf(id);
-  return at < 0 ? null : { prob: chances(node, OWN, vocab).probs[at], rank: at + 1 };
+  return at < 0 ? null : { prob: (own ?? chances(node, OWN, vocab)).probs[at], rank: at + 1 };
 }
 
 /** @param {number} prob */

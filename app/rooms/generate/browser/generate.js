@@ -1,5 +1,6 @@
 // Generate: one column for each token, and the words that were taken as a path through them.
 
+import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { colours } from "../../../kit/browser/colours.js";
 import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
@@ -18,6 +19,7 @@ import { Cache, bars, fact, layers, sayFact } from "./panel.js";
 import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
 import { strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, table, wordsCsv } from "./tables.js";
+import { treeJson } from "./tree.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Scene} Scene */
@@ -91,6 +93,10 @@ class Generate {
     root.addEventListener("keydown", (e) => this.key(e));
     this.sized = new ResizeObserver(() => this.soon());
     this.sized.observe(root);
+    this.guard = new Guard(root, { column: ".main, .tables", bar: ".cache" }, () => {
+      this.drawn = {};
+      this.soon();
+    });
   }
 
   /** @param {HTMLElement} parent @param {string} text @param {() => void} act */
@@ -107,11 +113,13 @@ class Generate {
     this.sized.disconnect();
     this.projector.destroy();
     this.files.destroy();
+    this.guard.destroy();
     this.chosen.destroy();
   }
 
   /** @param {Header} header @param {import("../../../kit/browser/types.js").Tell} setStateValue */
   update(header, setStateValue) {
+    cover.take(header.cover);
     const byLink = this.chosen.take(header.chosen, setStateValue);
     const isNew = this.header?.key !== header.key;
     if (isNew || byLink) this.asks.stop();
@@ -231,7 +239,7 @@ class Generate {
       const own = this.own(node);
       /** @type {import("./types.js").Chances | undefined} */
       let made = given || settings === OWN ? own : undefined;
-      const column = { node, at, take, given, own, read: this.nameAt(node.position), known: take === null ? null : known(node, take, header.vocab) };
+      const column = { node, at, take, given, own, read: this.nameAt(node.position), known: take === null ? null : known(node, take, header.vocab, own) };
       // Worked out for the columns that are in sight: a slider has one frame for all of them.
       found.push(Object.defineProperty(/** @type {Column} */ (column), "shown", { get: () => (made ??= chances(node, settings, header.vocab)) }));
     };
@@ -253,6 +261,16 @@ class Generate {
   own(node) {
     const found = this.ownChances.get(node) ?? chances(node, OWN, this.header.vocab);
     this.ownChances.set(node, found);
+    return found;
+  }
+
+  // How far the chances of a column are from adding up to 1; once for each, since a slider has one frame for all of them
+  /** @type {WeakMap<import("./types.js").Chances, number>} */
+  sums = new WeakMap();
+  /** @param {import("./types.js").Chances} own */
+  off(own) {
+    const found = this.sums.get(own) ?? Math.abs(own.probs.reduce((a, b) => a + b, own.rest) - 1);
+    this.sums.set(own, found);
     return found;
   }
 
@@ -379,7 +397,7 @@ class Generate {
   /** @param {Scene} scene */
   foot(scene) {
     this.proofs.replaceChildren();
-    const off = Math.max(...scene.columns.map(({ own }) => Math.abs(own.probs.reduce((a, b) => a + b, own.rest) - 1)));
+    const off = Math.max(...scene.columns.map(({ own }) => this.off(own)));
     if (off < 1e-6) add(this.proofs, "span", "holds").textContent = `✓ ${words.adds_up}`;
     if (scene.cost?.same) add(this.proofs, "span", "holds").textContent = `✓ ${words.same}`;
     else if (scene.cost) add(this.proofs, "span", "fails").textContent = fill(words.not_same, { difference: scene.cost.difference.toExponential(1) });
@@ -409,7 +427,7 @@ class Generate {
     const tables = [[words.csv_words, name, wordsCsv(scene, lines)]];
     if (scene.grown.length) tables.push([words.csv_beams, `${name}-beams`, beamsCsv(scene, lines)]);
     if (scene.path.length) tables.push([words.csv_branches, `${name}-branches`, branchesCsv(scene, lines)]);
-    return { title: fill(words.file_title, { text }), alt: this.svg.getAttribute("aria-label") ?? "", caption, snippet, name, tables };
+    return { title: fill(words.file_title, { text }), alt: this.svg.getAttribute("aria-label") ?? "", caption, snippet, name, tables, trees: /** @type {[string, string, string][]} */ ([[words.json_tree, `${name}-tree`, treeJson(scene, this.asks.writing, lines)]]) };
   }
 
   /** @param {KeyboardEvent} e */

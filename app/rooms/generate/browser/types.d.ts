@@ -4,6 +4,7 @@ import type { FromPython } from "../../../kit/browser/chosen.js";
 
 /** What Python sends with every script. */
 export interface Header {
+  cover?: import("../../../kit/browser/types.js").Covered | null;
   key: string;
   title: string;
   vocab: number;

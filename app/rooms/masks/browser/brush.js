@@ -57,7 +57,6 @@ export class Brush {
     pad.addEventListener("keydown", (e) => this.key(e));
     pad.addEventListener("focus", () => this.show(true));
     pad.addEventListener("blur", () => this.show(false));
-    pad.classList.toggle("long", !this.paint.mayPaint);
   }
 
   /** @param {KeyboardEvent} e */
@@ -70,7 +69,6 @@ export class Brush {
       this.show(true);
       this.paint.view.choose({ query: String(this.cursor[0]) });
     } else if (e.key === " " || e.key === "Enter") {
-      if (!this.paint.mayPaint) return;
       this.begin(this.cursor);
       const may = this.painting;
       this.end();
@@ -88,11 +86,11 @@ export class Brush {
     const { cell } = this;
     const [q, k] = this.cursor;
     Object.assign(this.spot.style, { display: on ? "block" : "none", left: `${k * cell}px`, top: `${q * cell}px`, width: `${cell}px`, height: `${cell}px` });
+    if (on && this.paint.scrolls) this.spot.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /** @param {[number, number]} at */
   begin([q, k]) {
-    if (!this.paint.mayPaint) return;
     this.painting = this.paint.now.mask[q * this.paint.site.n_key + k] !== MAY;
     this.last = this.cursor = [q, k];
     this.put([q, k], this.painting);

@@ -2,5 +2,5 @@
 export const WORDS: any;
 export const PALETTES: Record<"light" | "dark", any>;
 export const REASONS: string[];
-export const PAINTED: number;
+export const WHOLE: number;
 export const STYLE: string;

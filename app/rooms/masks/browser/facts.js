@@ -19,10 +19,11 @@ export function pieces(template, parts = {}) {
 /** @param {Piece[][]} several @param {any} words @returns {Piece[]} */
 export const listed = (several, words) => several.flatMap((one, i) => (i === 0 ? one : [[i === several.length - 1 ? words.and : words.comma, ""], ...one]));
 
-/** A share as people read it: 82 %, 3.2 %, 0.4 %. @param {number} p @param {number} [digits] */
+/** A share as people read it: 82 %, 3.2 %, 99.7 %; 100 % is all of it. @param {number} p @param {number} [digits] */
 export function percent(p, digits) {
   if (p > 0 && p < 0.0005) return "under 0.1 %";
-  return `${(100 * p).toFixed(digits ?? (p < 0.0995 && p > 0 ? 1 : 0))} %`;
+  if (p >= 0.9995 && p < 1 - 1e-9) return ">99.9 %";
+  return `${(100 * p).toFixed(digits ?? ((p < 0.0995 && p > 0) || (p >= 0.985 && p < 0.9995) ? 1 : 0))} %`;
 }
 
 /**
@@ -69,6 +70,7 @@ export function factOf(shown, words) {
     if (shown.finite) return [...begin, ...pieces(words.fact_nothing_1e9, { q, p: [percent(1 / n_key, 1), "b"] }), ...next];
     return [...begin, ...pieces(words.fact_nothing, { q }), ...next];
   }
+  if (!shown.painted && shown.preset === "model" && shown.finite) return [...begin, ...pieces(words.fact_fill)];
   if (!shown.painted && shown.preset !== "model") return [...begin, ...presetFact(shown, words), ...next, ...lossFact(shown, words)];
   const gone = keys.filter((k) => mask[at + k] && !own?.[at + k]);
   if (gone.length) {
@@ -89,7 +91,7 @@ export function factOf(shown, words) {
     const template = more.length > 1 ? words.fact_allow_many : words.fact_allow;
     return [...begin, ...pieces(template, { q, keys: listed(more.map(key), words), p: [percent(share), "b"] }), ...next];
   }
-  return [...begin, ...pieces(words.fact_changed, { n: [String(shown.painted), "b"] }), ...next];
+  return [...begin, ...pieces(shown.painted === 1 ? words.fact_changed_one : words.fact_changed, { n: [String(shown.painted), "b"] }), ...next];
 }
 
 /** @param {any} shown @param {any} words @returns {Piece[]} */

@@ -19,9 +19,15 @@ export function draw(parent, name, attributes = {}, text) {
   return node;
 }
 
+/** @type {Partial<Record<"light" | "dark", ReturnType<typeof made>>>} */
+const TONES = {};
+
 // Colours of one scheme: weights by one ramp, scores by two that begin alike
 /** @param {"light" | "dark"} scheme */
-export function tones(scheme) {
+export const tones = (scheme) => (TONES[scheme] ??= made(scheme));
+
+/** @param {"light" | "dark"} scheme */
+function made(scheme) {
   const palette = PALETTES[scheme];
   const [more, less] = [colours(palette.ramp), colours(palette.ahead)];
   const at = (/** @type {number} */ t) => Math.round(255 * Math.max(0, Math.min(1, t)));
@@ -81,9 +87,10 @@ export function canvas(parent, width, height, palette, alt, times = 1) {
 export class Grid {
   /**
    * @param {Element} svg
-   * @param {{x: number, y: number, cell: number, rows: string[], columns: string[], palette: any, named?: boolean, above?: boolean, act?: (row: number) => void}} how
+   * @param {{x: number, y: number, cell: number, rows: string[], columns: string[], palette: any, named?: boolean, above?: boolean, scrolls?: boolean, act?: (row: number) => void}} how
+   *   of a map that scrolls, the labels stay where they are: see stay()
    */
-  constructor(svg, { x, y, cell, rows, columns, palette, named = false, above = true, act }) {
+  constructor(svg, { x, y, cell, rows, columns, palette, named = false, above = true, scrolls = false, act }) {
     this.x = x;
     this.y = y;
     this.cell = cell;
@@ -92,11 +99,19 @@ export class Grid {
     this.n_key = columns.length;
     const size = Math.min(13.5, Math.max(8, cell * 0.72));
     const every = Math.ceil(9 / cell); // where cells are narrow, not every column has its label
-    if (above) columns.forEach((label, k) => k % every || draw(svg, "text", { transform: `translate(${x + (k + 0.62) * cell},${y - 6}) rotate(${SLANT})`, "font-size": size, fill: palette.key }, cut(label)));
+    this.side = draw(svg, "g");
+    this.head = draw(svg, "g");
+    this.corner = draw(svg, "g");
+    if (scrolls) {
+      draw(this.side, "rect", { width: x - 2, height: y + rows.length * cell + 6, fill: palette.background });
+      draw(this.head, "rect", { width: x + columns.length * cell + 66, height: y - 2, fill: palette.background });
+      draw(this.corner, "rect", { width: x - 2, height: y - 2, fill: palette.background });
+    }
+    if (above) columns.forEach((label, k) => k % every || draw(this.head, "text", { transform: `translate(${x + (k + 0.62) * cell},${y - 6}) rotate(${SLANT})`, "font-size": size, fill: palette.key }, cut(label)));
     this.names = named
       ? rows.map((label, q) => {
           if (q % every) return null;
-          const name = draw(svg, "text", { x: x - 8, y: y + (q + 0.5) * cell + 4.5, "text-anchor": "end", "font-size": size, fill: palette.ink, class: act ? "name" : "" }, cut(label));
+          const name = draw(this.side, "text", { x: x - 8, y: y + (q + 0.5) * cell + 4.5, "text-anchor": "end", "font-size": size, fill: palette.ink, class: act ? "name" : "" }, cut(label));
           if (act) name.addEventListener("click", () => act(q));
           return name;
         })
@@ -108,6 +123,15 @@ export class Grid {
     this.over = rows.flatMap(() => columns.map(() => /** @type {SVGElement | null} */ (null)));
     this.svg = svg;
     this.frame = draw(svg, "rect", { x: x - 1.5, y, width: columns.length * cell + 2, height: cell + 2, fill: "none", stroke: palette.query, "stroke-width": 2, rx: 2, "pointer-events": "none", visibility: "hidden" });
+  }
+
+  // Labels in front of the cells, and where they are to be seen after so much was scrolled
+  /** @param {number} left @param {number} top @param {SVGElement} title */
+  stay(left, top, title) {
+    if (!title.isSameNode(this.svg.lastChild)) this.svg.append(this.side, this.head, this.corner, title);
+    this.side.setAttribute("transform", `translate(${left} 0)`);
+    this.head.setAttribute("transform", `translate(0 ${top})`);
+    for (const part of [this.corner, title]) part.setAttribute("transform", `translate(${left} ${top})`);
   }
 
   get width() {

@@ -2,6 +2,7 @@
 
 import { arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { cover, Guard } from "../../../kit/browser/cover.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -20,8 +21,12 @@ import { Scores } from "./sheet.js";
 import { csv } from "./tables.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
+// What a lesson may cover
+const BOARD = ".fact, .stage, .table, .foot > .ok, .foot > .legend, .unseen";
+/** @type {Record<string, string>} */
+const COVERS = { row: BOARD, number: BOARD };
 const NARROW = 720; // pixels: maps stand below each other
-const PROJECTED = 0.64; // of the projected page's type: what stands below the sentence, as masks.css has it
+const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
 const RETRY = 3200; // ms, a little longer than Remote keeps still after a failure
 export const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
@@ -46,6 +51,8 @@ class Link extends Share {
 export class Masks {
   /** @type {import("./types.js").Header} */
   header;
+  /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
+  sent;
   /** @type {Map<string, Scores>} */
   sites = new Map();
   /** @type {import("./types.js").Lab} */
@@ -54,6 +61,9 @@ export class Masks {
   tones;
   /** @type {Remote} */
   remote;
+  type = 1; // how large the page's type is, in units of 16 pixels: drawings grow with it
+  pixels = 0; // how wide the room is
+  width = 0; // and in the units of its drawings
   layout = "";
   bar = "";
   frame = 0;
@@ -94,11 +104,15 @@ export class Masks {
     document.addEventListener("keydown", this.pressed);
     this.sized = new ResizeObserver(() => this.redraw());
     this.sized.observe(root);
+    this.guard = new Guard(root, COVERS);
+    this.uncovers = cover.watch(() => this.header && this.redraw());
   }
 
   destroy() {
     document.removeEventListener("keydown", this.pressed);
     this.sized.disconnect();
+    this.uncovers();
+    this.guard.destroy();
     this.chosen.destroy();
     this.projector.destroy();
     this.files.destroy();
@@ -111,14 +125,24 @@ export class Masks {
   update(data, setStateValue) {
     const [header, body] = unpack(data);
     const isNew = header.key !== this.header?.key;
+    const before = this.state();
+    this.sent = [header, body];
     this.header = header;
+    this.link.button.hidden = Boolean(header.offline); // a page in a file has no address that another browser could open
+    cover.take(header.cover);
     this.chosen.take(header.chosen, setStateValue);
     if (isNew) {
       this.sites = new Map(header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => [site.id, new Scores(site, body)]));
       this.remote = new Remote(header.key, () => this.arrived());
       this.layout = "";
     }
+    if (this.root.dataset.painted && this.state() === before) return; // Python's answer to a change that is drawn already
     this.redraw(true);
+  }
+
+  // All that Python and the page decide of what is drawn
+  state() {
+    return JSON.stringify([this.header?.key, this.header?.lines, this.header?.text, this.values, getComputedStyle(this.root).getPropertyValue("--st-background-color")]);
   }
 
   get values() {
@@ -148,15 +172,12 @@ export class Masks {
     return this.width < NARROW;
   }
 
-  // How large the page's type is, in units of 16 pixels: drawings grow with it
-  get type() {
+  // Read once a drawing, before anything of it is written: in the middle of it the page would be laid out for the answer.
+  measure() {
     const size = parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
-    return this.projector.on ? size * PROJECTED : size;
-  }
-
-  // How wide the room is, in the units of its drawings
-  get width() {
-    return this.root.clientWidth / this.type;
+    this.type = this.projector.on ? size * PROJECTED : size;
+    this.pixels = this.root.clientWidth;
+    this.width = this.pixels / this.type;
   }
 
   /** @param {Record<string, string>} changes */
@@ -185,6 +206,7 @@ export class Masks {
   scores(site, layer, head) {
     if (!site.has(layer)) {
       const found = this.ask("scores", { site: site.id, layer });
+      if (found?.refused) this.announce(found.refused);
       if (!found?.header) return null;
       site.take(found.header.site, found.body);
     }
@@ -200,11 +222,12 @@ export class Masks {
   draw() {
     if (!this.header || !this.root.isConnected) return;
     const began = performance.now();
+    this.measure();
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
     const scheme = page === tones("dark").palette.background ? "dark" : "light";
     const name = /** @type {keyof typeof LABS} */ (this.values.lab in LABS ? this.values.lab : "paint");
     const projected = this.projector.on;
-    const layout = [this.header.key, name, scheme, Math.round(this.root.clientWidth), this.type, projected, this.values.site].join(" ");
+    const layout = [this.header.key, name, scheme, Math.round(this.pixels), this.type, projected, this.values.site].join(" ");
     if (layout !== this.layout) {
       this.layout = layout;
       this.tones = tones(scheme);
@@ -262,7 +285,7 @@ export class Masks {
   drawFoot() {
     const { ok, rest, legend } = this.lab.foot();
     this.ok.textContent = ok.join("   ");
-    this.rest.textContent = rest.join("   ");
+    this.rest.textContent = rest.join(" · ");
     if (this.legend.dataset.of !== legend.join(" ") + this.layout) {
       this.legend.dataset.of = legend.join(" ") + this.layout;
       this.legend.replaceChildren(...legend.map((name) => {
@@ -339,9 +362,16 @@ export class Masks {
     this.tip.style.top = `${e.clientY - frame.top + 16}px`;
   }
 
+  /** @returns {import("../../../kit/browser/types.js").OfflinePage} */
+  page() {
+    const [header, body] = this.sent;
+    const chosen = { values: { ...this.values }, stamp: 1, reported: 0 };
+    return { path: "masks/page", theme: this.tones === tones("dark") ? "dark" : "light", message: [{ ...header, chosen, offline: true }, body], remotes: [this.remote] };
+  }
+
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
   about() {
-    const { caption, snippet, name, tables } = this.lab.files();
+    const { caption, snippet, name, tables, arrays } = this.lab.files();
     const said = this.fact.textContent ?? "";
     return {
       title: said,
@@ -349,7 +379,9 @@ export class Masks {
       caption,
       snippet,
       name: `${name}-${this.values.lab}`,
-      tables: tables.map(([label, file, columns, body]) => [label, `${name}-${file}`, csv(columns, body, { caption, snippet })]),
+      tables: tables.map(([label, file, columns, body]) => [label, `${name}-${file}`, csv(columns, body, { caption, snippet }), { of: file, columns, rows: body }]),
+      arrays,
+      page: this.header.offline ? undefined : this.page(),
     };
   }
 }

@@ -11,7 +11,7 @@ export function drawAside(paint, place) {
   const { outcome: own, title: model, writes } = view.header;
   const { found, changed } = now;
   const outcome = changed ? (found?.header?.outcome ?? null) : own;
-  const state = JSON.stringify([view.layout, changed, found?.header?.key ?? null, Boolean(found), view.remote.failed, view.place.query]);
+  const state = JSON.stringify([view.layout, changed, view.values.forbid, found?.header?.key ?? null, Boolean(found), view.remote.failed, view.place.query]);
   if (state === paint.aside) return;
   paint.aside = state;
   const parts = [];
@@ -31,7 +31,9 @@ export function drawAside(paint, place) {
     if (!writes) parts.push(el("p", "mute", fill(words.no_words, { title: model })));
   }
   if (changed && !found) parts.push(el("p", "mute", `${view.remote.failed ? words.unreachable : words.running} ${view.values.scope === "one" ? words.exact_here : ""}`));
-  if (paint.mayPaint && paint.site.id !== "cross") parts.push(tries(paint));
+  const { forbid, allow } = view.values;
+  if (changed && forbid && forbid === view.header.first_look && !allow) parts.push(el("p", "mute", fill(words.first_look, { q: paint.queries[Number(forbid.split("-")[0])] })));
+  if (paint.site.id !== "cross") parts.push(tries(paint));
   place.replaceChildren(...parts);
   const [first] = outcome?.words ?? [];
   Object.assign(place.dataset, { next: first ? first[1].trim() : "", chance: String(changed ? (outcome?.asked[0] ?? "") : (own.words[0]?.[2] ?? "")), loss: String(outcome?.loss ?? ""), cosine: String(found?.header?.cosine ?? "") });

@@ -2,16 +2,17 @@
 
 import { clamp, el, fill } from "../../../kit/browser/dom.js";
 import { Brush } from "./brush.js";
-import { PAINTED, WORDS as words } from "./constants.js";
+import { WHOLE, WORDS as words } from "./constants.js";
 import { factOf, percent } from "./facts.js";
 import { ABOVE, Grid, arrow, canvas, draw, hatch, hatchOver, title } from "./maps.js";
 import { drawAside } from "./nextword.js";
 import { drawPresets } from "./presets.js";
-import { drawRow } from "./row.js";
+import { IN_ROW, drawRow } from "./row.js";
 import { decode, paintedMask, presetMask, weigh } from "./rules.js";
 import { Scores } from "./sheet.js";
 import { table } from "./tables.js";
 
+const SCROLLED = 15; // units of a cell of a map that scrolls
 const FULL = 0.9995; // a row that sums to this says 1
 const LATER = 1_500_000; // bytes of scores: a larger run is asked for one layer at a time
 
@@ -28,6 +29,10 @@ export class Paint {
   now;
   /** @type {Brush} */
   brush;
+  /** @type {HTMLElement[] | undefined} What long texts scroll in */
+  windows;
+  /** @type {number | undefined} The row that they were brought to */
+  followed;
 
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
   constructor(view, stage) {
@@ -35,18 +40,21 @@ export class Paint {
     this.site = view.site;
     this.queries = view.labels(this.site.query);
     this.keys = view.labels(this.site.key);
-    this.choose = stage.appendChild(el("div", "choose"));
-    this.board = stage.appendChild(el("div", "board"));
+    this.choose = el("div", "choose");
+    this.board = el("div", "board");
+    stage.append(...(view.narrow ? [this.board] : [this.choose, this.board]));
     this.left = this.board.appendChild(el("div", "left"));
     this.right = this.board.appendChild(el("aside"));
     this.build();
+    if (view.narrow) this.left.append(this.choose); // on a phone the maps come first
     this.row = this.left.appendChild(el("div", "row"));
     this.row.tabIndex = 0;
     this.row.setAttribute("role", "region");
   }
 
-  get mayPaint() {
-    return Math.max(this.site.n_query, this.site.n_key) <= PAINTED;
+  // Longer texts scroll: three maps in boxes of their own, which go together
+  get scrolls() {
+    return Math.max(this.site.n_query, this.site.n_key) > WHOLE;
   }
 
   build() {
@@ -55,22 +63,23 @@ export class Paint {
     const { n_query, n_key } = this.site;
     const labels = Math.min(86, 14 + Math.max(...this.queries.map((label) => Math.min(10, label.length))) * 7.2);
     const projected = root.dataset.projector === "true";
-    const most = Math.max(n_query, n_key);
+    const { scrolls } = this;
+    const apart = narrow || scrolls;
     const room = narrow ? width - labels - 52 : clamp((width - labels - 330 - 160) / 3, 180, 420);
     const tall = clamp(((projected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
-    const cell = clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
+    const cell = scrolls ? SCROLLED : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
     const gap = 62;
     const wide = n_key * cell;
     const height = ABOVE + 20 + n_query * cell + 6;
     const common = { y: ABOVE + 20, cell, rows: this.queries, columns: this.keys, palette };
     const alt = fill(words.map_alt, { what: words.masked, n_query, n_key, query: this.queries[this.view.place.query] });
-    this.most = most;
     const lock = (/** @type {number} */ q) => this.view.choose({ query: String(q) });
-    const places = narrow ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];
-    const boxes = narrow ? places.map(() => this.left.appendChild(el("div", "maps"))) : Array(3).fill(this.left.appendChild(el("div", "maps")));
-    const svgs = narrow ? boxes.map((box) => canvas(box, width, height, palette, alt, type)) : Array(3).fill(canvas(boxes[0], labels + 3 * wide + 2 * gap + 66, height, palette, alt, type));
+    const places = apart ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];
+    const line = this.left.appendChild(el("div", scrolls && !narrow ? "windows" : ""));
+    const boxes = apart ? places.map(() => line.appendChild(el("div", "maps"))) : Array(3).fill(line.appendChild(el("div", "maps")));
+    const svgs = apart ? boxes.map((box) => canvas(box, Math.max(width * (scrolls ? 0 : 1), labels + wide + 66), height, palette, alt, type)) : Array(3).fill(canvas(boxes[0], labels + 3 * wide + 2 * gap + 66, height, palette, alt, type));
     this.titles = svgs.map((svg) => draw(svg, "g"));
-    this.grids = svgs.map((svg, i) => new Grid(svg, { ...common, x: places[i], named: narrow || i === 0, act: lock }));
+    this.grids = svgs.map((svg, i) => new Grid(svg, { ...common, x: places[i], named: apart || i === 0, scrolls, act: lock }));
     this.arrows = svgs.map((svg) => draw(svg, "g"));
     this.marks = draw(svgs[1], "g", { "pointer-events": "none" });
     this.sums = draw(svgs[2], "g");
@@ -82,6 +91,47 @@ export class Paint {
       svg.addEventListener("pointerleave", () => this.view.hint(""));
     }
     this.brush = new Brush(this, boxes[1], this.grids[1]);
+    if (scrolls) this.scroll(boxes, (tall + 2 * ABOVE) * type);
+  }
+
+  // Boxes that show a part of the text, and the same part; they open where the locked row and the key that it looks at most are.
+  /** @param {HTMLElement[]} boxes @param {number} tall */
+  scroll(boxes, tall) {
+    for (const [i, box] of boxes.entries()) {
+      box.classList.add("window");
+      box.style.maxHeight = `${tall}px`;
+      box.tabIndex = 0;
+      box.setAttribute("role", "region");
+      box.setAttribute("aria-label", [words.scores, words.masked, words.weights][i]);
+      const [grid, title] = [/** @type {Grid[]} */ (this.grids)[i], /** @type {SVGElement[]} */ (this.titles)[i]];
+      const stay = () => grid.stay(box.scrollLeft / this.view.type, box.scrollTop / this.view.type, title);
+      stay();
+      box.addEventListener("scroll", () => {
+        stay();
+        for (const other of boxes) if (other.scrollLeft !== box.scrollLeft || other.scrollTop !== box.scrollTop) other.scrollTo(box.scrollLeft, box.scrollTop);
+      });
+    }
+    this.windows = boxes;
+  }
+
+  // Bring the locked row into the boxes, where it is not
+  follow() {
+    const [box] = this.windows ?? [];
+    if (!box || this.followed === this.view.place.query) return;
+    const { x, y, cell } = /** @type {Grid[]} */ (this.grids)[0];
+    const { type } = this.view;
+    const { query } = this.view.place;
+    const top = (y + query * cell) * type;
+    if (top < box.scrollTop + y * type || top > box.scrollTop + box.clientHeight - 2 * cell * type) box.scrollTop = top - box.clientHeight / 2;
+    if (this.followed === undefined) box.scrollLeft = (x + this.strongest(query) * cell) * type - box.clientWidth / 2;
+    this.followed = query;
+  }
+
+  /** The key that gets most from a row. @param {number} query */
+  strongest(query) {
+    const { n_key } = this.site;
+    const row = this.now.weighed.weights.subarray(query * n_key, (query + 1) * n_key);
+    return row.indexOf(Math.max(...row));
   }
 
   // Heads by the arrow keys, layers by those up and down
@@ -102,6 +152,7 @@ export class Paint {
     /** @type {Record<string, string | number>} */
     const params = { site: site.id, mask: values.mask, window: values.window, when: values.when, fill: values.fill, scope: values.scope, forbid: values.forbid, allow: values.allow };
     if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head });
+    else if (values.forbid && values.forbid === header.first_look) Object.assign(params, { layer: place.layer, part: 1 });
     else if (site.layers * site.heads * site.cells * 4 > LATER) params.layer = place.layer;
     params.ids = header.outcome.words.map(([id]) => id).join(",");
     const found = this.view.ask("edited", params);
@@ -131,6 +182,7 @@ export class Paint {
     const ownWeighed = weigh(own, ownMask, n_key);
     this.now = { scores, mask, weighed, own, ownMask, changed, after, found, fillWith };
     this.drawMaps();
+    this.follow();
     drawPresets(this, this.choose);
     drawRow(this, this.row);
     drawAside(this, this.right);
@@ -188,8 +240,7 @@ export class Paint {
     if (this.how !== how) {
       this.how = how;
       const scaled = (header.divided ? fill(words.scores_how, { d: header.d }) : words.scores_plain) + (header.biased ? words.scores_bias : "");
-      const middle = this.mayPaint ? words.paint_how : fill(words.paint_long, { n: PAINTED });
-      const said = [[words.scores, scaled], [after ? words.softmax_all : words.masked, after ? words.sum_one : middle], [after ? words.after_mask : words.weights, after ? words.sum_less : words.sum_one]];
+      const said = [[words.scores, scaled], [after ? words.softmax_all : words.masked, after ? words.sum_one : words.paint_how], [after ? words.after_mask : words.weights, after ? words.sum_less : words.sum_one]];
       /** @type {SVGElement[]} */ (this.titles).forEach((box, i) => {
         box.replaceChildren();
         title(box, grids[i].x, 14, said[i][0], said[i][1], palette);
@@ -197,7 +248,7 @@ export class Paint {
       const names = after ? [words.arrow_softmax, words.arrow_times] : [words.arrow_mask, words.arrow_softmax];
       /** @type {SVGElement[]} */ (this.arrows).forEach((box, i) => {
         box.replaceChildren();
-        if (i < 2 && !view.narrow) arrow(box, grids[i].x + grids[i].width + 6, grids[i].y + grids[i].height / 2, /** @type {number} */ (this.gap) - 14, names[i], palette);
+        if (i < 2 && !view.narrow && !this.scrolls) arrow(box, grids[i].x + grids[i].width + 6, grids[i].y + grids[i].height / 2, /** @type {number} */ (this.gap) - 14, names[i], palette);
       });
     }
     const marks = /** @type {SVGElement} */ (this.marks);
@@ -261,6 +312,20 @@ export class Paint {
     return lines;
   }
 
+  // The maps as numpy has them, [query, key]
+  arrays() {
+    const { n_query, n_key } = this.site;
+    const { mask, scores, weighed } = this.now;
+    const shape = [n_query, n_key];
+    return {
+      scores: { shape, values: scores },
+      masked: { shape, values: mask },
+      weights: { shape, values: weighed.weights },
+      queries: { shape: [n_query], values: this.queries },
+      keys: { shape: [n_key], values: this.keys },
+    };
+  }
+
   /** @param {HTMLElement} box */
   table(box) {
     if (!this.now) return;
@@ -275,6 +340,7 @@ export class Paint {
     const { layer, head } = this.view.place;
     const { n_query, n_key } = this.site;
     const rest = [fill(words.foot_place, { n: n_query === n_key ? n_query : `${n_query} × ${n_key}`, layer, head })];
+    if (n_key > IN_ROW) rest.push(fill(words.row_most, { n: IN_ROW }));
     const legend = ["future", "edited", "window"];
     if (!this.now) return { ok: [], rest, legend };
     const { mask, weighed, after } = this.now;
@@ -289,13 +355,14 @@ export class Paint {
 
   /** @returns {import("./types.js").Files} */
   files() {
-    const about = this.now?.found?.header?.about ?? this.view.header.about;
+    const given = this.now?.found?.header?.about ?? this.view.header.about;
+    const about = { ...given, snippet: given.snippet + fill(given.looks, this.view.place) };
     const { outcome: own } = this.view.header;
     const now = this.now?.found?.header?.outcome;
     const guesses = own.words.map(([, label, p], i) => [label.trim(), p, now?.asked[i] ?? p]);
     /** @type {import("./types.js").Files["tables"]} */
     const tables = [[words.csv_cells, "cells", words.columns, this.now ? this.cells() : []]];
     if (guesses.length) tables.push([words.csv_words, "words", ["word", words.models_own, words.with_mask], guesses]);
-    return { ...about, tables };
+    return { ...about, tables, arrays: this.now ? this.arrays() : undefined };
   }
 }

@@ -5,7 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { table } from "./tables.js";
 
 const FULL = 0.9995; // a row that sums to this says 1
-const IN_ROW = 12; // keys of the row in numbers
+export const IN_ROW = 12; // keys of the row in numbers
 
 /**
  * The locked row: every number, or those of the keys with most weight.
@@ -39,6 +39,5 @@ export function drawRow(paint, place) {
   place.setAttribute("aria-label", caption);
   place.replaceChildren(node);
   if (view.narrow) place.append(el("p", "sum", total));
-  if (chosen.length < n_key) place.append(el("p", "mute", fill(words.row_most, { n: chosen.length })));
   Object.assign(place.dataset, { sum: sum.toFixed(6), weights: chosen.map((k) => weighed.weights[at + k].toPrecision(6)).join(" "), keys: chosen.join(" ") });
 }

@@ -29,10 +29,12 @@ export interface AboutRun {
   caption: string;
   snippet: string;
   name: string;
+  looks?: string; // the code of one head, whose place is filled in
 }
 
 export interface Header {
   key: string;
+  offline?: boolean;
   title: string;
   model: string;
   kind: string;
@@ -48,6 +50,7 @@ export interface Header {
   link: Record<string, string>;
   about: AboutRun;
   partner: string;
+  first_look: string;
   chosen: { values: Record<string, string>; stamp: number; reported: number };
 }
 
@@ -61,6 +64,7 @@ export interface Files {
   snippet: string;
   name: string;
   tables: [label: string, name: string, columns: string[], rows: (string | number)[][]][];
+  arrays?: Record<string, import("../../../kit/browser/npz.js").NumpyArray>;
 }
 
 /** One of the five labs: builds its part of the stage, draws what is chosen. */

@@ -22,6 +22,9 @@ export class Clocks {
   /** @type {{m: number, n: number} | null} Where they are while they move by themselves */
   moving = null;
   frame = 0;
+  /** @type {HTMLElement | null} */
+  chooserLine = null;
+  chooserOf = ""; // what it says
 
   /** @param {Shown} view */
   constructor(view) {
@@ -71,10 +74,11 @@ export class Clocks {
 
   draw() {
     const { view, host } = this;
-    host.replaceChildren();
-    if (!this.isRotary) return this.elsewhere();
     const clock = this.clock;
-    this.chooser();
+    const kept = this.isRotary && this.chooserOf === this.choices ? this.chooserLine : null;
+    host.replaceChildren(...(kept ? [kept] : []));
+    if (!this.isRotary) return this.elsewhere();
+    if (!kept) this.chooser();
     if (!clock) return;
     if (clock.refused) {
       add(host, "p", "refused").textContent = clock.refused;
@@ -100,11 +104,18 @@ export class Clocks {
     add(box, "p").append(link);
   }
 
+  // What the line of choices says
+  get choices() {
+    const { site, layer, head, query, key } = this.at;
+    return JSON.stringify([this.view.header.key, site.id, layer, head, query, key]);
+  }
+
   // Which layer, head and words
   chooser() {
     const { view } = this;
     const { site, layer, head, query, key, labels } = this.at;
-    const line = add(this.host, "div", "chooser");
+    const line = (this.chooserLine = add(this.host, "div", "chooser"));
+    this.chooserOf = this.choices;
     const select = (/** @type {string} */ label, /** @type {string} */ kind, /** @type {[string, string][]} */ options, /** @type {number} */ value, /** @type {(value: string) => void} */ act) => {
       const box = add(line, "label", kind);
       box.append(label);

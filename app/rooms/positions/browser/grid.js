@@ -10,6 +10,7 @@ const SMALLEST = 13;
 const [MOST_LAYERS, MOST_HEADS] = [24, 32]; // beyond them the grid scrolls
 
 /**
+ * Draws it; the answer marks another head of it as the chosen one, and leaves the rest as it is.
  * @param {Shown} view
  * @param {HTMLElement} host
  * @param {Float32Array} moved [layer, head]
@@ -29,8 +30,6 @@ export function grid(view, host, moved, chosen, choose) {
   const box = add(host, "div", "grid");
   box.tabIndex = 0;
   box.setAttribute("role", "group");
-  const now = moved[chosen.layer * heads + chosen.head];
-  box.setAttribute("aria-label", fill(words.grid, { n: moved.length, head: fill(words.head, chosen), share: share(now) }));
   const svg = picture(box, x0 + heads * cell, y0 + layers * cell, words.moved);
   const size = Math.min(12 * unit, cell * 0.75);
   const every = cell < 16 * unit ? 4 : 1;
@@ -43,7 +42,7 @@ export function grid(view, host, moved, chosen, choose) {
       put(svg, "rect", { x: x0 + head * cell, y: y0 + layer * cell, width: cell - 2, height: cell - 2, rx: 2, fill: fills, "data-h": `${layer}.${head}` });
     }
   }
-  put(svg, "rect", { x: x0 + chosen.head * cell - 2, y: y0 + chosen.layer * cell - 2, width: cell + 2, height: cell + 2, rx: 3, fill: "none", stroke: "var(--query)", "stroke-width": 2.5 });
+  const ring = put(svg, "rect", { width: cell + 2, height: cell + 2, rx: 3, fill: "none", stroke: "var(--query)", "stroke-width": 2.5 });
   const headOf = (/** @type {Event} */ event) => {
     const found = /** @type {SVGElement | null} */ (/** @type {Element} */ (event.target).closest?.("[data-h]"))?.dataset.h?.split(".").map(Number);
     return found ? { layer: found[0], head: found[1] } : null;
@@ -60,5 +59,11 @@ export function grid(view, host, moved, chosen, choose) {
   const legend = add(host, "p", "legend");
   const ramp = el("i", "ramp");
   legend.append("0 ", ramp, ` ${words.grid_legend}`);
+  const mark = (/** @type {{layer: number, head: number}} */ at) => {
+    ring.setAttribute("x", (x0 + at.head * cell - 2).toFixed(2));
+    ring.setAttribute("y", (y0 + at.layer * cell - 2).toFixed(2));
+    box.setAttribute("aria-label", fill(words.grid, { n: moved.length, head: fill(words.head, at), share: share(moved[at.layer * heads + at.head]) }));
+  };
+  mark(chosen);
+  return mark;
 }
-

@@ -47,7 +47,7 @@ export class Maps {
     const top = isNamed ? 66 * unit : 22 * unit;
     const wide = narrow ? view.width : this.host.clientWidth;
     const room = narrow ? wide - left - 26 * unit : (wide - left - 60 * unit) / 2;
-    const tall = view.projector ? Math.max(160 * unit, innerHeight - 300 * unit) : 300 * unit; // a projected page shows all at once
+    const tall = view.projector ? Math.max(160 * unit, innerHeight - 328 * unit) : 300 * unit; // a projected page shows all at once
     const cell = Math.max(0.25, Math.min(view.projector ? 26 * unit : narrow ? 24 * unit : 16.6 * unit, room / keys.length, tall / queries.length));
     this.boxes.forEach((parts, i) => {
       const { box, title, canvas, over } = parts;

@@ -41,6 +41,9 @@ export class Order {
   changeOf = "";
   /** @type {string} */
   refused = "";
+  movedOf = ""; // what the grid of heads is drawn of
+  /** @type {((at: {layer: number, head: number}) => void) | undefined} */
+  mark;
 
   /** @param {Shown} view */
   constructor(view) {
@@ -194,15 +197,14 @@ export class Order {
     this.host.dataset.pending = String(this.isPending && !this.refused);
     this.main.classList.toggle("narrow", view.narrow);
     view.root.dataset.head = `${layer}.${head}`;
-    const { scrollTop = 0, scrollLeft = 0 } = this.left.querySelector(".grid") ?? {};
-    this.left.replaceChildren();
     this.right.replaceChildren();
-    if (this.refused) add(this.left, "p", "refused").textContent = this.refused;
-    if (!change) return this.maps.clear();
+    if (!change) {
+      this.left.replaceChildren();
+      if (this.refused) add(this.left, "p", "refused").textContent = this.refused;
+      return this.maps.clear();
+    }
     view.root.dataset.moved = String(change.moved[layer * site.heads + head]);
-    grid(view, this.left, change.moved, { layer, head }, (at) => this.choose(at.layer, at.head));
-    this.left.querySelector(".grid")?.scrollTo(scrollLeft, scrollTop);
-    this.ranks();
+    this.drawMoved(change);
     this.maps.draw({
       titles: [words.map_trained, this.mode === "drop" ? words.map_drop : this.isMoved ? this.movedWords : words.map_same],
       note: fill(words.head, { layer, head }),
@@ -215,6 +217,25 @@ export class Order {
     });
     bars(view, this.right, change, layer * site.heads + head, this.mode === "drop" ? words.map_drop : this.isMoved ? this.movedWords : words.map_same);
     this.proof();
+  }
+
+  // How far the heads move, drawn once for every answer; another head is marked in it
+  /** @param {Change} change */
+  drawMoved(change) {
+    const { view } = this;
+    const state = JSON.stringify([this.changeOf, this.refused, view.unit, view.width, view.narrow, view.projector, view.header.key, view.theme]);
+    if (state !== this.movedOf) {
+      this.movedOf = state;
+      const { scrollTop = 0, scrollLeft = 0 } = this.left.querySelector(".grid") ?? {};
+      this.left.replaceChildren();
+      if (this.refused) add(this.left, "p", "refused").textContent = this.refused;
+      this.mark = grid(view, this.left, change.moved, this.head, (at) => this.choose(at.layer, at.head));
+      if (scrollTop || scrollLeft) this.left.querySelector(".grid")?.scrollTo(scrollLeft, scrollTop);
+      this.ranks();
+    }
+    this.mark?.(this.head);
+    const chosen = fill(words.short_head, this.head);
+    for (const button of this.left.querySelectorAll(".ranked button")) button.setAttribute("aria-pressed", String(button.firstChild?.textContent === chosen));
   }
 
   get movedWords() {
@@ -233,12 +254,10 @@ export class Order {
     const heads = view.site().heads;
     const all = ranked(this.change.moved, heads);
     const shown = all.length > 6 ? [...all.slice(0, 4), ...all.slice(-2)] : all;
-    const { layer, head } = this.head;
     const list = add(this.left, "div", "ranked");
     shown.forEach((at, i) => {
       const button = add(list, "button", i === 4 && all.length > 6 ? "apart" : "");
       button.type = "button";
-      button.setAttribute("aria-pressed", String(at.layer === layer && at.head === head));
       button.append(el("b", "", fill(words.short_head, at)), Object.assign(el("i", ""), { style: `width: ${Math.max(1, 100 * at.value)}%` }), el("span", "mute", share(at.value)));
       button.addEventListener("click", () => this.choose(at.layer, at.head));
     });

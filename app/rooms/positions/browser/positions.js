@@ -2,6 +2,7 @@
 
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { colours, luminance, rgb } from "../../../kit/browser/colours.js";
+import { cover, Guard } from "../../../kit/browser/cover.js";
 import { add, choice, el, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
@@ -22,6 +23,10 @@ import { Waves } from "./waves.js";
 /** @typedef {import("./types.js").Shown} Shown */
 /** @type {Record<string, new (view: Shown) => Lab>} */
 const LABS = { order: Order, two: Two, clock: Clocks, binary: Waves };
+// What a lesson may cover
+const LAB = ".fact, .lab, .foot > .ok, .foot > .facts, .tables > div, .unseen";
+/** @type {Record<string, string>} */
+const COVERS = { number: LAB, cell: LAB, curve: LAB, headline: LAB };
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
 const NARROW = 960; // units of the design below which everything stands in one column
 const NARROW_PROJECTED = 600; // and of a projected page, which shows less beside each other
@@ -40,6 +45,8 @@ export default function ({ data, parentElement, setStateValue }) {
 class View {
   /** @type {Header} */
   header;
+  /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
+  sent;
   /** @type {Lab | null} */
   lab = null;
   labName = "";
@@ -108,10 +115,14 @@ class View {
     for (const name of ["pointerup", "pointercancel"]) addEventListener(name, this.released);
     this.watch = new ResizeObserver(() => this.host.clientWidth !== this.width && this.redraw());
     this.watch.observe(this.host);
+    this.guard = new Guard(root, COVERS);
+    this.uncovers = cover.watch(() => this.header && this.redraw());
   }
 
   destroy() {
     this.watch.disconnect();
+    this.uncovers();
+    this.guard.destroy();
     for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, this.released);
     this.projectorMode.destroy();
     this.files.destroy();
@@ -125,16 +136,26 @@ class View {
 
   /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
   update(data, setStateValue) {
-    const [header] = unpack(data);
+    const [header, body] = unpack(data);
+    this.sent = [header, body];
     const isOther = this.header?.key !== header.key;
+    const before = this.state();
     this.header = header;
+    cover.take(header.cover);
     this.chosen.take(header.chosen, setStateValue);
     if (isOther) this.leaveLab();
+    this.link.button.hidden = Boolean(header.offline); // a page in a file has no address that another browser could open
     this.paletteOf();
+    if (this.root.dataset.painted && this.state() === before) return; // Python's answer to a change that is drawn already
     if (this.isPressed) return this.redraw();
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     this.draw();
+  }
+
+  // All that Python decides of what is drawn
+  state() {
+    return JSON.stringify([this.header?.key, this.chosen.values, this.theme]);
   }
 
   leaveLab() {
@@ -224,6 +245,7 @@ class View {
     this.root.dataset.projector = String(this.projector);
     this.unit = parseFloat(getComputedStyle(this.root).fontSize) / DESIGN;
     this.width = this.host.clientWidth;
+    if (!this.width) return; // out of sight: drawn once it has a width again
     this.narrow = this.width < (this.projector ? NARROW_PROJECTED : NARROW) * this.unit;
     this.root.classList.toggle("narrow", this.narrow);
     if (name !== this.labName) {
@@ -299,6 +321,18 @@ class View {
     const edit = lab instanceof Order && lab.change?.edit ? lab.change.edit : "";
     const caption = [about.caption, edit, this.proof.textContent, this.facts.textContent].filter(Boolean).join(" · ");
     const snippet = lab.snippet();
-    return { title: words.labs[this.labName], alt: sentence, caption: `${sentence} ${caption}`, snippet, name, tables: lab.tables().map((table) => [table.title, `${name}-${table.name}`, csv(table, `${sentence} ${caption}`, snippet)]) };
+    const said = `${sentence} ${caption}`;
+    return {
+      title: words.labs[this.labName], alt: sentence, caption: said, snippet, name,
+      tables: lab.tables().map((table) => [table.title, `${name}-${table.name}`, csv(table, said, snippet), { of: table.name, columns: table.columns, rows: table.rows }]),
+      page: this.sent[0].offline ? undefined : this.page(),
+    };
+  }
+
+  /** @returns {import("../../../kit/browser/types.js").OfflinePage} */
+  page() {
+    const [header, body] = this.sent;
+    const chosen = { values: { ...this.chosen.values }, stamp: 1, reported: 0 };
+    return { path: "positions/page", theme: String(this.theme), message: [{ ...header, chosen, offline: true }, body], remotes: [...this.remotes.values()] };
   }
 }

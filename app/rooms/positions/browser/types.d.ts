@@ -124,6 +124,7 @@ export interface Lab {
 
 /** What the labs know of the view. */
 export interface Shown {
+  theme: "light" | "dark" | undefined;
   root: HTMLElement;
   host: HTMLElement;
   header: Header;

@@ -3,7 +3,7 @@
 
 import { colours, fit } from "../../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
 import { axis, binary, decimal, flops, meaning, plain } from "./format.js";
 
 const LONG = 4096; // tokens, for the sentence on growth
@@ -123,7 +123,29 @@ export class Detail {
     const said = add(result, "p", "said");
     said.textContent = one.error || `torch.Size([${one.shape.join(", ")}])`;
     if (one.why) add(result, "p", "why").textContent = one.why;
+    if (row.kind === "qkv") this.drawCompared(result, row);
     view.root.dataset.verdict = one.verdict;
+  }
+
+  // One product for q, k and v against three, on this machine
+  /** @param {HTMLElement} box @param {Row} row */
+  drawCompared(box, row) {
+    const [batch, n, q] = row.shape;
+    const width = /** @type {{row: Row}} */ (this.view.byId.get(row.reads[0])).row.shape.at(-1) ?? q;
+    const line = add(box, "p", "why compared");
+    const button = this.link(words.compare, async () => {
+      line.textContent = words.compare_busy;
+      const url = new URL("headlight/shapes/projections", document.baseURI);
+      url.search = String(new URLSearchParams(Object.entries({ width, q, rows: batch * n }).map(([name, value]) => [name, String(value)])));
+      const response = await fetch(url).catch(() => null);
+      if (!response?.ok) return void (line.textContent = response?.status === 400 ? await response.text() : words.compare_failed);
+      const found = await response.json();
+      const ms = (/** @type {number} */ value) => value.toPrecision(value < 10 ? 2 : 3);
+      const told = { fused: ms(found.fused), separate: ms(found.separate), difference: scientific(found.difference), rows: plain(found.rows), of: plain(found.of), width: plain(width), device: found.device };
+      line.textContent = [words.compared, ...(found.rows < found.of ? [words.compared_fewer] : [])].map((text) => fill(text, told)).join(" ");
+      Object.assign(line.dataset, { fused: String(found.fused), separate: String(found.separate), difference: String(found.difference) });
+    });
+    line.append(button);
   }
 
   // ------------------------------------------------------------------ values

@@ -20,7 +20,7 @@ export function csv({ columns, rows }, caption, code) {
 }
 
 // Python that gives the numbers on the screen, as `numbers`, and the number that is looked at as a sum
-/** @param {string} page @param {string[]} lines @param {import("./step.js").Shown | null} on @param {[number, number]} [cell] */
+/** @param {string} page @param {string[]} lines @param {import("./shown.js").Shown | null} on @param {[number, number]} [cell] */
 export function snippet(page, lines, on, cell) {
   if (page !== "run" || !on) return PYTHON[page] ?? "";
   const { step, header, site, head, edit } = on;
@@ -52,7 +52,7 @@ export function snippet(page, lines, on, cell) {
   return [...code, ""].join("\n");
 }
 
-/** @param {import("./step.js").Shown} on @param {[number, number]} [cell] */
+/** @param {import("./shown.js").Shown} on @param {[number, number]} [cell] */
 function indexOf({ step, head }, cell) {
   if (!cell || cell[1] < 0) return "";
   if (["wo", "down", "up", "gate", "add"].includes(step.kind)) return `(${cell[1]},)`;

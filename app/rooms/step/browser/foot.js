@@ -4,7 +4,7 @@ import { el, fill, quoted, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { fixed } from "./sums.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./step.js").View} View */
 /** @typedef {import("./types.js").Run} Run */
 export const ATTENTION = ["qkv", "heads", "turn", "scores", "scale", "mask", "softmax", "z", "join", "wo"];
@@ -32,7 +32,7 @@ export function drawFoot(view, on, at) {
   if (ATTENTION.includes(kind) && Math.abs(on.at.weights.reduce((a, b) => a + b, 0) - 1) < 1e-5) say("ok", words.ok_rows);
   if (live || act) {
     say("changed", act ? words.changed_act : words.changed);
-    if (live) button(words.run_it, () => runIt(view, on), fill(words.run_it_help, { what: editWords(on) })).classList.add("run");
+    if (live && !view.offline) button(words.run_it, () => runIt(view, on), fill(words.run_it_help, { what: editWords(on) })).classList.add("run");
     button(words.put_back, () => view.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
   } else {
     if (ATTENTION.includes(kind) && on.site) {
@@ -41,7 +41,7 @@ export function drawFoot(view, on, at) {
     }
     if (view.values.edits) {
       say("changed", words.run_done);
-      button(words.run_leave, () => view.choose({ edits: "" }));
+      if (!view.offline) button(words.run_leave, () => view.choose({ edits: "" }));
     }
     if (after) say("changed", words.from_here);
     else if (!run.edits.length) say("mute", fill(words.run_facts, { n: on.labels.length, ms: fixed(run.ms, 0), device: run.device, dtype: run.dtype }));

@@ -39,6 +39,7 @@ export function barcode(canvas, vector, width, height, paint, limit) {
 export class Grid {
   /** @type {Frame[]} */
   frames = [];
+  drawn = false;
 
   /**
    * @param {HTMLElement} host
@@ -53,10 +54,11 @@ export class Grid {
     this.canvas.setAttribute("aria-hidden", "true");
     this.width = options.columns * options.width;
     this.height = options.rows * options.height;
-    this.draw();
+    queueMicrotask(() => this.drawn || this.draw()); // unless it is marked, and so drawn, before
   }
 
   draw() {
+    this.drawn = true;
     const o = this.options;
     const context = fit(this.canvas, this.width, this.height);
     const gap = o.gap ?? (o.width >= 8 ? 1 : 0);
@@ -100,6 +102,7 @@ export class Grid {
 
   /** @param {Frame[]} frames */
   mark(frames) {
+    if (this.drawn && !frames.length && !this.frames.length) return;
     this.frames = frames;
     this.draw();
   }

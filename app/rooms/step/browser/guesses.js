@@ -6,7 +6,7 @@ import { wordOf } from "./sentences.js";
 import { Sheet } from "./sheet.js";
 import { count, fixed, percent } from "./sums.js";
 
-/** @param {HTMLElement} host @param {import("./step.js").Shown} on @returns {import("./types.js").Picture} */
+/** @param {HTMLElement} host @param {import("./shown.js").Shown} on @returns {import("./types.js").Picture} */
 export function guessPicture(host, on) {
   const found = on.guesses;
   const empty = { rows: 1, columns: 1, opens: /** @type {[number, number]} */ ([0, 0]), show: () => {}, numbers: () => ({ columns: ["word"], rows: [] }) };

@@ -7,7 +7,7 @@ import { Grid } from "./grid.js";
 import { math } from "./sentences.js";
 import { fixed, largest, limit, percent } from "./sums.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 const ORDER = ["scores", "scale", "mask", "softmax", "z"];
 export const HEAVIEST = 15; // keys that a long text has rows for, beside the followed token and the others together
 

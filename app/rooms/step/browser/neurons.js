@@ -7,7 +7,7 @@ import { termsOf } from "./from.js";
 import { asked, column, columnsOf, Sheet, x } from "./sheet.js";
 import { count, fixed, largest, length, limit } from "./sums.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
 
 /** @param {HTMLElement} host @param {Shown} on @param {"up" | "gate"} what @returns {Picture} */

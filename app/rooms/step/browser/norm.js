@@ -5,7 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { columnsOf, Sheet, x } from "./sheet.js";
 import { fixed, limit, spread } from "./sums.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
 
 /** @param {HTMLElement} host @param {Shown} on @returns {Picture} */

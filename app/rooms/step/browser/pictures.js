@@ -9,7 +9,7 @@ import { asked, column, columnsOf, heat, Sheet, withHeat, x } from "./sheet.js";
 import { count, fixed, largest, length, limit } from "./sums.js";
 import { turn } from "./turn.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Cell} Cell */

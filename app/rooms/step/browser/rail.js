@@ -58,16 +58,16 @@ export class Rail {
   // Rows and barcodes, where they are not there yet; then where the visitor is
   /**
    * @param {import("./walk.js").Walk} walk
-   * @param {{id: string, head: number, edit: import("./types.js").Edit, paint: import("./grid.js").Paint, rem: number}} view
+   * @param {{id: string, head: number, edit: import("./types.js").Edit, paint: import("./grid.js").Paint, sizes: import("./types.js").Sizes}} view
    * @param {number} current
    */
-  draw(walk, { id, head, edit, paint, rem }, current) {
-    const height = this.host.clientHeight;
+  draw(walk, { id, head, edit, paint, sizes }, current) {
+    const { rem, rail: [width, height] } = sizes;
     if (!height) return; // a phone has a slider instead
-    const what = `${id}/${height}/${this.host.clientWidth}`;
+    const what = `${id}/${height}/${width}`;
     const own = `${what}/${head}/${edit.divide}/${edit.hide}`;
     if (what !== this.shown) this.build(walk, rem, height);
-    if (own !== this.barred) this.bars(walk, head, edit, paint, rem, what !== this.shown);
+    if (own !== this.barred) this.bars(walk, head, edit, paint, rem, width, what !== this.shown);
     this.shown = what;
     this.barred = own;
     this.rows.forEach((row, i) => {
@@ -81,12 +81,12 @@ export class Rail {
   }
 
   // The vectors as barcodes; where only the head or its scores changed, those alone that are of it
-  /** @param {import("./walk.js").Walk} walk @param {number} head @param {import("./types.js").Edit} edit @param {import("./grid.js").Paint} paint @param {number} rem @param {boolean} all */
-  bars(walk, head, edit, paint, rem, all) {
+  /** @param {import("./walk.js").Walk} walk @param {number} head @param {import("./types.js").Edit} edit @param {import("./grid.js").Paint} paint @param {number} rem @param {number} width @param {boolean} all */
+  bars(walk, head, edit, paint, rem, width, all) {
     walk.steps.forEach((step, i) => {
       if (!all && !OF_A_HEAD.includes(step.kind)) return;
       const vector = walk.vector(step, head, edit);
-      barcode(this.canvases[i], vector, (this.host.clientWidth < 17 * rem ? 4 : 6.7) * rem, Math.max(2, Math.min(0.78 * rem, this.tall - 3)), paint, limit(vector));
+      barcode(this.canvases[i], vector, (width < 17 * rem ? 4 : 6.7) * rem, Math.max(2, Math.min(0.78 * rem, this.tall - 3)), paint, limit(vector));
     });
   }
 

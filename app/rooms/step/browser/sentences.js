@@ -5,7 +5,7 @@ import { LOWEST, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { count, fixed, length, percent, spread } from "./sums.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Step} Step */
 
 // "*x*_0_ = e^s^" as nodes: italics, below and above the line

@@ -5,10 +5,12 @@ import { WORDS as words } from "./constants.js";
 import { Grid } from "./grid.js";
 import { fixed, limit } from "./sums.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Cell} Cell */
+
+const LEAST = 280; // pixels that a picture takes, also where there is less
 
 // What every picture needs: labels where they stand, strips of numbers, and the table behind it
 export class Sheet {
@@ -22,7 +24,7 @@ export class Sheet {
     this.r = on.rem / 15.55;
     const box = host.getBoundingClientRect();
     this.width = box.width;
-    this.height = Math.max(box.height, 18 * on.rem);
+    this.height = Math.max(box.height, LEAST);
     this.left = (box.width < 560 ? 74 : 118) * this.r;
     this.paint = on.paint;
   }

@@ -3,7 +3,8 @@
 
 import { luminance, rgb } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
-import { add, arrow, choice, clamp, el, fill, keepingFocus, quoted } from "../../../kit/browser/dom.js";
+import { cover, Guard } from "../../../kit/browser/cover.js";
+import { add, arrow, choice, clamp, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -12,39 +13,25 @@ import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { csv, snippet } from "./export.js";
-import { ATTENTION, drawFoot, read } from "./foot.js";
+import { drawFoot } from "./foot.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
-import { guessPicture } from "./guesses.js";
-import { ledger, ledgerRows } from "./ledger.js";
-import { PICTURES } from "./pictures.js";
 import { nameOf, Rail, slider } from "./rail.js";
-import { above } from "./sentences.js";
+import { shownOf } from "./shown.js";
 import { PAGES, Small } from "./small.js";
-import { count, fixed } from "./sums.js";
-import { drawTable } from "./table.js";
+import { drawStage } from "./stage.js";
 import { Tokens } from "./tokens.js";
 import { Walk } from "./walk.js";
+
+const SHOWN = ".meta, .big, .eq, .pic, .from, .rail, .phone-rail, .unseen";
+/** @type {Record<string, string>} What a lesson may cover; of "number" also the grid of the output, by step.css */
+const COVERS = { number: ".pic.tabled, .big, .from, .unseen", shape: SHOWN, bar: SHOWN, cell: ".pic, .big, .from, .unseen", row: ".pic, .big, .from, .unseen" };
 
 /** @typedef {import("./types.js").Picture} Picture */
 /** @typedef {import("./types.js").Step} Step */
 /** @typedef {import("./types.js").Run} Run */
-/** @typedef {[row: number, column: number]} Cell */
-/**
- * What a picture is of.
- * @typedef {{
- *   step: Step, header: any, walk: Walk, site: import("./types.js").Site | undefined, head: number, at: import("./types.js").Attended,
- *   plain: import("./types.js").Attended, edit: import("./types.js").Edit, key: number, cell: Cell, chosen: Record<string, string>,
- *   labels: string[], keyLabels: string[], id: number, q: [string, string], k: [string, string], model: string, reasons: string[],
- *   guesses: import("./types.js").Guesses | null, paint: import("./grid.js").Paint, rem: number, perLayer: number, sublayers: string[],
- *   ledgerRows: {rows: number[], others: number[]}, normRow: (value: string) => Float32Array, additionOf: (part: string) => Float32Array[],
- *   keyVector: (key: number) => Float32Array, value: (key: number) => Float32Array, point: (cell: Cell) => void, leave: () => void,
- *   choose: (changes: Record<string, string>) => void, toggle: (key: number) => void,
- *   terms: (step: string, index: number[]) => import("./types.js").ServerTerms | null,
- * }} Shown
- */
-const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
-const MLP = ["gate", "up", "act", "product", "down"];
+/** @typedef {import("./types.js").Cell} Cell */
+/** @typedef {import("./shown.js").Shown} Shown */
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -59,6 +46,8 @@ export class View {
   run = null;
   /** @type {any} What a file says about itself */
   about;
+  /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
+  sent;
   /** @type {Remote} */
   remote;
   /** @type {Walk | null} */
@@ -76,6 +65,9 @@ export class View {
   drawn = ""; // what the picture on the screen is of
   walkOf = ""; // the run that the walk is of
   rem = 16; // pixels
+  /** @type {import("./types.js").Sizes | null} Read once: to ask the page in the middle of a drawing costs a layout each time */
+  sizes = null;
+  layout = ""; // what the sizes depend on beside the window
   said = ""; // the sum that is shown, in words
   asks = ""; // what can be changed now
   /** @type {((divisor: number) => void) | undefined} Moves the slider */
@@ -93,6 +85,7 @@ export class View {
     this.phone = add(root, "div", "phone-rail");
     this.railBox = add(this.main, "div", "rail");
     this.stage = add(this.main, "section", "stage");
+    this.stage.tabIndex = -1; // for the focus that a mouse leaves
     this.meta = add(this.stage, "div", "meta");
     this.big = add(this.stage, "p", "big");
     this.big.setAttribute("aria-live", "polite");
@@ -113,26 +106,42 @@ export class View {
     this.pic.addEventListener("keydown", (event) => this.walkCells(event));
     this.keys = (/** @type {KeyboardEvent} */ event) => this.key(event);
     document.addEventListener("keydown", this.keys);
-    this.watch = new ResizeObserver(() => this.soon(true));
+    this.watch = new ResizeObserver(() => {
+      this.sizes = null;
+      this.soon(true);
+    });
     this.watch.observe(this.main);
+    this.guard = new Guard(root, COVERS);
+    this.uncovers = cover.watch(() => this.covers());
+    this.covers();
     document.fonts.ready.then(() => this.soon(true));
   }
 
   destroy() {
     document.removeEventListener("keydown", this.keys);
     this.watch.disconnect();
+    this.uncovers();
+    this.guard.destroy();
     this.files.destroy();
     this.projector.destroy();
     this.chosen.destroy();
     if (this.frame) cancelAnimationFrame(this.frame);
   }
 
+  // The one grid that is covered by itself, so that what it is made of can be seen
+  covers() {
+    this.root.dataset.covered = cover.hides("number") ? "output" : "";
+    this.soon(true);
+  }
+
   // ------------------------------------------------------------------ data in, choices out
 
   /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
   update(data, setStateValue) {
-    const [header] = unpack(data);
+    const [header, body] = unpack(data);
     const before = this.state();
+    this.sent = [header, body];
+    cover.take(header.cover);
     this.chosen.take(header.chosen, setStateValue);
     this.run = header.run;
     this.about = header.about;
@@ -203,10 +212,22 @@ export class View {
     if (everything) this.drawn = "";
     if (!this.palette) return;
     const page = this.run ? this.values.page : this.values.page === "run" ? "one" : this.values.page;
-    this.root.classList.toggle("projector", this.projector.on);
-    this.root.classList.toggle("small-page", page !== "run");
+    const layout = `${page !== "run"}/${this.projector.on}`;
+    if (layout !== this.layout) {
+      this.layout = layout;
+      this.root.classList.toggle("projector", this.projector.on);
+      this.root.classList.toggle("small-page", page !== "run");
+      this.sizes = null;
+    }
+    this.leaveFocus();
     keepingFocus(this.root, () => (page === "run" ? this.drawRun() : this.drawSmall(page)));
     Object.assign(this.root.dataset, { page, projector: String(this.projector.on), chosen: String(this.chosen.number) });
+  }
+
+  // A row that was clicked is made anew: to take the focus along costs two layouts, and nobody sees where a mouse left it.
+  leaveFocus() {
+    const had = /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement;
+    if (had && had !== this.pic && this.pic.contains(had) && !had.matches(":focus-visible, input")) this.stage.focus({ preventScroll: true });
   }
 
   /** @param {string} page */
@@ -214,6 +235,10 @@ export class View {
     const found = this.remote.get("step/small", {}, (bytes) => unpack(bytes)[0]);
     this.drawBar(page);
     if (!found) return;
+    if (found.refused) {
+      this.big.textContent = found.refused;
+      return;
+    }
     this.shown = null;
     this.small.draw(found, page);
     this.root.dataset.painted = "1";
@@ -221,6 +246,8 @@ export class View {
 
   drawRun() {
     const { stack, layer, query, head } = this.place;
+    const sizes = (this.sizes ??= this.measured());
+    this.rem = sizes.rem;
     this.drawBar("run");
     const asked = (/** @type {number} */ h) => this.remote.get("step/walk", { stack, layer, query, head: h }, (bytes) => new Walk(bytes));
     const known = this.walk;
@@ -229,6 +256,7 @@ export class View {
     if (walk && /** @type {any} */ (walk).refused) {
       this.big.textContent = /** @type {any} */ (walk).refused;
       this.root.dataset.painted = "1";
+      this.drawn = ""; // what stands below is of the walk before
       return;
     }
     if (walk && !walk.holds(head)) walk = asked(head);
@@ -241,17 +269,16 @@ export class View {
     delete this.root.dataset.waiting;
     this.walk = walk;
     this.walkOf = this.remote.key;
-    this.rem = parseFloat(getComputedStyle(this.root).fontSize) || 16;
     const at = this.stepAt();
     const step = walk.steps[at];
-    this.rail.draw(walk, { id: `${this.remote.key}/${stack}/${layer}/${query}`, head, edit: this.edit, paint: this.paint, rem: this.rem }, at);
+    this.rail.draw(walk, { id: `${this.remote.key}/${stack}/${layer}/${query}`, head, edit: this.edit, paint: this.paint, sizes }, at);
     Object.assign(this.slider, { max: String(walk.steps.length - 1), value: String(at) });
     this.slider.setAttribute("aria-valuetext", fill(words.rail_value, { i: at + 1, n: walk.steps.length, name: nameOf(step, walk.header) }));
-    const shown = (this.shown = this.shownOf(walk, step));
-    const what = JSON.stringify([this.remote.key, stack, layer, query, head, step.id, this.values.divide, this.values.hide, this.values.act, this.values.norm, this.values.show, shown.key, shown.guesses !== null, this.main.clientWidth, this.main.clientHeight]);
+    const shown = (this.shown = shownOf(this, walk, step));
+    const what = JSON.stringify([this.remote.key, stack, layer, query, head, step.id, this.values.divide, this.values.hide, this.values.act, this.values.norm, this.values.show, shown.key, shown.guesses !== null, sizes]);
     if (what !== this.drawn) {
       this.drawn = what;
-      this.drawStage(shown, at);
+      drawStage(this, shown, at);
     }
     this.drawFrom();
     drawFoot(this, shown, at);
@@ -259,6 +286,12 @@ export class View {
       painted: "1", at: step.id, layer, head, query, stack, key: shown.key, run: this.remote.key, steps: walk.steps.length, show: this.values.show,
       tokens: shown.labels.length, edited: String(Boolean(this.run?.edits.length)),
     });
+  }
+
+  /** @returns {import("./types.js").Sizes} */
+  measured() {
+    const { main, railBox } = this;
+    return { rem: parseFloat(getComputedStyle(this.root).fontSize) || 16, main: [main.clientWidth, main.clientHeight], rail: [railBox.clientWidth, railBox.clientHeight] };
   }
 
   // Which head's keys to ask for: where not all come, those of the head that is looked at
@@ -273,126 +306,6 @@ export class View {
     const steps = /** @type {Walk} */ (this.walk).steps;
     const found = steps.findIndex((step) => step.id === this.values.at);
     return found >= 0 ? found : Math.max(0, steps.findIndex((step) => step.id === "softmax"));
-  }
-
-  /** @param {Walk} walk @param {Step} step @returns {Shown} */
-  shownOf(walk, step) {
-    const run = /** @type {Run} */ (this.run);
-    const { header } = walk;
-    const { head } = this.place;
-    const site = walk.site(step);
-    const labels = run.tokens[header.stack].labels;
-    const keyLabels = site.labels;
-    const hide = this.edit.hide.filter((k) => k < keyLabels.length);
-    const edit = { divide: this.edit.divide, hide: hide.length < keyLabels.length ? hide : [] };
-    const at = walk.attended(site, head, edit);
-    const heaviest = at.weights.indexOf(Math.max(...at.weights));
-    const key = this.values.key === "" ? heaviest : clamp(whole(this.values.key), 0, keyLabels.length - 1);
-    const [, shared] = walk.places(site, head);
-    const sublayers = walk.sites.map(({ site: name }) => name).concat("mlp");
-    const query = quoted(labels[header.query]);
-    return {
-      step, header, walk, site, head, at, plain: walk.attended(site, head), edit, key, cell: [0, 0], chosen: this.values, labels, keyLabels,
-      id: run.tokens[header.stack].ids[header.query], q: [query, "q"], k: [quoted(keyLabels[key]), "k"], model: run.model, reasons: header.reasons,
-      guesses: step.kind === "next" ? this.remote.get("step/guesses", { query: header.query }, read) : null,
-      paint: this.paint, rem: this.rem ?? 16, perLayer: sublayers.length, sublayers,
-      ledgerRows: ledgerRows(at.weights, site.site === "attn" ? header.query : null, key),
-      normRow: (value) => {
-        const norm = walk.norms[value];
-        return walk.row(`${value}.before`, norm.of > 1 ? header.query - norm.first : 0);
-      },
-      additionOf: (part) => this.additionOf(walk, part),
-      keyVector: (k) => walk.row(`${site.site}.keys`, shared, k),
-      value: (k) => walk.row(`${site.site}.v`, shared, k),
-      point: (cell) => this.point(cell),
-      leave: () => this.point(null),
-      choose: (changes) => this.choose(changes),
-      toggle: (k) => this.toggle(k, keyLabels),
-      terms: (name, index) => this.remote.get("step/terms", { stack: header.stack, layer: header.layer, query: header.query, step: name, index: index.join(".") }, read),
-    };
-  }
-
-  // The stream before an addition, what is added, and both together
-  /** @param {Walk} walk @param {string} part */
-  additionOf(walk, part) {
-    const { header } = walk;
-    const together = walk.array(`${part}.add`);
-    const added = walk.array(walk.has(`${part}.out_norm`) ? `${part}.out_norm` : `${part}.written`);
-    let before = walk.array("x");
-    const above = part === "attn" ? null : part === "cross_attn" || !walk.has("cross_attn.add") ? "attn" : "cross_attn";
-    if (above) before = walk.array(header.order === "post" ? `${above}.norm` : `${above}.add`);
-    return [before, added, together];
-  }
-
-  /** @param {Shown} on @param {number} at */
-  drawStage(on, at) {
-    const { step, header, head } = on;
-    const { kind } = step;
-    const steps = on.walk.steps;
-    const where = ["token", "embed"].includes(kind) ? words.where_before : kind === "next" || kind === "result" ? words.where_after
-      : ATTENTION.includes(kind) ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })
-        : MLP.includes(kind) ? fill(words.where_mlp, { layer: header.layer }) : fill(words.where_layer, { layer: header.layer });
-    const sizes = el("span", "sh");
-    for (const [axis, n] of step.axes) sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
-    // A slider that is held must stay the element that it is.
-    const asks = JSON.stringify([this.remote.key, header.stack, header.layer, header.query, head, step.id, this.values.show, this.values.act, this.values.norm, this.projector.on]);
-    if (asks !== this.asks) this.meta.replaceChildren(el("b", "", where), el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), this.controls(on), sizes);
-    else this.slide?.(on.at.divisor);
-    this.asks = asks;
-    const said = above(on);
-    this.big.replaceChildren(...said.sentence);
-    const m = el("span", "m");
-    m.append(...said.equation);
-    this.eq.replaceChildren(m, el("code", "", said.code));
-    this.pic.replaceChildren();
-    this.pic.style.minHeight = "";
-    this.pic.tabIndex = 0;
-    this.pic.setAttribute("role", "group");
-    this.pic.setAttribute("aria-label", fill(words.picture, { name: nameOf(step, header) }));
-    this.pointed = null;
-    const table = this.values.show === "table";
-    this.pic.classList.toggle("tabled", table);
-    this.picture = (LEDGER.includes(kind) ? ledger : kind === "next" ? guessPicture : PICTURES[kind])(table ? el("div") : this.pic, on);
-    if (table) drawTable(this.pic, this.picture.numbers(), nameOf(step, header));
-  }
-
-  // What can be changed at this step
-  /** @param {Shown} on */
-  controls({ step, header, at, site, walk }) {
-    const box = el("span", "ctl");
-    this.slide = undefined;
-    if (step.kind === "scale" && site) {
-      const base = site.temperature / site.scale;
-      const input = el("input");
-      const most = Math.max(16, Math.ceil(base * 2));
-      Object.assign(input, { type: "range", min: "0.5", max: String(Math.min(DIVISOR[1], most)), step: "0.01", value: String(at.divisor) });
-      input.setAttribute("aria-label", words.divide_by);
-      const value = el("b", "", fixed(at.divisor));
-      this.slide = (divisor) => {
-        value.textContent = fixed(divisor);
-        if (Math.abs(Number(input.value) / divisor - 1) > 0.02) input.value = String(divisor);
-      };
-      input.addEventListener("input", () => {
-        const near = Math.abs(Number(input.value) / base - 1) < 0.02;
-        this.choose({ divide: near ? "" : input.value });
-      });
-      const label = el("label", "", words.divide_by);
-      label.append(input, value);
-      box.append(label);
-    }
-    if (step.kind === "act" || step.kind === "product") {
-      const own = header.activation;
-      /** @type {[string, string][]} */
-      const options = ["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => [name === own ? "own" : name.replace("_tanh", ""), name === own ? fill(words.norm_own, { name: words.acts[name] }) : words.acts[name]]);
-      box.append(choice(words.act_switch, options, this.values.act === own ? "own" : this.values.act, (act) => this.choose({ act })));
-    }
-    if (step.kind === "norm" && walk.norms[step.value].of > 1) {
-      const name = walk.norms[step.value].mean ? "LayerNorm" : "RMSNorm";
-      box.append(choice(words.norm_switch, [["own", fill(words.norm_own, { name })], ["batch", words.norm_batch]], this.values.norm, (norm) => this.choose({ norm })));
-    }
-    if (this.projector.on) return box;
-    box.append(choice(words.as, [["picture", words.as_picture], ["table", words.as_table]], this.values.show, (show) => this.choose({ show })));
-    return box;
   }
 
   // The cell that is looked at: pointed at, or chosen, or where the picture opens
@@ -511,6 +424,17 @@ export class View {
 
   // ------------------------------------------------------------------ files
 
+  get offline() {
+    return Boolean(this.sent[0].offline);
+  }
+
+  /** @returns {import("../../../kit/browser/types.js").OfflinePage} */
+  page() {
+    const [header, body] = this.sent;
+    const chosen = { values: { ...this.values }, stamp: 1, reported: 0 };
+    return { path: "step/page", theme: String(this.root.dataset.theme), message: [{ ...header, chosen, offline: true }, body], remotes: [this.remote] };
+  }
+
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
   file() {
     const page = this.root.dataset.page ?? "run";
@@ -521,8 +445,9 @@ export class View {
     const numbers = page === "run" ? /** @type {Picture} */ (this.picture).numbers() : this.small.numbers();
     return {
       title, alt: `${title} ${this.said ?? ""}`, caption: this.about.caption, snippet: code, name,
-      tables: [[words.csv, name, csv(numbers, this.about.caption, code)]],
+      tables: [[words.csv, name, csv(numbers, this.about.caption, code), { of: "", ...numbers }]],
       picture: this.values.show !== "table",
+      page: this.offline ? undefined : this.page(),
     };
   }
 }

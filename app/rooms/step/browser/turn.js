@@ -7,7 +7,7 @@ import { asked, columnsOf, Sheet } from "./sheet.js";
 import { fixed, length } from "./sums.js";
 import { drawing, shape } from "./svg.js";
 
-/** @typedef {import("./step.js").Shown} Shown */
+/** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
 
 /** @param {HTMLElement} host @param {Shown} on @returns {Picture} */

@@ -165,3 +165,24 @@ export interface Small {
   batch: { q: number[][][]; k: number[][][]; scores: number[][][]; error: string; wrong_by: number };
   reshape: { qkv: number[][][]; error: string; strides: number[] };
 }
+
+/** Sizes of the page in pixels: of its type, of rail and stage together, and of the rail alone. */
+export interface Sizes {
+  rem: number;
+  main: [width: number, height: number];
+  rail: [width: number, height: number];
+}
+
+/** A number of a page of small numbers: which matrix, and where in it. */
+export type Spot = [name: string, row: number, column: number];
+export type Rows = [name: string, values: number[][]][];
+
+/** One page of small numbers. */
+export interface SmallPage {
+  x?: number[][] | null;
+  draw(): void;
+  opens(): Spot;
+  from(spot: Spot): From;
+  numbers(): Rows;
+  change?(row: number, column: number, by: number): void;
+}

@@ -4,8 +4,8 @@ import { clamp, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 46;
-const BOTTOM = 22;
+const LEFT = 2.9; // em, as wide as "0.001"
+const BOTTOM = 1.4; // em
 const RIGHT = 6;
 const TOP = 8;
 const LOWEST = 0.001;
@@ -29,6 +29,7 @@ export class Curve {
   top = 3;
   width = 0;
   height = 0;
+  em = 16;
 
   // chosen(step) when the visitor drags the curve or moves it by keys
   /** @param {HTMLElement} parent @param {(step: number) => void} chosen */
@@ -54,28 +55,37 @@ export class Curve {
     this.last = 0;
   }
 
+  get left() {
+    return LEFT * this.em;
+  }
+
+  get bottom() {
+    return BOTTOM * this.em;
+  }
+
   /** @param {PointerEvent} e */
   stepAt(e) {
-    const at = e.clientX - this.box.getBoundingClientRect().left - LEFT;
-    return clamp(Math.round((at / (this.width - LEFT - RIGHT)) * this.steps), 0, this.last);
+    const at = e.clientX - this.box.getBoundingClientRect().left - this.left;
+    return clamp(Math.round((at / (this.width - this.left - RIGHT)) * this.steps), 0, this.last);
   }
 
   /** @param {number} step */
   x(step) {
-    return LEFT + (step / this.steps) * (this.width - LEFT - RIGHT);
+    return this.left + (step / this.steps) * (this.width - this.left - RIGHT);
   }
 
   /** @param {number} loss */
   y(loss) {
     const [low, high] = [Math.log(LOWEST), Math.log(this.top * 1.25)];
     const at = (Math.log(Math.max(loss, LOWEST)) - low) / (high - low);
-    return TOP + (1 - at) * (this.height - TOP - BOTTOM);
+    return TOP + (1 - at) * (this.height - TOP - this.bottom);
   }
 
   // steps: how many a run has; guess: the loss of one that knows nothing, of so many symbols; now: where the slider stands
   /** @param {Line[]} lines @param {number} steps @param {{n: number, loss: number}} guess @param {number} now @param {Record<string, any>} palette @param {string} text */
   draw(lines, steps, guess, now, palette, text) {
     const { clientWidth, clientHeight } = this.box;
+    this.em = parseFloat(getComputedStyle(this.box).fontSize);
     this.width = clientWidth;
     this.height = clientHeight;
     this.steps = steps;
@@ -85,15 +95,15 @@ export class Curve {
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     svg.setAttribute("aria-hidden", "true");
-    const size = 0.8 * parseFloat(getComputedStyle(this.box).fontSize);
+    const size = 0.8 * this.em;
     for (const tick of TICKS.filter((one) => one <= this.top * 1.2)) {
-      make(svg, "line", { x1: LEFT, x2: this.width - RIGHT, y1: this.y(tick), y2: this.y(tick), stroke: palette.line });
-      make(svg, "text", { x: LEFT - 6, y: this.y(tick) + size * 0.35, "text-anchor": "end", "font-size": size, fill: palette.mute }, String(tick));
+      make(svg, "line", { x1: this.left, x2: this.width - RIGHT, y1: this.y(tick), y2: this.y(tick), stroke: palette.line });
+      make(svg, "text", { x: this.left - 6, y: this.y(tick) + size * 0.35, "text-anchor": "end", "font-size": size, fill: palette.mute }, String(tick));
     }
     for (let step = 0; step <= steps; step += steps / 6) make(svg, "text", { x: this.x(step), y: this.height - 6, "text-anchor": step ? (step === steps ? "end" : "middle") : "start", "font-size": size, fill: palette.mute }, String(Math.round(step)));
-    make(svg, "line", { x1: LEFT, x2: this.width - RIGHT, y1: this.y(guess.loss), y2: this.y(guess.loss), stroke: palette.mute, "stroke-dasharray": "2 4" });
+    make(svg, "line", { x1: this.left, x2: this.width - RIGHT, y1: this.y(guess.loss), y2: this.y(guess.loss), stroke: palette.mute, "stroke-dasharray": "2 4" });
     make(svg, "text", { x: this.width - RIGHT, y: this.y(guess.loss) + size * 1.2, "text-anchor": "end", "font-size": size, fill: palette.mute }, fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }));
-    make(svg, "line", { x1: this.x(now), x2: this.x(now), y1: TOP, y2: this.height - BOTTOM, stroke: palette.mute });
+    make(svg, "line", { x1: this.x(now), x2: this.x(now), y1: TOP, y2: this.height - this.bottom, stroke: palette.mute });
     for (const line of lines) {
       let path = "";
       line.points.forEach(([step], i) => {

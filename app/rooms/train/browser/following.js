@@ -17,7 +17,7 @@ export class Following {
   looks = new Map();
   /** @type {import("./types.js").Seen | null} */
   seen = null;
-  /** @type {News["state"] | "lost" | "stopped"} */
+  /** @type {News["state"] | "lost" | "stopped" | "paused"} */
   state = "waiting";
   place = 0;
   seconds = 0;
@@ -74,6 +74,29 @@ export class Following {
     this.closed = true;
     this.cancel.abort();
     if (this.state === "waiting" || this.state === "running") this.state = "stopped";
+  }
+
+  // The server lets the run wait where it is, once nobody watches it.
+  async pause() {
+    if (this.closed) return;
+    this.closed = true;
+    const ended = () => this.state !== "waiting" && this.state !== "running";
+    try {
+      await fetch(this.address("pause"), { method: "POST" });
+    } catch {
+      // a server that cannot be reached has lost the line of news too
+    }
+    this.cancel.abort();
+    if (!ended()) this.state = "paused";
+    this.changed();
+  }
+
+  // The same run from where it waits: its news come from the beginning, and what was seen of the example stays.
+  again() {
+    const one = new Following(this.spec, this.example, this.changed);
+    Object.assign(one, { looks: this.looks, seen: this.seen });
+    one.begin();
+    return one;
   }
 
   /** @param {string} example */
@@ -142,6 +165,6 @@ export function looksOf(bytes) {
     at += size + ((4 - (size % 4)) % 4); // each array begins at a multiple of 4 bytes
     return { ...frame, maps };
   });
-  const { tokens, answer, first, unseen } = header;
-  return { seen: { tokens, answer, first, unseen }, looks };
+  const { tokens, answer, first, unseen, model, edits } = header;
+  return { seen: { tokens, answer, first, unseen, model, edits }, looks };
 }

@@ -6,6 +6,7 @@ import { WORDS as words } from "./constants.js";
 import { largest } from "./numbers.js";
 
 const PER_ROW = 8;
+const TILE = 6.1; // em, the most that a small map is wide
 
 // Weights of one head on a canvas of so many CSS pixels
 /** @param {HTMLCanvasElement} canvas @param {import("./types.js").Look} look @param {number} layer @param {number} head @param {number} size @param {Record<string, any>} palette */
@@ -40,7 +41,7 @@ export function grid(parent, look, of, chosen, width, palette, act) {
   const [bestLayer, bestHead] = largest(look[of]);
   const columns = Math.min(heads, PER_ROW);
   const size = Math.floor((width - 24) / columns) - 6;
-  const high = Math.min(size, 98);
+  const high = Math.min(size, Math.round(TILE * parseFloat(getComputedStyle(parent).fontSize)));
   const box = parent.appendChild(el("div", "grid"));
   for (let layer = 0; layer < layers; layer++) {
     const row = box.appendChild(el("div", "layer"));
@@ -67,6 +68,7 @@ export function large(parent, look, seen, layer, head, size, palette) {
   const n = seen.tokens.length;
   const cell = Math.floor(size / n);
   const box = parent.appendChild(el("div", "large"));
+  box.style.fontSize = `${Math.min(0.78 * parseFloat(getComputedStyle(parent).fontSize), 1.05 * cell)}px`; // a letter for each row
   const labels = seen.tokens.map((token) => (token === "<s>" ? "⊢" : token));
   const keys = box.appendChild(el("div", "keys"));
   const queries = box.appendChild(el("div", "queries"));

@@ -23,7 +23,7 @@ export function reading(parent, seen, readers, palette) {
   };
   const top = row(words.reads);
   for (const symbol of problem) top.append(el("span", "cell plain", symbol));
-  parent.append(el("span", "note", words.filled));
+  parent.append(Object.assign(el("span", "note", words.filled), { title: words.filled_help }));
   for (const { name, className, look, facts } of readers) {
     const given = row(fill(words.given, { run: name }), className);
     let good = 0;
@@ -57,5 +57,5 @@ export function reading(parent, seen, readers, palette) {
     }
     cell.title = readers.map(({ name, facts }) => `${name}: ${share(facts.given[i] ?? 0)}`).join(", ");
   }
-  parent.append(el("span", "note", words.by_place_help));
+  parent.append(Object.assign(el("span", "note", words.by_place_note), { title: words.by_place_help }));
 }

@@ -1,5 +1,6 @@
 // Train: a model learns before one's eyes, beside its twin. The curve is the slider: heads and letters go where it stands.
 
+import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { add, clamp, el, fill, keepingFocus, phrase, share } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
@@ -9,6 +10,7 @@ import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Share } from "../../../kit/browser/share.js";
 import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { goTo } from "../../../shell/streamlit_edge/browser/page.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
 import { Following } from "./following.js";
@@ -18,7 +20,7 @@ import { reading } from "./reading.js";
 
 const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
-const LARGE = 190; // pixels of the large head
+const LARGE = 11.9; // em of the large head
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -38,6 +40,9 @@ class Link extends Share {
     return url.href;
   }
 }
+/** @param {string} text */
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const COVERED = "main > section, .fact, .table, .foot .ok"; // what a lesson covers: all that a race comes to
 
 class Train {
   /** @type {import("./types.js").Header} */
@@ -52,6 +57,7 @@ class Train {
   /** @type {number | undefined} */
   hiding;
   opened = false;
+  told = ""; // how far run and twin were when that was last told
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -67,7 +73,7 @@ class Train {
     this.field.addEventListener("change", () => this.choose({ example: this.field.value.trim() === EXAMPLES[this.values.task] ? "" : this.field.value.trim() }, true));
     this.go = add(ask, "button", "go");
     this.go.type = "button";
-    this.go.addEventListener("click", () => (this.isGoing ? this.stop() : this.train()));
+    this.go.addEventListener("click", () => (this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train()));
     this.chips = add(root, "div", "chips");
     Object.assign(this.chips, { role: "group", ariaLabel: words.race });
     this.fact = add(root, "h2", "fact");
@@ -88,12 +94,16 @@ class Train {
     this.seed = this.quiet(this.foot, "", words.another_seed_help, () => this.choose({ seed: String(whole(this.values.seed) + 1) }, true));
     const acts = add(this.foot, "span", "acts");
     this.projector = new Projector(() => this.redraw(), (by) => this.turn(by));
+    this.guard = new Guard(root, { curve: COVERED, number: COVERED }, () => this.redraw());
     this.files = new Files(() => rows([this.fact, this.left, this.right]), () => this.about(), () => this.palette);
     /** @type {any} */
     const shared = { root, picture: {}, place: { query: null }, options: { theme: "auto" }, setOption: () => {}, announce: (/** @type {string} */ text) => this.announce(text), optionTexts: () => this.values };
     this.link = new Link(shared, root);
+    this.opens = [add(acts, "a", "quiet"), add(acts, "a", "quiet")]; // the run and its twin, in Explore
+    this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.open(e, i)));
     this.download = add(acts, "a", "quiet");
     Object.assign(this.download, { textContent: words.download, title: words.download_help });
+    this.recorded = this.quiet(acts, words.recorded, words.recorded_help, () => this.choose({ recorded: "on" }, true));
     this.tableButton = this.quiet(acts, words.table, words.table_help, () => this.choose({ table: this.values.table === "on" ? "off" : "on" }));
     acts.append(...this.link.actions(), this.files.box, this.projector.button);
     this.live = add(root, "p", "unseen");
@@ -112,6 +122,7 @@ class Train {
     this.chosen.destroy();
     this.projector.destroy();
     this.files.destroy();
+    this.guard.destroy();
     this.run?.close();
     this.twin?.close();
   }
@@ -127,6 +138,7 @@ class Train {
   /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
   update(data, setStateValue) {
     [this.header] = unpack(data);
+    cover.take(this.header.cover);
     const before = this.described;
     this.chosen.take(this.header.chosen, setStateValue);
     if (this.opened && before !== this.described) this.changed();
@@ -155,6 +167,10 @@ class Train {
 
   get isGoing() {
     return [this.run, this.twin].some((one) => one && (one.state === "waiting" || one.state === "running"));
+  }
+
+  get isPaused() {
+    return [this.run, this.twin].some((one) => one?.state === "paused");
   }
 
   get last() {
@@ -198,6 +214,17 @@ class Train {
     this.choose({ at: String(this.header.steps) });
   }
 
+  pause() {
+    this.run?.pause();
+    this.twin?.pause();
+  }
+
+  goOn() {
+    if (this.run?.state === "paused") this.run = this.run.again();
+    if (this.twin?.state === "paused") this.twin = this.twin.again();
+    this.draw();
+  }
+
   stop() {
     this.run?.close();
     this.twin?.close();
@@ -229,6 +256,9 @@ class Train {
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       if (this.header) this.draw();
+      const states = `${this.run?.state},${this.twin?.state}`;
+      if (states !== this.told && /ended|paused/.test(states)) cover.news();
+      this.told = states;
     });
   }
 
@@ -273,8 +303,8 @@ class Train {
       button.setAttribute("aria-pressed", String(name === task));
       button.addEventListener("click", () => this.choose({ task: name }, true));
     }
-    this.go.textContent = this.isGoing ? words.stop : this.run ? words.train_again : words.train;
-    this.go.title = this.isGoing ? words.stop_help : "";
+    this.go.textContent = this.isGoing ? words.pause : this.isPaused ? words.go_on : this.run ? words.train_again : words.train;
+    this.go.title = this.isGoing ? words.pause_help : "";
     this.where.textContent = this.run?.seen?.unseen === false ? words.seen : words.unseen;
     this.chips.replaceChildren(el("b", "", words.race));
     for (const [name, text] of Object.entries(words.twins)) {
@@ -337,7 +367,7 @@ class Train {
     }
     const said = a.frame && b.frame ? phrase(words.racing, { s, ...losses, twin: [name, "B"], p: right(a), q: right(b) }) : phrase(words.racing_early, { s, ...losses, twin: [name, "B"] });
     const found = this.from ? null : lead(smooth(a.one.points), smooth(b.one.points), Math.min(a.i, b.i));
-    const leads = this.from ? [] : found ? phrase(` ${words.lead}`, { leader: found.leader ? name : words.as_it_is, k: String(found.since + 1) }) : phrase(` ${words.tied}`, {});
+    const leads = this.from ? [] : found ? phrase(` ${words.lead}`, { leader: capital(found.leader ? name : words.as_it_is), k: String(found.since + 1) }) : phrase(` ${words.tied}`, {});
     if (ended && a.frame && b.frame) {
       const last = this.values.twin === "noresidual" && a.frame.gradients.length ? fill(words.gradients, { a: a.frame.gradients.map((x) => x.toPrecision(2)).join(", "), b: b.frame.gradients.map((x) => x.toPrecision(2)).join(", "), twin: name }) : fill(words.on_its_own, { n: a.frame.whole, m: b.frame.whole });
       return [...said, ...leads, document.createTextNode(` ${last}`)];
@@ -391,10 +421,12 @@ class Train {
     const width = this.right.clientWidth || 440;
     const chosen = this.values.head === "" ? null : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
     const sides = this.here();
+    const em = parseFloat(getComputedStyle(this.right).fontSize);
+    if (this.projector.on) return this.drawOneOfEach(sides, chosen, em);
     sides.forEach((side, i) => {
       if (!side?.look) return;
       const [layers, heads] = side.look.shape;
-      const of = i && this.values.twin === "nomask" ? "ahead" : "finds";
+      const of = this.says(i);
       const title = add(this.right, "h3");
       title.append(el("b", i ? "B" : "A", i ? this.twinName : this.twin ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
       title.title = words[`${of}_help`];
@@ -406,10 +438,35 @@ class Train {
     const [layer, head] = chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1] ? chosen : largest(only.look.finds);
     const title = add(this.right, "h3");
     title.append(el("b", "", fill(words.large, { l: layer, h: head })), fill(words.large_on, { text: seen.tokens.slice(1).join("") }));
-    large(this.right, only.look, seen, layer, head, LARGE, this.palette);
+    large(this.right, only.look, seen, layer, head, Math.min(LARGE * em, width), this.palette);
     const places = only.look.p.length - (seen.tokens.length === seen.answer.length + 1 ? 0 : 1);
     const even = mean(Array.from({ length: places }, (_, i) => 1 / (seen.first + i + 1)));
-    add(this.right, "p", "about").textContent = `${fill(words.large_finds, { w: share(only.look.finds[layer][head]) })} ${fill(words.large_even, { w: share(even) })}`;
+    add(this.right, "p", "about").textContent = `${fill(words.large_about, { w: share(only.look.finds[layer][head]) })} ${fill(words.large_even, { w: share(even) })}`;
+  }
+
+  // Which number each head of the run (0) or its twin (1) says: without a mask it looks ahead
+  /** @param {number} i @returns {"finds" | "ahead"} */
+  says(i) {
+    return i && this.values.twin === "nomask" ? "ahead" : "finds";
+  }
+
+  // In front of a class: one head of each run, the one that was chosen or that does most, as large as the page allows
+  /** @param {ReturnType<Train["here"]>} sides @param {[number, number] | null} chosen @param {number} em */
+  drawOneOfEach(sides, chosen, em) {
+    const shown = sides.filter((side) => side?.look && side.one.seen).length;
+    const across = this.right.clientWidth / Math.max(shown, 1) - 3 * em;
+    const size = Math.max(7 * em, Math.min(across, innerHeight - this.right.getBoundingClientRect().top - 7 * em));
+    const row = add(this.right, "div", "one-of-each");
+    sides.forEach((side, i) => {
+      if (!side?.look || !side.one.seen) return;
+      const of = this.says(i);
+      const [layers, heads] = side.look.shape;
+      const [layer, head] = chosen && !this.twin && chosen[0] < layers && chosen[1] < heads ? chosen : largest(side.look[of]);
+      const box = add(row, "div");
+      const title = add(box, "h3");
+      title.append(el("b", i ? "B" : "A", i ? this.twinName : this.twin ? words.as_it_is : words.tasks[this.values.task]), fill(words.large, { l: layer, h: head }), el("br"), fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }));
+      large(box, side.look, side.one.seen, layer, head, size, this.palette);
+    });
   }
 
   lines() {
@@ -442,9 +499,40 @@ class Train {
     this.checks.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
     this.cost.textContent = fill(words.cost, { n: words.tasks[this.values.task], b: header.batch, steps: header.steps });
     this.seed.textContent = `${fill(words.seed, { n: this.values.seed })} · ${words.another_seed}`;
+    this.recorded.hidden = this.isGoing || this.isPaused; // it would leave them
     const frame = this.run && upTo(this.run.frames, this.at);
+    this.opens.forEach((link, i) => {
+      const address = this.explored(i);
+      link.hidden = address === null;
+      if (address === null) return;
+      const name = this.twin && (i ? this.twinName : words.as_it_is);
+      Object.assign(link, { href: address, textContent: name ? fill(words.open_one, { run: name }) : words.open, title: words.open_help });
+    });
     this.download.hidden = !frame;
     if (frame && this.run) this.download.href = String(this.run.address("model", { step: String(frame.step) }));
+  }
+
+  // Where Explore shows the run (0) or its twin (1) at this step, on the example with its answer; null where there is nothing to show
+  /** @param {number} i */
+  explored(i) {
+    const one = i ? this.twin : this.run;
+    const frame = one && upTo(one.frames, this.at);
+    if (!one?.seen || !frame || one.seen.edits === null) return null;
+    const { model, edits, tokens } = one.seen;
+    const said = { model, text: tokens.slice(1).join(""), step: frame.step, with: edits, layer: this.values.layer, head: this.values.head };
+    const query = new URLSearchParams({ view: "explore" });
+    for (const [name, text] of Object.entries(said)) if (text !== "") query.set(name, String(text));
+    return `?${query}`;
+  }
+
+  // In this tab: the server keeps a run that still goes on where it is, so that there is something to show.
+  /** @param {MouseEvent} e @param {number} i */
+  async open(e, i) {
+    const address = this.explored(i);
+    if (address === null || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    await Promise.all([this.run, this.twin].map((one) => (one?.state === "running" || one?.state === "waiting" ? one.pause() : null)));
+    goTo(address, false);
   }
 
   // What its files say about themselves

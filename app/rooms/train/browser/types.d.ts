@@ -1,6 +1,7 @@
 // Records of Train.
 
 export interface Header {
+  cover?: import("../../../kit/browser/types.js").Covered | null;
   tasks: Record<string, { vocabulary: string[]; n_ctx: number }>;
   twins: Record<string, { fixed: boolean; heads: number }>;
   steps: number;
@@ -48,4 +49,6 @@ export interface Seen {
   answer: string;
   first: number;
   unseen: boolean;
+  model: string; // the title under which Explore knows the run
+  edits: string | null; // what Explore is to change so that it runs as it learnt; null where no edit does that
 }

@@ -114,6 +114,8 @@ export class Left {
       const loud = swept.loudest;
       said += fill(turns ? words.writes_most_turn : words.writes_most, { head: rowName(data, values, swept.rows[loud]), d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0), rank: order.indexOf(loud) + 1, heads: swept.of });
     }
+    const { heads, kv_heads: kv } = shown.place;
+    if (values.sweep === "heads" && kv < heads) said += fill(words.shared, { heads, kv });
     if (looks && swept.part?.single.length) said += words.never_cut;
     if (looks && swept.part && swept.part.only !== null) said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
     this.few.textContent = said;

@@ -21,36 +21,64 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     return Float32Array.from(labels, (_, j) => labels.reduce((sum, __, i) => sum + (all[i * labels.length + j] ?? 0), 0) / labels.length);
   };
   const scale = scales(palette);
-  /** @param {string} name @param {string[]} tokens @param {ArrayLike<number> | null} shade @param {boolean} turned @param {[string, number | null] | null} answer @param {number[]} changed @param {boolean} choosable */
-  const line = (name, tokens, shade, turned, answer, changed, choosable) => {
-    const box = el("div", "sentence");
-    add(box, "span", "mute name").textContent = name;
-    const words_ = add(box, "span", "tokens");
-    tokens.forEach((token, i) => {
-      const node = add(words_, choosable ? "button" : "span", i === at && answers && (choosable || !changed.length) ? "token asked" : "token");
-      if (choosable) Object.assign(node, { type: "button", title: fill(answers ? words.ask_after : words.cut_of, { token: quoted(token) }) });
-      if (choosable) node.addEventListener("click", () => choose(answers ? { at: i === labels.length - 1 ? "" : String(i), ...(oneQuery ? { query: "", key: "" } : {}) } : { query: String(i), key: "" }));
-      node.textContent = token;
-      if (changed.includes(i)) node.classList.add("other");
-      if (shade) node.classList.add("chosen"); // with its ground in a file
-      if (shade && i < shade.length) {
-        const x = turned ? scale.of(shade[i] * 8, 1) : scale.even(shade[i]);
-        node.style.background = x.fill;
-        node.style.color = x.ink;
-      }
-    });
-    if (answer) {
-      const said = add(box, "span", "says");
-      said.append(el("b", "", answer[0]), ` ${percent(answer[1])}`);
+  /**
+   * @typedef {{name: string, tokens: string[], shade: ArrayLike<number> | null, turned: boolean, answer: [string, number | null] | null,
+   *   changed: number[], choosable: boolean}} Line
+   */
+  /** @param {HTMLElement} parent @param {Line} line @param {number} i */
+  const token = (parent, { tokens, shade, turned, changed, choosable }, i) => {
+    const node = add(parent, choosable ? "button" : "span", i === at && answers && (choosable || !changed.length) ? "token asked" : "token");
+    if (choosable) Object.assign(node, { type: "button", title: fill(answers ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) }) });
+    if (choosable) node.addEventListener("click", () => choose(answers ? { at: i === labels.length - 1 ? "" : String(i), ...(oneQuery ? { query: "", key: "" } : {}) } : { query: String(i), key: "" }));
+    node.textContent = tokens[i];
+    if (changed.includes(i)) node.classList.add("other");
+    if (shade) node.classList.add("chosen"); // with its ground in a file
+    if (shade && i < shade.length) {
+      const x = turned ? scale.of(shade[i] * 8, 1) : scale.even(shade[i]);
+      node.style.background = x.fill;
+      node.style.color = x.ink;
     }
+  };
+  /** @param {HTMLElement} parent @param {Line} line */
+  const says = (parent, { answer }) => {
+    const said = add(parent, "span", "says");
+    if (answer) said.append(el("b", "", answer[0]), ` ${percent(answer[1])}`);
+  };
+  /** @param {Line} line */
+  const alone = (line) => {
+    const box = el("div", "sentence");
+    add(box, "span", "mute name").textContent = line.name;
+    const words_ = add(box, "span", "tokens");
+    line.tokens.forEach((_, i) => token(words_, line, i));
+    if (line.answer) says(box, line);
+    return box;
+  };
+  // Two sentences, a column for each pair of words: they wrap together.
+  /** @param {Line} above @param {Line} below @param {[number | null, number | null][]} columns */
+  const together = (above, below, columns) => {
+    const box = el("div", "aligned");
+    const column = () => add(box, "span", "column");
+    const names = column();
+    for (const { name } of [above, below]) add(names, "span", "mute name").textContent = name;
+    for (const [i, j] of columns) {
+      const pair = column();
+      for (const [line, at] of /** @type {[Line, number | null][]} */ ([[above, i], [below, j]]))
+        if (at === null) add(pair, "span", "token none").textContent = "–";
+        else token(pair, line, at);
+    }
+    const ends = column();
+    for (const line of [above, below]) says(ends, line);
     return box;
   };
   const pair = side?.likeliest;
   const before = pair ? /** @type {[string, number | null]} */ ([pair[0][1], pair[0][2]]) : null;
   const after = pair ? /** @type {[string, number | null]} */ ([pair[1][1], pair[1][3]]) : null;
-  const both = [line(answers ? words.as_it_is : words.looked_at, labels, row("before"), false, before, [], answers || oneQuery)];
   const turned = answers ? null : (side?.turned ?? null);
+  /** @type {Line} */
+  const above = { name: answers ? words.as_it_is : words.looked_at, tokens: labels, shade: row("before"), turned: false, answer: before, changed: [], choosable: answers || oneQuery };
   const theirs = side ? (side.target ?? side.source) : labels;
-  both.push(line(answers ? words.changed : words.moved_row, theirs, answers ? row("after") : turned, !answers, after, side?.changed ?? [], false));
-  box.replaceChildren(...both);
+  /** @type {Line} */
+  const below = { name: answers ? words.changed : words.moved_row, tokens: theirs, shade: answers ? row("after") : turned, turned: !answers, answer: after, changed: side?.changed ?? [], choosable: false };
+  const columns = side?.columns ?? [];
+  box.replaceChildren(...(columns.length ? [together(above, below, columns)] : [alone(above), alone(below)]));
 }

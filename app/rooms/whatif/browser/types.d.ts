@@ -21,6 +21,7 @@ export interface Place {
 
 /** What the room gets from its script (view.py). */
 export interface Header {
+  cover?: import("../../../kit/browser/types.js").Covered | null;
   key: string;
   title: string;
   kind: string;
@@ -95,6 +96,7 @@ export interface Side {
   source: string[];
   target: string[] | null;
   changed: number[];
+  columns: [before: number | null, after: number | null][]; // which tokens stand over each other; [] where the text is the same
   model: string;
   pick: string | null;
   edits: [text: string, said: string][];

@@ -2,6 +2,7 @@
 //
 // What is chosen stands in the link (chosen.js); the sweep and the changed run come from routes, each under the numbers it was asked with.
 
+import { cover, Guard } from "../../../kit/browser/cover.js";
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
 import { beneath, drawTurned, drawWords, sentence } from "./answer.js";
 import { Chosen } from "../../../kit/browser/chosen.js";
@@ -19,7 +20,7 @@ import { Projector } from "../../../kit/browser/projector.js";
 import { Rack } from "./rack.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { Share } from "../../../kit/browser/share.js";
-import { sweep } from "./stream.js";
+import { Full, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
 
 /** @typedef {import("./types.js").Header} Header */
@@ -93,6 +94,7 @@ class View {
     root.addEventListener("keydown", (e) => this.key(e));
     this.resized = new ResizeObserver(() => this.soon());
     this.resized.observe(columns);
+    this.guard = new Guard(root, { number: ".columns > .right, .tables" }, () => this.soon());
   }
 
   /** @param {string} text @param {() => void} act */
@@ -126,6 +128,7 @@ class View {
     this.resized.disconnect();
     this.projector.destroy();
     this.files.destroy();
+    this.guard.destroy();
     clearTimeout(this.waiting);
     cancelAnimationFrame(this.frame ?? 0);
   }
@@ -142,6 +145,7 @@ class View {
   /** @param {Uint8Array} bytes @param {import("../../../kit/browser/types.js").Tell} setStateValue */
   update(bytes, setStateValue) {
     [this.data] = unpack(bytes);
+    cover.take(this.data.cover);
     this.chosen.take(this.data.chosen, setStateValue);
     const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
     this.palette = page === PALETTES.dark.background ? PALETTES.dark : PALETTES.light;
@@ -235,9 +239,10 @@ class View {
       swept.take(part);
       if (swept.done) this.ms = performance.now() - begun;
       if (swept === this.swept) this.soon();
-    }, stop.signal).catch(() => {
+    }, stop.signal).catch((error) => {
       if (stop.signal.aborted) return;
       this.failed = true;
+      this.failure = error instanceof Full ? error.message : words.failed;
       this.retry();
       this.soon();
     });
@@ -276,7 +281,7 @@ class View {
       this.tables.hidden = !this.table;
       if (this.table) drawTables(this.tables, shown, this.pair.found);
     });
-    this.problem.textContent = swept.refused || this.refused || (this.failed ? words.failed : "");
+    this.problem.textContent = swept.refused || this.refused || (this.failed ? this.failure : "");
     this.problem.hidden = !this.problem.textContent;
     const settled = (swept.about || swept.refused) && this.fresh;
     Object.assign(this.root.dataset, {
@@ -423,6 +428,7 @@ class View {
 
   fresh = false;
   failed = false;
+  failure = ""; // what is said of it
   /** @type {import("./types.js").Palette} */
   palette;
 }

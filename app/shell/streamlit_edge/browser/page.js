@@ -54,3 +54,33 @@ export const FOR_POINTERS = ".draglayer, .hoverlayer, .zoomlayer, .modebar-conta
 
 /** The layers of SVG that Plotly has drawn. Without them a chart cannot be saved. @param {Element | null} chart @returns {SVGElement[]} */
 export const layersOf = (chart) => [.../** @type {NodeListOf<SVGElement>} */ (chart?.querySelectorAll(".svg-container > svg.main-svg") ?? [])];
+
+/** What the address says. */
+export const here = () => new URLSearchParams(location.search);
+
+/**
+ * Show what another address asks for, without loading the page: as the browser's own Back and Forward do, which Streamlit follows with
+ * every widget. Without it a step of a lesson would have to know how each widget of each room is set.
+ * @param {string} address @param {boolean} replace whether Back is not to lead here
+ */
+export function goTo(address, replace) {
+  if (replace) note(address);
+  else history.pushState(history.state, "", address);
+  dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
+}
+
+/** Have the address say this, which nobody follows and Back does not take back. @param {string} address */
+export function note(address) {
+  History.prototype.replaceState.call(history, history.state, "", settled(address));
+}
+
+// An address with what is of the page whatever the room
+/** @param {string} address */
+function settled(address) {
+  const url = new URL(address, location.href);
+  for (const name of ["theme", "projector"]) {
+    const now = window.headlight.settings.get(name);
+    if (now !== null) url.searchParams.set(name, now);
+  }
+  return url.href;
+}

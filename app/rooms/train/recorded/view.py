@@ -1,4 +1,4 @@
-"""Training: how models that ship have learnt, beside each other, and the way from there to their heads."""
+"""Draws the recorded curves: how models that ship have learnt, beside each other, and the way from there to their heads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import streamlit as st
 from app.export import about as export_about
 from app.kit import charts, headline, numbers
 from app.kit import words as kit_words
-from app.rooms.training import export, words
-from app.session import notices, room
+from app.rooms.train.recorded import export, words
+from app.session import room
 from app.session.models import MODELS
 from app.shell import request
 from core.checkpoints import curve
@@ -26,6 +26,7 @@ PLAIN = {
     "norm": {"copy": "Pre-LN", "copy-post-ln": "Post-LN"},
 }
 VIEW = "training"
+PARAM = "recorded"  # of Train, in the address
 CHOICES: charts.Choices = {
     "training_part": (kit_words.PART, tuple(words.PARTS.values())),
     "training_measure": (words.MEASURE, tuple(words.MEASURES.values())),
@@ -35,14 +36,15 @@ SHARE, OVER = 0.99, 20  # when a task counts as learnt: this share of tokens rig
 
 def show() -> None:
     """Draw the view."""
-    figures = charts.figures("app.rooms.training.figures")
+    figures = charts.figures("app.rooms.train.recorded.figures")
     wrong = charts.unknown_choices(VIEW, CHOICES)
     scale = headline.scale(VIEW)
     row = st.container(horizontal=True, gap="medium", key="training_controls")
     with row:
         part = charts.part(words.PARTS, "training_part", words.PART)
         measure = charts.part(words.MEASURES, "training_measure", words.MEASURE)
-    for note in [*notices.take(), *wrong]:
+        st.button(words.LIVE, key="training_live", type="tertiary", help=words.LIVE_HELP, on_click=_live)
+    for note in wrong:
         st.text(note)  # never markdown: it quotes what a link says
     names = {PLAIN.get(part, {}).get(name, MODELS[name].title): name for name in COMPARED[part] if name in MODELS}
     curves = {title: found for title, name in names.items() if (found := curve(name))}
@@ -75,6 +77,11 @@ def show() -> None:
     row.text(words.HEADS, width="content")
     for title, name in names.items():
         row.button(title, key=f"heads_of_{name}", type="tertiary", on_click=_explore, args=(name,))
+
+
+def _live() -> None:
+    """Back to where one trains; the address decides, as a link does."""
+    st.query_params.pop(PARAM, None)
 
 
 def _explore(name: str) -> None:

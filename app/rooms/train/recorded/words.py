@@ -1,7 +1,7 @@
-"""Every caption and help text of the training view. Names in braces are filled in where the words are used."""
+"""Every caption and help text of the recorded curves. Names in braces are filled in where the words are used."""
 
-TITLE = "Curves"
-LINE = "how models learnt"
+LIVE = "Train one now"
+LIVE_HELP = "These are records of trainings that ended long ago. There a model learns before your eyes."
 PART = "What is compared"
 PARTS = {"heads": "Number of heads", "norm": "Where the norm stands", "tasks": "Six tasks"}
 MEASURE = "Measure"

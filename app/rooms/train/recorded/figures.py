@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from app.kit import numbers
 from app.kit.figure import FigureDraft, Theme, layout
 from app.kit.theme import PALETTES
-from app.rooms.training import words
+from app.rooms.train.recorded import words
 
 Curve = Mapping[str, Sequence[float]]  # columns step, loss and accuracy, a row for each step
 Measure = Literal["loss", "accuracy"]

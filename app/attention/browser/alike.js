@@ -1,0 +1,120 @@
+// The heads whose map is most like that of the chosen one.
+
+import { fit } from "../../kit/browser/colours.js";
+import { WORDS as words } from "./constants.js";
+import { add, el, fill } from "../../kit/browser/dom.js";
+import { drawSmall } from "./smallmaps.js";
+
+const SHOWN = 4;
+
+export class Alike {
+  isInCorner = false; // in a place that groups of heads leave free, or below the heads
+
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {HTMLElement} groups The box of small maps */
+  constructor(view, parent, groups) {
+    this.view = view;
+    this.parent = parent;
+    this.groups = groups;
+    this.box = add(parent, "div", "alike");
+    for (const name of ["click", "pointermove", "keydown"]) this.box.addEventListener(name, (e) => this.isInCorner && e.stopPropagation()); // of no small map
+  }
+
+  // Whether this place counts: heads to compare, and their weights here
+  get isWanted() {
+    const { site, options, picture } = this.view;
+    return site.layers * site.heads > SHOWN && site.n_query * site.n_key > 8 && ["head", "value"].includes(options.kind) && (picture.whole || picture.follows);
+  }
+
+  // Among groups of heads, from the top of their box; null: below them
+  /** @param {{y: number, height: number} | null} place */
+  stand(place) {
+    this.isInCorner = Boolean(place);
+    this.box.classList.toggle("corner", this.isInCorner);
+    const parent = place ? this.groups : this.parent;
+    if (this.box.parentElement !== parent) parent.append(this.box);
+    this.box.style.top = place ? `${place.y}px` : "";
+    this.box.style.maxHeight = place ? `${place.height}px` : "";
+  }
+
+  // Whether there are heads to compare: the grid leaves room for them
+  get isPossible() {
+    const { site } = this.view;
+    const { em, headsHeight } = this.view.room;
+    const isRoom = headsHeight > (7.7 + 0.95 * Math.min(site.layers, 8)) * em; // beside the grid
+    return this.isWanted && isRoom;
+  }
+
+  // Beside a wide map they are named and not drawn, so that the maps of all heads may be larger.
+  get areNamed() {
+    return !this.view.narrow;
+  }
+
+  // Room to leave for them, in em
+  get tall() {
+    return this.isPossible ? (this.areNamed ? 3.8 : 7) : 0;
+  }
+
+  hide() {
+    this.box.hidden = true;
+  }
+
+  /** @param {() => number} free px that are left for it: not asked, since the page is laid out for it, where there is nothing to show */
+  draw(free) {
+    const { view } = this;
+    this.box.hidden = !(this.isInCorner ? this.isWanted : this.isPossible) || !view.picture.whole;
+    if (this.box.hidden) return;
+    const { em } = view.room;
+    const { site, place } = view;
+    const space = this.isInCorner ? Infinity : free();
+    this.box.hidden = space < (this.areNamed ? 3.2 : 8) * em;
+    if (this.box.hidden) return;
+    const best = likest(site, place, SHOWN);
+    this.box.replaceChildren(Object.assign(el("h2", "", words.alike), { title: words.alike_help }));
+    const row = this.box.appendChild(el("div", "row"));
+    const size = Math.floor(Math.min((view.room.headsWidth - 3 * 0.6 * em) / SHOWN, space - 4.4 * em));
+    for (const { layer, head, r } of best) {
+      const button = row.appendChild(el("button", ""));
+      button.type = "button";
+      button.setAttribute("aria-label", `${fill(words.place, { layer, head })}, ${r.toFixed(2)}`);
+      button.addEventListener("click", (e) => view.choose({ layer, head }, e));
+      if (!this.areNamed) drawSmall(fit(button.appendChild(el("canvas", "")), size, size), view.overview.atlas(site), { layer, head }, 0, 0, size);
+      const line = button.appendChild(el("span", ""));
+      line.append(el("b", "", fill(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
+    }
+    view.root.dataset.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");
+  }
+}
+
+// Pearson correlation with every other head's map over the cells that may be seen, largest first
+/** @param {import("./types.js").Site} site @param {{layer: number, head: number}} place @param {number} count */
+function likest(site, place, count) {
+  const masked = site.masked(place.layer, place.head);
+  /** @type {number[]} */
+  const cells = [];
+  for (let at = 0; at < site.n_query * site.n_key; at++) if (!masked?.[at]) cells.push(at);
+  /** @param {number} layer @param {number} head @returns {[weights: Uint16Array, mean: number]} */
+  const centred = (layer, head) => {
+    const all = site.weights(layer, head);
+    let sum = 0;
+    for (const at of cells) sum += all[at];
+    return [all, sum / cells.length];
+  };
+  /** @param {[weights: Uint16Array, mean: number]} one @param {[weights: Uint16Array, mean: number]} other */
+  const product = ([a, ma], [b, mb]) => {
+    let sum = 0;
+    for (const at of cells) sum += (a[at] - ma) * (b[at] - mb);
+    return sum;
+  };
+  const mine = centred(place.layer, place.head);
+  const length = Math.sqrt(product(mine, mine));
+  const found = [];
+  for (let layer = 0; layer < site.layers; layer++) {
+    for (let head = 0; head < site.heads; head++) {
+      if (layer === place.layer && head === place.head) continue;
+      const other = centred(layer, head);
+      const scale = length * Math.sqrt(product(other, other));
+      if (scale > 0) found.push({ layer, head, r: product(mine, other) / scale });
+    }
+  }
+  return found.sort((a, b) => b.r - a.r).slice(0, count);
+}

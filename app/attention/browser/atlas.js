@@ -1,0 +1,105 @@
+// What the chosen head does over a whole corpus, where its model has an atlas: a button beside the title, and what it opens.
+
+import { add, clamp, el, fill, finely, share } from "../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+
+const EDGE = 8; // px to the edges of the window
+const WIDTH = 36; // em
+const IN_TOKENS = "distance";
+const IN_BITS = "entropy";
+
+/** @param {Uint8Array} bytes */
+const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+
+// A mean of one metric, in its unit
+/** @param {string} metric @param {number} value */
+export function said(metric, value) {
+  if (metric === IN_TOKENS) return fill(words.atlas_tokens, { n: value.toFixed(1) });
+  return metric === IN_BITS ? fill(words.atlas_bits, { n: value.toFixed(2) }) : share(value);
+}
+
+export class Atlas {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
+  constructor(view, parent) {
+    this.view = view;
+    this.button = add(parent, "button", "atlas");
+    this.button.hidden = true;
+    this.panel = add(parent, "div", "menu atlas");
+    this.panel.popover = "auto"; // Escape and a click beside it close it; it lies over everything, also in the projector
+    this.panel.setAttribute("role", "dialog");
+    this.button.popoverTargetElement = this.panel;
+    this.button.setAttribute("aria-haspopup", "dialog");
+    this.panel.addEventListener("beforetoggle", (e) => /** @type {ToggleEvent} */ (e).newState === "open" && this.place());
+    this.panel.addEventListener("keydown", (e) => e.stopPropagation()); // arrows scroll it and choose no head
+  }
+
+  // How many texts the model has been surveyed over; 0 for a model without an atlas, and while nobody knows
+  get texts() {
+    const { remote } = this.view;
+    if (remote.offline || this.view.lens().kind !== "head") return 0;
+    return remote.get("atlas", {}, read)?.texts ?? 0;
+  }
+
+  draw() {
+    const n = this.texts;
+    this.button.hidden = !n;
+    if (!n) return void (this.panel.matches(":popover-open") && this.panel.hidePopover());
+    this.button.textContent = fill(words.atlas, { n: n.toLocaleString("en") });
+    this.button.title = words.atlas_help;
+    if (this.panel.matches(":popover-open")) this.fill();
+  }
+
+  // Under its button, or as near as it fits
+  place() {
+    this.fill();
+    const at = this.button.getBoundingClientRect();
+    const width = Math.min(innerWidth - 2 * EDGE, WIDTH * parseFloat(getComputedStyle(this.panel).fontSize));
+    const left = clamp(at.right - width, EDGE, innerWidth - width - EDGE);
+    Object.assign(this.panel.style, { width: `${width}px`, left: `${left}px`, top: `${clamp(at.bottom + 4, EDGE, 0.4 * innerHeight)}px` });
+  }
+
+  fill() {
+    const { remote, site, place } = this.view;
+    const of = { record: site.records[place.layer], head: place.head };
+    const found = remote.get("atlas", of, read);
+    this.panel.setAttribute("aria-label", words.atlas_help);
+    this.panel.dataset.of = found ? `${of.record}.${of.head}` : "";
+    if (!found) return this.panel.replaceChildren(el("p", "", words.atlas_loading));
+    if (found.refused) return this.panel.replaceChildren(el("p", "", found.refused));
+    const best = found.metrics.find((/** @type {{name: string}} */ metric) => metric.name === found.stands_out);
+    const [low, high] = [best.low, best.high].map((value) => said(best.name, value));
+    const parts = { layer: place.layer, head: place.head, n: found.texts.toLocaleString("en") };
+    const what = words.atlas_of[best.name];
+    const sentence = fill(words.atlas_says, { what, mean: said(best.name, best.mean), low, high });
+    this.panel.replaceChildren(el("h3", "", fill(words.atlas_title, parts)), el("p", "says", sentence), this.table(found.metrics), el("h3", "", words.atlas_examples), this.examples(found), el("p", "", fill(words.atlas_source, { tokens: found.most_tokens })));
+  }
+
+  /** @param {{name: string, mean: number, low: number, high: number, texts: number}[]} metrics */
+  table(metrics) {
+    const table = el("table");
+    const head = add(add(table, "thead"), "tr");
+    for (const title of words.atlas_columns) Object.assign(add(head, "th"), { scope: "col", textContent: title });
+    const body = add(table, "tbody");
+    for (const { name, mean, low, high, texts } of metrics) {
+      const row = add(body, "tr");
+      Object.assign(add(row, "th"), { scope: "row", textContent: words.atlas_of[name] });
+      const cell = (/** @type {number} */ value) => (name === IN_TOKENS || name === IN_BITS ? said(name, value) : finely(value));
+      for (const text of [cell(mean), `${cell(low)} – ${cell(high)}`, texts.toLocaleString("en")]) add(row, "td").textContent = text;
+    }
+    return table;
+  }
+
+  // Each opens in a tab of its own: what is on the screen stays
+  /** @param {{examples: {before: string, word: string, after: string, value: number, link: string}[], stands_out: string}} found */
+  examples({ examples, stands_out }) {
+    const list = el("ol");
+    for (const { before, word, after, value, link } of examples) {
+      const open = add(add(list, "li"), "a");
+      open.href = link;
+      open.target = "_blank";
+      open.rel = "noopener";
+      open.append(`…${before}`, el("b", "", word), `${after}… `, el("i", "", said(stands_out, value)));
+    }
+    return list;
+  }
+}

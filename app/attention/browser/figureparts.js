@@ -1,0 +1,123 @@
+// What every picture for taking away has: title and fact on top, the scale of its colours, and its caption below.
+
+import { WORDS as words } from "./constants.js";
+import { fill } from "../../kit/browser/dom.js";
+import { HIDDEN } from "./lens.js";
+import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
+
+/** @typedef {import("./types.js").View} View */
+/** @typedef {import("../../kit/browser/types.js").Shape} Shape */
+/** @typedef {import("../../kit/browser/types.js").TextPart} TextPart */
+/** @typedef {import("../../kit/browser/types.js").Scene} Scene */
+/** @typedef {[text: string, name: string][]} Fact */
+/** @typedef {View & {fact: Fact, of: string, paper: boolean}} Still */
+/** @typedef {{title: string, caption: string, fact: Fact, said: string[]}} About */
+/** @typedef {{palette: import("./types.js").Palette, colour: import("./types.js").Colours, ahead: import("./types.js").Colours, font: string}} Style */
+export const MARGIN = 28; // px
+export const SMALL = 12; // px of type
+const TITLE = 20;
+const FACT = 16;
+
+// Title and fact on top; returns where they end.
+/** @param {Shape[]} shapes @param {number} width @param {Style} style @param {About} about */
+export function heading(shapes, width, style, about) {
+  const { palette, font } = style;
+  let y = MARGIN + TITLE / 2;
+  for (const line of wrapped(about.title, width - 2 * MARGIN, TITLE, font)) {
+    shapes.push(text(MARGIN, y, [[line, palette.ink, 650]], TITLE));
+    y += TITLE * 1.3;
+  }
+  y += (FACT - TITLE) / 2 + 4;
+  for (const parts of coloured(about.fact, width - 2 * MARGIN, style)) {
+    shapes.push(text(MARGIN, y, parts, FACT));
+    y += FACT * 1.4;
+  }
+  return y + 4;
+}
+
+// The fact [[text, class]], query and key in their colours, in lines of at most `width`
+/** @param {Fact} fact @param {number} width @param {Style} style */
+function coloured(fact, width, { palette, font }) {
+  /** @type {TextPart[][]} */
+  const lines = [[]];
+  let used = 0;
+  for (const [string, name] of fact) {
+    const strong = name !== "" && name !== "mute";
+    const tone = { q: palette.query, k: palette.key, w: palette.proof }[name] ?? palette.ink;
+    for (const piece of string.split(/(?<= )/)) {
+      const room = widthOf(piece.trimEnd(), FACT, font, strong ? 650 : 400);
+      if (used && used + room > width) {
+        lines.push([]);
+        used = 0;
+      }
+      used += widthOf(piece, FACT, font, strong ? 650 : 400);
+      const line = /** @type {TextPart[]} */ (lines.at(-1));
+      const last = line.at(-1);
+      if (last && last[1] === tone && last[2] === (strong ? 650 : 0)) last[0] += piece;
+      else line.push([piece, tone, strong ? 650 : 0]);
+    }
+  }
+  return lines;
+}
+
+// The scale of the colours, and what hatching means; returns where it ends.
+/**
+ * @param {Shape[]} shapes
+ * @param {number} y
+ * @param {number} width
+ * @param {View} view
+ * @param {import("./types.js").Lens} lens
+ * @param {{masked: Uint8Array | null, top?: number}} tile
+ * @param {Style} style
+ */
+export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
+  const scale = view.map.scaleShown;
+  const low = scale === "log" ? "0.0001" : "0";
+  const high = scale === "row" ? words.per_row_top : String(Number((tile.top ?? lens.top).toPrecision(3)));
+  let x = MARGIN;
+  /** @param {string} string @param {string} tone */
+  const put = (string, tone) => {
+    shapes.push(text(x, y, [[string, tone, 0]], SMALL));
+    x += widthOf(string, SMALL, font) + 8;
+  };
+  put(`${words.export_units[lens.unit]} (${words[{ linear: "linear", log: "log", row: "per_row" }[scale]]})`, palette.ink);
+  put(low, palette.mute);
+  shapes.push({ shape: "ramp", x, y: y - 6, w: 140, h: 12, stops: palette.ramp });
+  shapes.push({ shape: "frame", x, y: y - 6, w: 140, h: 12, stroke: palette.line, width: 1 });
+  x += 148;
+  put(high, palette.mute);
+  const codes = [...new Set(tile.masked ?? [])].filter(Boolean);
+  if (!codes.length) return y;
+  const why = codes.filter((code) => code !== HIDDEN).map((code) => view.reason(code)).join(", ");
+  const string = [why && fill(words.tip_masked, { reason: why }), codes.includes(HIDDEN) && words.export_hidden].filter(Boolean).join("; ");
+  x += 16;
+  if (x + 26 + widthOf(string, SMALL, font) > width - MARGIN) {
+    x = MARGIN;
+    y += SMALL * 1.8;
+  }
+  shapes.push({ shape: "hatch", x, y: y - 7, w: 20, h: 14 });
+  shapes.push({ shape: "frame", x, y: y - 7, w: 20, h: 14, stroke: palette.line, width: 1 });
+  x += 26;
+  put(string, palette.ink);
+  return y;
+}
+
+// Scale, caption and the height that all of it takes
+/**
+ * @param {Shape[]} shapes
+ * @param {number} width
+ * @param {number} bottom
+ * @param {Style} style
+ * @param {string[]} notes
+ * @returns {Scene}
+ */
+export function finish(shapes, width, bottom, { palette, font }, notes) {
+  let y = bottom + 24;
+  for (const note of notes) {
+    for (const line of wrapped(note, width - 2 * MARGIN, SMALL, font)) {
+      shapes.push(text(MARGIN, y, [[line, palette.mute, 0]], SMALL));
+      y += SMALL * 1.4;
+    }
+  }
+  return { width: Math.ceil(width), height: Math.ceil(y + MARGIN - SMALL), background: palette.background, hatch: palette.hatch, font, shapes };
+}

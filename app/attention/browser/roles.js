@@ -1,0 +1,27 @@
+// What each head does, by the name that core gives it after where its attention goes.
+
+/** @typedef {[name: string, share: number]} Role */
+
+// By record and head; null while they are fetched
+/** @param {import("./types.js").View} view @returns {Role[][] | null} */
+function rolesOf({ picture, remote }) {
+  if (picture.roles) return picture.roles;
+  /** @param {Uint8Array} bytes @returns {Role[][]} */
+  const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+  const found = remote.get("roles", {}, read);
+  return found && "refused" in found ? null : found;
+}
+
+// The chosen head's; "mixed" while it is not known
+/** @param {import("./types.js").View} view @returns {Role} */
+export function roleOf(view) {
+  const { site, place } = view;
+  return rolesOf(view)?.[site.records[place.layer]]?.[place.head] ?? ["mixed", 0];
+}
+
+// The name of every head of a kind of attention, by layer · heads + head
+/** @param {import("./types.js").View} view @param {import("./types.js").Site} site */
+export function namesOf(view, site) {
+  const roles = rolesOf(view);
+  return roles && site.records.flatMap((record) => roles[record].map(([name]) => name));
+}

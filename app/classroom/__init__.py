@@ -1,0 +1,1 @@
+"""A class that follows its teacher's screen: who is in, what is asked, and what was said."""

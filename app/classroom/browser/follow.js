@@ -1,0 +1,483 @@
+// A follower's page: the teacher's screen in its own size and colours, and the words to tap when the class is asked. No script of
+// Streamlit's runs for it.
+
+import { add, el, fill, keepingFocus } from "../../kit/browser/dom.js";
+import { ALPHABET, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { ask, Refused, Stream } from "./wire.js";
+import { classroom } from "../../kit/browser/classroom.js";
+import { codeOf, optionsOf, placeOf } from "./place.js";
+import { cover } from "../../kit/browser/cover.js";
+import { button, paint, spaced } from "./parts.js";
+import { pack, unpack } from "../../kit/browser/messages.js";
+import { Question } from "./question.js";
+import { revealed, vote } from "./phone.js";
+
+const FONT = '"Source Sans", "Source Sans 3", system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+const NOTE = 4000; // ms that the page says that it is back
+const AGAIN = 1500; // ms before a word that did not go out is sent again
+const SAY = 5000; // ms between two sentences for a screen reader
+const PICTURES = 2; // that are kept: the screen's and the question's
+
+class Follower {
+  /** @type {{code: string, key: string} | null} */
+  joined = null;
+  typed = "";
+  wrong = "";
+  /** @type {import("./types.js").ScreenNow | null} */
+  screen = null;
+  /** @type {import("./types.js").Asked | null} */
+  asked = null;
+  /** @type {Question | null} */
+  question = null;
+  /** @type {import("./types.js").Votes | null} */
+  votes = null;
+  /** @type {import("./types.js").ClassNow} */
+  now = { of: 0, door: true, away: false, left: 0 };
+  /** @type {Map<number, number>} What this follower said, by question */
+  said = new Map();
+  /** @type {{q: number, t: number} | null} What is still to go out */
+  queued = null;
+  isSending = false;
+  isOwn = false; // looks around alone
+  isLost = false;
+  isLate = false;
+  isClosed = false;
+  isFirst = true; // nothing has come yet
+  note = "";
+  /** @type {Stream | null} */
+  stream = null;
+  /** @type {Map<string, Uint8Array>} */
+  pictures = new Map();
+  /** @type {{view: string, id: string, stamp: number, told: number, box: HTMLElement, component: any, header: any, body: ArrayBuffer} | null} */
+  view = null;
+  drawing = "";
+  /** @type {Record<string, string>} What a link says of the run that was on the screen last */
+  link = {};
+
+  /** @param {HTMLElement} main */
+  constructor(main) {
+    classroom.follows = true;
+    this.main = main;
+    /** @type {Record<string, string>} */
+    this.views = JSON.parse(main.dataset.views ?? "{}");
+    document.head.append(el("style", "", STYLE));
+    main.className = "follow";
+    const head = add(main, "header");
+    add(head, "b").textContent = words.product;
+    this.state = add(head, "span", "state");
+    this.state.setAttribute("role", "status");
+    this.banner = add(main, "p", "banner");
+    this.banner.setAttribute("role", "status");
+    this.panel = add(main, "div", "panel");
+    this.place = add(main, "div", "place");
+    this.low = add(main, "div", "low");
+    this.live = add(main, "p", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", () => this.theme());
+    window.headlight.settings.watch(() => this.theme());
+    setInterval(() => this.say(), SAY);
+    this.theme();
+    const code = codeOf(decodeURIComponent(location.pathname.replace(/\/+$/, "").split("/").pop() ?? ""), ALPHABET);
+    this.typed = code.length === 8 ? code : "";
+    this.draw();
+    if (this.typed) this.join();
+  }
+
+  theme() {
+    const chosen = window.headlight.settings.get("theme");
+    const name = chosen === "dark" || chosen === "light" ? chosen : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const palette = PALETTES[name];
+    const { style } = document.documentElement;
+    style.colorScheme = name;
+    style.setProperty("--st-background-color", palette.background);
+    style.setProperty("--st-text-color", palette.ink);
+    style.setProperty("--st-primary-color", palette.proof);
+    style.setProperty("--st-font", FONT);
+    document.body.style.background = palette.background;
+    paint(this.main, palette);
+    this.drawing = "";
+    this.draw();
+    if (this.view) this.mount();
+  }
+
+  // ------------------------------------------------------------------ in and out
+
+  get kept() {
+    return `headlight-classroom-${this.typed}`;
+  }
+
+  async join() {
+    let key = "";
+    try {
+      key = localStorage.getItem(this.kept) ?? "";
+    } catch {
+      // a private window gets a new one
+    }
+    try {
+      const response = await ask("join", { key, body: { code: this.typed } });
+      const joined = await response.json();
+      this.joined = joined;
+      try {
+        localStorage.setItem(this.kept, joined.key);
+      } catch {
+        // as above
+      }
+      history.replaceState(history.state, "", new URL(`r/${joined.code}`, document.baseURI).pathname + location.search);
+      this.wrong = "";
+      this.stream = new Stream(joined.code, joined.key, {
+        event: (name, data) => this.hear(name, data),
+        lost: () => this.lose(),
+        back: () => this.back(),
+        gone: () => this.close(),
+      });
+    } catch (error) {
+      this.wrong = error instanceof Refused ? error.message : words.no_connection_now;
+    }
+    this.draw();
+  }
+
+  lose() {
+    this.isLost = true;
+    this.draw();
+  }
+
+  back() {
+    this.isLost = false;
+    this.note = words.back_again;
+    setTimeout(() => {
+      this.note = "";
+      this.draw();
+    }, NOTE);
+    this.flush();
+    this.draw();
+  }
+
+  close() {
+    this.stream?.close();
+    this.isClosed = true;
+    cover.free();
+    try {
+      localStorage.removeItem(this.kept);
+    } catch {
+      // as above
+    }
+    this.draw();
+  }
+
+  // ------------------------------------------------------------------ what comes
+
+  /** @param {string} name @param {any} data */
+  hear(name, data) {
+    if (name === "screen") this.hearScreen(data);
+    else if (name === "question") this.hearQuestion(data);
+    else if (name === "votes") this.votes = data?.q === this.asked?.q ? data : this.votes;
+    else if (name === "class") this.now = data;
+    else if (name === "ended") this.close();
+    this.draw();
+  }
+
+  /** @param {import("./types.js").ScreenNow} screen */
+  hearScreen(screen) {
+    this.screen = screen;
+    this.covers();
+    if (!this.isOwn) this.follow();
+  }
+
+  /** @param {import("./types.js").Asked | null} asked */
+  hearQuestion(asked) {
+    const isNew = asked?.q !== this.asked?.q;
+    const wasOpen = this.asked?.open;
+    if (isNew) {
+      this.isLate = Boolean(asked) && this.isFirst;
+      this.question = null;
+      this.votes = null;
+      if (this.queued?.q !== asked?.q) this.queued = null;
+    }
+    this.isFirst = false;
+    this.asked = asked;
+    if (asked && typeof asked.mine === "number" && this.queued?.q !== asked.q) this.said.set(asked.q, asked.mine);
+    if (asked && !asked.open) this.queued = null;
+    this.covers();
+    if (asked && isNew) this.fetchQuestion(asked);
+    if (asked && wasOpen && !asked.open && !this.isOwn) scrollTo(0, 0);
+  }
+
+  // What is asked is covered, on this screen as on every other.
+  covers() {
+    const step = { step: "classroom", part: "row", asks: "", seen: false };
+    if (this.asked?.open) cover.hold({ ...step, values: { query: String(this.asked.query) } });
+    else if (this.screen?.cover === "head") cover.hold({ ...step, values: { query: "all" } });
+    else cover.free();
+  }
+
+  /** @param {string} id */
+  async picture(id) {
+    const known = this.pictures.get(id);
+    if (known || !this.joined) return known ?? null;
+    const response = await ask(`${this.joined.code}/picture/${id}`, { key: this.joined.key });
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    if (this.pictures.size >= PICTURES) this.pictures.delete(String(this.pictures.keys().next().value));
+    this.pictures.set(id, bytes);
+    return bytes;
+  }
+
+  /** @param {import("./types.js").Asked} asked */
+  async fetchQuestion(asked) {
+    try {
+      const bytes = await this.picture(asked.picture);
+      if (!bytes || this.asked?.q !== asked.q) return;
+      this.question = new Question(this.asked, bytes, () => this.arrived());
+    } catch {
+      this.retry(() => this.asked?.q === asked.q && !this.question && this.fetchQuestion(asked));
+    }
+    this.arrived();
+  }
+
+  arrived() {
+    this.drawing = "";
+    this.draw();
+  }
+
+  /** @param {() => void} again */
+  retry(again) {
+    if (!this.isClosed) setTimeout(again, AGAIN);
+  }
+
+  // ------------------------------------------------------------------ the teacher's screen
+
+  async follow() {
+    const { screen } = this;
+    if (!screen) return;
+    if (!screen.picture || !this.views[screen.view]) return this.unmount();
+    try {
+      const bytes = await this.picture(screen.picture);
+      if (!bytes || this.screen !== screen || this.isOwn) return;
+      const component = (await import(new URL(this.views[screen.view], document.baseURI).href)).default;
+      if (this.screen !== screen || this.isOwn) return;
+      const [header, body] = unpack(bytes);
+      if (this.view?.view !== screen.view) {
+        this.unmount();
+        const box = add(this.place, "div", `view ${screen.view}`);
+        add(box, "div", `hl ${screen.view}`);
+        this.view = { view: screen.view, id: "", stamp: 0, told: 0, box, component, header, body };
+      }
+      Object.assign(this.view, { component, header, body, id: screen.picture });
+      this.link = header.link ?? {};
+      this.view.stamp += 1;
+      this.mount();
+    } catch {
+      this.retry(() => this.screen === screen && this.follow());
+    }
+    this.draw();
+  }
+
+  mount() {
+    const { view, screen } = this;
+    if (!view || !screen) return;
+    let { header } = view;
+    if (view.view === "explore") {
+      const said = this.isOwn ? {} : screen.with;
+      if (!this.isOwn) view.header = header = { ...header, opened: placeOf(header, said), options: { ...header.options, ...optionsOf(said) } };
+      header = { ...header, stamp: view.stamp, told: view.told, cover: null, offline: true, link: header.link ?? {} };
+    }
+    const tell = (/** @type {string} */ name, /** @type {any} */ value) => {
+      if (name !== "place" && name !== "chosen") return;
+      view.told = Math.max(view.told, value?.told ?? 0);
+      if (!this.isOwn && view === this.view) this.lookAround(); // a touch of the picture is a look around
+    };
+    view.component({ data: pack(header, new Uint8Array(view.body)), parentElement: view.box, setStateValue: tell, setTriggerValue: () => {} });
+  }
+
+  unmount() {
+    this.view?.box.remove();
+    this.view = null;
+  }
+
+  lookAround() {
+    this.isOwn = true;
+    this.draw();
+  }
+
+  // One head, alone
+  /** @param {number} layer @param {number} head */
+  look(layer, head) {
+    const { asked, view } = this;
+    if (!asked) return;
+    if (view?.view === "explore") {
+      this.isOwn = true;
+      view.header = { ...view.header, opened: { site: asked.site, layer, head, query: asked.query } };
+      view.stamp += 1;
+      this.mount();
+    }
+    this.draw();
+    scrollTo(0, 0);
+  }
+
+  comeBack() {
+    this.isOwn = false;
+    this.draw();
+    this.follow();
+    scrollTo(0, 0);
+  }
+
+  // ------------------------------------------------------------------ a vote
+
+  get mine() {
+    return this.asked ? (this.said.get(this.asked.q) ?? null) : null;
+  }
+
+  /** @param {number} token */
+  tap(token) {
+    const { asked } = this;
+    if (!asked?.open) return;
+    this.said.set(asked.q, token);
+    this.queued = { q: asked.q, t: token };
+    this.draw();
+    this.flush();
+  }
+
+  // The newest word goes out, one at a time; where there is no connection, once there is one.
+  async flush() {
+    const { queued, joined } = this;
+    if (!queued || !joined || this.isLost || this.isSending) return;
+    this.isSending = true;
+    try {
+      await ask(`${joined.code}/vote`, { key: joined.key, body: queued });
+      if (this.queued === queued) this.queued = null;
+    } catch (error) {
+      if (error instanceof Refused && error.status === 429) this.retry(() => this.flush());
+      else if (error instanceof Refused) {
+        if (this.queued === queued) this.queued = null;
+        this.said.delete(queued.q);
+        this.note = error.message;
+      } else this.retry(() => this.flush());
+    }
+    this.isSending = false;
+    if (this.queued && this.queued !== queued) this.flush();
+    this.draw();
+  }
+
+  // ------------------------------------------------------------------ what is drawn
+
+  // Only what is another one than before: a finger may be on it
+  draw() {
+    const { asked, question, screen, joined } = this;
+    const isOpen = Boolean(asked?.open);
+    const asks = joined !== null && asked !== null && !this.isOwn && !this.isClosed;
+    this.main.dataset.state = this.isClosed ? "closed" : !joined ? "join" : this.isLost ? "lost" : this.isOwn ? "own" : this.now.away ? "away" : asks ? (isOpen ? "vote" : "result") : "follow";
+    const [text, look] = this.isClosed
+      ? [words.state_closed, "off"]
+      : !joined
+        ? ["", ""]
+        : this.isLost
+          ? [words.no_connection, "off"]
+          : this.now.away
+            ? [words.state_away, "off"]
+            : this.isOwn
+              ? [words.state_own, "own"]
+              : [words.state_following, "on"];
+    this.state.className = `state ${look}`;
+    if (this.state.textContent !== text) this.state.textContent = text;
+    const banner = this.isClosed || !joined ? "" : this.isLost ? [words.lost, this.queued ? words.lost_word : ""].filter(Boolean).join(" ") : this.now.away ? words.away : this.note;
+    if (this.banner.textContent !== banner) this.banner.textContent = banner;
+    this.banner.hidden = !banner;
+    this.banner.classList.toggle("fine", !this.isLost && !this.now.away);
+    const isShown = joined !== null && !asks && (this.view !== null || !screen);
+    this.place.hidden = !isShown || this.isClosed;
+    if (asks && isOpen) this.count();
+    const said = asks ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes] : [this.isOwn, isOpen, screen?.view, screen?.cover, this.view?.view];
+    const drawing = JSON.stringify([this.isClosed, joined?.code, this.wrong, asks, said]);
+    if (drawing === this.drawing) return;
+    this.drawing = drawing;
+    keepingFocus(this.main, () => this.drawPanel(asks));
+    if (!this.place.hidden) dispatchEvent(new Event("resize")); // what was out of sight has its size again
+  }
+
+  // How many have said: on its own, for a word that is drawn anew under a finger takes no tap
+  count() {
+    const [text, bar] = [this.panel.querySelector(".count"), /** @type {HTMLElement | null} */ (this.panel.querySelector(".meter i"))];
+    if (!text || !bar) return;
+    const n = this.votes?.said ?? 0;
+    const of = Math.max(this.now.of, n);
+    text.textContent = fill(words.have_said, { n, of });
+    bar.style.width = `${(100 * n) / Math.max(1, of)}%`;
+  }
+
+  /** @param {boolean} asks */
+  drawPanel(asks) {
+    const { panel, low, asked, question, screen } = this;
+    low.replaceChildren();
+    if (this.isClosed) {
+      panel.replaceChildren(el("h1", "", words.closed_title), el("p", "big mute", words.closed), ...(this.view ? [el("p", "note", words.closed_sentence)] : []));
+      low.append(this.door(words.go_on, "primary"));
+    } else if (!this.joined) this.drawJoin();
+    else if (asks && asked) {
+      const now = { question: /** @type {Question} */ (question), mine: this.mine, late: this.isLate, votes: this.votes, of: this.now.of };
+      if (!question) panel.replaceChildren(el("p", "note", words.weights_coming));
+      else if (asked.open) vote(panel, now, (token) => this.tap(token));
+      else revealed(panel, now, (layer, head) => this.look(layer, head));
+      low.append(button(words.look_around, "quiet", () => this.lookAround()));
+    } else {
+      const isVeiled = screen?.cover === "head";
+      const parts = [];
+      if (isVeiled) parts.push(el("p", "big", words.choosing));
+      if (!screen) parts.push(el("p", "note", words.waiting));
+      else if (!this.view) parts.push(el("p", "big", screen.no_picture || words.no_picture), this.door(words.open_tab, "quiet big"));
+      panel.replaceChildren(...parts);
+      if (this.isOwn) low.append(button(asked?.open ? words.teacher_asks : words.to_teacher, "primary", () => this.comeBack()));
+      else low.append(button(words.look_around, "quiet", () => this.lookAround()));
+    }
+    panel.hidden = !panel.childElementCount;
+  }
+
+  // The same in the whole of Headlight, in a tab of its own
+  /** @param {string} text @param {string} look */
+  door(text, look) {
+    const { screen } = this;
+    const link = el("a", look, text);
+    const said = { view: screen?.view ?? "explore", ...this.link, ...screen?.with };
+    link.href = new URL(`?${new URLSearchParams(said)}`, document.baseURI).href;
+    link.target = this.isClosed ? "" : "_blank";
+    link.rel = "noopener";
+    return link;
+  }
+
+  drawJoin() {
+    const form = el("form", "join");
+    const title = el("h1", "", words.join_title);
+    const label = el("label", "note", words.join_label);
+    const field = add(label, "input");
+    Object.assign(field, { type: "text", autocomplete: "off", spellcheck: false, maxLength: 12, value: spaced(this.typed).trim() });
+    field.autocapitalize = "characters";
+    const go = button(words.join, "primary", () => {});
+    go.type = "submit";
+    const check = () => {
+      this.typed = codeOf(field.value, ALPHABET);
+      go.disabled = this.typed.length < 8;
+    };
+    field.addEventListener("input", check);
+    form.addEventListener("submit", (e) => {
+      e.preventDefault();
+      check();
+      if (!go.disabled) this.join();
+    });
+    check();
+    const wrong = el("p", "wrong", this.wrong);
+    wrong.setAttribute("role", "alert");
+    wrong.hidden = !this.wrong;
+    const ticks = el("ul", "ticks");
+    for (const text of words.ticks) add(ticks, "li").textContent = text;
+    form.append(title, label, wrong, go, ticks);
+    this.panel.replaceChildren(form);
+  }
+
+  // How many have said, for a screen reader
+  say() {
+    const { asked, votes, now } = this;
+    const text = asked?.open && this.joined && votes ? fill(words.have_said, { n: votes.said, of: Math.max(now.of, votes.said) }) : "";
+    if (this.live.textContent !== text) this.live.textContent = text;
+  }
+}
+
+new Follower(/** @type {HTMLElement} */ (document.getElementById("follow")));

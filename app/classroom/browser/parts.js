@@ -1,0 +1,32 @@
+// What the teacher's page and the follower's have in common: a button, a code, the square, and the colours of a page.
+
+import { el, fill } from "../../kit/browser/dom.js";
+import { addressOf } from "./wire.js";
+import { PALETTES, WORDS as words } from "./constants.js";
+
+/** A code in two groups of four. @param {string} code */
+export const spaced = (code) => `${code.slice(0, 4)} ${code.slice(4)}`;
+
+/** @param {import("./types.js").Taught} taught */
+export function square(taught) {
+  const image = el("img", "square");
+  image.src = addressOf(`${taught.code}/square.svg`);
+  image.alt = fill(words.square_alt, { link: taught.link });
+  return image;
+}
+
+/** @param {string} text @param {string} look @param {() => void} act */
+export function button(text, look, act) {
+  const node = el("button", look, text);
+  node.type = "button";
+  node.addEventListener("click", act);
+  return node;
+}
+
+/** The colours of a page as variables of its style. @param {HTMLElement} node @param {Record<string, any>} palette */
+export function paint(node, palette) {
+  for (const [name, value] of Object.entries(palette)) if (typeof value === "string") node.style.setProperty(`--${name}`, value);
+  node.style.setProperty("--low", palette.ramp[0]);
+  node.style.setProperty("--bar", palette.ramp[3]);
+  node.style.colorScheme = palette === PALETTES.dark ? "dark" : "light";
+}

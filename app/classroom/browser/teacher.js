@@ -1,0 +1,597 @@
+// A class that this browser teaches: what it shows is sent on, and over every room lie the page with the code and the page of a question.
+
+import { add, el, fill } from "../../kit/browser/dom.js";
+import { agreements, shares } from "./votes.js";
+import { ask, Refused, Stream } from "./wire.js";
+import { AskPage } from "./askpage.js";
+import { classroom, KEPT } from "../../kit/browser/classroom.js";
+import { colours, luminance, rgb } from "../../kit/browser/colours.js";
+import { cover } from "../../kit/browser/cover.js";
+import { differing, nearest } from "./again.js";
+import { goTo, here } from "../../shell/streamlit_edge/browser/page.js";
+import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { Question } from "./question.js";
+import { button, paint, spaced } from "./parts.js";
+import { SharePage } from "./sharepage.js";
+
+/** @typedef {import("./types.js").Asked} Asked */
+/** @typedef {import("./types.js").Round} Round */
+
+const SEND_AFTER = 60; // ms without a change before the class is told
+const LOOK = 250; // ms between two looks at the address, in rooms that do not say what they show
+const SAYS = "explore"; // the room that says what it shows
+const SAY = 5000; // ms between two sentences for a screen reader
+const TOAST = 6000; // ms
+const TOLD_AFTER = 300; // ms before a screen reader hears the result
+const OF_THE_RUN = ["view", "model", "text", "target", "with", "step", "theme", "projector"]; // what an address says beside a view's own
+const LETTERLESS = ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]; // inputs that take no letters
+const settings = () => window.headlight.settings;
+
+/** @param {EventTarget | undefined} node */
+function takesText(node) {
+  if (node instanceof HTMLInputElement) return !LETTERLESS.includes(node.type);
+  return node instanceof HTMLElement && (["TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable);
+}
+
+export class Teacher {
+  /** @type {import("./types.js").Taught | null} */
+  taught = null;
+  /** @type {import("./types.js").ClassNow} */
+  now = { of: 0, door: true, away: false, left: 0 };
+  /** @type {Asked | null} */
+  asked = null;
+  /** @type {import("./types.js").Votes | null} */
+  votes = null;
+  /** @type {Question | null} */
+  question = null;
+  /** @type {Round[]} */
+  rounds = [];
+  /** @type {[layer: number, head: number]} Whose weights stand beside the votes */
+  head = [0, 0];
+  /** @type {{text: string, site: string, layer: number, head: number, word: string, at: number} | null} To be asked once its sentence has run */
+  pending = null;
+  text = ""; // of the question
+  page = ""; // what lies over the room: "share", "ask", or nothing; "pick" is the room itself, covered
+  isLost = false;
+  isAsking = false;
+  room = "";
+  /** @type {SharePage | AskPage | null} */
+  shownPage = null;
+  /** @type {Stream | null} */
+  stream = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  sending;
+  sent = "";
+  /** @type {"light" | "dark"} */
+  themeName = "light";
+
+  /** @param {HTMLElement} bar */
+  constructor(bar) {
+    this.bar = bar;
+    this.host = el("div");
+    this.host.id = "headlight-classroom";
+    const shadow = this.host.attachShadow({ mode: "open" });
+    shadow.append(el("style", "", STYLE));
+    this.root = shadow.appendChild(el("div", "classroom"));
+    this.over = add(this.root, "div", "over");
+    this.corner = add(this.root, "div", "corner");
+    this.card = add(this.root, "div", "card");
+    this.root.setAttribute("role", "region");
+    this.root.setAttribute("aria-label", words.region);
+    this.toast = add(this.root, "p", "toast");
+    this.toast.setAttribute("role", "status");
+    this.live = add(this.root, "p", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    document.body.append(this.host);
+
+    this.asks = button(words.ask, "ask", () => this.pick());
+    this.asks.title = words.ask_help;
+    this.badge = button("", "badge", () => this.show(this.page === "share" ? (this.asked ? "ask" : "") : "share"));
+    this.badge.title = words.badge_help;
+    this.bar.append(this.asks, this.badge);
+
+    const off = new AbortController();
+    const { signal } = off;
+    addEventListener("keydown", (e) => this.key(e), { signal, capture: true }); // before the projector, which turns heads with Page Down
+    addEventListener("resize", () => this.place(), { signal });
+    const unwatch = [classroom.watch(() => this.moved()), settings().watch(() => this.theme())];
+    const looking = setInterval(() => this.taught && !this.isShown && this.send(), LOOK);
+    const saying = setInterval(() => this.say(), SAY);
+    this.destroy = () => {
+      off.abort();
+      for (const stop of unwatch) stop();
+      clearInterval(looking);
+      clearInterval(saying);
+      this.stream?.close();
+      this.host.remove();
+      this.asks.remove();
+      this.badge.remove();
+      cover.free();
+      delete document.documentElement.dataset.classroom;
+    };
+    this.theme();
+    this.resume();
+    this.draw();
+  }
+
+  // ------------------------------------------------------------------ the page around it
+
+  // The bar says so whenever the room or the theme changes.
+  /** @param {string} room */
+  update(room) {
+    if (room !== this.room && this.page === "pick") this.unpick();
+    this.room = room;
+    this.theme();
+    this.send();
+    this.draw();
+  }
+
+  theme() {
+    const page = getComputedStyle(this.bar).getPropertyValue("--st-background-color").trim();
+    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    if (name !== this.themeName || !this.ramp) {
+      this.themeName = name;
+      this.ramp = colours(this.palette.ramp);
+      paint(this.root, this.palette);
+      this.shownPage = null;
+    }
+    this.draw();
+    requestAnimationFrame(() => this.place());
+  }
+
+  /** @type {ReturnType<typeof colours>} */
+  ramp;
+
+  /** @returns {Record<string, any>} */
+  get palette() {
+    return PALETTES[this.themeName];
+  }
+
+  /** @param {number} p */
+  colour(p) {
+    return this.ramp.css[Math.round(255 * p)];
+  }
+
+  get isProjected() {
+    return settings().get("projector") !== null;
+  }
+
+  // It begins below the bar, and in projector mode, which has none, at the top.
+  place() {
+    const top = this.isProjected ? 0 : this.bar.getBoundingClientRect().bottom;
+    this.root.style.setProperty("--top", `${Math.max(0, Math.round(top))}px`);
+    this.root.classList.toggle("projected", this.isProjected);
+    if (this.shownPage instanceof AskPage) this.shownPage.draw();
+  }
+
+  // ------------------------------------------------------------------ open and end
+
+  resume() {
+    try {
+      const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+      if (kept?.code && kept.key) this.begin(kept);
+    } catch {
+      // no storage: a class ends with its page
+    }
+  }
+
+  async share() {
+    if (this.taught) return this.show("share");
+    try {
+      const response = await ask("open", { body: { screen: this.screen() } });
+      this.begin(await response.json());
+      this.show("share");
+    } catch (error) {
+      this.tell(error instanceof Refused ? error.message : words.no_connection_now);
+    }
+  }
+
+  /** @param {import("./types.js").Taught} taught */
+  begin(taught) {
+    this.taught = taught;
+    try {
+      sessionStorage.setItem(KEPT, JSON.stringify(taught));
+    } catch {
+      // as above
+    }
+    this.stream = new Stream(taught.code, taught.key, {
+      event: (name, data) => this.hear(name, data),
+      lost: () => this.lose(true),
+      back: () => {
+        this.lose(false);
+        this.sent = "";
+        this.send();
+      },
+      gone: () => this.over_(words.forgotten),
+    });
+  }
+
+  async end() {
+    await this.teach({ do: "end" });
+    this.over_(words.ended);
+  }
+
+  // The class is over.
+  /** @param {string} sentence */
+  over_(sentence) {
+    if (!this.taught) return;
+    this.stream?.close();
+    Object.assign(this, { taught: null, stream: null, asked: null, votes: null, question: null, rounds: [], pending: null, sent: "", isLost: false, isAsking: false });
+    this.now = { of: 0, door: true, away: false, left: 0 };
+    try {
+      sessionStorage.removeItem(KEPT);
+    } catch {
+      // as above
+    }
+    cover.free();
+    this.show("");
+    this.tell(sentence);
+  }
+
+  /** @param {boolean} isLost */
+  lose(isLost) {
+    this.isLost = isLost;
+    this.draw();
+  }
+
+  // ------------------------------------------------------------------ what the class sees
+
+  get isShown() {
+    return classroom.shown?.view === this.room;
+  }
+
+  get canAsk() {
+    return this.taught !== null && this.isShown;
+  }
+
+  // Another sentence, head or word is on the screen.
+  moved() {
+    const { shown } = classroom;
+    if (this.pending && shown && shown.text === this.pending.text && this.room === shown.view) {
+      const { pending } = this;
+      const { site, layer, head, word, at } = pending;
+      this.pending = null;
+      this.ask(shown.run, site, layer, head, nearest(shown.labels(site), word, at));
+    }
+    this.send();
+    this.draw();
+  }
+
+  screen() {
+    const { shown } = classroom;
+    const covers = this.page === "pick" || this.pending || this.isAsking ? "head" : this.asked?.open ? "row" : "";
+    if (shown && this.isShown) return { view: shown.view, run: shown.run, with: shown.with, cover: covers };
+    const own = [...here()].filter(([name]) => !OF_THE_RUN.includes(name));
+    return { view: this.room, run: "", with: Object.fromEntries(own), cover: covers };
+  }
+
+  send() {
+    if (!this.taught || this.isLost || !this.room) return;
+    clearTimeout(this.sending);
+    this.sending = setTimeout(() => {
+      if (this.room === SAYS && !this.isShown) return; // its picture is on its way
+      const screen = this.screen();
+      const text = JSON.stringify(screen);
+      if (!this.taught || text === this.sent) return;
+      this.sent = text;
+      this.teach({ do: "screen", screen });
+    }, SEND_AFTER);
+  }
+
+  /** @param {object} command @returns {Promise<any>} the answer; null where the server would not, which is said */
+  async teach(command) {
+    const { taught } = this;
+    if (!taught) return null;
+    try {
+      const response = await ask(`${taught.code}/teach`, { key: taught.key, body: command });
+      return response.status === 204 ? {} : await response.json();
+    } catch (error) {
+      if (error instanceof Refused && error.status === 404) this.over_(words.forgotten);
+      else if (error instanceof Refused) this.tell(error.message);
+      return null;
+    }
+  }
+
+  // ------------------------------------------------------------------ a question
+
+  // The head is covered on every screen until the teacher has clicked a word.
+  pick() {
+    if (!this.canAsk || this.asked?.open || this.page === "pick") return;
+    if (this.asked) this.teach({ do: "back" });
+    Object.assign(this, { asked: null, question: null });
+    this.show("pick");
+    cover.hold({ step: "classroom", part: "row", asks: "point", values: { query: "all" }, seen: false }, ([query]) => this.choose(query));
+    this.send();
+  }
+
+  unpick() {
+    if (this.page !== "pick") return;
+    cover.free();
+    this.show("");
+    this.send();
+  }
+
+  /** @param {number} query */
+  choose(query) {
+    const { shown } = classroom;
+    if (!shown || this.page !== "pick") return;
+    this.text = shown.text;
+    this.ask(shown.run, shown.with.site, Number(shown.with.layer), Number(shown.with.head), query);
+  }
+
+  /** @param {string} run @param {string} site @param {number} layer @param {number} head @param {number} query */
+  async ask(run, site, layer, head, query) {
+    this.text = classroom.shown?.text ?? this.text;
+    this.isAsking = true; // until the class has it, and so this page
+    const asked = await this.teach({ do: "ask", run, site, layer, head, query });
+    if (asked) return;
+    this.isAsking = false;
+    this.unpick();
+    this.draw();
+  }
+
+  reveal() {
+    if (this.asked?.open) this.teach({ do: "reveal", q: this.asked.q });
+  }
+
+  hide() {
+    if (this.asked?.open) this.teach({ do: "hide", on: !this.asked.hidden });
+  }
+
+  // Back to the sentence
+  leave() {
+    this.pending = null;
+    this.teach({ do: "back" });
+    Object.assign(this, { asked: null, question: null });
+    cover.free();
+    this.show("");
+  }
+
+  // The same word of the same head, in another sentence
+  /** @param {string} text */
+  again(text) {
+    const { asked, question } = this;
+    if (!asked || !question) return;
+    const { site, layer, head } = asked;
+    this.pending = { text, site, layer, head, word: question.word, at: asked.query };
+    cover.hold({ step: "classroom", part: "row", asks: "", values: { query: "all" }, seen: false });
+    const address = new URL(location.href);
+    for (const [name, value] of Object.entries({ text, site, layer, head, query: asked.query })) address.searchParams.set(name, String(value));
+    address.searchParams.set("view", "explore");
+    goTo(address.href, false);
+    this.draw();
+  }
+
+  /** Another head beside the votes. @param {number} layer @param {number} head */
+  look(layer, head) {
+    if (!this.question || this.asked?.open) return;
+    const { layers, heads } = this.question.site;
+    if (layer < 0 || head < 0 || layer >= layers || head >= heads) return;
+    this.head = [layer, head];
+    this.draw();
+    const page = this.shownPage;
+    if (page instanceof AskPage) this.live.textContent = `${fill(words.place, { layer, head, model: "" })} ${page.summary()}`;
+  }
+
+  /** @param {string} name @param {any} data */
+  hear(name, data) {
+    if (name === "class") this.now = data;
+    else if (name === "question") this.hearQuestion(data);
+    else if (name === "votes") this.votes = data?.q === this.asked?.q ? data : this.votes;
+    else if (name === "ended") return this.over_(data.why === "end" ? words.ended : words.forgotten);
+    this.keep();
+    this.draw();
+  }
+
+  /** @param {Asked | null} asked */
+  hearQuestion(asked) {
+    const before = this.asked;
+    this.asked = asked;
+    this.isAsking = false;
+    if (!asked) {
+      this.question = null;
+      if (before && !this.pending) cover.free();
+      if (this.page === "ask" && !this.pending) this.show("");
+      return;
+    }
+    if (asked.q !== before?.q) {
+      this.head = [asked.layer, asked.head];
+      this.votes = null;
+      this.fetch(asked);
+      if (this.page !== "share") this.show("ask");
+    }
+    if (asked.open) cover.hold({ step: "classroom", part: "row", asks: "", values: { query: String(asked.query) }, seen: false });
+    else if (!this.pending) {
+      cover.free();
+      if (before?.open) this.tellResult();
+    }
+    this.send();
+  }
+
+  /** @param {Asked} asked */
+  async fetch(asked) {
+    const { taught } = this;
+    if (!taught) return;
+    this.question = null;
+    try {
+      const response = await ask(`${taught.code}/picture/${asked.picture}`, { key: taught.key });
+      const bytes = new Uint8Array(await response.arrayBuffer());
+      if (this.asked?.q !== asked.q) return;
+      this.question = new Question(asked, bytes, () => this.draw());
+      this.text = this.question.picture.link?.text ?? classroom.shown?.text ?? this.text;
+      this.likeness = null;
+      this.keep();
+    } catch (error) {
+      this.tell(error instanceof Refused ? error.message : words.no_connection_now);
+    }
+    this.draw();
+  }
+
+  // What a round was, for the one after it
+  keep() {
+    const { asked, question, votes } = this;
+    if (!asked || asked.open || !question || votes?.q !== asked.q || !votes.votes) return;
+    const weights = question.row(asked.layer, asked.head)?.weights;
+    if (!weights) return;
+    const { q, layer, head } = asked;
+    this.rounds = this.rounds.filter((round) => round.q !== q);
+    this.rounds.push({ q, layer, head, query: question.word, labels: question.labels, votes: shares(question.counts(votes)), weights: Array.from(weights) });
+  }
+
+  // The sentence that the class has come to, read out once it is on the screen
+  tellResult() {
+    setTimeout(() => {
+      const page = this.shownPage;
+      if (page instanceof AskPage && page.fact) this.live.textContent = page.fact;
+    }, TOLD_AFTER);
+  }
+
+  // The last round of the same word and head in another sentence of as many words
+  get last() {
+    const { asked, question } = this;
+    if (!asked || !question) return null;
+    const same = (/** @type {Round} */ r) => r.q < asked.q && r.layer === asked.layer && r.head === asked.head && r.query === question.word && r.labels.length === question.n;
+    return this.rounds.findLast((round) => same(round) && round.votes.some(Boolean)) ?? null;
+  }
+
+  // What the marks of the round before say; only beside the head that was asked about
+  before() {
+    const { last, asked } = this;
+    return last && this.head[0] === asked?.layer && this.head[1] === asked.head ? { votes: last.votes, weights: last.weights } : null;
+  }
+
+  /** @param {number[]} votes @param {ArrayLike<number>} weights */
+  change(votes, weights) {
+    const { last, question } = this;
+    const words_ = last && question && this.before() && votes.some(Boolean) ? differing(last.labels, question.labels) : null;
+    if (!last || !words_) return null;
+    return { old: words_[0], now: words_[1], votes: /** @type {[number[], number[]]} */ ([last.votes, votes]), weights: /** @type {[ArrayLike<number>, ArrayLike<number>]} */ ([last.weights, weights]) };
+  }
+
+  /** How much of each head's row the class shares: from the weights that are here, or from the server. @param {number[]} votes */
+  likes(votes) {
+    const { question, taught, asked } = this;
+    if (!question || !taught || !asked) return null;
+    const rows = question.rows();
+    if (rows) return agreements(rows, votes);
+    if (!this.likeness) {
+      this.likeness = { agree: [] };
+      ask(`${taught.code}/likeness?q=${asked.q}`, { key: taught.key }).then(async (response) => {
+        this.likeness = await response.json();
+        const page = this.shownPage;
+        if (page instanceof AskPage) page.last = "";
+        this.draw();
+      }, () => {});
+    }
+    const { agree } = this.likeness;
+    return agree.length ? agree.flatMap((heads, layer) => heads.map((agreement, head) => ({ layer, head, agreement }))) : null;
+  }
+
+  /** @type {import("./types.js").Likeness | null} */
+  likeness = null;
+
+  // ------------------------------------------------------------------ what is drawn
+
+  /** @param {string} page */
+  show(page) {
+    if (page === "ask" && !this.asked && !this.pending) page = "";
+    const isOther = page !== this.page;
+    if (this.page === "pick" && page !== "pick" && page !== "ask") cover.free();
+    this.page = page;
+    if (isOther) this.shownPage = null;
+    this.draw();
+    if (isOther && this.shownPage) this.shownPage.title.focus({ preventScroll: true });
+    this.send();
+  }
+
+  draw() {
+    const { taught, now, page } = this;
+    this.asks.hidden = !this.canAsk || Boolean(this.asked?.open) || page !== "";
+    this.badge.hidden = !taught;
+    this.badge.classList.toggle("off", this.isLost);
+    this.badge.setAttribute("aria-pressed", String(page === "share"));
+    if (taught) {
+      const count = el("span");
+      count.append(el("b", "", String(now.of)), ` ${words.follow[now.of === 1 ? 0 : 1]}`);
+      this.badge.replaceChildren(...(this.isLost ? [el("span", "", words.no_connection)] : [count, " ", el("span", "signs", now.door ? spaced(taught.code) : words.door_closed)]));
+    }
+    this.corner.hidden = !taught || !this.isProjected || page === "share";
+    if (taught) this.corner.replaceChildren(el("b", "", now.door ? spaced(taught.code) : words.door_closed), ` ${taught.address}`);
+    this.drawCard();
+    const isOver = taught !== null && (page === "share" || page === "ask");
+    this.over.hidden = !isOver;
+    if (isOver) document.documentElement.dataset.classroom = page;
+    else delete document.documentElement.dataset.classroom;
+    if (!isOver) {
+      if (this.shownPage instanceof AskPage) this.shownPage.destroy();
+      this.shownPage = null;
+      this.over.replaceChildren();
+    } else if (this.shownPage) this.shownPage.draw();
+    else {
+      this.over.replaceChildren();
+      const lost = add(this.over, "p", "lost");
+      lost.textContent = words.teacher_lost;
+      this.shownPage = page === "share" ? new SharePage(this, this.over) : new AskPage(this, this.over);
+    }
+    this.over.classList.toggle("isLost", this.isLost);
+  }
+
+  // Beside the room that is covered: what to do
+  drawCard() {
+    const wanted = this.page === "pick";
+    if (this.card.hidden === !wanted && this.card.childElementCount) return;
+    this.card.hidden = !wanted;
+    if (!wanted) return;
+    this.card.replaceChildren(el("h2", "", words.pick_title), el("p", "big", words.pick), el("p", "", words.pick_help), button(words.no_question, "quiet big", () => this.unpick()));
+  }
+
+  /** @param {string} sentence */
+  tell(sentence) {
+    this.toast.textContent = sentence;
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => (this.toast.textContent = ""), TOAST);
+  }
+
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  telling;
+
+  // How many have said, for a screen reader; not more often than somebody can hear it
+  say() {
+    const page = this.shownPage;
+    if (!(page instanceof AskPage) || !this.asked?.open) return;
+    const text = page.summary();
+    if (text !== this.live.textContent) this.live.textContent = text;
+  }
+
+  // ------------------------------------------------------------------ keys
+
+  // J the code, A a question, H hides the votes, R or Page Down uncovers, arrows go through the heads
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || e.repeat || takesText(e.composedPath()[0])) return;
+    const letter = e.key.toLowerCase();
+    const { asked, page } = this;
+    const isAsking = page === "ask" && asked !== null;
+    if (letter === "j") this.taught && page === "share" ? this.show(asked ? "ask" : "") : this.share();
+    else if (!this.taught) return;
+    else if (e.key === "Escape" && page === "pick") this.unpick();
+    else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(asked ? "ask" : "");
+    else if (letter === "a" && this.canAsk && page !== "ask") this.pick();
+    else if (isAsking && asked.open && (letter === "r" || e.key === "PageDown")) this.reveal();
+    else if (isAsking && asked.open && letter === "h") this.hide();
+    else if (isAsking && !asked.open && !this.pending && this.step(e.key)) {
+      // the head is another one
+    } else return;
+    e.preventDefault();
+    e.stopImmediatePropagation();
+  }
+
+  /** @param {string} key */
+  step(key) {
+    /** @type {Record<string, [number, number]>} */
+    const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+    const by = steps[key];
+    if (by) this.look(this.head[0] + by[0], this.head[1] + by[1]);
+    return Boolean(by);
+  }
+}

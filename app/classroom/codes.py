@@ -1,0 +1,114 @@
+"""Codes that open a class, keys that tell its teacher from its followers, and how often somebody may guess a code."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+ALPHABET = "BCDFGHJKLMNPQRSTVWXYZ3479"  # no vowels, which make words, and no sign that is read as another: 0 1 2 5 6 8
+SIGNS = 8  # 25^8: 37 bits
+BETWEEN = str.maketrans("", "", " -\u2009\u00a0")  # what somebody types between the signs
+NONCE = MARK = 16  # bytes of a follower's key, and of what proves that the class gave it
+MINUTE = 60.0  # seconds
+WRONG_OF_ONE = 30  # codes a minute from one address
+WRONG_OF_ALL = 300  # of all together, so that many addresses are no way around it
+
+RandomBytes = Callable[[int], bytes]  # secrets.token_bytes
+
+
+def new(random: RandomBytes) -> str:
+    """A code, each as likely as any other."""
+    signs = ""
+    while len(signs) < SIGNS:
+        (byte,) = random(1)
+        if byte < 250:  # ten times the alphabet: the rest would make its first signs likelier
+            signs += ALPHABET[byte % len(ALPHABET)]
+    return signs
+
+
+def read(text: object) -> str:
+    """The code that somebody typed, in capitals and without what stands between; "" for what can be none."""
+    if not isinstance(text, str) or len(text) > 4 * SIGNS:
+        return ""
+    found = text.translate(BETWEEN).upper()
+    return found if len(found) == SIGNS and set(found) <= set(ALPHABET) else ""
+
+
+def spelled(data: bytes) -> str:
+    """A key as it travels in a header."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def follower_key(secret: bytes, random: RandomBytes) -> str:
+    """A key of 128 random bits with the class's own mark on it: nothing is to be remembered of those who only ask for one."""
+    nonce = random(NONCE)
+    return spelled(nonce + _mark(secret, nonce))
+
+
+def is_follower_key(secret: bytes, key: str) -> bool:
+    """Whether the class with this secret gave the key."""
+    try:
+        data = base64.b64decode(key + "=", altchars=b"-_", validate=True) if len(key) == 43 else b""
+    except (binascii.Error, ValueError):
+        return False
+    # A key has one spelling, or a browser could vote once with each.
+    return (
+        len(data) == NONCE + MARK
+        and spelled(data) == key
+        and hmac.compare_digest(data[NONCE:], _mark(secret, data[:NONCE]))
+    )
+
+
+def _mark(secret: bytes, nonce: bytes) -> bytes:
+    return hmac.digest(secret, nonce, "sha256")[:MARK]
+
+
+class Guesses:
+    """Wrong codes of the last minute, by address; right ones cost nothing, since a whole school may have one address."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._wrong: OrderedDict[str, list[float]] = OrderedDict()  # when each came; at most WRONG_OF_ALL together
+        self._all: list[float] = []
+
+    def wait(self, address: str) -> float:
+        """0 where this address may try a code now, else the seconds until it may."""
+        with self._lock:
+            now = self._forget()
+            one, every = self._wrong.get(address, []), self._all
+            until = [
+                times[0] + MINUTE for times, most in ((one, WRONG_OF_ONE), (every, WRONG_OF_ALL)) if len(times) >= most
+            ]
+            return max(until, default=now) - now
+
+    def wrong(self, address: str) -> None:
+        """A code that was tried there is none of ours."""
+        with self._lock:
+            now = self._forget()
+            self._wrong.setdefault(address, []).append(now)
+            self._all.append(now)
+
+    @property
+    def addresses(self) -> int:
+        """How many are remembered."""
+        with self._lock:
+            self._forget()
+            return len(self._wrong)
+
+    def _forget(self) -> float:
+        """Drop what is older than a minute. Returns the time."""
+        now = self._clock()
+        begin = now - MINUTE
+        self._all = [at for at in self._all if at > begin]
+        for address in list(self._wrong):
+            left = [at for at in self._wrong[address] if at > begin]
+            if left:
+                self._wrong[address] = left
+            else:
+                del self._wrong[address]
+        return now

@@ -1,0 +1,64 @@
+"""What a follower's view is drawn from: the picture of the run on the teacher's screen, opened where the teacher opened it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from app.attention import live, params, place
+from app.classroom import sentences
+from app.classroom.messages import Question, Shown, TooLong
+from app.classroom.state import Asked, Screen
+from app.session import service
+from app.transport import messages
+from core.errors import Refused
+from core.service import Facts, MapTransform
+
+MOST_CHOSEN = 800  # bytes: with what stands beside it a change travels in less than a kilobyte
+EXPLORE = "explore"  # the view whose screen is a run and a place in it
+
+
+async def screen_of(shown: Shown) -> Screen:
+    """The screen to tell everybody, with nothing in it that the picture does not have. Raises Unknown for a run that is none."""
+    if shown.view != EXPLORE:
+        return Screen(shown.view, cover=shown.cover)
+    header = (await live.picture_of_run(shown.run)).header
+    at, _ = place.requested_place(header, shown.chosen)
+    options, _ = params.requested_options(header, at.site, shown.chosen)
+    chosen = at.params() | params.option_params(options)
+    if len(json.dumps(chosen)) > MOST_CHOSEN:
+        raise TooLong(sentences.TOO_LONG)
+    return Screen(shown.view, shown.run, {"with": chosen}, shown.cover)
+
+
+async def message(run: str) -> bytes:
+    """The picture of a run as Explore's component takes it, opened as it opens by itself."""
+    picture, facts = await live.picture_of_run(run), await service.service().facts(run)
+    opened = {"opened": asdict(place.opening_place(picture.header)), "options": params.default_options(), "stamp": 0}
+    rest = {"told": 0, "cover": None, "link": _link(facts)}
+    return messages.pack(picture.header | opened | rest, picture.body)
+
+
+def _link(facts: Facts) -> Mapping[str, str]:
+    """What opens the same picture elsewhere. Edits are in no link of a follower's: such a run has none."""
+    if facts.interventions:
+        return {}
+    target = {"target": facts.target.text} if facts.target is not None and facts.target.text else {}
+    return {"model": facts.spec.title, "text": facts.source.text, **target}
+
+
+async def asked_of(question: Question) -> Asked:
+    """The row that a question is about, and the places that may be said: those that it may look at, and that are words.
+
+    Raises Refused where the run has no such row.
+    """
+    run = await service.service().facts(question.run)
+    site = next((site for site in run.sites if site.id == question.site), None)
+    if site is None or question.layer >= len(site.records):
+        raise Refused(f"This run has no layer {question.layer} of {question.site[:20]!r}.")
+    record = site.records[question.layer]
+    row = await service.service().row(run.key, MapTransform(record, question.head), question.query)
+    padding = run.tokens(site.key).padding
+    places = frozenset(at for at, reason in enumerate(row.reasons.tolist()) if not reason and not padding[at])
+    return Asked(run.key, site.id, question.layer, question.head, question.query, site.n_key, places)

@@ -1,0 +1,348 @@
+"""Routes of the classroom: opening, joining, the stream of what changes, votes, and what only the teacher may do."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from streamlit import config as streamlit_config
+
+from app.classroom import channel, codes, messages, page, pictures, results, sentences, square
+from app.classroom.channel import Channel
+from app.classroom.school import MOST_CLASSES, School
+from app.classroom.state import MOST_FOLLOWERS, Asked, Classroom, Question, Screen
+from app.session import service
+from app.transport import doors, metrics, routes
+from app.transport import words as transport_words
+from core.errors import Refused, Unknown
+from core.service import MapTransform
+
+KEY = "Headlight-Key"
+ROOT = "/headlight/classroom"
+
+school = School(secrets.token_bytes, time.monotonic)
+_channels: dict[str, Channel] = {}
+
+
+class Denied(Exception):
+    """A message that changes nothing: why it is counted, its status, and the sentence."""
+
+    def __init__(self, why: str, status: int, sentence: str, wait: float = 0) -> None:
+        super().__init__(sentence)
+        self.why, self.status, self.wait = why, status, wait
+
+
+def guarded(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """A route whose refusals are answers, counted and without a word of what was sent."""
+
+    @wraps(make)
+    async def answer(request: Request) -> Response:
+        try:
+            return await make(request)
+        except Denied as denied:
+            return _refused(denied.why, denied.status, str(denied), denied.wait)
+        except messages.BadMessage as bad:
+            return _refused("message", 413 if isinstance(bad, messages.TooLong) else 400, str(bad))
+        except (Unknown, IndexError):  # no 404: that says that the class is over
+            return _refused("run", 409, sentences.NO_RUN)
+        except (Refused, routes.BadParameter) as error:
+            metrics.CLASS_REFUSED.labels("message").inc()
+            return routes.refusal(error)
+
+    return answer
+
+
+def _refused(why: str, status: int, sentence: str, wait: float = 0) -> Response:
+    metrics.CLASS_REFUSED.labels(why).inc()
+    headers = {"Cache-Control": "no-store"} | ({"Retry-After": str(math.ceil(wait))} if wait else {})
+    return PlainTextResponse(sentence, status, headers=headers)
+
+
+# who asks
+
+
+def _class(request: Request) -> tuple[Classroom, str, bool]:
+    """The class, the key, and whether it is the teacher's. One answer to a wrong code and a wrong key: neither says which codes there are."""
+    code, key = codes.read(request.path_params["code"]), request.headers.get(KEY, "")
+    found = school.find(code) if code else None
+    if found is not None and key.isascii():
+        if found.is_teacher(key):
+            return found, key, True
+        if found.is_follower(key):
+            return found, key, False
+    raise Denied("key", 404, sentences.NO_CLASS)
+
+
+def _channel(found: Classroom) -> Channel:
+    told = _channels.get(found.code)
+    if told is None:  # it has just ended
+        raise Denied("key", 404, sentences.NO_CLASS)
+    return told
+
+
+def _taught(request: Request) -> Classroom:
+    found, _, is_teacher = _class(request)
+    if not is_teacher:
+        raise Denied("teacher", 403, sentences.ONLY_TEACHER)
+    return found
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "nowhere"
+
+
+# opening and joining
+
+
+@guarded
+async def open_class(request: Request) -> Response:
+    """A class of the screen that is sent: its code, its teacher's key and its link."""
+    (screen,) = messages.fields(await messages.body(request), screen=dict)
+    told = await _screen(screen)
+    found = school.open(told)
+    if found is None:
+        raise Denied("full", 503, sentences.FULL_SERVER.format(n=MOST_CLASSES))
+    _channels[found.code] = Channel(found, school.clock, lambda: _channels.pop(found.code, None))
+    link = _link(request)
+    said = {
+        "code": found.code,
+        "key": found.teacher_key,
+        "link": link.of(found.code),
+        "address": link.shown,
+        "only_here": sentences.NO_ADDRESS if link.is_only_here else "",
+    }
+    return JSONResponse(said, 201, headers={"Cache-Control": "no-store"})
+
+
+@guarded
+async def join(request: Request) -> Response:
+    """A key for who knows the code. A key of before is given back, also behind a closed door. Only wrong codes are limited."""
+    (said,) = messages.fields(await messages.body(request), code=str)
+    code, key = codes.read(said), request.headers.get(KEY, "")
+    if key.isascii() and key and code and (known := school.find(code)) and known.is_follower(key):
+        return _joined(code, key)
+    address = _address(request)
+    if wait := school.guesses.wait(address):
+        raise Denied("codes", 429, sentences.WRONG_CODES.format(seconds=math.ceil(wait)), wait)
+    found = school.find(code) if code else None
+    if found is None or not found.door:
+        school.guesses.wrong(address)
+        raise Denied("code", 404, sentences.NO_CLASS)
+    return _joined(code, found.join())
+
+
+def _joined(code: str, key: str) -> Response:
+    return JSONResponse({"code": code, "key": key}, headers={"Cache-Control": "no-store"})
+
+
+# following
+
+
+@guarded
+async def events(request: Request) -> Response:
+    """What changes, as server-sent events, the newest of each kind first; see channel.py."""
+    found, key, is_teacher = _class(request)
+    if doors.house.closing:
+        raise Denied("closing", 503, transport_words.CLOSING, doors.AGAIN)
+    told = _channel(found)
+    if is_teacher:
+        found.teacher_enters()
+    elif not found.enter(key):
+        raise Denied("full", 503, sentences.FULL_CLASS.format(n=MOST_FOLLOWERS))
+    listener = told.listen(is_teacher, key)
+
+    def left() -> None:
+        told.listeners.discard(listener)
+        if is_teacher:
+            found.teacher_leaves(school.clock())
+        else:
+            found.leave(key)
+
+    return channel.Stream(listener.messages(), left)
+
+
+@guarded
+async def vote(request: Request) -> Response:
+    """A follower says a place: {"q": question, "t": place}."""
+    found, key, is_teacher = _class(request)
+    number, place = messages.vote(await messages.body(request))
+    outcome = "outside" if is_teacher else found.vote(key, number, place, school.clock())
+    match outcome:
+        case "counted":
+            return Response(status_code=204)
+        case "closed":
+            raise Denied("closed", 400, sentences.NOT_OPEN)
+        case "place":
+            raise Denied("place", 400, sentences.NO_PLACE)
+        case "often":
+            raise Denied("often", 429, sentences.TOO_OFTEN, 5)
+        case "full":
+            raise Denied("full", 503, sentences.FULL_CLASS.format(n=MOST_FOLLOWERS))
+    raise Denied("key", 404, sentences.NO_CLASS)  # a key of ours that nobody follows with
+
+
+@guarded
+async def picture(request: Request) -> Response:
+    """What the view on the screen is drawn from: of the screen, the question or a round, and of nothing else."""
+    found, _, _ = _class(request)
+    asked = request.path_params["id"]
+    if asked not in found.runs():
+        raise Denied("picture", 404, sentences.NO_PICTURE)
+    return routes.message(await pictures.message(asked))
+
+
+# what came out
+
+
+def _round(request: Request, found: Classroom) -> Question:
+    asked = found.round(routes.number(request, "q", 1, messages.LARGEST))
+    if asked is None:
+        raise Denied("closed", 400, sentences.NOT_REVEALED)
+    return asked
+
+
+@guarded
+async def likeness(request: Request) -> Response:
+    """The class as a head, after the reveal: q."""
+    found, _, _ = _class(request)
+    asked = _round(request, found)
+    if not asked.said:
+        raise Denied("closed", 400, sentences.NOBODY_SAID)
+    before = found.before(asked.number)
+
+    async def make() -> dict[str, Any]:
+        return await results.likeness(service.service(), asked, before if before is not None and before.said else None)
+
+    kept = await _channel(found).kept.get(asked.number, make)  # every phone asks for it at once
+    return JSONResponse(kept, headers={"Cache-Control": "no-store"})
+
+
+@guarded
+async def votes(request: Request) -> Response:
+    """All counts of a question, after the reveal: q."""
+    found, _, _ = _class(request)
+    return JSONResponse(results.counts(_round(request, found)), headers={"Cache-Control": "no-store"})
+
+
+@guarded
+async def table(request: Request) -> Response:
+    """The same as a file, for the teacher."""
+    asked = _round(request, _taught(request))
+    of = asked.asked
+    run = await service.service().facts(of.run)
+    record = next(site for site in run.sites if site.id == of.site).records[of.layer]
+    row = await service.service().row(of.run, MapTransform(record, of.head), of.query)
+    name = sentences.FILE.format(number=asked.number)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    body = "".join(results.csv_lines(run, asked, row.values))
+    return Response(body, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+async def picture_of_link(request: Request) -> Response:
+    """The square of a link. Nothing is looked up: it is of any code."""
+    code = codes.read(request.path_params["code"])
+    if not code:
+        return _refused("code", 404, sentences.NO_CLASS)
+    return Response(square.svg(_link(request).of(code)), media_type="image/svg+xml", headers=routes.KEPT)
+
+
+def _link(request: Request) -> square.Link:
+    return square.link(request, routes.BASE, streamlit_config.get_option("server.address"))
+
+
+# teaching
+
+
+@guarded
+async def teach(request: Request) -> Response:
+    """One command of the teacher's."""
+    found = _taught(request)
+    said = await messages.body(request)
+    do = said.pop("do", None)
+    command = COMMANDS.get(do) if isinstance(do, str) else None
+    if command is None:
+        raise messages.BadMessage(sentences.NOT_KNOWN.format(what=f"do must be one of {', '.join(COMMANDS)}"))
+    answer = await command(found, said)
+    return Response(status_code=204) if answer is None else JSONResponse(answer)
+
+
+async def _show(found: Classroom, said: dict[str, Any]) -> None:
+    (screen,) = messages.fields(said, screen=dict)
+    found.show(await _screen(screen))
+
+
+async def _screen(said: dict[str, Any]) -> Screen:
+    return await pictures.screen_of(messages.shown(said))
+
+
+async def _ask(found: Classroom, said: dict[str, Any]) -> dict[str, int]:
+    asked: Asked = await pictures.asked_of(messages.question(said))
+    return {"q": found.ask(asked)}
+
+
+async def _hide(found: Classroom, said: dict[str, Any]) -> None:
+    (on,) = messages.fields(said, on=bool)
+    if not found.hide(on):
+        raise Denied("closed", 400, sentences.NOT_OPEN)
+
+
+async def _reveal(found: Classroom, said: dict[str, Any]) -> None:
+    (number,) = messages.fields(said, q=int)
+    if not found.reveal(number):
+        raise Denied("closed", 400, sentences.NOT_OPEN)
+
+
+async def _back(found: Classroom, said: dict[str, Any]) -> None:
+    messages.fields(said)
+    found.back()
+
+
+async def _door(found: Classroom, said: dict[str, Any]) -> None:
+    (is_open,) = messages.fields(said, open=bool)
+    found.set_door(is_open)
+
+
+async def _end(found: Classroom, said: dict[str, Any]) -> None:
+    messages.fields(said)
+    found.end()
+
+
+COMMANDS: dict[str, Callable[[Classroom, dict[str, Any]], Awaitable[dict[str, int] | None]]] = {
+    "screen": _show,
+    "ask": _ask,
+    "hide": _hide,
+    "reveal": _reveal,
+    "back": _back,
+    "door": _door,
+    "end": _end,
+}
+
+
+def close() -> None:
+    """The server ends: its streams do too."""
+    channel.end_all(_channels.values())
+
+
+metrics.CLASSES.set_function(lambda: len(school.classes()))
+metrics.FOLLOWERS.set_function(lambda: sum(found.of for found in school.classes()))
+
+ROUTES = [
+    *page.ROUTES,
+    Route(f"{ROOT}/open", open_class, methods=["POST"]),
+    Route(f"{ROOT}/join", join, methods=["POST"]),
+    Route(f"{ROOT}/{{code}}/events", events),
+    Route(f"{ROOT}/{{code}}/vote", vote, methods=["POST"]),
+    Route(f"{ROOT}/{{code}}/teach", teach, methods=["POST"]),
+    Route(f"{ROOT}/{{code}}/picture/{{id}}", picture),
+    Route(f"{ROOT}/{{code}}/likeness", likeness),
+    Route(f"{ROOT}/{{code}}/votes", votes),
+    Route(f"{ROOT}/{{code}}/votes.csv", table),
+    Route(f"{ROOT}/{{code}}/square.svg", picture_of_link),
+]

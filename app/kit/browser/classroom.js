@@ -1,0 +1,31 @@
+// Between what is on the screen and the class that follows it. They are parts of one page, and share this module.
+//
+// A room says what it shows as soon as it does; app/classroom sends it on. On a follower's own page nobody offers to share it again.
+
+/** @typedef {import("./types.js").ShownToClass} Shown */
+
+export const KEPT = "headlight-classroom"; // in the session's storage: the class that this tab teaches
+
+class Classroom {
+  /** @type {Shown | null} The run on the screen, and the place in it */
+  shown = null;
+  follows = false; // whether this page is a follower's
+  share = () => {}; // opens a class, or the page with its code: the bar says how
+  /** @type {Set<() => void>} */
+  heard = new Set();
+
+  /** A room shows this, or nothing that can be asked about any more. @param {Shown | null} shown */
+  show(shown) {
+    if (JSON.stringify(shown) === JSON.stringify(this.shown)) return;
+    this.shown = shown;
+    for (const hear of [...this.heard]) hear();
+  }
+
+  /** @param {() => void} hear */
+  watch(hear) {
+    this.heard.add(hear);
+    return () => void this.heard.delete(hear);
+  }
+}
+
+export const classroom = new Classroom();

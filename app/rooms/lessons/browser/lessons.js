@@ -1,0 +1,373 @@
+// Lessons: the rail of steps. It opens a step at once, covers what that asks about, takes the answer and tells what is true; the room
+// beside it follows by the step's address, as it follows any link.
+
+import { cover } from "../../../kit/browser/cover.js";
+import { fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { mounted } from "../../../kit/browser/mount.js";
+import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
+import { goTo, here, note } from "../../../shell/streamlit_edge/browser/page.js";
+import { asking, rightOf } from "./ask.js";
+import { check } from "./check.js";
+import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js";
+import { addressOf, changes, read, written } from "./link.js";
+import { Rail } from "./rail.js";
+import { save } from "./page.js";
+import { pictureOf } from "./picture.js";
+
+/** @typedef {import("./types.js").Answer} Answer */
+/** @typedef {import("./types.js").Data} Data */
+/** @typedef {import("./types.js").Told} Told */
+/** @typedef {{said: Answer | null, seen: boolean, words?: string[], question?: string, named?: string, picture?: string}} Remembered */
+
+const NAMES = Object.keys(STEPS);
+/** @type {Set<Lessons>} */
+const SHOWN = new Set(); // on the page: one
+/** @type {Map<string, Remembered>} */
+const VISIT = new Map(); // what was said and seen as long as the page is open; nobody else keeps it
+const THANKS_FOR = 2500; // ms
+
+/** @param {import("../../../kit/browser/types.js").Given<Data>} given */
+export default function ({ data, parentElement, setStateValue }) {
+  const [view, leave] = mounted(parentElement, STYLE, (root) => new Lessons(root));
+  view.set = setStateValue;
+  view.update(data);
+  return leave;
+}
+
+// A component of its own, with nothing on the screen: what is true of the run that the room shows.
+/** @param {{data: Told}} given */
+export function truth({ data }) {
+  for (const view of SHOWN) view.hears(data);
+}
+
+/** @typedef {Lessons} View */
+
+class Lessons {
+  step = "";
+  /** @type {string | null} The step whose address the page is on the way to */
+  going = null;
+  /** @type {Answer | null} */
+  said = null;
+  seen = false;
+  /** @type {Told | null} */
+  told = null;
+  /** @type {import("./types.js").Asking | null} */
+  asking = null;
+  lists = false; // whether all five lessons are shown
+  note = "";
+  asked = 0; // how often the script was asked for what is true, without anything else being new to it
+  /** @type {import("../../../kit/browser/types.js").Tell} */
+  set = () => {};
+  /** @type {Data} */
+  data;
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    SHOWN.add(this);
+    this.root = root;
+    this.rail = new Rail(this, root);
+    const off = new AbortController();
+    const { signal } = off;
+    addEventListener("keydown", (e) => this.key(e), { signal, capture: true });
+    addEventListener("popstate", (e) => e.isTrusted && this.wentBack(), { signal });
+    watch(() => this.draw(), signal);
+    const unwatch = window.headlight.settings.watch(() => this.draw());
+    this.destroy = () => {
+      SHOWN.delete(this);
+      unwatch();
+      off.abort();
+      cover.leave();
+    };
+  }
+
+  // ------------------------------------------------------------------ the script's side
+
+  /** @param {Data} data */
+  update(data) {
+    this.data = data;
+    this.theme();
+    if (data.fresh && data.step === (this.going ?? data.step)) this.begin(data.step);
+    else if (this.going !== null && data.step !== this.going) this.draw(); // of a run that began before
+    else if (data.step !== this.step) this.arrive(data.step);
+    else {
+      if (this.going === null && here().get("lesson") !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
+      this.draw();
+    }
+    if (data.step !== this.going || data.fresh) return;
+    this.going = null;
+    this.publish(); // what was said on the way
+  }
+
+  // An address without a step, or with one in words: the step opens in its own state.
+  /** @param {string} step */
+  begin(step) {
+    if (this.going !== null && this.going === step) return;
+    const asked = here();
+    const known = readBits(asked.get("done") ?? "");
+    if (known?.size) keep(new Set([...done(NAMES.length), ...[...known].filter((i) => i < NAMES.length)]));
+    this.note = known === null ? words.done_unknown : "";
+    const next = step || NAMES.find((_, i) => !done(NAMES.length).has(i)) || NAMES[0];
+    this.take(next, read(STEPS[next].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
+    this.go(true, changes(asked));
+  }
+
+  // A link, or the browser's Back, shows a step in the state that its address has.
+  /** @param {string} step */
+  arrive(step) {
+    const asked = here();
+    this.take(step, read(STEPS[step].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
+    this.draw();
+  }
+
+  wentBack() {
+    const step = here().get("lesson") ?? "";
+    if (here().get("view") !== "lessons" || !(step in STEPS)) return;
+    this.going = null;
+    this.arrive(step); // before the script does, so that nothing is seen too soon
+    this.going = step;
+  }
+
+  /** @param {Told} told */
+  hears(told) {
+    if (told.step !== this.step || (this.going !== null && this.going !== this.step)) return;
+    const before = JSON.stringify(this.told?.truth ?? this.told?.cannot);
+    this.told = told;
+    if (before !== JSON.stringify(told.truth ?? told.cannot)) this.asking = null;
+    const had = /** @type {ShadowRoot} */ (this.root.getRootNode()).activeElement === this.rail.look;
+    this.draw();
+    if (had && told.cannot) this.rail.next.focus(); // there is nothing to look at
+    if (this.seen) this.remember();
+  }
+
+  // ------------------------------------------------------------------ a step
+
+  /** @param {string} step @param {Answer | null} said @param {boolean} seen */
+  take(step, said, seen) {
+    if (step !== this.step) {
+      this.told = null;
+      this.asking = null;
+    }
+    Object.assign(this, { step, said, seen });
+    if (seen) this.pass();
+    const { cover: part, kind, values } = STEPS[step];
+    cover.open({ step, part, asks: kind, values, seen }, (place) => this.points(place), () => this.set("again", ++this.asked));
+  }
+
+  // The visitor opens a step: as it was left in this visit, or covered.
+  /** @param {string} step */
+  open(step, focus = false) {
+    const { said, seen } = VISIT.get(step) ?? { said: null, seen: false };
+    this.lists = false;
+    this.note = "";
+    this.take(step, said, seen);
+    this.go(false);
+    if (focus) this.rail.focus();
+  }
+
+  // To the address of this step, in the state that it opens in
+  /** @param {boolean} replace @param {[string, string][]} [more] */
+  go(replace, more = []) {
+    this.going = this.step;
+    this.draw();
+    goTo(this.opening(more), replace);
+  }
+
+  /** @param {[string, string][]} [more] */
+  opening(more = [], own = true) {
+    const { step, said, seen, data } = this;
+    const { model, sentence, target } = STEPS[step];
+    const text = own ? (data.own[model] ?? sentence) : sentence;
+    return addressOf({ step, state: data.states[step], model: data.models[model], text, target: text === sentence ? target : "", said, seen, more });
+  }
+
+  // Where the page is, with what was said and seen
+  address() {
+    const query = here();
+    for (const [name, text] of Object.entries({ view: "lessons", lesson: this.step, seen: this.seen ? "1" : "0", said: written(this.said) })) {
+      if (text) query.set(name, text);
+      else query.delete(name);
+    }
+    query.delete("done");
+    return `?${query}`;
+  }
+
+  // Say in the address what was said and seen, which the script need not know; Back takes back a look, and not every word
+  publish(isLook = false) {
+    if (this.going !== null) return;
+    if (isLook) history.pushState(history.state, "", this.address());
+    else note(this.address());
+  }
+
+  /** @param {Answer} answer */
+  says(answer, isAll = false) {
+    if (this.seen) return;
+    this.said = answer;
+    this.publish();
+    this.draw();
+    if (isAll) this.rail.look.focus();
+  }
+
+  // Something in the room was pointed at
+  /** @param {number[]} place */
+  points(place) {
+    const known = this.truth?.candidates.map((one) => String(one.place)) ?? [];
+    const found = [place, place.slice(-1)].find((one) => known.includes(String(one)));
+    if (!found || this.seen) return;
+    const before = /** @type {number[][]} */ (Array.isArray(this.said) ? this.said : []);
+    if (!this.truth?.all_of) return this.says([found]);
+    const rest = before.filter((one) => String(one) !== String(found));
+    this.says(rest.length < before.length ? rest : [...before, found]);
+  }
+
+  get truth() {
+    return this.told?.step === this.step ? this.told.truth : undefined;
+  }
+
+  // The answer beside what is true; null as long as nobody looks
+  /** @returns {import("./types.js").Checked | null} */
+  get checked() {
+    const { truth } = this;
+    if (!this.seen || !truth) return null;
+    if (truth.kind === "do") return check(truth, this.told?.values ?? {});
+    if (this.said !== null) return check(truth, this.said);
+    const { true: is } = check(truth, rightOf(truth));
+    const more = [truth.reason, truth.slip, truth.footer].filter(Boolean);
+    return { said: "", true: is, rank: null, right: false, words: [fill(words.unsaid, { true: is }), ...more] };
+  }
+
+  looks() {
+    if (this.seen || this.told?.cannot) return;
+    this.seen = true;
+    cover.look();
+    this.pass();
+    this.publish(true);
+    this.draw();
+    this.remember();
+    this.rail.next.focus();
+  }
+
+  again() {
+    VISIT.delete(this.step);
+    this.take(this.step, null, false);
+    this.publish();
+    this.asking = null;
+    this.draw();
+    this.rail.focus();
+  }
+
+  pass() {
+    const steps = done(NAMES.length);
+    const at = NAMES.indexOf(this.step);
+    if (!steps.has(at)) keep(steps.add(at));
+  }
+
+  remember() {
+    const { said, seen, step } = this;
+    const memory = VISIT.get(step);
+    VISIT.set(step, { said, seen, words: this.checked?.words ?? memory?.words, question: this.truth?.question ?? memory?.question, picture: memory?.picture });
+    // what is uncovered is drawn in the next frame
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const kept = VISIT.get(step);
+      if (kept && this.step === step) kept.picture = pictureOf() ?? kept.picture;
+    }));
+  }
+
+  // ------------------------------------------------------------------ from step to step
+
+  /** @param {number} by */
+  turn(by, focus = false) {
+    const to = NAMES[NAMES.indexOf(this.step) + by];
+    if (to) this.open(to, focus);
+  }
+
+  get isLast() {
+    return this.step === NAMES.at(-1);
+  }
+
+  // Back to how the step opens; with `own` false also to its own sentence
+  reset(own = true) {
+    this.going = this.step;
+    this.draw();
+    if (!own) delete this.data.own[STEPS[this.step].model];
+    goTo(this.opening([], own), false);
+  }
+
+  // Whether the room shows something else than the step opens with
+  get isChanged() {
+    const { told, data } = this;
+    if (!told || told.step !== this.step) return false;
+    return Object.entries(STEPS[this.step].values).some(([name, text]) => told.values[name] !== undefined && told.values[name] !== text && told.values[name] !== data.states[this.step][name]);
+  }
+
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    const at = /** @type {HTMLElement} */ (e.composedPath()[0]);
+    const writes = (at.tagName === "INPUT" && /** @type {HTMLInputElement} */ (at).type !== "range") || ["TEXTAREA", "SELECT"].includes(at.tagName) || at.isContentEditable;
+    if (writes || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || e.repeat || !this.root.isConnected) return;
+    if (!["PageDown", "PageUp"].includes(e.key) || document.documentElement.dataset.blank !== undefined) return;
+    e.preventDefault();
+    e.stopImmediatePropagation(); // a room turns its own pages with these, where there is no lesson
+    if (e.key === "PageUp") this.turn(-1);
+    else if (!this.seen && !this.told?.cannot) this.looks();
+    else this.turn(1);
+  }
+
+  // ------------------------------------------------------------------ what is on the screen
+
+  theme() {
+    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
+    const palette = PALETTES[/^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light"];
+    for (const [name, colour] of Object.entries(palette)) if (typeof colour === "string") this.root.style.setProperty(`--${name}`, colour);
+  }
+
+  draw() {
+    if (!this.step || !this.data) return;
+    cover.mark(STEPS[this.step].kind === "point" && !this.seen && Array.isArray(this.said) ? /** @type {number[][]} */ (this.said) : []);
+    this.asking ??= this.truth ? asking(this.truth, (answer, isAll) => this.says(answer, isAll)) : null;
+    keepingFocus(this.root, () => this.rail.draw());
+    const { dataset } = this.root;
+    Object.assign(dataset, { painted: "1", step: this.step, seen: String(this.seen), said: written(this.said), right: String(this.checked?.right ?? "") });
+    dataset.ready = String(this.going === null && this.told?.step === this.step); // its room and what is true are there
+    dataset.projector = String(window.headlight.settings.get("projector") !== null);
+  }
+
+  // ------------------------------------------------------------------ links and files
+
+  link() {
+    const url = new URL(this.address(), location.href);
+    const steps = done(NAMES.length);
+    if (steps.size) url.searchParams.set("done", write(steps));
+    return url.href;
+  }
+
+  /** @param {HTMLButtonElement} button @param {HTMLInputElement} field */
+  async copy(button, field) {
+    const link = this.link();
+    this.root.dataset.link = link;
+    try {
+      await navigator.clipboard.writeText(link);
+      button.textContent = words.copied;
+      setTimeout(() => (button.textContent = words.copy_link), THANKS_FOR);
+    } catch {
+      field.value = link; // no permission, or no secure connection: the visitor's own keys can always copy
+      field.hidden = false;
+      field.focus();
+      field.select();
+    }
+  }
+
+  // Whether every step of a lesson was looked at, by this browser
+  /** @param {string} lesson */
+  isFinished(lesson) {
+    const steps = done(NAMES.length);
+    return NAMES.every((name, i) => !name.startsWith(`${lesson}.`) || steps.has(i));
+  }
+
+  save() {
+    const lesson = this.step.split(".")[0];
+    const steps = NAMES.filter((name) => name.startsWith(`${lesson}.`)).map((name) => ({ ...STEPS[name], ...VISIT.get(name), number: name }));
+    save(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);
+  }
+}
+

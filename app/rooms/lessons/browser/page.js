@@ -1,0 +1,34 @@
+// A finished lesson as a page of its own: questions, what the visitor said, what is true, and a picture of each. It asks no server.
+
+import { WORDS as words } from "./constants.js";
+import { el, fill } from "../../../kit/browser/dom.js";
+
+const STYLE = "body{max-width:44rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif;color:#14181f;background:#fcfcfa}h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .3rem}p{margin:.3rem 0}.question{font-weight:650;border-left:3px solid #b45309;padding-left:.7rem}.answer{padding:.6rem .8rem;background:#e3efee;border-radius:.4rem}small{display:block;color:#5c6673}img{display:block;max-width:100%;margin:.6rem 0}@media(prefers-color-scheme:dark){body{color:#eceff3;background:#0f1216}.answer{background:#17302e}small{color:#9aa5b3}}";
+
+/** @typedef {import("./types.js").Step & {number: string, question: string, words?: string[], picture?: string}} Finished */
+
+/** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms @returns {string} */
+export function pageOf(title, steps, rooms) {
+  const page = document.implementation.createHTMLDocument(title);
+  page.documentElement.lang = "en";
+  page.head.prepend(Object.assign(page.createElement("meta"), { content: "width=device-width, initial-scale=1", name: "viewport" }));
+  page.head.append(Object.assign(page.createElement("style"), { textContent: STYLE }));
+  page.body.append(el("h1", "", title), el("p", "", words.page_about));
+  for (const step of steps) {
+    page.body.append(el("h2", "", `${step.number} ${step.title}`), el("p", "", step.text), el("p", "question", step.question));
+    if (step.picture) page.body.append(Object.assign(el("img"), { src: step.picture, alt: fill(words.page_picture, { room: rooms[step.room] ?? step.room, title: step.title }) }));
+    const answer = page.body.appendChild(el("div", "answer"));
+    const lines = step.words ?? [words.page_earlier];
+    answer.append(...lines.map((line, i) => el(i && i === lines.length - 1 ? "small" : "p", "", line)));
+  }
+  return `<!doctype html>\n<meta charset="utf-8">\n${new XMLSerializer().serializeToString(page.documentElement)}\n`;
+}
+
+/** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms */
+export function save(title, steps, rooms) {
+  const link = el("a");
+  link.href = URL.createObjectURL(new Blob([pageOf(title, steps, rooms)], { type: "text/html;charset=utf-8" }));
+  link.download = `headlight-${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.html`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,0 +1,78 @@
+// Records of the lessons.
+
+export type Kind = "point" | "drag" | "shape" | "choose" | "do";
+/** Places (point), a number (drag), sizes (shape), options (choose), or what the room shows (do). */
+export type Answer = number[][] | number | string[] | number[] | Record<string, string>;
+
+/** A step of the table (app/rooms/lessons/component.py). */
+export interface Step {
+  title: string;
+  source: string;
+  room: string;
+  text: string;
+  question: string;
+  kind: Kind;
+  cover: string;
+  values: Record<string, string>;
+  model: string;
+  sentence: string;
+  target: string;
+}
+
+/** What is true of the run on the screen (app/rooms/lessons/step.py). */
+export interface Truth {
+  kind: Kind;
+  question: string;
+  reason: string;
+  footer: string;
+  candidates: { label: string; place: number[]; value: number }[];
+  places: string;
+  best: number;
+  share: boolean;
+  options: string[];
+  right: number[];
+  all_of: boolean;
+  axes: string[];
+  number: number;
+  unit: string;
+  low: number;
+  high: number;
+  step: number;
+  tolerance: number;
+  digits: number;
+  values: Record<string, string> | null;
+  slip: string;
+}
+export interface Checked {
+  said: string;
+  true: string;
+  rank: number | null;
+  right: boolean;
+  words: string[];
+}
+
+/** What the script says with every run. */
+export interface Data {
+  step: string;
+  fresh: boolean;
+  rooms: Record<string, string>;
+  models: Record<string, string>;
+  states: Record<string, Record<string, string>>;
+  own: Record<string, string>;
+}
+/** What the script says once the room is drawn. */
+export interface Told {
+  step: string;
+  values: Record<string, string>;
+  text: string;
+  truth?: Truth;
+  cannot?: string;
+  example?: string;
+}
+
+/** How one step is answered. */
+export interface Asking {
+  node: HTMLElement;
+  focus(): void;
+  mark(answer: Answer | null): void;
+}

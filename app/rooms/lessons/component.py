@@ -1,0 +1,54 @@
+"""Registers the rail of a lesson, and what tells it the truth once the run on the screen is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from streamlit.components import v2
+
+from app.kit import scripts, theme
+from app.rooms.lessons import opening, words
+from app.rooms.lessons.steps import LESSONS
+from app.transport import modules
+
+BROWSER = Path(__file__).parent / "browser"
+ENTRY = "rooms/lessons/browser/lessons.js"
+scripts.add()
+modules.add("rooms/lessons/browser", BROWSER)
+modules.add_constants(
+    "rooms/lessons/browser/constants.js",
+    WORDS=words.COMPONENT,
+    PALETTES=theme.PALETTES,
+    LESSONS=[lesson.title for lesson in LESSONS],
+    STEPS={
+        name: {
+            "title": step.title,
+            "source": step.source,
+            "room": step.room,
+            "text": step.text,
+            "question": step.question,
+            "kind": step.kind,
+            "cover": step.cover,
+            "values": dict(step.state),
+            "model": step.model,
+            "sentence": step.sentence,
+            "target": step.target,
+        }
+        for name, step in opening.steps().items()
+    },
+    STYLE=(BROWSER / "lessons.css").read_text(encoding="utf-8"),
+)
+_rail = v2.component("lessons_rail", html='<div class="hl lessons"></div>', js=modules.loader(ENTRY))
+_truth = v2.component("lessons_truth", html="<i></i>", js=modules.loader(ENTRY, "truth"))
+
+
+def rail(data: Mapping[str, Any]) -> None:
+    """Draw the rail. It leads to every step by an address, as a link does; else it only tells that it asks again."""
+    _rail(key="lessons_rail", data=data, default={"again": 0}, on_again_change=lambda: None)
+
+
+def truth(data: Mapping[str, Any]) -> None:
+    """What is true of the step on the screen, for the rail that is there already."""
+    _truth(key="lessons_truth", data=data)

@@ -1,0 +1,312 @@
+"""Lesson 3, Shapes and memory: what every tensor of an encoder is, and what it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.kit.numbers import MIB, scientific
+from app.rooms.lessons import truths, words
+from app.rooms.lessons.step import Shown, Step, Truth
+from app.session.words import EXAMPLE
+from app.sizes.setup import layers
+from core.errors import Refused
+from core.planner import PRESETS, longest_fit, trace_shapes, with_layers
+from core.planner.saved import lesson_terms
+from core.planner.training import kept_activations
+
+TRACE = "An encoder’s shapes"
+TERMS = {
+    "input": "the input",
+    "qkv": "q, k and v",
+    "scores": "the weights",
+    "attn_out": "what the heads bring",
+    "ffn_hidden": "the MLP’s hidden layer",
+}
+LENGTHS = (50, 512)  # tokens, as the lesson asks
+GIB = 1 << 30
+SIZES = {"plan_model": "lesson-encoder", "plan_batch": "32", "plan_source": "50"}
+
+
+async def split_run(shown: Shown) -> Truth:
+    """The shape of q behind the split into heads, as the run has it."""
+    facts = truths.run(shown)
+    step = next(step for step in facts.steps if step.name.endswith("attn.hook_q"))
+    batch, heads, n, d_head = step.shape
+    width = facts.config.d_model
+    return truths.shaping(
+        f"q is [{batch}, {n}, {heads * d_head}]. Which shape has it behind the split into {heads} heads?",
+        f"{heads * d_head} features are {heads} heads of {d_head}; the head goes in front, so that each has a matrix of its own.",
+        words.FOOTER_RUN.format(what=step.name),
+        step.shape,
+        (width, facts.config.d_ff),
+    )
+
+
+async def q_of_many(shown: Shown) -> Truth:
+    """The shape of q behind the split, traced for sizes that were never run."""
+    return _shape(
+        shown,
+        "hook_q",
+        "{batch} texts of {n} tokens, width {width}, {heads} heads. Which shape has q behind the split?",
+        "Every text by itself, every head by itself: then tokens by features.",
+    )
+
+
+async def scores_of(shown: Shown) -> Truth:
+    """The shape of the scores, traced."""
+    return _shape(
+        shown,
+        "hook_scores",
+        "{batch} text of {n} tokens, width {width}, {heads} heads. Which shape have the scores?",
+        "A score for every head, query and key of every text: the only tensor with tokens times tokens.",
+    )
+
+
+def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
+    preset = PRESETS.get(shown.values.get("of", ""))
+    if preset is None:
+        raise Refused(words.NO_SIZES)
+    config, batch, n = preset.config, truths.whole(shown, "batch", 1), truths.whole(shown, "length", 100)
+    name, _ = config.stacks[0]
+    target = 1 if config.kind == "encoder-decoder" else 0
+    config = replace(config, n_ctx=max(config.n_ctx, n)) if config.position == "sinusoidal" else config
+    run = trace_shapes(with_layers(config, 1), batch=batch, source_len=n, target_len=target)
+    shape = next(step.shape for step in run.steps if step.name == f"{name}.blocks.0.attn.{point}")
+    sizes = {"batch": f"{batch:,}", "n": f"{n:,}", "width": f"{config.d_model:,}", "heads": config.n_heads}
+    return truths.shaping(
+        question.format(**sizes),
+        reason,
+        words.FOOTER_COUNTED.format(what=f"{preset.title}, {batch:,} × {n:,} tokens, traced without allocating it"),
+        shape,
+        (config.d_model, config.d_head),
+    )
+
+
+async def padded_keys(shown: Shown) -> Truth:
+    """The keys of a batch that are padding."""
+    facts = truths.run(shown)
+    texts = [*shown.text.splitlines(), *shown.values.get("partner", "").splitlines()]
+    texts = [text.strip() for text in texts if text.strip()][:4]
+    if len(texts) < 2:
+        raise Refused(words.NO_PADDING)
+    at = truths.number(shown, "sentence", len(texts), default=0)
+    side = "left" if shown.values.get("side") == "left" else "right"
+    found = await shown.service.padded(facts.key, texts, side, at)
+    labels, padding = found.labels[at], found.padding[at]
+    if not any(padding):
+        raise Refused(words.NO_PADDING)
+    return truths.marking(
+        f"{len(texts)} sentences share a batch, so the shorter one is filled up. Which of its keys may nobody look at?",
+        f"Hidden from every row, padding changes nothing: no weight moves by more than {scientific(found.weights[0])}. "
+        "Here True may look; in PyTorch’s key_padding_mask True is hidden.",
+        words.FOOTER_RUN.format(what=f"{len(texts)} sentences in one batch, {sum(padding)} keys of padding"),
+        ((label, i, padding[i]) for i, label in enumerate(labels)),
+    )
+
+
+async def five_terms(shown: Shown) -> Truth:
+    """The largest of the five terms by which the lesson counts a layer."""
+    of = truths.setup(shown)
+    terms = lesson_terms(of.config, of.workload)
+    total, n_layers = terms["total"] / MIB, layers(of.config)
+    largest = max(TERMS, key=terms.__getitem__)
+    others = ", ".join(f"{TERMS[name]} {terms[name] / MIB:,.3f}" for name in TERMS if name != largest)
+    return _mib(
+        f"One layer keeps five things, {total:,.3f} MiB together. The largest is {TERMS[largest]}: how much is it?",
+        f"The others: {others} MiB. All {n_layers} layers: {total * n_layers:,.1f} MiB.",
+        truths.sizes_in_words(of),
+        terms[largest] / MIB,
+        total,
+    )
+
+
+async def really_kept(shown: Shown) -> Truth:
+    """What autograd keeps of one layer."""
+    of = truths.setup(shown)
+    kept = kept_activations(of.config, of.workload).layers[0]
+    terms = lesson_terms(of.config, of.workload)["total"] / MIB
+    most = sorted(kept.items, key=lambda item: -item.bytes)[:3]
+    return _mib(
+        f"The five terms of one layer come to {terms:,.3f} MiB. How much does autograd really keep of it?",
+        f"{len(kept.items)} tensors, among them {', '.join(f'{item.name} {item.bytes / MIB:,.3f}' for item in most)} MiB.",
+        truths.sizes_in_words(of),
+        kept.per_layer / MIB,
+        4 * terms,
+    )
+
+
+async def squared(shown: Shown) -> Truth:
+    """The scores of one layer at ten times the length."""
+    of = truths.setup(shown)
+    short, long = (lesson_terms(of.config, replace(of.workload, source_len=n))["scores"] / MIB for n in LENGTHS)
+    first, second = LENGTHS
+    return _mib(
+        f"At {first} tokens the scores of one layer take {short:,.2f} MiB. And at {second}?",
+        f"× {long / short:.1f}: {second} ÷ {first} is {second / first:.2f}, and scores grow with its square. Twice as long is four times as much.",
+        truths.sizes_in_words(of),
+        long,
+        2 * long,
+    )
+
+
+def _mib(question: str, reason: str, what: str, mib: float, high: float) -> Truth:
+    return Truth(
+        "drag",
+        question,
+        reason,
+        words.FOOTER_COUNTED.format(what=what),
+        number=mib,
+        unit="MiB",
+        high=float(f"{high:.2g}"),
+        step=float(f"{high / 200:.1g}"),
+        tolerance=0.05 * mib,
+        digits=3,
+    )
+
+
+async def longest(shown: Shown) -> Truth:
+    """The longest text that fits into 8 GB."""
+    of = truths.setup(shown)
+    budget = round(_gigabytes(shown) * 1e9)
+    fit = longest_fit(of.config, budget, of.workload)
+    if not fit.n:
+        raise Refused(words.NOTHING_FITS.format(bytes=f"{fit.next_bytes:,}"))
+    table = f"{of.config.n_ctx:,} rows of positions, " if of.config.has_position_table else ""
+    running, flash = (
+        longest_fit(of.config, budget, replace(of.workload, **change)).n
+        for change in ({"training": False}, {"attention": "flash"})
+    )
+    return Truth(
+        "drag",
+        f"{budget / GIB:.3g} GiB, a batch of {of.batch}: how long may the texts be when it learns?",
+        f"{fit.n:,} takes {fit.bytes:,} bytes; {fit.n + 1:,} takes {fit.next_bytes:,}. To run it alone: {running:,} tokens; with fused attention: {flash:,}.",
+        words.FOOTER_COUNTED.format(
+            what=f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention"
+        ),
+        number=fit.n,
+        unit="tokens",
+        low=1,
+        high=2000,
+        step=1,
+        tolerance=round(0.05 * fit.n),
+    )
+
+
+def _gigabytes(shown: Shown) -> float:
+    """The memory that the room has a line for; 8 GiB where it has none."""
+    try:
+        found = float(shown.values.get("memory_budget", ""))
+    except ValueError:
+        return 8 * GIB / 1e9
+    return found if 0.001 <= found <= 1e6 else 8 * GIB / 1e9
+
+
+STEPS = (
+    Step(
+        title="One sentence, every shape",
+        source=TRACE,
+        room="shapes",
+        state={"of": "run"},
+        text="Every tensor of this run, from the token numbers to the last norm, in the order of the pass. What turns round most is q on its way into the heads.",
+        question="Which shape has q behind the split into heads?",
+        kind="shape",
+        cover="shape",
+        rows=("A1",),
+        truth=split_run,
+        model="minilm",
+        sentence=EXAMPLE,
+    ),
+    Step(
+        title="Thirty-two sentences",
+        source=TRACE,
+        room="shapes",
+        state={"of": "lesson-encoder", "batch": "32", "length": "50"},
+        text="The lesson’s encoder reads 32 sentences of 50 tokens at once. Nothing is allocated here: the real code runs on tensors that have a shape and no numbers.",
+        question="Which shape has q behind the split?",
+        kind="shape",
+        cover="shape",
+        rows=("A1", "F4", "F8"),
+        truth=q_of_many,
+    ),
+    Step(
+        title="Padding and its mask",
+        source=TRACE,
+        room="masks",
+        state={"lab": "padding", "partner": "The dog ran.", "sentence": "1", "pad": "on"},
+        text="Sentences of a batch must be equally long, so the shorter one is filled up. A mask says which keys are real, and the softmax never sees the others.",
+        question="Which keys of the shorter sentence may nobody look at?",
+        kind="point",
+        cover="row",
+        rows=("A3", "F6"),
+        truth=padded_keys,
+        model="minilm",
+        sentence=EXAMPLE,
+    ),
+    Step(
+        title="Predict the scores’ shape",
+        source=TRACE,
+        room="shapes",
+        state={"of": "bert-base", "batch": "1", "length": "100"},
+        text="Another model, another length: one text of 100 tokens in a model 768 wide with 12 heads. You know the rule by now.",
+        question="Which shape have the scores?",
+        kind="shape",
+        cover="shape",
+        rows=("A2",),
+        truth=scores_of,
+    ),
+    Step(
+        title="Five terms of one layer",
+        source=TRACE,
+        room="memory",
+        state={**SIZES, "memory_part": "What is kept"},
+        text="To learn, a layer must keep what it worked out. The lesson counts five things: input, q k v, weights, what the heads bring, and the MLP’s hidden layer.",
+        question="The largest is the MLP’s hidden layer: how much is it?",
+        kind="drag",
+        cover="bar",
+        rows=("A4",),
+        truth=five_terms,
+    ),
+    Step(
+        title="What is really kept",
+        source=TRACE,
+        room="memory",
+        state={**SIZES, "memory_part": "What is kept"},
+        text="Autograd keeps more than five things. Norms, the activation’s input and the residual sums are needed on the way back too.",
+        question="How much does autograd really keep of one layer?",
+        kind="drag",
+        cover="headline",
+        rows=("A5", "F7"),
+        truth=really_kept,
+    ),
+    Step(
+        title="n, and n times n",
+        source=TRACE,
+        room="memory",
+        state={**SIZES, "memory_part": "Longer texts"},
+        text="Most tensors grow with the length of the text. Scores do not: every token meets every token.",
+        question="At 50 tokens the scores of one layer take 2.44 MiB. And at 512?",
+        kind="drag",
+        cover="curve",
+        rows=("A6",),
+        truth=squared,
+    ),
+    Step(
+        title="How long fits into 8 GB?",
+        source=TRACE,
+        room="memory",
+        state={
+            **SIZES,
+            "plan_source": "5000",
+            "plan_phase": "train",
+            "plan_optimizer": "adam",
+            "memory_part": "Longer texts",
+            "memory_budget": "8.589934592",
+        },
+        text="Weights, gradients and Adam’s two numbers are the same for any text. What is left is for what the layers keep, and that grows with n and with n².",
+        question="8 GiB, a batch of 32: how long may the texts be when it learns?",
+        kind="drag",
+        cover="number",
+        rows=("A7",),
+        truth=longest,
+    ),
+)

@@ -1,0 +1,249 @@
+"""Lesson 4, Two stacks: an encoder and a decoder, what a layer is made of, and where its parameters are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.rooms.lessons import races, truths, words
+from app.rooms.lessons.step import Candidate, Shown, Step, Truth
+from app.session.words import EXAMPLE
+from core.errors import Refused
+from core.planner import PRESETS, parameters
+
+PAIR, COURSE, SCRATCH = "Encoder and decoder", "The course", "Attention from scratch"
+GERMAN = "Ein Hund rennt durch den Schnee."
+EARLY = 50  # the step at which two runs are held against each other
+
+
+async def whose(shown: Shown) -> Truth:
+    """From which text a cross-attention has its queries, and from which its keys and values."""
+    facts = truths.run(shown)
+    of = truths.site(shown, facts, "cross")
+    sides = {"source": "encoder", "target": "decoder"}
+    wired = sides[of.query], sides[of.key]
+    options = {
+        f"Q from the {q}, K and V from the {k}": (q, k) == wired
+        for q, k in (("encoder", "decoder"), ("decoder", "encoder"), ("decoder", "decoder"))
+    }
+    n, m = of.n_query, of.n_key
+    return truths.choosing(
+        "In cross-attention, whose are Q, K and V?",
+        f"The {wired[0]} asks, the {wired[1]} answers: {n} rows of queries by {m} keys here. Self-attention has all three from one text.",
+        words.FOOTER_RUN.format(what=f"cross-attention, {n} × {m}"),
+        options,
+    )
+
+
+async def crossing(shown: Shown) -> Truth:
+    """Where a word of the target looks in the source."""
+    facts = truths.run(shown)
+    of = truths.site(shown, facts, "cross")
+    labels, query = facts.tokens(of.query).labels, truths.record_of(shown, of)[3]
+    reason = "The end of the text is written there."
+    if query + 1 < len(labels):
+        reason = f"This row writes the next word, {truths.said(labels[query + 1])}, and looks where that comes from."
+    return await truths.row(shown, "Which word of the source will {word} take most from?", reason, "cross")
+
+
+async def norm_first(shown: Shown) -> Truth:
+    """Whether Pre-LN or Post-LN has learnt more at an early step."""
+    own, twin = await races.both(shown)
+    a, b = own.loss(EARLY), twin.loss(EARLY)
+    return truths.choosing(
+        f"Which of the two has the lower loss at step {EARLY}?",
+        f"{a:.2f} as it is and {b:.2f} with the change. A norm in front of a sublayer leaves the stream a straight way back for gradients; "
+        "weights of one do not serve the other.",
+        races.footer((own, twin)),
+        {f"{own.name}": a < b or _tied(a, b), f"{twin.name}": b < a or _tied(a, b)},
+    )
+
+
+def _tied(a: float, b: float) -> bool:
+    return abs(a - b) <= 0.01 * max(a, b)
+
+
+async def expanded(shown: Shown) -> Truth:
+    """The shape of the MLP's hidden layer."""
+    facts = truths.run(shown)
+    stack, layers, tokens = truths.stack(shown, facts)
+    layer = truths.number(shown, "layer", layers)
+    walked = await shown.service.walk(facts.key, stack, layer, truths.number(shown, "query", len(tokens)))
+    hidden, config = len(walked.values["mlp.act"]), facts.config
+    negative = int((walked.values["mlp.act"] <= 0).sum())
+    return truths.shaping(
+        f"The stream is [{len(tokens)}, {config.d_model}]. Which shape has the hidden layer of the MLP?",
+        f"{config.d_model} → {hidden} → {config.d_model}, each token by itself. {config.activation.upper()} lets {hidden - negative} of {hidden} units of this token through above 0.",
+        words.FOOTER_RUN.format(what=f"layer {layer}, MLP"),
+        (len(tokens), hidden),
+        (config.d_model, config.d_head, config.n_heads),
+    )
+
+
+async def mlp_share(shown: Shown) -> Truth:
+    """How much of a layer's parameters are in its MLP, and what the lesson's class has in all."""
+    of = truths.setup(shown)
+    found = parameters(of.config)
+    layer = (found.encoder if found.encoder.n_layers else found.decoder).layer
+    base = PRESETS["transformer-base"].config
+    lesson = replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
+    total = parameters(lesson, two_vocabularies=True).total
+    return Truth(
+        "drag",
+        "How much of the parameters of a layer is in its MLP?",
+        f"{layer.mlp:,} of {layer.total:,}; attention has {layer.attn + layer.cross_attn:,}, the norms {layer.norms:,}.",
+        words.FOOTER_COUNTED.format(what=of.title),
+        number=100 * layer.mlp / layer.total,
+        unit="%",
+        high=100,
+        step=1,
+        tolerance=5,
+        digits=1,
+        slip=f"The lesson says ~65 M; this class has {total:,}. About 65 M is right for one table of words for source, target and output.",
+    )
+
+
+async def one_row(shown: Shown) -> Truth:
+    """Which row of the last layer's stream is the followed token's."""
+    facts = truths.run(shown)
+    stack, layers, tokens = truths.stack(shown, facts)
+    if len(tokens) < 2:
+        raise Refused(words.ONE_TOKEN)
+    query = truths.number(shown, "query", len(tokens))
+    walked = await shown.service.walk(facts.key, stack, layers - 1, query)
+    stream = await shown.service.point(facts.key, f"{stack}.blocks.{layers - 1}.hook_resid_pre")
+    apart = np.linalg.norm(stream - walked.values["x"], axis=-1)
+    label = tokens.labels[query]
+    guess = ""
+    if facts.writes and stack == facts.config.stacks[-1][0]:
+        word, p = (await shown.service.next_words(facts.key, [query], 1))[0].words[0]
+        guess = f" Behind the last layer it becomes a guess for the next token: {truths.said(word)}, {100 * p:.1f} %."
+    return truths.pointing(
+        f"{truths.said(label)}, token {tokens.ids[query]}, stands at position {query} of {len(tokens)}. Which row of the last layer is its own?",
+        f"A token keeps its row from the embedding to the end; others only add to it.{guess}",
+        words.FOOTER_RUN.format(what=f"{stack}, layer {layers - 1}, row {query}"),
+        [Candidate(f"{label} ({i})", (i,), float(apart[i] == apart.min())) for i, label in enumerate(tokens.labels)],
+        places="token",
+        form="plain",
+    )
+
+
+async def trained(shown: Shown) -> Truth:
+    """What of a transformer with sinusoids has parameters."""
+    of = truths.setup(shown)
+    found = parameters(of.config)
+    layer = (found.encoder if found.encoder.n_layers else found.decoder).layer
+    rest = found.total - found.embedding - found.encoder.total - found.decoder.total - found.unembed - found.head
+    counts = {
+        "W_q": layer.attn,
+        "W_k and W_v": layer.attn,
+        "the embedding": found.source.token,
+        "W₁ and W₂ of the MLP": layer.mlp,
+        "the table of sinusoids" if of.config.position == "sinusoidal" else "the positions": found.source.position,
+        "the softmax": rest,
+        "X, the vectors of a text": rest,
+    }
+    return truths.choosing(
+        "Which of these does training change? Choose all.",
+        f"Numbers to learn: {found.embedding:,} in the embedding, {layer.attn:,} in the four matrices of an attention, {layer.mlp:,} in an MLP. Sinusoids follow from a rule, the softmax from its scores, X from the text.",
+        words.FOOTER_COUNTED.format(what=of.title),
+        {name: count > 0 for name, count in counts.items()},
+        all_of=True,
+    )
+
+
+STEPS = (
+    Step(
+        title="Three kinds of attention",
+        source=PAIR,
+        room="explore",
+        state={"site": "cross", "layer": "1", "head": "5", "query": "1"},
+        text="A translator has three kinds: the encoder looks at the source, the decoder at what it wrote so far, and cross-attention joins the two. Each has its own mask.",
+        question="In cross-attention, whose are Q, K and V?",
+        kind="choose",
+        cover="",
+        rows=("B1", "E11", "F15"),
+        truth=whose,
+        model="translator",
+        sentence=GERMAN,
+    ),
+    Step(
+        title="Where does “dog” look?",
+        source=PAIR,
+        room="explore",
+        state={"site": "cross", "layer": "1", "head": "5", "query": "2"},
+        text="The decoder has written “A dog”. From the row of “dog” it must write what comes next, and this head fetches it from the German words.",
+        question="Which word of the source will the framed one take most from?",
+        kind="point",
+        cover="row",
+        rows=("B1",),
+        truth=crossing,
+        model="translator",
+        sentence=GERMAN,
+    ),
+    Step(
+        title="Before or after the norm",
+        source=PAIR,
+        room="train",
+        state={"task": "copy", "twin": "postln"},
+        text="The first transformer normed behind each addition; today the norm stands in front of each sublayer. Two small models race, alike but for this. Press Train.",
+        question="Which of the two has the lower loss at step 50?",
+        kind="choose",
+        cover="curve",
+        rows=("B2", "D6", "F2"),
+        truth=norm_first,
+    ),
+    Step(
+        title="Expand and compress",
+        source=PAIR,
+        room="step",
+        state={"at": "up", "layer": "3", "head": "1", "query": "10"},
+        text="Attention moves numbers between tokens; the MLP works on each token alone. It makes it wide, bends it with an activation, and makes it narrow again.",
+        question="Which shape has the hidden layer of the MLP?",
+        kind="shape",
+        cover="shape",
+        rows=("B3",),
+        truth=expanded,
+        model="minilm",
+        sentence=EXAMPLE,
+    ),
+    Step(
+        title="Where the parameters are",
+        source=PAIR,
+        room="compute",
+        state={"plan_model": "transformer-base", "compute_part": "Parameters"},
+        text="Attention is what the paper is named after. Most numbers of a layer are elsewhere.",
+        question="How much of the parameters of a layer is in its MLP?",
+        kind="drag",
+        cover="number",
+        rows=("B5", "D4", "D5", "F5", "F12", "F14"),
+        truth=mlp_share,
+    ),
+    Step(
+        title="Follow one token",
+        source=PAIR,
+        room="step",
+        state={"at": "x", "layer": "5", "head": "0", "query": "3"},
+        text="A token goes in as a number and leaves as a guess. Between the two it is one row, which every layer reads and adds to.",
+        question="Which row of the last layer is its own?",
+        kind="point",
+        cover="row",
+        rows=("B6",),
+        truth=one_row,
+        model="storyteller",
+        sentence="Once upon a time there was a little girl",
+    ),
+    Step(
+        title="What is trained?",
+        source=COURSE,
+        room="compute",
+        state={"plan_model": "transformer-base", "compute_part": "Parameters"},
+        text="Training changes numbers, step by step, so that the loss falls. Not everything that is a number can be changed.",
+        question="Which of these does training change? Choose all.",
+        kind="choose",
+        cover="",
+        rows=("E11", "F15", "F8"),
+        truth=trained,
+    ),
+)

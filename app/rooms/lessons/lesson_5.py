@@ -1,0 +1,366 @@
+"""Lesson 5, Writing, training, cost: the next word, how a model comes to know it, and what that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+import numpy as np
+
+from app.rooms.lessons import races, truths, words
+from app.rooms.lessons.step import Candidate, Shown, Step, Truth
+from core.errors import Refused
+from core.planner import DEVICES, decode, kv_cache, prefill, total_flops
+from core.service import Begun, Facts, Sampling
+
+COURSE, SCRATCH = "The course", "Attention from scratch"
+STORY = "Once upon a time there was a"
+LISTED = 10  # words that can be pointed at
+CARD = "A100 80 GB"
+
+
+async def next_word(shown: Shown) -> Truth:
+    """The likeliest next word."""
+    facts = truths.writer(shown)
+    at = len(facts.source if facts.target is None else facts.target) - 1
+    found = await shown.service.predictions(facts.key, k=LISTED)
+    named = await shown.service.next_words(facts.key, [found.positions[0]], LISTED)
+    return truths.pointing(
+        f"Behind “{_ending(facts)}”: which of these {len(found.ids[0])} is likeliest?",
+        "The last row of the stream is held against every word of the vocabulary; the softmax makes shares of one whole of it.",
+        words.FOOTER_RUN.format(what=f"the word behind position {at}, of {facts.config.vocab_size:,}"),
+        [Candidate(label, (id,), p) for id, (label, p) in zip(found.ids[0], named[0].words, strict=True)],
+        places="token id",
+        form="ranked",
+        share=True,
+    )
+
+
+def _ending(facts: Facts) -> str:
+    tokens = facts.source if facts.target is None else facts.target
+    text = (tokens.text or "").strip() or " ".join(tokens.labels)
+    return text if len(text) <= 40 else f"… {text[-38:]}"
+
+
+async def revised(shown: Shown) -> Truth:
+    """How sure the model is of its next word once the likeliest is written."""
+    facts = truths.writer(shown)
+    first = (await shown.service.predictions(facts.key, k=1)).ids[0][0]
+    before = await _begun(shown, facts, ())
+    after = await _begun(shown, facts, (first,))
+    if after.opening.readings[-1].position != before.opening.readings[-1].position + 1:
+        raise Refused(words.TEXT_ENDS.format(model=facts.spec.title))
+    chances = [begun.opening.readings[-1].probs()[0] for begun in (before, after)]
+    labels = [
+        (before.labels | after.labels).get(int(begun.opening.readings[-1].ids[0]), "") for begun in (before, after)
+    ]
+    return Truth(
+        "drag",
+        f"It writes “{labels[0]}”, of which it was {100 * chances[0]:.1f} % sure. How sure is it of its next word then?",
+        f"Its next best is “{labels[1]}”. Every word that is written is read again, and all probabilities are worked out anew.",
+        words.FOOTER_RUN.format(what=f"the text with “{labels[0]}” behind it"),
+        number=100 * float(chances[1]),
+        unit="%",
+        high=100,
+        step=1,
+        tolerance=2,
+        digits=1,
+    )
+
+
+async def _begun(shown: Shown, facts: Facts, path: tuple[int, ...]) -> Begun:
+    async with aclosing(shown.service.write(facts.key, path, 0, Sampling())) as coming:
+        found = await anext(coming)
+    assert isinstance(found, Begun)
+    return found
+
+
+async def learnt(shown: Shown) -> Truth:
+    """The first step that is seen with 90 % of unseen symbols right."""
+    run = await races.race(shown, races.spec_of(shown))
+    frames = [(frame.step, races.right(frame)) for frame in run.frames]
+    at = next((i for i, (_, right) in enumerate(frames) if right >= 0.9), None)
+    if at is None:
+        raise Refused(
+            words.NO_STEP.format(run=run.name, step=run.spec.steps)
+            if len(frames) < 2 or frames[-1][0] < run.spec.steps
+            else words.NEVER_RIGHT.format(run=run.name)
+        )
+    before = frames[max(0, at - 1)]
+    return Truth(
+        "drag",
+        "At which step has it 90 % of unseen symbols right?",
+        f"At step {before[0]} it has {100 * before[1]:.0f} %, at step {frames[at][0]} {100 * frames[at][1]:.0f} %. Training shifts each text by one: every place is a question whose answer is the next symbol.",
+        races.footer((run,)),
+        number=frames[at][0],
+        high=run.spec.steps,
+        step=5,
+        tolerance=max(30, frames[at][0] - before[0]),
+    )
+
+
+async def unmasked(shown: Shown) -> Truth:
+    """How many unseen words a run without its mask writes by itself; and so what the mask is for."""
+    own, twin = await races.both(shown)
+    a, b, of = own.last.whole, twin.last.whole, races.UNSEEN
+    lower = twin.loss(twin.spec.steps) < own.loss(own.spec.steps)
+    leaks = lower and b < a
+    return truths.choosing(
+        f"{twin.name} sees the answer while it learns. How many of {of} unseen words will it write right, and what is the mask for?",
+        f"Loss {twin.loss(twin.spec.steps):.4f} against {own.loss(own.spec.steps):.4f}, but {b} of {of} words on its own against {a}: it has learnt to read what is not there when it writes.",
+        races.footer((own, twin)),
+        {
+            f"More than {a}: the mask only saves work": not lower and b > a,
+            f"{a}, like the other: the mask makes no difference": b == a,
+            "Next to none: the mask keeps the answer from being read off": leaks,
+        },
+    )
+
+
+async def heads_race(shown: Shown) -> Truth:
+    """Which of a run and its twin of other heads has the lower loss at the end."""
+    own, twin = await races.both(shown)
+    a, b = own.loss(own.last.step), twin.loss(twin.last.step)
+    near = abs(a - b) <= 0.01 * max(a, b)
+    return truths.choosing(
+        "As many parameters, other heads: which has the lower loss at the end?",
+        f"{a:.4f} as it is, {b:.4f} with the change; unseen words right on its own: {own.last.whole} and {twin.last.whole} of {races.UNSEEN}. One seed is one draw: try another.",
+        races.footer((own, twin)),
+        {own.name: a < b or near, twin.name: b < a or near},
+    )
+
+
+async def again(shown: Shown) -> Truth:
+    """The tokens whose keys and values are worked out again without a cache."""
+    facts = truths.writer(shown)
+    begun = await _begun(shown, facts, _path(shown, facts))
+    labels = [*begun.prompt_labels, *(begun.labels.get(id, str(id)) for id in _path(shown, facts))]
+    if len(labels) < 2:
+        raise Refused(words.ONE_TOKEN)
+    return truths.marking(
+        f"{truths.said(labels[-1])} is read. Without a cache, whose keys and values are worked out a second time?",
+        f"All {len(labels) - 1} before it: they were known already, and no later token changes them. A cache keeps {begun.per_token.per_token:,} bytes for each.",
+        words.FOOTER_RUN.format(what=f"{len(labels)} tokens so far"),
+        ((label, i, i + 1 < len(labels)) for i, label in enumerate(labels)),
+    )
+
+
+def _path(shown: Shown, facts: Facts) -> tuple[int, ...]:
+    """The tokens that were written in the room."""
+    parts = shown.values.get("path", "").split(".")
+    ids = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) < 9]
+    return tuple(id for id in ids if id < facts.config.vocab_size)
+
+
+async def cache_formula(shown: Shown) -> Truth:
+    """How many numbers the cache of a text has."""
+    of = truths.setup(shown)
+    config, n = of.config, of.target_len or of.source_len
+    if not config.n_decoder_layers:
+        raise Refused(words.NO_CACHE.format(model=of.title))
+    found = kv_cache(config, n=n, dtype="float32").self_attention // 4
+    d, layers = config.n_kv_heads * config.d_head, config.n_decoder_layers
+    options = {
+        "n · d · L": n * d * layers,
+        "2 · n · d · L": 2 * n * d * layers,
+        "2 · n² · L": 2 * n * n * layers,
+        "2 · n · d": 2 * n * d,
+    }
+    return truths.choosing(
+        f"{of.title} has L = {layers} layers and keys of d = {d:,}. How many numbers does its cache hold for n tokens?",
+        f"A key and a value, in every layer, for every token: {found:,} numbers at {n:,} tokens, {2 * found:,} bytes in float16. One text; a batch has one each.",
+        words.FOOTER_COUNTED.format(what=f"{of.title}, {n:,} tokens"),
+        {name: count == found for name, count in options.items()},
+    )
+
+
+async def roof(shown: Shown) -> Truth:
+    """What one token costs in one product, and what a card waits for."""
+    of = truths.setup(shown)
+    config = of.config
+    if not config.n_decoder_layers:
+        raise Refused(words.NO_CACHE.format(model=of.title))
+    device = next((card for card in DEVICES if card.name == shown.values.get("compute_card")), None)
+    device = device or next(card for card in DEVICES if card.name == CARD)
+    product = next(
+        op
+        for op in decode(config, batch=1, cached=of.target_len or of.source_len, dtype="float16")
+        if op.name.endswith("mlp up")
+    )
+    m, k = config.d_model, config.d_ff
+    limit = "memory" if product.intensity < device.ridge else "arithmetic"
+    many = decode(config, batch=32, cached=of.target_len or of.source_len, dtype="float16")
+    shares = [
+        min(1, op.intensity / device.ridge) for op in (product, next(op for op in many if op.name == product.name))
+    ]
+    options = {
+        f"{text}, and it waits for {what}": (count == product.flops, what == limit)
+        for text, count in (("m · k FLOPs", m * k), ("2 · m · k FLOPs", 2 * m * k))
+        for what in ("memory", "arithmetic")
+    }
+    return truths.choosing(
+        f"One new token: a product [1, {m:,}] · [{m:,}, {k:,}] on the {device.name}. What does it take, and what does it wait for?",
+        f"{product.flops:,} FLOPs, 2 · n · m · k with n = 1, for {product.bytes:,} bytes: {product.intensity:.2f} a byte, where the roof begins at {device.ridge:.0f}. "
+        f"By itself it can use {100 * shares[0]:.2g} % of the card at a batch of 1, {100 * shares[1]:.2g} % at 32.",
+        words.FOOTER_COUNTED.format(what=f"{of.title}, one token, float16"),
+        {text: all(so) for text, so in options.items()},
+    )
+
+
+Formula = Callable[[int, int], list[int]]
+
+
+async def three_terms(shown: Shown) -> Truth:
+    """How the maps of an encoder-decoder grow with what is read and what is written."""
+    of = truths.setup(shown)
+    if of.config.kind != "encoder-decoder":
+        raise Refused(words.NO_PAIR.format(model=of.title))
+    terms: dict[str, Formula] = {
+        "O(n) + O(m)": lambda n, m: [n, m],
+        "O(n · m)": lambda n, m: [n * m],
+        "O(n²) + O(m²)": lambda n, m: [n * n, m * m],
+        "O(n²) + O(m²) + O(n · m)": lambda n, m: [n * n, m * m, n * m],
+    }
+    lengths = [(50, 50), (100, 50), (50, 100), (100, 200), (300, 100)]
+    counted = np.array([_maps(of, n, m) for n, m in lengths], dtype=float)
+    options = {name: _fits([formula(n, m) for n, m in lengths], counted) for name, formula in terms.items()}
+    n, m, d = of.source_len, of.target_len, of.config.d_model
+    return truths.choosing(
+        "It reads n tokens and writes m. How does the cost of its attention maps grow?",
+        f"Self-attention of either side and cross-attention between: {_maps(of, n, m):,} FLOPs for {n} and {m}. "
+        f"An RNN of width {d} would take n steps, one after the other, of 4 · d² FLOPs: {4 * n * d * d:,}.",
+        words.FOOTER_COUNTED.format(what=f"{of.title}, five pairs of lengths"),
+        options,
+    )
+
+
+def _maps(of: truths.Setup, n: int, m: int) -> int:
+    """FLOPs of scores and sums."""
+    operations = prefill(of.config, replace(of.workload, batch=1, source_len=n, target_len=m, attention="eager"))
+    return total_flops(tuple(op for op in operations if op.name.endswith(("scores", "weights × v"))))
+
+
+def _fits(rows: list[list[int]], counted: np.ndarray) -> bool:
+    """Whether these terms, each with a factor, give what was counted."""
+    matrix = np.array(rows, dtype=float)
+    factors = np.linalg.lstsq(matrix, counted, rcond=None)[0]
+    return bool(np.allclose(matrix @ factors, counted, rtol=1e-9))
+
+
+STEPS = (
+    Step(
+        title="The next word",
+        source=COURSE,
+        room="generate",
+        state={},
+        text="A decoder has read a beginning. For every word that it knows it says how likely that one comes next; then one is chosen, and read in its turn.",
+        question="Which word is likeliest?",
+        kind="point",
+        cover="column",
+        rows=("E4",),
+        truth=next_word,
+        model="storyteller",
+        sentence=STORY,
+    ),
+    Step(
+        title="Revised word by word",
+        source=COURSE,
+        room="generate",
+        state={"t": "1"},
+        text="Temperature bends these chances, top-k and top-p cut them off. Whatever is chosen is read, and everything is worked out again for the word after it.",
+        question="How sure is it of its next word then?",
+        kind="drag",
+        cover="column",
+        rows=("E4",),
+        truth=revised,
+        model="storyteller",
+        sentence=STORY,
+    ),
+    Step(
+        title="Watch it learn",
+        source=SCRATCH,
+        room="train",
+        state={"task": "copy", "twin": "none"},
+        text="A model of two layers begins with random weights and is to copy words. Press Train: heads form before your eyes, and the curve tells how far it is.",
+        question="At which step has it 90 % of unseen symbols right?",
+        kind="drag",
+        cover="curve",
+        rows=("C5",),
+        truth=learnt,
+    ),
+    Step(
+        title="Take the mask away",
+        source=COURSE,
+        room="train",
+        state={"task": "copy", "twin": "nomask"},
+        text="The same race, but the twin learns without a causal mask: every token sees the whole text, the answer too. Its loss falls faster. Press Train.",
+        question="How many unseen words will it write right, and what is the mask for?",
+        kind="choose",
+        cover="number",
+        rows=("E5", "E11", "C6", "F15"),
+        truth=unmasked,
+    ),
+    Step(
+        title="One head or many",
+        source=SCRATCH,
+        room="train",
+        state={"task": "copy", "twin": "heads1"},
+        text="Four heads of 16 against one of 64: the same parameters and the same cost. What differs is how many places a token can look at.",
+        question="Which has the lower loss at the end?",
+        kind="choose",
+        cover="curve",
+        rows=("C6", "F5"),
+        truth=heads_race,
+    ),
+    Step(
+        title="What is computed twice?",
+        source=COURSE,
+        room="generate",
+        state={"cache": "without"},
+        text="To write one more word, the model must know the keys and values of all before it. A cache keeps them; here there is none.",
+        question="Without a cache, whose keys and values are worked out a second time?",
+        kind="point",
+        cover="bar",
+        rows=("E6",),
+        truth=again,
+        model="storyteller",
+        sentence=STORY,
+    ),
+    Step(
+        title="How big is the cache?",
+        source=COURSE,
+        room="memory",
+        state={"plan_model": "gpt2", "memory_part": "KV cache"},
+        text="What is kept need not be worked out again, but it must lie somewhere. Long texts fill a card with their cache.",
+        question="How many numbers does a cache hold for n tokens?",
+        kind="choose",
+        cover="headline",
+        rows=("E6", "E11", "F15"),
+        truth=cache_formula,
+    ),
+    Step(
+        title="Compute or memory?",
+        source=COURSE,
+        room="compute",
+        state={"plan_model": "gpt2", "compute_part": "Roofline", "compute_card": CARD},
+        text="A card multiplies faster than it reads. Work with many FLOPs for each byte runs under the flat roof, the rest on the slope.",
+        question="One new token: what does a product take, and what does it wait for?",
+        kind="choose",
+        cover="curve",
+        rows=("E7", "E8", "E11", "F10", "F11"),
+        truth=roof,
+    ),
+    Step(
+        title="Long in, short out",
+        source=COURSE,
+        room="compute",
+        state={"plan_model": "transformer-base", "compute_part": "Encoder–decoder"},
+        text="A translator reads n tokens and writes m. Three maps are worked out: encoder by itself, decoder by itself, and one against the other.",
+        question="How does the cost of its attention maps grow?",
+        kind="choose",
+        cover="bar",
+        rows=("E9", "E10", "E11", "F15", "F16"),
+        truth=three_terms,
+    ),
+)

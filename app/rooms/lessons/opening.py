@@ -1,0 +1,66 @@
+"""Which step an address asks for, and the address of a step: its room's own state, with the sentence that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.kit import numbers
+from app.rooms.lessons import words
+from app.rooms.lessons.step import Step
+from app.rooms.lessons.steps import LESSONS
+
+OWN = ("lesson", "said", "seen", "done")  # in the address, of the lessons; "at" too, where it is a number
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A step that an address asks for: "1.2"; "" where it leaves that to the visitor's progress.
+
+    `fresh`: the step is to open in its own state, which the address does not have. An address that was written here says
+    whether the step was looked at (`seen`), and is complete.
+    """
+
+    step: str
+    fresh: bool
+    seen: bool = False
+    note: str = ""
+
+
+def steps() -> dict[str, Step]:
+    """Every step by its number: "1.1" is the first of the first lesson."""
+    return {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
+
+
+def read(address: Mapping[str, str]) -> Asked:
+    """The step of `lesson=1.2`, or of `lesson=1&at=2` as people write it. An unknown one gets the first, and a sentence."""
+    known, lesson, at = steps(), address.get("lesson", ""), address.get("at", "")
+    first, seen = next(iter(known)), address.get("seen") == "1"
+    if not lesson:
+        return Asked("", fresh=True)
+    if lesson in known:
+        return Asked(lesson, fresh="seen" not in address, seen=seen)
+    named = f"{lesson}.{at or 1}"
+    if named in known:
+        return Asked(named, fresh=True, seen=seen)
+    asked = f"{lesson}, {at}" if at else lesson
+    last = len(LESSONS)
+    return Asked(first, fresh=True, note=words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=first, last=last))
+
+
+def state(step: Step, titles: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The room's part of a step's address; what a widget of Streamlit knows by a title alone is that title."""
+    return {name: titles.get(name, {}).get(text, text) for name, text in step.state.items()}
+
+
+def shown(step: Step, address: Mapping[str, str], titles: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """What a room without a stage shows: the step's state, with what the address says by now, ids for titles."""
+    ids = {name: {title: id for id, title in known.items()} for name, known in titles.items()}
+    said = {name: ids.get(name, {}).get(text, text) for name, text in address.items() if name not in OWN}
+    return dict(step.state) | said
+
+
+def own_texts(before: Mapping[str, str], model: str, text: str, ours: Sequence[str]) -> dict[str, str]:
+    """The visitor's own sentence of each model, after they are seen with this one. `ours` are those that we put there."""
+    rest = {name: own for name, own in before.items() if name != model}
+    return rest if not text or text in ours else {**rest, model: text}

@@ -1,0 +1,91 @@
+"""Lessons: at the left what a step says and asks, at the right the room that it is about, with one part covered."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import streamlit as st
+
+from app.attention import component as attention_component
+from app.kit import cover, stage
+from app.rooms.lessons import component, opening, words
+from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
+from app.session import answer, examples, notices, room, service
+from app.session.models import MODELS, TITLES
+from app.shell import registry
+from core.errors import Refused
+
+log = logging.getLogger("headlight")
+OWN = "lessons_own"  # in the session: the visitor's own sentence, by model
+
+
+def show() -> None:
+    """Draw the view."""
+    asked = opening.read(st.query_params)
+    rooms, titles = {one.id: one for one in registry.rooms()}, registry.titles()
+    if asked.note and asked.note not in notices.waiting():
+        notices.add(asked.note)
+    row = st.container(horizontal=True, gap=None, key="lessons")
+    left, right = row.container(key="lessons_rail_box"), row.container(key="lessons_view", width="stretch")
+    with left:
+        component.rail(
+            {
+                "step": asked.step,
+                "fresh": asked.fresh,
+                "rooms": {one.id: one.title for one in rooms.values()},
+                "models": TITLES,
+                "states": {name: opening.state(step, titles) for name, step in opening.steps().items()},
+                "own": own_sentences(),
+            }
+        )
+    if asked.fresh:
+        return  # the rail leads to the step's own address, which has its state
+    step = opening.steps()[asked.step]
+    cover.put(cover.Cover(asked.step, step.cover, step.kind, dict(step.state), asked.seen))
+    room.hold(step.room)
+    with right:
+        rooms[step.room].show()
+        component.truth({"step": asked.step, **truth(step, shown(step, titles))})
+
+
+def own_sentences() -> dict[str, str]:
+    """The visitor's own sentence of each model, with the one that is in the box by now."""
+    session = st.session_state
+    model, text = session.get("model", ""), session.get("text") or ""
+    ours = [step.sentence for step in opening.steps().values()]
+    if model in MODELS:
+        typed = text if examples.was_typed(text, MODELS) else ""
+        session[OWN] = opening.own_texts(session.get(OWN, {}), model, typed, ours)
+    return session.get(OWN, {})
+
+
+def shown(step: Step, titles: Any) -> Shown:
+    """What is on the screen for a step to ask about."""
+    values = opening.shown(step, st.query_params.to_dict(), titles)
+    values |= attention_component.values() if step.room == "explore" else stage.values(step.room)
+    facts = answer.last_facts() if step.model else None
+    return Shown(service.service(), values, facts, st.session_state.get("text") or "")
+
+
+def truth(step: Step, on: Shown) -> dict[str, Any]:
+    """What is true of it, or why nothing can be asked of it, as plain data for the browser."""
+    try:
+        found = service.calls().result(_asked(step, on))
+    except Refused as refusal:
+        found = Unanswerable(str(refusal), step.model, step.sentence)
+    except Exception:
+        log.exception("A step of a lesson has no answer")
+        found = Unanswerable(words.NO_TRUTH, step.model, step.sentence)
+    if isinstance(found, Truth):
+        return {"truth": found.json(), "values": dict(on.values), "text": on.text}
+    return {
+        "cannot": found.sentence,
+        "example": found.text or step.sentence,
+        "values": dict(on.values),
+        "text": on.text,
+    }
+
+
+async def _asked(step: Step, on: Shown) -> Truth | Unanswerable:
+    return await step.truth(on)

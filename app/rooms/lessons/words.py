@@ -1,0 +1,144 @@
+"""What Lessons says. Names in braces are filled in where the words are used."""
+
+# to an answer; the browser says the same (browser/check.js)
+NO_ANSWER = {
+    "point": "This step asks you to point at something that is on the screen.",
+    "drag": "This step asks for a number.",
+    "shape": "This step asks for a shape: put a size into every slot.",
+    "choose": "This step asks you to choose.",
+    "do": "This step asks you to change something in the picture.",
+}
+ANSWER = {
+    "row_said": "You said {word}: {value}, rank {rank} of {n}.",
+    "row_top": "This head gives most to {top}: {best}.",
+    "row_right": "That is where it looks most.",
+    "ranked_said": "You said {word}: {value}, rank {rank} of {n}.",
+    "ranked_top": "Most has {top}: {best}.",
+    "ranked_right": "Nothing has more.",
+    "plain_said": "You said {word}.",
+    "plain_top": "It is {top}.",
+    "plain_right": "That is so.",
+    "chosen": "You chose: {word}.",
+    "chosen_top": "So it is: {top}.",
+    "chosen_right": "So it is.",
+    "nearly": "more than 99.9 %",
+    "tied": "{top} are within 1 % of each other: each of them is right.",
+    "is": "It is {true}.",
+    "too_much": "You said {word}: {far} too much.",
+    "too_little": "You said {word}: {far} too little.",
+    "all_said": "You found {hit} of {of}, and pointed at {extra} that do not belong there.",
+    "all_right": "You found all {of}, and nothing else.",
+    "all_are": "They are: {true}.",
+    "places": "{n} places",
+    "done": "You did it.",
+    "not_done": "The picture is not yet as the step asks.",
+    "more": "{first} and {n} more",
+    "and": " and ",
+    "or": " or ",
+}
+
+# why what is on the screen cannot answer
+NO_RUN = "There is no run on the screen yet."
+ONE_KEY = "{word} may look at one token only here, so there is nothing to choose between."
+NO_SITE = "{model} has no {site}. This step is about it."
+NO_WRITER = "{model} does not write: it reads a text whole, and has no next word."
+NO_ENCODER = (
+    "{model} has no encoder. A decoder’s causal mask tells early from late by itself, so this step needs an encoder."
+)
+NO_TABLE = "{model} has no table of positions, so no text runs past its end."
+NO_SINUSOIDS = "{model} has no sinusoids to look at."
+NO_PADDING = "Nothing is padded here: the sentence that is looked at is the longest of the batch. Choose a shorter one."
+FEW_WORDS = "This text has fewer than two words, so none can change places."
+ONE_TOKEN = "This text is one token long. The step needs two or more."
+NOTHING_HIDDEN = "Nothing is hidden from {word}, so a mask can take nothing from it. Choose a mask, or an earlier row."
+NO_NORM = "There is no LayerNorm at this step of {model}."
+NO_SIZES = "This step counts a model of known sizes. Choose one of them instead of the run above."
+NOTHING_FITS = "Not even one token fits: it takes {bytes} bytes. Give it more memory, or smaller sizes."
+NO_PAIR = "{model} has one stack. This step needs an encoder and a decoder."
+NO_CACHE = "{model} is an encoder: it reads a text whole and keeps no keys and values for later."
+TEXT_ENDS = "{model} ends its text here, so there is no word after the next. Take another beginning."
+NO_TWIN = "This step is about a race of two. Choose a twin, and press Train."
+NO_TRAINING = "{run} has not been trained here yet. Press Train, say what you expect, then look."
+NO_STEP = "{run} has not come to step {step} yet. It is there in a few seconds."
+NEVER_RIGHT = "{run} never has 90 % right, so there is no such step."
+
+RACES = {  # by twin
+    "none": "The run as it is",
+    "heads1": "The run with 1 head of 64",
+    "heads2": "The run with 2 heads of 32",
+    "heads8": "The run with 8 heads of 8",
+    "heads16": "The run with 16 heads of 4",
+    "postln": "The run with Post-LN",
+    "rate10": "The run with ten times the rate",
+    "nowarmup": "The run without warm-up",
+    "nomask": "The run without a mask",
+    "nopositions": "The run without positions",
+    "noscale": "The run without ÷ √d",
+    "noresidual": "The run without residuals",
+}
+
+# what an answer was checked against
+FOOTER_ROW = "Checked against this run: layer {layer}, head {head}, row {row}."
+FOOTER_SITE = "Checked against this run: {site}, layer {layer}, head {head}, row {row}."
+FOOTER_RUN = "Checked against this run: {what}."
+FOOTER_COUNTED = "Checked against what the planner counts: {what}."
+FOOTER_SMALL = "Checked against the numbers of this page: {what}."
+FOOTER_WORKED = "Worked out here: {what}."
+FOOTER_TRAINED = "Checked against these runs: {what}."
+
+# the room
+TITLE = "Lessons"
+LINE = "say first, then look"
+UNKNOWN_STEP = "This link asks for step “{asked}” of the lessons, which does not exist: {shown} is shown. There are {last} lessons; “lesson=1&at=2” is the second step of the first."
+NO_TRUTH = "Something went wrong here, and it is not your fault. Take the example, or another step."
+
+# what the rail writes; it fills in the braces itself
+COMPONENT = {
+    "lesson_of": "{n} {title}",
+    "step_of": "{at} of {of}",
+    "all": "All five",
+    "all_close": "Back to the step",
+    "all_title": "All five lessons",
+    "passed": "looked at",
+    "source": "From “{lesson}”; in {room}.",
+    "waiting": "Reading what is on the screen.",
+    "hints": {
+        "point": "Say first, then look. Point in the picture, or choose here.",
+        "drag": "Say first, then look. Drag to your number.",
+        "shape": "Say first, then look. Put a size into every slot.",
+        "choose": "Say first, then look.",
+        "do": "Change it in the picture, then look.",
+    },
+    "hint_do": "Your answer is what the picture shows.",
+    "offers": "The step’s own example can: “{text}”.",
+    "take_example": "Take the example",
+    "look": "Look",
+    "say_first": "nothing said yet",
+    "you_say": "you say {said}",
+    "unsaid": "The answer: {true}.",
+    "places": "{n} places",
+    "answer": "Your answer",
+    "slots": "The shape",
+    "tiles": "Sizes",
+    "slot_full": "Slot {i}: {size}. Press to take it out.",
+    "slot_empty": "Slot {i}: empty.",
+    "back_to_step": "Back to the step",
+    "next": "Next",
+    "next_lesson": "Next lesson",
+    "finish": "All five lessons",
+    "again": "Cover it again",
+    "before": "The step before",
+    "after": "The next step",
+    "keys": "PgUp PgDn: clicker",
+    "present": "Present",
+    "present_help": "Large type: the text above, the picture below. PgDn looks, then goes on; PgUp goes back; B makes it black; Escape leaves.",
+    "copy_link": "Copy link",
+    "copied": "Link copied",
+    "copy_by_hand": "Copy this link with Ctrl+C or ⌘C",
+    "save": "Save the lesson",
+    "save_help": "Questions, your answers and pictures as one page that works without this server.",
+    "done_unknown": "This link’s progress (“done”) cannot be read, and yours stays as it is.",
+    "page_about": "A lesson of Headlight: each answer was checked against what a model did.",
+    "page_earlier": "Looked at on an earlier visit, whose answer was not kept.",
+    "page_picture": "{room} at the step “{title}”",
+}

@@ -1,0 +1,104 @@
+"""The config.json that a visitor pastes: as our config, and as a link says it."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
+from typing import Any
+
+from app.kit import params
+from app.rooms.shapes import words
+from core.checkpoints.family import Theirs
+from core.checkpoints.loading import MOST_LAYERS, config_from, family_of, with_head
+from core.config import ModelConfig
+from core.errors import Refused
+
+MOST_TEXT = 100_000  # characters of a config.json
+RAW = -zlib.MAX_WBITS  # deflate without a header, which a link does not need
+LINK = re.compile(r"[A-Za-z0-9_-]*")
+
+
+class _Watched(dict[str, Any]):
+    """A config.json that notes which of its keys were asked for."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        return super().get(key, default)
+
+
+def config_of(text: str) -> ModelConfig:
+    """The config in the text of a Hub config.json; no weights are needed. Raises Refused with a sentence."""
+    return _read(text)[0]
+
+
+@lru_cache(maxsize=16)
+def to_link(text: str) -> str:
+    """What decides of a config.json, for a link that brings the same model back. Raises Refused where config_of does, or it is too long."""
+    config, decides = _read(text)
+    short = _packed(decides)
+    if len(short) > params.MOST:
+        raise Refused(words.PASTE_NO_LINK.format(n=len(short), most=params.MOST))
+    if config_of(from_link(short)) != config:
+        raise AssertionError("a config.json was read without a key being asked for")
+    return short
+
+
+def from_link(said: str) -> str:
+    """The text that a link brings, as it stands in the box. Raises ValueError where it is damaged; its config is still to be read."""
+    if len(said) > params.MOST or LINK.fullmatch(said) is None:
+        raise ValueError("too long, or with letters that no such link has")
+    opened = zlib.decompressobj(RAW)
+    try:
+        packed = opened.decompress(urlsafe_b64decode(said + "=" * (-len(said) % 4)), MOST_TEXT)
+        values = json.loads(packed)
+        text = json.dumps(values, indent=2)
+    except (zlib.error, RecursionError) as error:
+        raise ValueError("damaged") from error
+    if not opened.eof or opened.unused_data or not isinstance(values, dict):
+        raise ValueError("cut off, or not a config")
+    return text
+
+
+def _packed(values: dict[str, Any]) -> str:
+    packer = zlib.compressobj(9, zlib.DEFLATED, RAW)
+    packed = packer.compress(json.dumps(values, separators=(",", ":")).encode()) + packer.flush()
+    return urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def _read(text: str) -> tuple[ModelConfig, dict[str, Any]]:
+    """The config, and the part of its text that was read. Raises Refused."""
+    if len(text) > MOST_TEXT:
+        raise Refused(words.PASTE_TOO_LONG.format(n=len(text)))
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Refused(words.PASTE_NO_JSON.format(line=error.lineno, column=error.colno, message=error.msg)) from error
+    except (RecursionError, ValueError) as error:  # a number of thousands of digits
+        raise Refused(words.PASTE_NO_OBJECT) from error
+    if not isinstance(values, dict):
+        raise Refused(words.PASTE_NO_OBJECT)
+    watched = _Watched(values)
+    theirs = Theirs(watched)
+    family = family_of(theirs)
+    config = config_from(family, theirs)
+    if family.head is not None:
+        config = with_head(config, family, theirs, {})
+    layers = max(config.n_encoder_layers, config.n_decoder_layers)
+    if layers > MOST_LAYERS:
+        raise Refused(words.TOO_MANY_LAYERS.format(n=layers, most=MOST_LAYERS))
+    return config, {key: value for key, value in values.items() if key in watched.asked}
+
+
+def _read_link(said: str, _: Any) -> str:
+    from_link(said)
+    return said
+
+
+CONFIG = params.Param("config", "", _read_link, words.CONFIG_IN_LINK)

@@ -1,0 +1,88 @@
+// What stands beside the rail at a step: where it is, what can be changed there, sentence, equation, code, and the picture.
+
+import { choice, el, fill } from "../../../kit/browser/dom.js";
+import { DIVISOR, WORDS as words } from "./constants.js";
+import { ATTENTION } from "./foot.js";
+import { guessPicture } from "./guesses.js";
+import { ledger } from "./ledger.js";
+import { PICTURES } from "./pictures.js";
+import { nameOf } from "./rail.js";
+import { above } from "./sentences.js";
+import { count, fixed } from "./sums.js";
+import { drawTable } from "./table.js";
+
+/** @typedef {import("./shown.js").Shown} Shown */
+/** @typedef {import("./step.js").View} View */
+const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
+const MLP = ["gate", "up", "act", "product", "down"];
+
+/** @param {View} view @param {Shown} on @param {number} at */
+export function drawStage(view, on, at) {
+  const { step, header, head } = on;
+  const { kind } = step;
+  const steps = on.walk.steps;
+  const where = ["token", "embed"].includes(kind) ? words.where_before : kind === "next" || kind === "result" ? words.where_after
+    : ATTENTION.includes(kind) ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })
+      : MLP.includes(kind) ? fill(words.where_mlp, { layer: header.layer }) : fill(words.where_layer, { layer: header.layer });
+  const sizes = el("span", "sh");
+  for (const [axis, n] of step.axes) sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
+  // A slider that is held must stay the element that it is.
+  const asks = JSON.stringify([view.remote.key, header.stack, header.layer, header.query, head, step.id, view.values.show, view.values.act, view.values.norm, view.projector.on]);
+  if (asks !== view.asks) view.meta.replaceChildren(el("b", "", where), el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), controls(view, on), sizes);
+  else view.slide?.(on.at.divisor);
+  view.asks = asks;
+  const said = above(on);
+  view.big.replaceChildren(...said.sentence);
+  const m = el("span", "m");
+  m.append(...said.equation);
+  view.eq.replaceChildren(m, el("code", "", said.code));
+  view.pic.replaceChildren();
+  view.pic.style.minHeight = "";
+  view.pic.tabIndex = 0;
+  view.pic.setAttribute("role", "group");
+  view.pic.setAttribute("aria-label", fill(words.picture, { name: nameOf(step, header) }));
+  view.pointed = null;
+  const table = view.values.show === "table";
+  view.pic.classList.toggle("tabled", table);
+  view.picture = (LEDGER.includes(kind) ? ledger : kind === "next" ? guessPicture : PICTURES[kind])(table ? el("div") : view.pic, on);
+  if (table) drawTable(view.pic, view.picture.numbers(), nameOf(step, header));
+}
+
+// What can be changed at this step
+/** @param {View} view @param {Shown} on */
+function controls(view, { step, header, at, site, walk }) {
+  const box = el("span", "ctl");
+  view.slide = undefined;
+  if (step.kind === "scale" && site) {
+    const base = site.temperature / site.scale;
+    const input = el("input");
+    const most = Math.max(16, Math.ceil(base * 2));
+    Object.assign(input, { type: "range", min: "0.5", max: String(Math.min(DIVISOR[1], most)), step: "0.01", value: String(at.divisor) });
+    input.setAttribute("aria-label", words.divide_by);
+    const value = el("b", "", fixed(at.divisor));
+    view.slide = (divisor) => {
+      value.textContent = fixed(divisor);
+      if (Math.abs(Number(input.value) / divisor - 1) > 0.02) input.value = String(divisor);
+    };
+    input.addEventListener("input", () => {
+      const near = Math.abs(Number(input.value) / base - 1) < 0.02;
+      view.choose({ divide: near ? "" : input.value });
+    });
+    const label = el("label", "", words.divide_by);
+    label.append(input, value);
+    box.append(label);
+  }
+  if (step.kind === "act" || step.kind === "product") {
+    const own = header.activation;
+    /** @type {[string, string][]} */
+    const options = ["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => [name === own ? "own" : name.replace("_tanh", ""), name === own ? fill(words.norm_own, { name: words.acts[name] }) : words.acts[name]]);
+    box.append(choice(words.act_switch, options, view.values.act === own ? "own" : view.values.act, (act) => view.choose({ act })));
+  }
+  if (step.kind === "norm" && walk.norms[step.value].of > 1) {
+    const name = walk.norms[step.value].mean ? "LayerNorm" : "RMSNorm";
+    box.append(choice(words.norm_switch, [["own", fill(words.norm_own, { name })], ["batch", words.norm_batch]], view.values.norm, (norm) => view.choose({ norm })));
+  }
+  if (view.projector.on) return box;
+  box.append(choice(words.as, [["picture", words.as_picture], ["table", words.as_table]], view.values.show, (show) => view.choose({ show })));
+  return box;
+}

@@ -1,0 +1,6 @@
+// Step through as a page that works offline, on what was on the screen when it was saved.
+
+import room from "./step.js";
+import { offline } from "../../../kit/browser/offline.js";
+
+offline("step", room);

@@ -1,0 +1,28 @@
+"""How a server ends: nobody new comes in, what runs is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from app.classroom import routes as classroom
+from app.session import service
+from app.transport import doors
+
+PATIENCE = 20.0  # seconds; platforms kill a process some 30 after they asked it to end
+LOOK = 0.1
+LAST_WORDS = 1.0  # seconds for the picture of the last run to be drawn and sent
+
+log = logging.getLogger("headlight")
+
+
+async def finish() -> None:
+    """Close the doors, and wait until no run is left, or for PATIENCE seconds."""
+    doors.house.closing = True
+    until = time.monotonic() + PATIENCE
+    while (await service.service().status())["running_or_waiting"] and time.monotonic() < until:
+        await asyncio.sleep(LOOK)
+    classroom.close()
+    await asyncio.sleep(LAST_WORDS)
+    log.warning("Ended with %d runs left.", (await service.service().status())["running_or_waiting"])

@@ -1,0 +1,181 @@
+"""A class on one server: how soon its followers see what the teacher changes, and the teacher what they say, while others type.
+
+    python -m benchmarks.room [--followers 200] [--changes 40] [--typing 10]
+
+The server is started as the Procfile says, on one processor core, and everybody else is on another. Followers hold streams as their
+pages do. A change counts from the moment in which the teacher sends it until a follower's stream has said it; a vote from the moment
+in which it is sent until the teacher's stream has said that so many have voted. Drawing is the browsers' work, and no part of this.
+Meanwhile other visitors type sentences, as benchmarks.load measures them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from app.session.service import DEFAULT_REQUEST
+from benchmarks import load
+
+ROOT = "headlight/classroom"
+SECONDS = 5.0  # in which everybody votes
+PAUSE = 0.4  # seconds between two changes of the teacher
+THINKS = 2.0  # seconds that a visitor thinks before the next sentence
+
+
+@dataclass
+class Stream:
+    """What one stream has said, and when."""
+
+    heard: list[tuple[float, str, Any]] = field(default_factory=list)
+    size: int = 0
+
+    async def listen(self, address: str, code: str, key: str) -> None:
+        """Until the class is over. Read by hand: 200 clients of a library would be measured instead of the server."""
+        where = urlsplit(address)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        ask = f"GET /{ROOT}/{code}/events HTTP/1.1\r\nHost: {where.netloc}\r\nHeadlight-Key: {key}\r\n\r\n"
+        writer.write(ask.encode())
+        name = ""
+        while line := await reader.readline():
+            if line.startswith(b"event: "):
+                name = line[7:].strip().decode()
+            elif line.startswith(b"data: "):
+                self.heard.append((time.monotonic(), name, json.loads(line[6:])))
+                self.size = max(self.size, len(line) + len(name) + 9)
+                if name == "ended":
+                    break
+        writer.close()
+
+    def first(self, name: str, *, after: float, **least: int) -> float | None:
+        """When it first said so much, after a moment; None where it never did."""
+        for at, said, data in self.heard:
+            if said == name and at >= after and data and all(data[part] >= value for part, value in least.items()):
+                return at
+        return None
+
+
+async def until(come: Any, seconds: float = 60) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not come():
+        if time.monotonic() > end:
+            raise TimeoutError("what the class should have heard did not come")
+        await asyncio.sleep(0.01)
+
+
+async def lesson(address: str, followers: int, changes: int, client: httpx2.AsyncClient) -> dict[str, Any]:
+    """Everybody joins, the teacher changes the screen, everybody votes."""
+
+    def screen(layer: int) -> dict[str, Any]:
+        chosen = {"site": "encoder", "layer": str(layer % 6), "head": str(layer % 12), "query": "10"}
+        return {"view": "explore", "run": DEFAULT_REQUEST.key, "with": chosen, "cover": ""}
+
+    async def post(path: str, body: object, key: str = "") -> httpx2.Response:
+        answer = await client.post(f"{address}/{ROOT}/{path}", json=body, headers={"Headlight-Key": key})
+        answer.raise_for_status()
+        return answer
+
+    opened = (await post("open", {"screen": screen(0)})).json()
+    code, teacher = opened["code"], opened["key"]
+    board, phones = Stream(), [Stream() for _ in range(followers)]
+    keys = [(await post("join", {"code": code})).json()["key"] for _ in phones]
+    pairs = [(board, teacher), *zip(phones, keys, strict=True)]
+    listening = [asyncio.create_task(stream.listen(address, code, key)) for stream, key in pairs]
+    await until(lambda: board.heard and board.first("class", after=0, of=followers))
+
+    follow: list[float] = []
+    for n in range(2, changes + 2):
+        begun = time.monotonic()
+        await post(f"{code}/teach", {"do": "screen", "screen": screen(n)}, teacher)
+        await until(lambda n=n, begun=begun: all(phone.first("screen", after=begun, n=n) for phone in phones))
+        follow += [(phone.first("screen", after=begun, n=n) or begun) - begun for phone in phones]
+        await asyncio.sleep(PAUSE)
+
+    asked = {"do": "ask", "run": DEFAULT_REQUEST.key, "site": "encoder", "layer": 3, "head": 1, "query": 10}
+    q = (await post(f"{code}/teach", asked, teacher)).json()["q"]
+    sent: list[float] = []
+    begun = time.monotonic()
+
+    async def say(key: str, place: int, after: float) -> None:
+        await asyncio.sleep(after)
+        sent.append(time.monotonic())
+        await post(f"{code}/vote", {"q": q, "t": place}, key)
+
+    draw = random.Random(0)
+    await asyncio.gather(*[say(key, i % 16, draw.uniform(0, SECONDS)) for i, key in enumerate(keys)])
+    await until(lambda: board.first("votes", after=begun, said=followers))
+    shown = [(board.first("votes", after=begun, said=i + 1) or begun) - at for i, at in enumerate(sorted(sent))]
+    begun = time.monotonic()
+    await post(f"{code}/teach", {"do": "reveal", "q": q}, teacher)
+    await until(lambda: all(phone.first("votes", after=begun, said=followers) for phone in phones))
+    revealed = [(phone.first("votes", after=begun, said=followers) or begun) - begun for phone in phones]
+    counts = (await client.get(f"{address}/{ROOT}/{code}/votes?q={q}", headers={"Headlight-Key": teacher})).json()
+    await post(f"{code}/teach", {"do": "end"}, teacher)
+    await asyncio.gather(*listening)
+    return {
+        "followers": followers,
+        "a change is followed": load.ms(follow),
+        "a vote is shown": load.ms(shown),
+        "a reveal is seen": load.ms(revealed),
+        "votes sent": followers,
+        "votes counted": sum(n for _, n in counts["votes"]),
+        "largest message, bytes": max(stream.size for stream in (board, *phones)),
+    }
+
+
+async def beside(address: str, followers: int, changes: int, typing: int) -> dict[str, Any]:
+    """The lesson, and visitors who type meanwhile."""
+    found = load.Found()
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+    async with httpx2.AsyncClient(timeout=load.PATIENCE, limits=limits) as client:
+
+        async def type_on(number: int) -> None:
+            draw = random.Random(number)
+            visitor = load.Visitor(number, address, client, found, draw)
+            async with httpx2.AsyncClient(timeout=load.PATIENCE) as newcomer:
+                page = await newcomer.get(f"{address}/")
+            visitor.cookie = page.headers.get("set-cookie", "").split(";")[0]
+            async with visitor.line() as line:
+                await visitor.script(line, "")
+                while True:
+                    await asyncio.sleep(draw.uniform(0.5, 1.5) * THINKS)
+                    await visitor.type(line)
+
+        visitors = [asyncio.create_task(type_on(number)) for number in range(typing)]
+        await asyncio.sleep(THINKS)
+        row = await lesson(address, followers, changes, client)
+        for visitor in visitors:
+            if visitor.done():
+                visitor.result()
+            visitor.cancel()
+    return row | {"typing": typing, "sentences": len(found.pictures), "typed to picture": load.ms(found.pictures)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--followers", type=int, default=200)
+    parser.add_argument("--changes", type=int, default=40)
+    parser.add_argument("--typing", type=int, default=10)
+    asked = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        os.sched_setaffinity(0, {cores[-1]})
+    with load.procfile(cores[0] if len(cores) > 1 else None) as (address, process):
+        used, begun = load.processor(process), time.monotonic()
+        row = asyncio.run(beside(address, asked.followers, asked.changes, asked.typing))
+        row["server's processor"] = f"{(load.processor(process) - used) / (time.monotonic() - begun):.0%}"
+    print("times in ms: p50 / p95 / p99")
+    print(json.dumps(row, indent=1))
+
+
+if __name__ == "__main__":
+    main()

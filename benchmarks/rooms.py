@@ -1,0 +1,234 @@
+"""What a visitor of Step through, Masks and Positions waits for, and what these rooms send: a part of benchmarks/page.py.
+
+Times are taken as there, inside the page, from the event to the frame after the one that drew. The p95 is of 50 interactions, the goal
+of each is 33 ms, and the run is the first example of its model: 16 tokens × 72 heads of MiniLM, 12 × 48 of the storyteller.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import cycle
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from playwright.sync_api import Locator, Page
+
+import core
+from core.interventions import EditMask
+
+KING = "The old king loved the golden bird, and the old"
+PAUSE = 700  # ms between two interactions, in which the server hears of the first and answers
+GOALS = {"interaction": 33, "opening": 300, "let go": 150, "sent": 300_000}  # ms and bytes
+ROOMS = {"step": "Step through", "masks": "Masks", "positions": "Positions"}
+STORY = {"model": "Storyteller", "text": KING, "layer": 3, "head": 6, "query": 11}
+
+# ms from the next click until a room has drawn itself and whatever it asked for has come
+OPENS = """(room) => { bench.opens = new Promise((resolve) => addEventListener("click", (event) => {
+  const look = () => {
+    const root = bench.root();
+    const there = root?.classList.contains(room) && root.dataset.painted && root.dataset.pending !== "true" && !bench.asked;
+    if (!there) return requestAnimationFrame(look);
+    requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - event.timeStamp)));
+  };
+  look();
+}, { capture: true, once: true })); }"""
+NEXT_FRAME = """(name) => { bench.waiting = new Promise((resolve) => addEventListener(name, ({ timeStamp }) =>
+  requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - timeStamp))), { capture: true, once: true })); }"""
+WAITED = """(name) => Promise.race([bench.waiting,
+  new Promise((_, no) => setTimeout(() => no(`nothing was drawn after ${name}`), 20_000))])"""
+SENT = """(since) => performance.getEntriesByType("resource")
+  .filter(({ name, startTime }) => startTime >= since && /[/]headlight[/](step|masks|positions|proof|tile)/.test(name))
+  .reduce((sum, { transferSize }) => sum + transferSize, 0)"""
+
+
+class Timed(NamedTuple):
+    """Interactions of one kind, ms each."""
+
+    room: str
+    what: str
+    ms: list[float]
+
+    @property
+    def p95(self) -> float:
+        return sorted(self.ms)[max(0, -(-len(self.ms) * 95 // 100) - 1)]
+
+
+def timed(page: Page, event: str, done: str, act: Callable[[], object]) -> float:
+    """ms from the next such event until what `done` says of the room's root holds and is on the screen.
+
+    Without `done`, until the frame after whatever the event's own listeners did.
+    """
+    page.evaluate(f"() => {{ bench.until('{event}', (root, before) => {done}); }}" if done else NEXT_FRAME, event)
+    act()
+    return page.evaluate(WAITED, event)
+
+
+def many(page: Page, event: str, done: str, acts: Iterator[Callable[[], object]], n: int) -> list[float]:
+    found = []
+    for act, _ in zip(acts, range(n + 1), strict=False):
+        found.append(timed(page, event, done, act))
+        page.wait_for_timeout(PAUSE)
+    return found[1:]
+
+
+def presses(page: Page, *keys: str) -> Iterator[Callable[[], object]]:
+    return ((lambda key=key: page.keyboard.press(key)) for key in cycle(keys))
+
+
+def clicks(places: Sequence[Locator]) -> Iterator[Callable[[], object]]:
+    """Clicks on each in turn, by the mouse alone: Playwright's own click looks first, for many frames."""
+    return ((lambda place=place: _click(place)) for place in cycle(places))
+
+
+def _click(place: Locator) -> None:
+    box = place.bounding_box()
+    assert box is not None
+    place.page.mouse.click(box["x"] + min(12, box["width"] / 2), box["y"] + box["height"] / 2)
+
+
+def moves(page: Page, places: Sequence[tuple[float, float]]) -> Iterator[Callable[[], object]]:
+    return ((lambda at=at: page.mouse.move(*at)) for at in cycle(places))
+
+
+def ready(page: Page, address: str, room: str, **said: object) -> Locator:
+    page.goto(f"{address}/?{urlencode({'view': room, **said})}")
+    root = page.locator(f".hl.{room}[data-painted]")
+    root.wait_for()
+    settled(page)
+    return root
+
+
+def settled(page: Page) -> None:
+    page.wait_for_function("!bench.asked")
+    page.wait_for_timeout(1000)
+
+
+def of_step(page: Page, address: str, n: int) -> Iterator[Timed]:
+    root = ready(page, address, "step")
+    there = "root.dataset.at !== before.at"
+    keys = [*["ArrowRight"] * 7, *["ArrowLeft"] * 14, *["ArrowRight"] * 7]
+    yield Timed("step", "step", many(page, "keydown", there, presses(page, *keys), n))
+    root = ready(page, address, "step")
+    rows = [root.locator(f".rowhit[data-key='{key}']") for key in (6, 9, 4, 12, 2)]
+    yield Timed("step", "row", many(page, "click", "root.dataset.key !== before.key", clicks(rows), n))
+    head = "root.dataset.head !== before.head"
+    yield Timed("step", "head", many(page, "keydown", head, presses(page, "ArrowDown"), n))
+    root = ready(page, address, "step", at="scale")
+    root.locator("input[type=range]").first.focus()
+    keys = [*["ArrowRight"] * 25, *["ArrowLeft"] * 25]
+    yield Timed("step", "divisor", many(page, "keydown", "true", presses(page, *keys), n))
+
+
+def of_masks(page: Page, address: str, n: int) -> Iterator[Timed]:
+    root = ready(page, address, "masks")
+    names = root.locator(".maps .name")
+    rows = [names.nth(i) for i in (3, 7, 5, 10, 8)]
+    there = "root.dataset.query !== before.query"
+    yield Timed("masks", "row", many(page, "click", there, clicks(rows), n))
+    root.locator(".row").focus()
+    head = "root.dataset.head !== before.head || root.dataset.layer !== before.layer"
+    yield Timed("masks", "head", many(page, "keydown", head, presses(page, "ArrowRight"), n))
+    yield Timed("masks", "paint", many(page, "pointermove", "true", painting(page, root), n))
+    page.mouse.up()
+
+
+def painting(page: Page, root: Locator) -> Iterator[Callable[[], object]]:
+    """A stroke over the whole map, a cell at a time."""
+    box = root.locator(".brush").bounding_box()
+    assert box is not None
+    size = box["width"] / 16
+    at = [(box["x"] + (k + 0.5) * size, box["y"] + (q + 0.5) * size) for q in range(4, 12) for k in range(1, 9)]
+    page.mouse.move(*at[-1])
+    page.mouse.down()
+    return moves(page, at)
+
+
+def of_positions(page: Page, address: str, n: int) -> Iterator[Timed]:
+    root = ready(page, address, "positions")
+    grid = root.locator(".grid")
+    grid.focus()
+    head = "root.dataset.head !== before.head"
+    yield Timed("positions", "head", many(page, "keydown", head, presses(page, "ArrowRight"), n))
+    slots = root.locator(".slot")
+    first, last = slots.nth(2).bounding_box(), slots.nth(9).bounding_box()
+    assert first is not None and last is not None
+    y = first["y"] + first["height"] / 2
+    across = [first["x"] + first["width"] / 2 + (last["x"] - first["x"]) * i / 25 for i in range(1, 26)]
+    page.mouse.move(first["x"] + first["width"] / 2, y)
+    page.mouse.down()
+    yield Timed("positions", "drag", many(page, "pointermove", "", moves(page, [(x, y) for x in across]), n))
+    page.mouse.move(2, 2)
+    page.mouse.up()
+    root = ready(page, address, "positions", lab="clock", **STORY)
+    hand = root.locator("[role=slider]").first
+    hand.focus()
+    keys = [*["ArrowLeft"] * 10, *["ArrowRight"] * 10]
+    yield Timed("positions", "clock", many(page, "keydown", "root.dataset.ms !== before.ms", presses(page, *keys), n))
+
+
+def opening(page: Page, address: str, room: str) -> tuple[float, float]:
+    """ms from the click in the bar to the room with all it asked for, and the bytes that came for it."""
+    page.goto(address)
+    page.locator(".hl[data-painted]").wait_for()
+    settled(page)
+    link = page.get_by_role("navigation").get_by_role("link", name=ROOMS[room], exact=True)
+    since, before = page.evaluate("[performance.now(), bench.received]")
+    page.evaluate(OPENS, room)
+    link.click()
+    ms = page.evaluate("bench.opens")
+    settled(page)
+    received, routes = page.evaluate("bench.received") - before, page.evaluate(SENT, since)
+    return ms, received + routes
+
+
+def let_go(page: Page, address: str, rounds: int) -> list[float]:
+    """ms from letting go of the pointer to the numbers of the run under that mask, another mask each time."""
+    root = ready(page, address, "masks", **STORY)
+    box = root.locator(".brush").bounding_box()
+    assert box is not None
+    size, found = box["width"] / 12, []
+    for i in range(rounds):
+        page.mouse.move(box["x"] + (i % 8 + 0.5) * size, box["y"] + (11 - i // 8 + 0.5) * size)
+        page.mouse.down()
+        done = "root.dataset.fresh === 'true' && root.dataset.edited && root.dataset.edited !== before.edited"
+        found.append(timed(page, "pointerup", done, page.mouse.up))
+        settled(page)
+    return found
+
+
+def forward(rounds: int) -> float:
+    """ms of the run itself, under such a mask."""
+    loaded = core.load("storyteller")
+    seconds = [core.trace(loaded, KING, interventions=[EditMask(cells=[(11, i % 8)])]).seconds for i in range(rounds)]
+    return 1000 * statistics.median(seconds[1:])
+
+
+def print_rooms(visiting: Callable[[], AbstractContextManager], address: str, rounds: int, n: int = 50) -> None:
+    """The tables of the three rooms. `visiting` gives a context of somebody who was never here, with the probe in it."""
+    print("\n| room | what | median, ms | p95, ms | met (≤ 33) |\n|---|---|---|---|---|")
+    with visiting() as context:
+        page = context.new_page()
+        for measure in (of_step, of_masks, of_positions):
+            for found in measure(page, address, n):
+                met = "yes" if found.p95 <= GOALS["interaction"] else "no"
+                print(
+                    f"| {found.room} | {found.what} | {statistics.median(found.ms):.1f} | {found.p95:.1f} | {met} |",
+                    flush=True,
+                )
+    print("\n| room | opened, ms | again, ms | met (≤ 300) | sent, kB | met (≤ 300) |\n|---|---|---|---|---|---|")
+    for room in ROOMS:
+        with visiting() as context:
+            page = context.new_page()
+            first, *others = [opening(page, address, room) for _ in range(rounds + 1)]
+            again = statistics.median(ms for ms, _ in others)
+            met = ["yes" if value <= GOALS[goal] else "no" for value, goal in ((again, "opening"), (first[1], "sent"))]
+            print(
+                f"| {room} | {first[0]:.0f} | {again:.0f} | {met[0]} | {first[1] / 1000:.1f} | {met[1]} |", flush=True
+            )
+    with visiting() as context:
+        ms, run = statistics.median(let_go(context.new_page(), address, 2 * rounds)), forward(2 * rounds)
+    met = "yes" if ms <= run + GOALS["let go"] else "no"
+    print("\n| a mask let go → painted, ms | forward, ms | met (≤ forward + 150) |\n|---|---|---|")
+    print(f"| {ms:.0f} | {run:.0f} | {met} |", flush=True)

@@ -1,0 +1,71 @@
+"""Start the models' side on a Ray cluster, or on this machine where there is none: `python -m cluster --replicas 1-4 --gpus 0.25`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import signal
+import sys
+import threading
+
+from core.errors import Refused
+
+STORE = 100 << 20  # bytes of the object store: nothing large goes through it
+MISSING = "headlight: Ray is not installed here. It comes with: pip install -r requirements-cluster.txt"
+
+
+def main() -> int:
+    """Serve until SIGTERM or Ctrl-C; 2 with a sentence where something is missing."""
+    parser = argparse.ArgumentParser(prog="python -m cluster", description=__doc__)
+    parser.add_argument(
+        "--replicas", default="1", help="how many: 2, or 1-4 for as many as there is work for (default: 1)"
+    )
+    parser.add_argument("--cpus", default="1", help="processor cores of each (default: 1)")
+    parser.add_argument("--gpus", default="0", help="of a GPU for each, such as 0.25 (default: 0)")
+    parser.add_argument("--model", default="minilm", help='what a new one loads at once; "" for none (default: minilm)')
+    parser.add_argument("--host", default="127.0.0.1", help="where front ends ask (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="(default: 8000)")
+    parser.add_argument(
+        "--ray", default="", help="address of a Ray cluster, such as auto (default: a new one on this machine)"
+    )
+    options = parser.parse_args()
+    if importlib.util.find_spec("ray") is None:
+        print(MISSING, file=sys.stderr)
+        return 2
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray  # pyright: ignore[reportMissingImports]
+    from ray import serve  # pyright: ignore[reportMissingImports]
+
+    from cluster.deployment import headlight
+
+    try:
+        app = headlight(vars(options))
+    except Refused as error:
+        print(f"headlight: {error}", file=sys.stderr)
+        return 2
+    if options.ray:
+        ray.init(address=options.ray, log_to_driver=False)
+    else:
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, object_store_memory=STORE)
+    serve.start(
+        proxy_location="HeadOnly" if not options.ray else "EveryNode",
+        http_options={"host": options.host, "port": options.port},
+    )
+    serve.run(app, name="headlight", route_prefix="/")
+    print(
+        f"The models answer at http://{options.host}:{options.port}: HEADLIGHT_SERVICE=http://{options.host}:{options.port}",
+        flush=True,
+    )
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+    if not options.ray:
+        serve.shutdown()
+        ray.shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The Service on Ray Serve: replicas with a model each or several, which may be lost and are replaced, as many as there is work for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from ray import serve  # pyright: ignore[reportMissingImports]
+from ray.serve.config import RequestRouterConfig  # pyright: ignore[reportMissingImports]
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.session import idle, models
+from app.transport import metrics
+from cluster import answering
+from core.engine import Engine
+from core.errors import Refused
+from core.service import LocalService
+
+ROOT = Path(__file__).resolve().parents[1]
+# Where questions about one part of a model's runs go: to one replica, and to another only when that has gone. Never to a neighbour
+# because this one is busy, for the traces are here; so many may wait here, and Engine gives them turns.
+ROUTER = RequestRouterConfig(
+    request_router_class="ray.serve.experimental.consistent_hash_router.ConsistentHashRouter",
+    request_router_kwargs={"num_fallback_replicas": 0},
+)
+MOST_QUESTIONS = 1000
+BUSY = 8  # questions and watchers of one replica beyond which another is started
+CHECKED = 5.0  # seconds between two looks at whether a replica is well
+
+
+class Models:
+    """A replica: the models and traces of one process."""
+
+    def __init__(self, threads: int, warm: str | None) -> None:
+        torch.set_num_threads(threads)  # a share of a machine is only a promise to others until somebody keeps it
+        metrics.log_runs()
+        engine = Engine(load_model=models.load, ended=metrics.run_ended, idle=idle.seconds())
+        self.service = LocalService(engine)
+        if warm:
+            engine.load(warm)
+
+    async def __call__(self, request: Request) -> Response:
+        return await answering.answer(self.service, request)
+
+
+def headlight(args: dict[str, Any]) -> serve.Application:
+    """The application, for serve.run() and for `serve build` and KubeRay: `import_path: cluster.deployment:headlight`.
+
+    `args`: replicas "1-4" or "2"; cpus and gpus of each replica, which may be fractions; the model that a new one loads at once.
+    Raises Refused.
+    """
+    fewest, most = counts(str(args.get("replicas", "1")))
+    cpus, gpus = share("cpus", args.get("cpus", 1)), share("gpus", args.get("gpus", 0))
+    options: dict[str, Any] = (
+        {"num_replicas": fewest}
+        if fewest == most
+        else {
+            "autoscaling_config": {
+                "min_replicas": fewest,
+                "max_replicas": most,
+                "target_ongoing_requests": BUSY,
+                "upscale_delay_s": 3,
+                "downscale_delay_s": 600,  # what is stopped takes its traces along
+            }
+        }
+    )
+    threads = max(1, int(cpus))
+    here = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)}
+    passed = {name: value for name, value in os.environ.items() if name.startswith("HEADLIGHT_")}
+    deployed = serve.deployment(
+        name="models",
+        ray_actor_options={
+            "num_cpus": cpus,
+            "num_gpus": gpus,
+            "runtime_env": {"env_vars": {**passed, **here}},
+        },
+        max_ongoing_requests=MOST_QUESTIONS,
+        request_router_config=ROUTER,
+        health_check_period_s=CHECKED,
+        health_check_timeout_s=30,
+        graceful_shutdown_timeout_s=20,
+        **options,
+    )(Models)
+    return deployed.bind(threads, str(args.get("model", "minilm")) or None)
+
+
+def counts(text: str) -> tuple[int, int]:
+    """The fewest and the most replicas. Raises Refused."""
+    low, _, high = text.partition("-")
+    if not all(part.isascii() and part.isdecimal() and len(part) < 5 for part in (low, high or low)):
+        raise Refused(
+            f"replicas is {text[:40]!r}, but it must be a number from 1, such as 2, or two of them, such as 1-4."
+        )
+    found = int(low), int(high or low)
+    if not 1 <= found[0] <= found[1]:
+        raise Refused(
+            f"replicas is {text[:40]!r}, but it must be from 1 on, and the first number not above the second."
+        )
+    return found
+
+
+def share(name: str, value: object) -> float:
+    """Of a machine: a number from 0. Raises Refused."""
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1e4:
+        raise Refused(f"{name} is {str(value)[:40]!r}, but it must be a number from 0, such as 0.25.")
+    return found

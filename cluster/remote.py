@@ -1,0 +1,352 @@
+"""RemoteService: the Service of other machines, asked over HTTP.
+
+A question goes with a name for the model and part of its runs (`x-session-id`), by which whoever shares them out keeps them on one
+machine: there are the traces. A machine may be lost at any moment, and its traces with it. Then the same is asked again with the
+requests that the question is about, which another machine runs once more; who waits sees a pause. Every number comes out of the
+same pass, so it is the same number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import threading
+import time
+from asyncio import AbstractEventLoop
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from typing import Any, cast
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import httpx2
+
+from cluster import wire
+from core.errors import Busy, Unknown
+from core.interventions import Intervention
+from core.request import Request
+from core.service import News, Service, SweepPart
+
+SESSION = "x-session-id"
+SPREAD = 16  # parts of a model's runs, each of which is on one machine
+PATIENCE = 60.0  # seconds for a machine that was lost to be replaced
+PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before asking again; the last one from then on
+REMEMBERED_BYTES = 16 << 20  # of requests, so that they can be asked again
+TIMEOUT = httpx2.Timeout(5.0, read=30.0, write=30.0, pool=None)  # there is a beat every five seconds
+KEY = re.compile("[0-9a-f]{64}")
+NOBODY = {
+    "device": "elsewhere",
+    "dtype": "",
+    "models": [],
+    "traces": 0,
+    "trace_bytes": 0,
+    "running_or_waiting": 0,
+    "free_bytes": 0,
+}
+
+AWAY = "The machines that run models do not answer just now. Your text is still in the box: try again in a minute."
+BROKEN = "a call failed on the machine that runs models; its log says why"
+
+
+class Lost(Exception):
+    """No answer, or half of one: of a machine that has gone, or has not come yet."""
+
+
+def service(address: str, spread: int = SPREAD, patience: float = PATIENCE) -> Service:
+    """The Service at http://host:port. Raises ValueError for what is no such address."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            f"HEADLIGHT_SERVICE is {address!r}, but it must be where the models' machines answer, such as http://10.0.0.5:8000."
+        )
+    return cast(Service, RemoteService(address.rstrip("/"), spread, patience))
+
+
+class RemoteService:
+    """Every method of Service, asked elsewhere. Any number of threads and event loops may ask."""
+
+    def __init__(self, address: str, spread: int = SPREAD, patience: float = PATIENCE) -> None:
+        self.address, self.spread, self.patience = address, spread, patience
+        self._lock = threading.Lock()
+        self._clients: WeakKeyDictionary[AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
+        self._requests: OrderedDict[str, Request] = OrderedDict()
+        self._request_bytes = 0
+        self._waiting = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in wire.CALLS:
+            raise AttributeError(name)
+        return partial(self._stream if name in wire.STREAMS else self._call, name)
+
+    async def submit(self, request: Request) -> str:
+        self._remember(request)
+        return await self._call("submit", request)
+
+    async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
+        return await self.submit(await self._call("edited", key, tuple(interventions)))
+
+    async def follow(self, key: str) -> AsyncGenerator[Any]:
+        with self._lock:
+            self._waiting += 1
+        try:
+            async with aclosing(self._stream("follow", key)) as progress:
+                async for now in progress:
+                    yield now
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    async def status(self) -> dict[str, Any]:
+        """Of one of the machines, with the runs that this process waits for; of none where none answers at once."""
+        try:
+            found = await self._once("status", {}, ())
+        except Lost:
+            found = NOBODY
+        return {**found, "running_or_waiting": self._waiting}
+
+    async def close(self) -> None:
+        """End the connections of this event loop."""
+        with self._lock:
+            client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    # asking
+
+    async def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        arguments = named(name, args, kwargs)
+        tries = Tries(self, arguments)
+        while True:
+            try:
+                return await self._once(name, arguments, tries.requests)
+            except (Lost, Unknown) as error:
+                await tries.again(error)
+
+    async def _stream(self, name: str, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+        arguments = named(name, args, kwargs)
+        tries, seen = Tries(self, arguments), Seen()
+        while True:
+            try:
+                async with aclosing(self._answers(name, arguments, tries.requests)) as found:
+                    seen.begin()
+                    async for value in found:
+                        tries.worked()
+                        if (new := seen.new(name, value)) is not None:
+                            yield new
+                return
+            except (Lost, Unknown) as error:
+                await tries.again(error)
+
+    async def _once(self, name: str, arguments: Mapping[str, Any], requests: Sequence[Request]) -> Any:
+        try:
+            came = await self._client().post(**self._question(name, arguments, requests))
+        except httpx2.TransportError as error:
+            raise Lost from error
+        if came.status_code != 200:
+            raise Lost
+        frames = Frames()
+        for kind, body in frames.of(came.content):
+            if kind != wire.BEAT:
+                return opened(kind, body)
+        raise Lost
+
+    async def _answers(
+        self, name: str, arguments: Mapping[str, Any], requests: Sequence[Request]
+    ) -> AsyncGenerator[Any]:
+        """The values of a stream until it has ended. Raises Lost where it breaks off."""
+        frames = Frames()
+        try:
+            async with self._client().stream(**self._question(name, arguments, requests)) as came:
+                if came.status_code != 200:
+                    raise Lost
+                async for part in came.aiter_raw():
+                    for kind, body in frames.of(part):
+                        if kind == wire.END:
+                            return
+                        if kind != wire.BEAT:
+                            yield opened(kind, body)
+        except httpx2.TransportError as error:
+            raise Lost from error
+        raise Lost
+
+    def _question(self, name: str, arguments: Mapping[str, Any], requests: Sequence[Request]) -> dict[str, Any]:
+        found = {
+            "url": f"{self.address}/{name}",
+            "content": wire.packed((dict(arguments), tuple(requests))),
+            "headers": {SESSION: self._session(arguments)},
+        }
+        return found if name not in wire.STREAMS else {"method": "POST", **found}
+
+    def _client(self) -> httpx2.AsyncClient:
+        """Of this event loop: connections belong to one."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._clients:
+                limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+                self._clients[loop] = httpx2.AsyncClient(timeout=TIMEOUT, limits=limits, trust_env=False)
+            return self._clients[loop]
+
+    def _session(self, arguments: Mapping[str, Any]) -> str:
+        """What questions have in common that one machine should answer: a hash, since a key is one of somebody's text."""
+        if isinstance(request := arguments.get("request"), Request):
+            about = self._part(request)
+        elif "key" in arguments:
+            about = self._part(self._known(arguments["key"]))
+        elif "model_id" in arguments:
+            about = (arguments["model_id"], 0)
+        else:
+            about = arguments.get("spec", tuple(arguments.items()))  # a training is where it began
+        return hashlib.sha256(repr(about).encode()).hexdigest()[:32]
+
+    def _part(self, request: Request) -> tuple[str, int]:
+        """The model, so that not every machine needs every one, and one of `spread` parts of its runs."""
+        return request.model_id, int(request.key[:8], 16) % self.spread
+
+    # requests
+
+    def _known(self, key: str) -> Request:
+        """Raises Unknown."""
+        with self._lock:
+            if key not in self._requests:
+                raise Unknown("This run is no longer known. Reload the page.")
+            self._requests.move_to_end(key)
+            return self._requests[key]
+
+    def known_in(self, arguments: Mapping[str, Any]) -> tuple[Request, ...]:
+        """The requests whose keys are named, and are remembered."""
+        keys = dict.fromkeys(text for text in texts_in(tuple(arguments.values())) if KEY.fullmatch(text))
+        with self._lock:
+            return tuple(self._requests[key] for key in keys if key in self._requests)
+
+    def _remember(self, request: Request) -> None:
+        with self._lock:
+            if request.key not in self._requests:
+                self._requests[request.key] = request
+                self._request_bytes += request.nbytes
+            self._requests.move_to_end(request.key)
+            while self._request_bytes > REMEMBERED_BYTES and len(self._requests) > 1:
+                _, oldest = self._requests.popitem(last=False)
+                self._request_bytes -= oldest.nbytes
+
+
+class Tries:
+    """One question: how often it was asked in vain, and what it brings along next time."""
+
+    def __init__(self, of: RemoteService, arguments: Mapping[str, Any]) -> None:
+        self.of, self.arguments = of, arguments
+        self.requests: tuple[Request, ...] = ()
+        self.lost, self.until = 0, 0.0
+
+    def worked(self) -> None:
+        self.lost = 0
+
+    async def again(self, error: Exception) -> None:
+        """Wait until it may be asked again. Raises what it was refused for where that is of no use."""
+        if isinstance(error, Unknown):
+            known = self.of.known_in(self.arguments)
+            if self.requests or not known:
+                raise error
+            self.requests = known
+            return
+        if self.lost == 0:
+            self.until = time.monotonic() + self.of.patience
+        pause = PAUSES[min(self.lost, len(PAUSES) - 1)]
+        if time.monotonic() + pause > self.until:
+            raise Busy(AWAY)
+        self.lost += 1
+        self.requests = self.of.known_in(self.arguments)
+        await asyncio.sleep(pause)
+
+
+class Seen:
+    """What has come of a stream that may have to be begun again elsewhere, so that nothing comes twice."""
+
+    def __init__(self) -> None:
+        self.values = self.rows = self.again = 0
+        self.step = self.frame = -1
+
+    def begin(self) -> None:
+        self.again = 0
+
+    def new(self, name: str, value: Any) -> Any | None:
+        """What of a value has not come before; None where all of it has."""
+        self.again += 1
+        if isinstance(value, SweepPart):
+            return self._sweep(value)
+        if isinstance(value, News):
+            return self._news(value)
+        if name in ("write", "beams"):  # the same request draws the same words
+            if self.again <= self.values:
+                return None
+            self.values = self.again
+        return value
+
+    def _sweep(self, part: SweepPart) -> SweepPart | None:
+        sweep, drop = part.sweep, self.rows - part.first
+        n = sweep.after.n_rows
+        if n <= drop:
+            return None
+        self.rows = part.first + n
+        if drop <= 0:
+            return part
+        rest = slice(drop, None)
+        lengths = None if sweep.lengths is None else sweep.lengths[rest]
+        cut = replace(sweep, places=sweep.places[rest], after=sweep.after[rest], lengths=lengths)
+        return SweepPart(part.first + drop, part.of, cut)
+
+    def _news(self, news: News) -> News:
+        points = tuple(point for point in news.points if point.step > self.step)
+        frames = tuple(frame for frame in news.frames if frame.step > self.frame)
+        self.step = points[-1].step if points else self.step
+        self.frame = frames[-1].step if frames else self.frame
+        return replace(news, points=points, frames=frames)
+
+
+class Frames:
+    """Bytes as they come, taken apart."""
+
+    def __init__(self) -> None:
+        self._left = bytearray()
+
+    def of(self, part: bytes) -> Iterator[tuple[int, bytes]]:
+        """The frames that are whole by now: kind and body."""
+        self._left += part
+        while len(self._left) >= wire.HEAD.size:
+            kind, length = wire.HEAD.unpack_from(self._left)
+            stop = wire.HEAD.size + length
+            if len(self._left) < stop:
+                return
+            body = bytes(self._left[wire.HEAD.size : stop])
+            del self._left[:stop]
+            yield kind, body
+
+
+def opened(kind: int, body: bytes) -> Any:
+    """A value. Raises what was refused, and RuntimeError where the call failed there."""
+    if kind == wire.REFUSED:
+        raise wire.refused(body)
+    if kind != wire.VALUE:
+        raise RuntimeError(BROKEN)
+    return wire.unpacked(body)
+
+
+def named(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by their names; a Sequence travels as a tuple."""
+    given = wire.CALLS[name].bind(None, *args, **kwargs).arguments
+    return {key: value for key, value in given.items() if key != "self"}
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in some arguments: keys are among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from texts_in(part)
+    elif is_dataclass(value) and not isinstance(value, Request):
+        for field in fields(value):
+            yield from texts_in(getattr(value, field.name))

@@ -1,0 +1,156 @@
+"""Worker: where the answers of a Service in this process are worked out, in turns, threads and from what is kept."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from torch import Tensor
+
+from .. import memory
+from ..attention import AttentionRecord
+from ..engine import Engine, Ticket
+from ..errors import Busy, Refused
+from ..interventions import Intervention
+from ..recorder import Held
+from ..request import Request
+from ..trace import Trace
+from .answers import (
+    Site,
+    SiteId,
+)
+from .facts import sites_of
+from .kept import Kept, arrival
+from .maps import array
+
+T = TypeVar("T")
+
+KEPT_BYTES = 64 << 20  # of answers that took long to work out
+MOST_WAITING = 512  # answers that wait for a thread
+SHORTER = "Try a shorter text, or a smaller part of the map."
+
+
+class Worker:
+    """What all topics of a LocalService share: beginning a run, waiting for it, and the ways of working something out of it."""
+
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        self.engine = engine
+        # Torch work: leave a core to the server. What is quick never waits for what takes seconds.
+        workers = workers or max(1, cores() - 1)
+        self._quick = ThreadPoolExecutor(workers, thread_name_prefix="quick")
+        self._slow = ThreadPoolExecutor(workers, thread_name_prefix="slow")
+        self._places = threading.BoundedSemaphore(MOST_WAITING)
+        self._kept = Kept(KEPT_BYTES, nbytes)
+
+    async def submit(self, request: Request) -> str:
+        self.engine.begin(request)
+        return request.key
+
+    async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
+        return await self.submit(await self.edited_request(key, interventions))
+
+    async def edited_request(self, key: str, interventions: Sequence[Intervention]) -> Request:
+        """What edited() begins."""
+        request, run = self.engine.request_of(key), await self._run(key)
+        written = None if run.target is None else run.target.text
+        source = request.texts if written is not None or not request.write else (run.source.text, *request.texts[1:])
+        return replace(
+            request,
+            texts=source,
+            target_text=request.target_text if written is None else written,
+            interventions=(*request.interventions, *interventions),
+            write=0,
+        )
+
+    # how it is worked out
+
+    async def _run(self, key: str) -> Trace:
+        """The trace of a key, seen from its first text. Whoever waits for it here counts as one who waits for the run."""
+        ticket: Ticket = self.engine.submit(self.engine.request_of(key))
+        try:
+            return (await arrival(ticket.job.future)).text(0)
+        finally:
+            ticket.cancel()
+
+    async def _again(self, key: str, make: Callable[[Trace], T]) -> T:
+        """Something that runs the model once more, in its turn. Raises Refused for positions that the run does not have."""
+        run = await self._run(key)
+        try:
+            return await arrival(self.engine.again(partial(make, run)))
+        except IndexError as error:
+            raise Refused(f"This run has no {error}.") from None
+
+    async def _record(self, key: str, record: int) -> AttentionRecord:
+        run = await self._run(key)
+        check_below("record", record, len(run.records))
+        return run.attention[record]
+
+    async def _site(self, key: str, site: SiteId) -> tuple[Trace, Site]:
+        run = await self._run(key)
+        sites = {found.id: found for found in run_sites(run)}
+        if site not in sites:
+            raise Refused(f"This run has no attention called {site!r}. It has {', '.join(sites)}.")
+        return run, sites[site]
+
+    async def _norms(self, key: str, run: Trace, record: int) -> Tensor:
+        """[head, key], which for a long run takes another pass."""
+
+        async def make() -> Tensor:
+            return await self._work((await self._held(run.attention[record])).value_norms, slow=True)
+
+        return await self._kept.get(("norms", key, record), make)
+
+    async def _held(self, record: AttentionRecord) -> AttentionRecord:
+        """The same record with its values, which of a long run come from another pass, in its turn."""
+        if isinstance(record.values, Held):
+            return record
+        return replace(record, values=Held(await arrival(self.engine.again(record.values))))
+
+    async def _work(self, make: Callable[[], T], slow: bool = False) -> T:
+        """Something that only reads what a run holds, in a thread of one of the two pools."""
+        if not self._places.acquire(blocking=False):
+            raise Busy(f"{MOST_WAITING} parts of pictures are waiting already. Try again in a few seconds.")
+        future: Future[T] = (self._slow if slow else self._quick).submit(self._guarded, make)
+        future.add_done_callback(lambda _: self._places.release())
+        try:
+            return await arrival(future)
+        finally:
+            future.cancel()  # of no effect on one that has begun
+
+    def _guarded(self, make: Callable[[], T]) -> T:
+        with memory.guarded(self.engine.device, "This picture", SHORTER):
+            return make()
+
+
+def run_sites(run: Trace) -> tuple[Site, ...]:
+    lengths = {"source": len(run.source), "target": 0 if run.target is None else len(run.target)}
+    return sites_of(run.config, lengths, has_target=run.target is not None)  # type: ignore[arg-type]
+
+
+def check_below(what: str, value: int, n: int) -> None:
+    if not 0 <= value < n:
+        raise Refused(f"There is no {what} {value} in this run: they are counted from 0 to {n - 1}.")
+
+
+def array_of(rows: Sequence[Tensor]) -> np.ndarray:
+    return np.stack([array(row) for row in rows])
+
+
+def nbytes(value: object) -> int:
+    """About what an answer takes."""
+    if isinstance(value, Tensor | np.ndarray):
+        return value.nbytes
+    if isinstance(value, tuple):
+        return sum(map(nbytes, value))
+    return 2048 + sum(part.nbytes for part in getattr(value, "__dict__", {}).values() if isinstance(part, np.ndarray))
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,92 @@
+"""A visitor's page on a room of labs, Masks or Positions: what the tests of both do there."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.app.browsing import PATIENCE
+from tests.app.pages import lend
+
+
+class Lab:
+    """A page on one room, by its id."""
+
+    ROOM: str
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page, self.address = page, address
+        page.set_default_timeout(PATIENCE)
+
+    @property
+    def root(self) -> Locator:
+        return self.page.locator(f".hl.{self.ROOM}")
+
+    def open(self, **said: str) -> Self:
+        self.page.goto(f"{self.address}/?{urlencode({'view': self.ROOM, **said})}")
+        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        return self
+
+    def says(self, *texts: str) -> None:
+        for text in texts:
+            expect(self.root.locator(".fact")).to_contain_text(text, timeout=PATIENCE)
+
+    def has(self, name: str, value: str | re.Pattern[str]) -> None:
+        expect(self.root).to_have_attribute(f"data-{name}", value, timeout=PATIENCE)
+
+    def number(self, name: str) -> float:
+        """A number that the room shows, once it is there."""
+        self.has(name, re.compile("[0-9]"))
+        return float(self.root.get_attribute(f"data-{name}") or "nan")
+
+    def press(self, name: str) -> None:
+        self.root.get_by_role("button", name=name, exact=True).click()
+
+    def link(self, *parts: str) -> str:
+        """The address, once it says all of these."""
+        self.page.wait_for_url(lambda url: all(part in url for part in parts))
+        return self.page.url
+
+    def saved(self, name: str) -> Path:
+        """A file of the Export menu, by its button."""
+        self.press("Export")
+        with self.page.expect_download() as waiting:
+            self.root.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+        self.page.keyboard.press("Escape")
+        return waiting.value.path()
+
+    def axe(self) -> list[str]:
+        """What axe finds on the page that is serious."""
+        found: list[dict[str, Any]] = (
+            Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
+        )
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in serious]
+
+
+@contextlib.contextmanager
+def visiting(kind: type[Lab], browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Any]:
+    """Somebody on that room, on whose page no script fails."""
+    errors: list[str] = []
+    hear = lambda error: errors.append(str(error))  # noqa: E731
+    with lend(browser, viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce") as page:
+        page.on("pageerror", hear)
+        yield kind(page, address)
+        page.remove_listener("pageerror", hear)
+        assert errors == []
+
+
+def printed(code: str) -> str:
+    """What the code of a file prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "snippet", "exec"), {})
+    return out.getvalue()

@@ -1,0 +1,106 @@
+"""The atlas on Explore: its numbers are those of the file, its examples open on the row that they name, and no other model has a button."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import core
+from app.attention import corpus
+from app.attention.routes import ROUTES
+from app.session import service
+from core import atlas
+from core.checkpoints import catalog
+from core.heads import roles_of
+from core.request import Request
+from tests.app.browsing import Screen
+from tests.app.served import local
+
+APP = "app/main.py"
+REQUEST = Request(service.DEFAULT_MODEL, ("The cat sat on the mat.",))
+
+
+@pytest.mark.parametrize("model", ["minilm", "storyteller"])
+def test_what_ships_is_of_this_model(model: str) -> None:
+    """Every head has an entry, and the strongest examples are found again by running their texts."""
+    known, loaded = catalog.atlas_of(model), core.load(model)
+    assert known is not None and known["source"]["model"] == model and known["source"]["n_texts"] == 1000
+    first = next(iter(known["texts"].values()))
+    run = core.trace(loaded, first)
+    names = {f"{r.stack}.{r.site}.{r.layer}.{head}" for r in run.attention for head in range(r.n_heads)}
+    assert set(known["heads"]) == names
+    for name in sorted(names)[:: len(names) // 6]:
+        stack, site, layer, head = name.split(".")
+        told = known["heads"][name]
+        text, at, value, start, stop = told["examples"][0]
+        found = core.trace(loaded, known["texts"][str(text)])
+        record = found.attention.at(int(layer), site, stack)
+        rows = atlas.rows_of(record, *found.tokens_of(record))[told["stands_out"]][int(head)]
+        assert rows.nanmean().item() == pytest.approx(value, rel=2e-3)
+        assert rows[at] == rows.nan_to_num(-1).max()
+        assert found.source.offsets[at] == (start, stop)
+
+
+def test_a_head_known_to_look_back_does_so_over_the_corpus() -> None:
+    known = catalog.atlas_of("minilm")
+    assert known is not None
+    run = core.trace(core.load("minilm"), "The animal didn't cross the street because it was too tired.")
+    assert roles_of(run)[0][2].name == "one back" and known["heads"]["encoder.attn.0.2"]["stands_out"] == "previous"
+
+
+def test_the_route_tells_of_one_head_and_of_no_model_without_an_atlas() -> None:
+    local().engine.run(REQUEST)
+    copying = Request("copy", ("abcd=",))
+    local().engine.run(copying)
+    with TestClient(Starlette(routes=ROUTES)) as client:
+
+        def ask(run: Request, **more: int) -> dict:
+            return client.get("/headlight/atlas", params={"run": run.key, **more}).json()
+
+        assert ask(REQUEST) == {"texts": 1000} and ask(copying) == {"texts": 0} == ask(copying, record=0, head=0)
+        found, known = ask(REQUEST, record=0, head=2), corpus.of("minilm")
+        assert known is not None
+        told = known["heads"]["encoder.attn.0.2"]
+        assert {metric["name"]: metric["mean"] for metric in found["metrics"]} == {
+            name: metric["mean"] for name, metric in told["metrics"].items()
+        }
+        assert len(found["examples"]) == atlas.EXAMPLES
+        for example in found["examples"]:
+            whole = parse_qs(urlsplit(example["link"]).query)["text"][0]
+            assert example["before"] + example["word"] + example["after"] in whole
+        for wrong in ({"record": 99, "head": 0}, {"record": 0, "head": 12}):
+            assert client.get("/headlight/atlas", params={"run": REQUEST.key, **wrong}).status_code == 400
+    assert catalog.atlas_of("../core") is None
+
+
+def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(screen: Screen) -> None:
+    screen.open("?layer=0&head=2")
+    button, panel = screen.root.locator("button.atlas"), screen.root.locator("div.menu.atlas")
+    expect(button).to_have_text("over 1,000 texts")
+    button.focus()
+    screen.page.keyboard.press("Enter")
+    expect(panel.get_by_role("row")).to_have_count(1 + len(atlas.METRICS))
+    expect(panel).to_contain_text("to the token before. On average 99.9 %")
+    screen.page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    screen.page.keyboard.press("ArrowRight")
+    button.click()
+    expect(panel.get_by_role("heading").first).to_have_text(re.compile(r"Layer \d, head \d+, over 1,000 texts"))
+    with screen.page.expect_popup() as opened:
+        panel.get_by_role("link").first.click()
+    example = Screen(opened.value, screen.address)
+    example.painted()
+    asked = parse_qs(urlsplit(example.page.url).query)
+    assert example.data()["query"] == asked["query"][0] and example.data()["head"] == asked.get("head", ["0"])[0]
+    example.page.close()
+
+
+def test_a_model_without_an_atlas_has_no_button(screen: Screen) -> None:
+    with screen.page.expect_response(re.compile("/headlight/atlas")):
+        screen.open("?model=Copy")
+    expect(screen.root.locator("button.atlas")).to_be_hidden()

@@ -1,0 +1,109 @@
+"""What leaves Step through, Masks and Positions: arrays, the page that works offline, and code that gives the same numbers again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, expect
+
+from app.kit import words as kit_words
+from app.rooms.positions import words as positions_words
+from tests.app.lab import Lab, visiting
+from tests.app.test_export import opened
+
+APP = "app/main.py"
+KING = "The old king loved the golden bird, and the old"
+SAYS = {"step": ".big", "masks": ".fact", "positions": ".fact"}
+
+
+class Step(Lab):
+    ROOM = "step"
+
+
+class Masks(Lab):
+    ROOM = "masks"
+
+
+class Positions(Lab):
+    ROOM = "positions"
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as found:
+        return dict(found)
+
+
+def of_step(names: dict[str, Any], found: dict[str, np.ndarray]) -> None:
+    assert names["numbers"].numpy() == pytest.approx(found["weight"], abs=1e-6)
+    assert found["token"][2] == "animal" and found["weight"].sum() == pytest.approx(1, abs=1e-6)
+
+
+def of_masks(names: dict[str, Any], found: dict[str, np.ndarray]) -> None:
+    weights = names["record"].pattern(6)[0].numpy()
+    assert weights == pytest.approx(found["weights"], abs=1e-6) and found["weights"][11, 3] == 0
+    scores = names["record"].scores(6)[0].numpy()
+    assert scores == pytest.approx(found["scores"], abs=1e-4) and found["masked"][0, 1] and not found["masked"][1, 0]
+    assert list(found["keys"][1:4]) == ["The", "old", "king"]
+
+
+def of_positions(names: dict[str, Any], found: dict[str, np.ndarray]) -> None:
+    run, now = names["run"], names["now"]
+    moved = {
+        (int(a), int(b)): c for a, b, c in zip(*(found[f"moved.{x}"] for x in ("layer", "head", "moved")), strict=True)
+    }
+    for layer in range(6):
+        true = names["measures"].moved(run.attention[layer].pattern(), now.attention[layer].pattern())
+        assert true.numpy() == pytest.approx([moved[layer, head] for head in range(12)], abs=1e-5)
+
+
+ROOMS = [
+    (Step, {"at": "softmax"}, of_step, "ArrowRight", "Each value by its weight"),
+    (Masks, {"model": "Storyteller", "text": KING, "layer": "3", "head": "6", "query": "11", "forbid": "11-3"}, of_masks, "b", "Nobody sees the future"),
+    (Positions, {"order": "words", "swap": "2-8", "layer": "3", "head": "1"}, of_positions, "ArrowRight", "You swapped animal and street"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "said", "agree", "key", "then"), ROOMS, ids=lambda one: getattr(one, "ROOM", ""))
+def test_arrays_the_code_that_makes_them_and_the_page_that_works_offline(
+    browser: Browser,
+    address: str,
+    tmp_path: Path,
+    kind: type[Lab],
+    said: dict[str, str],
+    agree: Any,
+    key: str,
+    then: str,
+) -> None:
+    with visiting(kind, browser, address, (1280, 720)) as room:
+        room.open(**said)
+        expect(room.root).not_to_have_attribute("data-fresh", "false")
+        expect(room.root).not_to_have_attribute("data-pending", "true")
+        sentence = room.root.locator(SAYS[room.ROOM])
+        found = arrays(room.saved("NPZ"))
+        shown = sentence.inner_text()
+        assert str(found["alt"]).startswith(shown.strip()[:40])
+        names: dict[str, Any] = {}
+        exec(compile(str(found["snippet"]), "snippet", "exec"), names)
+        agree(names, found)
+        data = room.saved("HTML").read_bytes()
+    assert len(data) < 3_000_000
+    page, faults = opened(browser, tmp_path / f"{kind.ROOM}.html", data)
+    away = kind(page, "file://")
+    away.root.and_(page.locator("[data-painted]")).wait_for()
+    expect(away.root.locator(SAYS[room.ROOM])).to_have_text(shown)
+    assert "core.trace" in (page.locator("#snippet").text_content() or "")
+    (away.root.locator(".grid") if kind is Positions else page.locator("body")).press(key)
+    expect(away.root.locator(SAYS[room.ROOM])).to_contain_text(then)
+    away.press("Export")
+    menu = away.root.get_by_role("dialog")
+    expect(menu.get_by_role("button", name="NPZ")).to_be_visible()
+    expect(menu.get_by_role("button", name="HTML")).to_have_count(0)  # it is one already
+    page.keyboard.press("Escape")
+    if kind is Positions:  # what the page has no answer for, it says
+        away.press(positions_words.COMPONENT["shuffle"])
+        expect(away.root.locator(".refused")).to_have_text(kit_words.COMPONENT["offline_missing"])
+    assert faults == []
+    page.context.close()

@@ -1,0 +1,69 @@
+"""What each room may cost on its way to a browser that has never been here, in bytes and requests."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Request
+
+from app.shell import registry
+from tests.app.browsing import PATIENCE, go_to
+
+APP = "app/main.py"
+# By room: kB and requests of our own files and answers on a first visit, and the same on the way there from Explore.
+# Streamlit's files and Plotly's are not counted. A quarter more than was measured.
+BUDGET = {
+    "explore": ((190, 64), (0, 0)),
+    "step": ((315, 56), (295, 44)),
+    "masks": ((120, 44), (95, 30)),
+    "positions": ((200, 44), (175, 32)),
+    "generate": ((120, 50), (100, 38)),
+    "whatif": ((90, 38), (65, 26)),
+    "train": ((70, 30), (45, 18)),
+    "shapes": ((65, 28), (45, 16)),
+    "memory": ((40, 18), (20, 9)),
+    "compute": ((40, 18), (25, 12)),
+    "lessons": ((175, 68), (145, 54)),
+}
+TITLES = {room.id: room.title for room in registry.rooms()}
+
+
+def taken(asked: list[Request]) -> tuple[float, int]:
+    ours = [request for request in asked if "/headlight/" in urlsplit(request.url).path]
+    return sum(request.sizes()["responseBodySize"] for request in ours) / 1000, len(ours)
+
+
+def settled(page: Page) -> None:
+    """Something of a room is drawn, its script has ended, and no file is on its way."""
+    page.locator(".hl:visible, [data-testid=stPlotlyChart]:visible").first.wait_for(timeout=PATIENCE)
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    page.wait_for_load_state("networkidle")
+
+
+def test_every_room_has_a_budget():
+    assert BUDGET.keys() == TITLES.keys()
+
+
+@pytest.mark.parametrize("room", TITLES)
+def test_a_room_stays_within_its_budget(browser: Browser, address: str, room: str):
+    for way, (most_bytes, most_requests) in zip(("visit", "bar"), BUDGET[room], strict=True):
+        if way == "bar" and room == "explore":
+            continue
+        context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+        page = context.new_page()
+        asked: list[Request] = []
+        page.on("requestfinished", lambda request, seen=asked: seen.append(request))
+        model = "storyteller" if room == "generate" else "minilm"  # one that can write
+        page.goto(f"{address}/?view={room if way == 'visit' else 'explore'}&model={model}")
+        settled(page)
+        if way == "bar":
+            asked.clear()
+            go_to(page, TITLES[room])
+            page.wait_for_url(lambda url: f"view={room}" in url)
+            # Explore's picture; a room's own may be there in its place already
+            page.locator("[class='hl'][data-run][data-painted]").wait_for(state="hidden")
+            settled(page)
+        size, n = taken(asked)
+        context.close()
+        assert size <= most_bytes and n <= most_requests, f"{room} by {way}: {size:.0f} kB in {n} requests"

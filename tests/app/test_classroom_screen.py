@@ -1,0 +1,241 @@
+"""A teacher and those who follow: the screen is shared, a question asked, said, uncovered and asked again; and each of their states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from app.classroom import words
+from app.kit import words as kit_words
+from tests.app.browsing import PATIENCE, Another, Screen
+from tests.app.test_accessibility import findings
+
+APP = "app/main.py"
+SAID = words.COMPONENT
+PHONE = (390, 844)
+SIGNS = re.compile(r"[BCDFGHJKLMNPQRSTVWXYZ3479]{4} [BCDFGHJKLMNPQRSTVWXYZ3479]{4}")
+
+SHADES = "nodes => nodes.map(node => node.style.backgroundColor)"
+
+expect.set_options(timeout=PATIENCE)
+
+
+def text(name: str) -> str:
+    """A caption of the classroom that has no parts."""
+    said = SAID[name]
+    assert isinstance(said, str)
+    return said
+
+
+def over(teacher: Screen) -> Locator:
+    """What lies over the teacher's room."""
+    return teacher.page.locator(".classroom .over")
+
+
+def share(teacher: Screen) -> str:
+    """The screen is shared; the code."""
+    teacher.root.get_by_role("button", name=kit_words.COMPONENT["share_screen"]).click()
+    code = over(teacher).locator(".share .code")
+    expect(code).to_have_text(SIGNS)
+    return code.inner_text()
+
+
+def follow(follower: Screen, code: str) -> Screen:
+    """By the link that is in the square."""
+    follower.page.goto(f"{follower.address}/r/{code.replace(' ', '')}")
+    expect(main(follower)).not_to_have_attribute("data-state", "join")
+    return follower
+
+
+def main(follower: Screen) -> Locator:
+    return follower.page.locator(".follow")
+
+
+def word(follower: Screen, label: str) -> Locator:
+    return follower.page.locator(".follow .words").get_by_role("button", name=label, exact=True)
+
+
+def tap(follower: Screen, label: str) -> None:
+    word(follower, label).click()
+    expect(word(follower, label)).to_have_attribute("aria-pressed", "true")
+
+
+def ask(teacher: Screen, label: str = "it") -> None:
+    """The teacher clicks the word that is to look."""
+    teacher.page.keyboard.press("a")
+    expect(teacher.page.locator(".classroom .card")).to_be_visible()
+    teacher.root.locator(".strip [data-axis=query]").get_by_text(label, exact=True).first.click()
+    expect(over(teacher).locator(".asking .column").first).to_be_visible()
+
+
+def counted(teacher: Screen, n: int) -> None:
+    expect(over(teacher).locator(".said em")).to_have_text(str(n))
+
+
+@contextmanager
+def without_connection(follower: Screen) -> Iterator[None]:
+    follower.page.context.set_offline(True)
+    try:
+        yield
+    finally:
+        follower.page.context.set_offline(False)
+
+
+def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: Another):
+    teacher = screen.open()
+    code = share(teacher)
+    expect(over(teacher).locator(".share .followers")).to_have_text(text("nobody_yet"))
+    phone, loser, late = (another(PHONE, scheme) for scheme in ("light", "dark", "light"))
+    follow(phone, code)
+    follow(loser, code)
+    phone.painted()
+    loser.painted()
+    expect(over(teacher).locator(".share .followers b")).to_have_text("2")
+    assert phone.data()["head"] == teacher.data()["head"] and phone.data()["query"] == teacher.data()["query"]
+    assert (phone.data()["theme"], loser.data()["theme"]) == ("light", "dark")
+
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    expect(over(teacher)).to_be_hidden()
+    ask(teacher)
+    assert "%" not in (
+        teacher.root.locator(".facts").text_content() or ""
+    )  # what is asked is covered below as well, and in the words above the map
+    assert len(set(teacher.root.locator(".strip [data-axis=query]").evaluate_all(SHADES))) == 1
+    expect(word(phone, "it")).to_be_visible()
+    tap(phone, "animal")
+    counted(teacher, 1)
+    with without_connection(loser):
+        expect(main(loser)).to_have_attribute("data-state", "lost")
+        tap(loser, "was")
+        expect(loser.page.locator(".follow .banner")).to_have_text(f"{text('lost')} {text('lost_word')}")
+        follow(late, code)
+        expect(late.page.locator(".follow .note").first).to_contain_text(text("late"))
+        tap(late, "was")
+        counted(teacher, 2)
+        tap(loser, "street")  # changed while it waits: the last one goes out
+    counted(teacher, 3)
+    expect(main(loser)).to_have_attribute("data-state", "vote")
+    expect(over(teacher).locator(".column .bar.room u").filter(has_text="1")).to_have_count(3)
+
+    teacher.page.keyboard.press("h")
+    expect(over(teacher).locator(".legend")).to_have_text(text("votes_hidden"))
+    expect(over(teacher).locator(".column .bar.room u").filter(has_text="1")).to_have_count(0)
+    counted(teacher, 3)
+    assert "%" not in over(teacher).inner_text()  # nothing of the head before it is uncovered
+    teacher.page.keyboard.press("PageDown")
+    fact = over(teacher).locator(".fact")
+    expect(fact).to_have_text(re.compile(r"The room: animal, street, was, 33 % each\. The head: 68 % animal\."))
+    expect(over(teacher).locator(".grid [role=option]")).to_have_count(72)
+    expect(phone.page.locator(".follow .result")).to_have_text(re.compile(r"You said animal: 67\.\d %, rank 1 of 16\."))
+    expect(loser.page.locator(".follow .result")).to_have_text(re.compile(r"You said street: 5\.\d %, rank \d of 16\."))
+    expect(late.page.locator(".follow .own").last).to_have_text(
+        re.compile(r"(Your word has a head of its own|No head of 72)")
+    )
+
+    over(teacher).get_by_role("button", name="Ask again with “wide”").click()
+    expect(word(phone, "wide")).to_be_visible()
+    tap(phone, "street")
+    tap(loser, "street")
+    counted(teacher, 2)
+    teacher.page.keyboard.press("r")
+    expect(over(teacher).locator(".moved")).to_have_text(
+        re.compile(r"tired → wide: the room moved \d+ % of its votes, the head 45 % of its weight\.")
+    )
+    expect(over(teacher).locator(".before.head:not([hidden])").first).to_be_attached()
+
+    over(teacher).get_by_role("button", name=text("end")).click()
+    expect(over(teacher)).to_be_hidden()
+    for follower in (phone, loser, late):
+        expect(follower.page.get_by_role("heading", name=text("closed_title"))).to_be_visible()
+    expect(teacher.page.locator(".classroom .toast")).to_have_text(text("ended"))
+    assert "%" in teacher.facts()
+
+
+def test_a_follower_looks_around_and_comes_back(screen: Screen, another: Another):
+    teacher = screen.open("?layer=3&head=1&query=10")
+    phone = follow(another(PHONE), share(teacher))
+    phone.painted()
+    phone.page.get_by_role("button", name=text("look_around")).click()
+    expect(main(phone)).to_have_attribute("data-state", "own")
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    teacher.root.locator(".strip [data-i='13']").click()
+    teacher.wait(locked="13")
+    phone.root.locator(".strip [data-i='8']").click()
+    phone.wait(locked="8")
+    phone.page.get_by_role("button", name=text("to_teacher")).click()
+    phone.wait(locked="13")
+    teacher.root.locator(".strip [data-i='2']").click()
+    phone.wait(locked="2")
+    phone.root.locator(".strip [data-i='5']").click()  # a touch of the picture is a look around
+    expect(main(phone)).to_have_attribute("data-state", "own")
+
+
+def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Screen, another: Another):
+    code = share(screen.open())
+    follower = another(PHONE)
+    follower.page.goto(f"{follower.address}/r")
+    field = follower.page.get_by_label(text("join_label"))
+    field.fill("BBBB BBBB")
+    follower.page.get_by_role("button", name=text("join"), exact=True).click()
+    expect(follower.page.get_by_role("alert")).to_have_text(re.compile(r"\w+.*\."))
+    field.fill(code.lower().replace(" ", "-"))
+    field.press("Enter")
+    follower.painted()
+    assert follower.page.url.endswith(f"/r/{code.replace(' ', '')}")
+    over(screen).get_by_role("button", name=text("close_door")).click()
+    expect(over(screen).locator(".share .code")).to_have_text(text("door_closed"))
+    stranger = another(PHONE, "dark")
+    stranger.page.goto(f"{stranger.address}/r/{code.replace(' ', '')}")
+    expect(stranger.page.get_by_role("alert")).to_be_visible()
+
+
+def test_the_projector_has_the_code_in_a_corner_and_a_reload_keeps_the_class(screen: Screen):
+    teacher = screen.open()
+    code = share(teacher)
+    teacher.page.reload()
+    teacher.painted()
+    expect(teacher.page.locator(".badge")).to_contain_text(code)
+    teacher.page.keyboard.press("p")
+    expect(teacher.page.locator(".classroom .corner")).to_contain_text(code)
+    teacher.page.keyboard.press("j")
+    expect(over(teacher).locator(".share .code")).to_have_text(code)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page_of_the_class(another: Another, scheme: str):
+    teacher = another((1280, 720), scheme, reduced_motion="reduce").open()
+    code = share(teacher)
+    phone = follow(another(PHONE, scheme, reduced_motion="reduce"), code)
+    phone.painted()
+    found = {"share": findings(teacher), "follow": findings(phone)}
+    over(teacher).get_by_role("button", name=text("begin")).click()
+    expect(teacher.page.locator(".classroom .card")).to_be_visible()
+    found["choose"] = findings(teacher)
+    teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).first.click()
+    tap(phone, "street")
+    counted(teacher, 1)
+    found |= {"votes": findings(teacher), "vote": findings(phone)}
+    teacher.page.keyboard.press("r")
+    expect(over(teacher).locator(".fact")).to_contain_text("street")
+    expect(phone.page.locator(".follow .result")).to_be_visible()
+    found |= {"reveal": findings(teacher), "result": findings(phone)}
+    assert not any(found.values()), found
+
+
+def test_what_a_finger_hits_is_large_enough(screen: Screen, another: Another):
+    teacher = screen.open()
+    phone = follow(another(PHONE), share(teacher))
+    phone.painted()
+    over(teacher).get_by_role("button", name=text("begin")).click()
+    teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).first.click()
+    expect(word(phone, "it")).to_be_visible()
+    sizes = phone.page.locator(".follow :is(.words, .low) button").evaluate_all(
+        "nodes => nodes.map(node => { const box = node.getBoundingClientRect(); return [node.textContent, box.width, box.height]; })"
+    )
+    assert len(sizes) == 17
+    assert not [size for size in sizes if size[1] < 44 or size[2] < 44]
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]

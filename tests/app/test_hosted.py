@@ -1,0 +1,395 @@
+"""A server that strangers use: headers, limits, places, what its operator sees, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, expect
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from app.shell import registry
+from app.transport import doors, fair, metrics, safe, words
+from core.request import RunEnded
+from tests.app.browsing import PATIENCE, Screen, eventually, serving
+
+APP = "app/main.py"
+SECRET = "Marmalade"  # in a visitor's sentence, and nowhere else
+
+
+# headers
+
+
+def headers_of(url: str) -> dict[str, str]:
+    try:
+        with urlopen(url) as answer:
+            return {name.lower(): value for name, value in answer.headers.items()}
+    except HTTPError as error:
+        return {name.lower(): value for name, value in error.headers.items()}
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(address: str) -> None:
+    for path in ("/", "/?q=x", "/healthz", "/metrics", "/headlight/tile", "/static/none.js", "/nothing/here"):
+        found = headers_of(address + path)
+        for name, value in safe.EVERYWHERE.items():
+            assert found[name.lower()] == value, path
+    assert headers_of(f"{address}/headlight/tile")["content-security-policy"] == safe.NO_PAGE
+    page = headers_of(address)["content-security-policy"]
+    assert "unsafe-eval" not in page and "*" not in page and "http" not in page
+    script = next(rule for rule in page.split("; ") if rule.startswith("script-src"))
+    assert "unsafe-inline" not in script and len(re.findall("'sha256-", script)) >= 2
+    assert "frame-ancestors 'self'" in page.split("; ")
+
+
+def test_the_policy_lets_every_room_work_and_stops_a_script_that_is_put_in(browser: Browser, address: str) -> None:
+    page = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce").new_page()
+    page.set_default_timeout(PATIENCE)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(address)
+    page.locator(".hl[data-painted]").wait_for()
+    for room in registry.rooms():
+        page.goto(f"{address}/?view={room.id}")
+        page.locator(f"a[data-room={room.id}][aria-current=page]").first.wait_for(state="attached")
+        page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    assert [text for text in said if "Content Security Policy" in text or "Permissions-Policy" in text] == []
+    page.evaluate("document.head.append(Object.assign(document.createElement('script'), {text: 'window.put = 1'}))")
+    assert page.evaluate("window.put") is None
+
+    def reported() -> None:
+        assert any("Content Security Policy" in text for text in said)
+
+    eventually(page, reported)
+    page.context.close()
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[str, list[str]]]:
+    """A page of another site, at an address of its own, that shows in a frame what it is told to."""
+    shown = [""]
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = f'<iframe src="{shown[0]}" width="1000" height="600"></iframe>'.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", shown
+    server.shutdown()
+    server.server_close()
+
+
+def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
+    browser: Browser, address: str, elsewhere: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, shown = elsewhere
+    page = browser.new_context(reduced_motion="reduce").new_page()
+    page.set_default_timeout(PATIENCE)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    shown[0] = f"{address}/?embed=true"
+    with page.expect_event("console", lambda message: "frame-ancestors" in message.text):
+        page.goto(site)
+    monkeypatch.setenv(safe.EMBED, site)
+    monkeypatch.setenv(doors.MOST, "2")
+    with serving(APP, tmp_path / "log") as open_address:
+        shown[0] = f"{open_address}/?embed=true"
+        page.goto(site)
+        page.frame_locator("iframe").locator(".hl[data-painted]").wait_for()
+        # and there are two places
+        second = browser.new_context(reduced_motion="reduce")
+        Screen(second.new_page(), open_address).open()
+        third = browser.new_context(reduced_motion="reduce").new_page()
+        answer = third.goto(f"{open_address}/?q=Kept")
+        assert answer is not None and answer.status == 503 and answer.headers["retry-after"] == str(doors.AGAIN)
+        expect(third.get_by_role("status")).to_contain_text(words.FULL.format(n=2))
+        with pytest.raises(HTTPError, match="503"):
+            urlopen(f"{open_address}/readyz")
+        second.close()
+        third.get_by_label("Sentence").wait_for(timeout=PATIENCE + 2000 * doors.AGAIN)  # by itself, as it said
+        assert "q=Kept" in third.url
+        third.context.close()
+        page.context.close()
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    "value", ["course.example.edu", "https://a.example/page", "javascript:x", "'self'", "https://a; x"]
+)
+def test_what_is_no_origin_is_said_when_the_server_starts(value: str) -> None:
+    with pytest.raises(ValueError, match="HEADLIGHT_EMBED names the sites"):
+        safe.ancestors(value)
+    assert safe.ancestors("https://a.example http://localhost:8000 https://*.b.example") == (
+        "https://a.example",
+        "http://localhost:8000",
+        "https://*.b.example",
+    )
+
+
+# limits
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_a_visitor_has_used_comes_back_with_time() -> None:
+    clock = Clock()
+    accounts = fair.Accounts({"runs": fair.Rate(3, 0.5)}, clock)
+    assert [accounts.take("a", "runs") for _ in range(4)] == [0, 0, 0, 2]
+    assert accounts.take("b", "runs") == 0 and accounts.take("a", "anything") == 0
+    clock.now = 1.0
+    assert accounts.take("a", "runs") == 1
+    clock.now = 2.0
+    assert accounts.take("a", "runs") == 0 and accounts.take("a", "runs") == 2
+    clock.now = 1e6
+    assert [accounts.take("a", "runs") for _ in range(4)] == [0, 0, 0, 2]  # never more than at the beginning
+    accounts.spend("c", "runs", 10)
+    assert accounts.take("c", "runs") == pytest.approx(16)
+
+
+def test_accounts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair, "MOST_VISITORS", 10)
+    accounts = fair.Accounts({"runs": fair.Rate(1, 0.001)})
+    for i in range(1000):
+        assert accounts.take(f"visitor {i}", "runs") == 0
+    assert len(accounts._left) == 10 * len(fair.RATES)
+    assert accounts.take("visitor 999", "runs") > 0
+
+
+def test_two_threads_never_get_more_than_there_is() -> None:
+    accounts = fair.Accounts({"runs": fair.Rate(500, 1e-9)})
+    got: list[float] = []
+
+    def ask() -> None:
+        got.extend(accounts.take("a", "runs") for _ in range(400))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got.count(0) == 500
+
+
+@pytest.mark.parametrize("value", ["runs", "runs=0/1", "runs=1/0", "tiles=1/1", "runs=-1/2", "runs=1/1;x"])
+def test_a_limit_that_says_nothing_is_refused_when_the_server_starts(value: str) -> None:
+    with pytest.raises(ValueError, match="HEADLIGHT_LIMITS changes what one visitor may ask for"):
+        fair.rates(value)
+
+
+def test_limits_are_the_operators() -> None:
+    assert fair.rates("") == fair.RATES and fair.rates("off") == {}
+    assert fair.rates("runs=60/2 megabytes=100/1.5") == {
+        **fair.RATES,
+        "runs": fair.Rate(60, 2),
+        "megabytes": fair.Rate(100, 1.5),
+    }
+    for value in ("0", "-1", "many", "1" * 20, "²"):
+        with pytest.raises(ValueError, match="HEADLIGHT_MAX_VISITORS is how many"):
+            doors.most(value)
+    assert doors.most("200") == 200
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    """A server whose visitors may have two runs and a megabyte."""
+    clock = Clock()
+    rates = {"runs": fair.Rate(2, 0.5), "megabytes": fair.Rate(1, 0.1)}
+    monkeypatch.setattr(fair, "accounts", fair.Accounts(rates, clock))
+
+    @fair.costing("runs")
+    async def run(_: object) -> PlainTextResponse:
+        return PlainTextResponse("ran")
+
+    async def large(_: object) -> PlainTextResponse:
+        return PlainTextResponse("x" * 1_500_000)
+
+    async def page(_: object) -> HTMLResponse:
+        return HTMLResponse("<title></title>")
+
+    routes = [Route("/", page), Route("/headlight/run", run), Route("/headlight/large", large)]
+    with TestClient(Starlette(routes=routes, middleware=[Middleware(fair.Named)])) as client:
+        client.clock = clock  # type: ignore[attr-defined]
+        yield client
+
+
+def test_a_visitor_who_asks_for_more_hears_how_long_to_wait(limited: TestClient) -> None:
+    limited.get("/")
+    assert [limited.get("/headlight/run").status_code for _ in range(2)] == [200, 200]
+    refused = limited.get("/headlight/run")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+    assert refused.text == words.WAIT.format(seconds=2)
+    name = limited.cookies[fair.COOKIE]
+    limited.cookies.clear()
+    assert limited.get("/headlight/run").status_code == 200  # a browser that keeps no cookie has its address's account
+    limited.cookies.set(fair.COOKIE, name)
+    limited.clock.now = 2.0  # type: ignore[attr-defined]
+    assert limited.get("/headlight/run").status_code == 200
+
+
+def test_bytes_count_too(limited: TestClient) -> None:
+    assert limited.get("/headlight/large").status_code == 200
+    refused = limited.get("/headlight/large")
+    assert refused.status_code == 429 and refused.text == words.WAIT.format(seconds=5)
+    limited.clock.now = 6.0  # type: ignore[attr-defined]
+    assert limited.get("/headlight/large").status_code == 200
+
+
+def test_the_cookie_says_nothing_and_is_given_once(limited: TestClient) -> None:
+    given = limited.get("/").headers["set-cookie"]
+    assert re.fullmatch(r"headlight=[\w-]{22}; Path=/; HttpOnly; SameSite=Lax", given)
+    assert "set-cookie" not in limited.get("/").headers
+    assert fair.named("headlight=<script>; x=1") == fair.named("") == fair.named("headlight") == ""
+    assert fair.named(f"a=b; {given.split(';')[0]}") == given.split(";")[0].removeprefix("headlight=")
+
+
+def test_whoever_types_too_much_gets_a_sentence_and_keeps_the_picture(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(fair.LIMITS, "runs=2/0.01")
+    monkeypatch.setenv(metrics.LOG, "json")
+    log = tmp_path / "log"
+    with serving(APP, log) as address:
+        screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
+        screen.run_text(f"{SECRET} on toast")
+        before = screen.data()["run"]
+        screen.type("One too many")
+        screen.page.get_by_text(re.compile("more than one visitor can have at a time. Try again in")).wait_for()
+        assert screen.data()["run"] == before and SECRET in "".join(screen.tokens())
+        assert screen.page.get_by_label("Sentence").input_value() == "One too many"
+        other = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
+        other.run_text("Somebody else")  # is not held back
+        with urlopen(f"{address}/metrics") as answer:
+            told = answer.read().decode()
+        assert 'headlight_limited_total{what="runs"} 1.0' in told and "headlight_visitors 2.0" in told
+        assert re.search(r'headlight_runs_total\{model="minilm",outcome="done"\} [3-9]', told)
+        for page in (screen, other):
+            page.page.context.close()
+    lines = [json.loads(line)["run"] for line in log.read_text().splitlines() if line.startswith("{")]
+    assert len(lines) >= 3 and all(line["outcome"] == "done" and line["tokens"] > 2 for line in lines)
+    assert "armalade" not in log.read_text() + told  # nobody's text is in the log, or in what is counted
+
+
+# places
+
+
+def visited(most: int) -> TestClient:
+    async def page(_: object) -> HTMLResponse:
+        return HTMLResponse("the page")
+
+    async def socket(websocket: WebSocket) -> None:
+        await websocket.accept()
+        await websocket.receive()
+
+    routes = [
+        Route("/", page),
+        Route("/static/x.js", page),
+        Route("/healthz", page),
+        WebSocketRoute(doors.SOCKET, socket),
+    ]
+    doors.house.most = most
+    return TestClient(Starlette(routes=routes, middleware=[Middleware(doors.Doors)]))
+
+
+@pytest.fixture
+def house(monkeypatch: pytest.MonkeyPatch) -> doors.House:
+    monkeypatch.setattr(doors, "house", doors.House())
+    return doors.house
+
+
+def test_nobody_is_let_in_while_all_places_are_taken(house: doors.House) -> None:
+    client, browser = visited(1), {"accept": "text/html"}
+    assert client.get("/", headers=browser).text == "the page"
+    with client.websocket_connect(doors.SOCKET):
+        assert house.full
+        answer = client.get("/?q=<b>", headers=browser)
+        assert answer.status_code == 503 and words.FULL.format(n="1") in answer.text and "<b>" not in answer.text
+        assert client.get("/healthz").status_code == 200 and client.get("/static/x.js").status_code == 200
+        with pytest.raises(WebSocketDisconnect), client.websocket_connect(doors.SOCKET):
+            pass
+    assert house.inside == 0 and client.get("/", headers=browser).text == "the page"
+
+
+def test_nobody_is_let_in_while_the_server_ends(house: doors.House) -> None:
+    client = visited(5)
+    house.closing = True
+    assert words.CLOSING in client.get("/", headers={"accept": "text/html"}).text
+
+
+# counts
+
+
+def test_a_run_is_one_line_without_its_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(metrics.LOG, "json")
+    monkeypatch.setattr(metrics, "runs", logging.getLogger("headlight.runs.test"))
+    metrics.log_runs()
+    metrics.run_ended(RunEnded("minilm", "done", 16, 0.00123456, 0.0123, 1000))
+    found = json.loads(capsys.readouterr().out)
+    assert found["run"] == {
+        "model_id": "minilm",
+        "outcome": "done",
+        "tokens": 16,
+        "waited": 0.0012,
+        "ran": 0.0123,
+        "nbytes": 1000,
+    }
+
+
+# the end
+
+
+def test_a_server_that_is_asked_to_end_answers_what_runs_and_lets_nobody_new_in(
+    browser: Browser, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    with serving("tests/app/slow.py", log) as address:
+        screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
+        before = screen.data()["run"]
+        screen.type("Wait a while for me")
+        screen.page.locator(".hl-working").wait_for()
+        port = address.rsplit(":", 1)[1]
+        subprocess.run(["pkill", "-TERM", "-f", f"server.port {port}"], check=True)
+        newcomer = browser.new_context().new_page()
+        for _ in range(100):
+            answer = newcomer.goto(address)
+            if answer is not None and answer.status == 503:
+                break
+        assert words.CLOSING in newcomer.content()
+        urlopen(f"{address}/go-on").close()
+        screen.until(f"root.dataset.run !== '{before}' && !root.dataset.underway")
+        assert "while" in screen.tokens()
+
+        def ended() -> None:
+            assert "Ended with 0 runs left." in log.read_text()
+
+        eventually(newcomer, ended)
+        for page in (newcomer, screen.page):
+            page.context.close()
+    assert "Traceback" not in log.read_text()

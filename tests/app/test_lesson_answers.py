@@ -1,0 +1,170 @@
+"""Answers of every kind in a browser: right, wrong and tied words on the screen, a shape that is dragged, an example that is taken, a link that cannot be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from app.rooms.lessons import words
+from tests.app.browsing import PATIENCE
+from tests.app.pages import lend
+
+APP = "app/main.py"
+SAID, COMPONENT = words.ANSWER, words.COMPONENT
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
+        page.set_default_timeout(PATIENCE)
+        yield page
+
+
+def open_step(page: Page, address: str, step: str, more: str = "") -> Locator:
+    """The rail, once a step is open, its room is drawn and what is true of it is there."""
+    lesson, at = step.split(".")
+    page.goto(f"{address}/?view=lessons&lesson={lesson}&at={at}{more}")
+    rail = page.locator(f'.lessons[data-ready=true][data-step="{step}"]')
+    rail.wait_for()
+    return rail
+
+
+def look(rail: Locator) -> Locator:
+    """The words of the answer."""
+    rail.get_by_role("button", name=COMPONENT["look"], exact=True).click()
+    return rail.locator(".answer p")
+
+
+def cover_again(rail: Locator) -> None:
+    rail.get_by_role("button", name=COMPONENT["again"]).click()
+    expect(rail).to_have_attribute("data-said", "")
+
+
+def press(*names: str) -> Callable[[Locator], None]:
+    def say(rail: Locator) -> None:
+        for name in names:
+            rail.locator(".place").get_by_role("button", name=name, exact=True).click()
+
+    return say
+
+
+def slide(number: float) -> Callable[[Locator], None]:
+    return lambda rail: rail.get_by_role("slider").fill(str(number))
+
+
+# Of each kind: a step, a right and a wrong answer, and the first two lines of the words that each gets.
+ANSWERS: dict[str, tuple[str, Callable[[Locator], None], tuple[str, str], Callable[[Locator], None], tuple[str, str]]] = {
+    "point": (
+        "1.2",
+        press("animal"),
+        ("You said animal: 67.7 %, rank 1 of 16.", SAID["row_right"]),
+        press("street"),
+        ("You said street: 5.0 %, rank 4 of 16.", "This head gives most to animal: 67.7 %."),
+    ),
+    "point at all": (
+        "1.6",
+        press("<s>", "Once"),
+        ("You found all 2, and nothing else.", "They are: <s> and Once."),
+        press("<s>", "upon"),
+        ("You found 1 of 2, and pointed at 1 that do not belong there.", "They are: <s> and Once."),
+    ),
+    "drag": (
+        "3.5",
+        slide(12.6),
+        ("You said 12.600 MiB.", "It is 12.500 MiB."),
+        slide(3),
+        ("You said 3.000 MiB: 9.500 MiB too little.", "It is 12.500 MiB."),
+    ),
+    "shape": (
+        "1.5",
+        press("4", "3", "2"),
+        ("You said [4, 3, 2].", SAID["plain_right"]),
+        press("2", "4", "3"),
+        ("You said [2, 4, 3].", "It is [4, 3, 2]."),
+    ),
+    "choose": (
+        "2.4",
+        press("It is refused, and the text is kept"),
+        ("You chose: It is refused, and the text is kept.", SAID["chosen_right"]),
+        lambda rail: rail.locator(".options button").filter(has_not_text="It is refused").first.click(),
+        ("You chose: ", "So it is: It is refused, and the text is kept."),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_right_and_a_wrong_answer_get_their_words(page: Page, address: str, kind: str) -> None:
+    step, right, said_right, wrong, said_wrong = ANSWERS[kind]
+    rail = open_step(page, address, step)
+    for answer, (first, second), is_right in ((right, said_right, "true"), (wrong, said_wrong, "false")):
+        answer(rail)
+        lines = look(rail)
+        expect(lines.nth(0)).to_contain_text(first)
+        expect(lines.nth(1)).to_have_text(second)
+        expect(rail).to_have_attribute("data-right", is_right)
+        expect(rail.locator(".answer small")).to_contain_text("hecked against")
+        cover_again(rail)
+
+
+def test_what_ties_is_right_whichever_was_pointed_at(page: Page, address: str) -> None:
+    """At a temperature of a million every key gets the same: all of them tie."""
+    rail = open_step(page, address, "1.2", "&with=temperature_1000000")
+    for name in ("street", "[SEP]"):
+        press(name)(rail)
+        lines = look(rail)
+        expect(lines.nth(0)).to_have_text(re.compile(rf"You said {re.escape(name)}: 6\.[23] %, rank 1 of 16\."))
+        expect(lines.nth(1)).to_contain_text("are within 1 % of each other: each of them is right.")
+        expect(rail).to_have_attribute("data-right", "true")
+        cover_again(rail)
+
+
+def test_who_looks_without_a_word_is_told_the_answer(page: Page, address: str) -> None:
+    rail = open_step(page, address, "1.5")
+    expect(look(rail).nth(0)).to_have_text("The answer: [4, 3, 2].")
+    expect(rail).to_have_attribute("data-right", "false")
+    cover_again(rail)
+
+
+def test_a_shape_is_dragged_into_its_slots(page: Page, address: str) -> None:
+    rail = open_step(page, address, "1.5")
+    tiles, slots = rail.locator(".tiles button"), rail.locator(".slots .slot")
+    for i, size in enumerate(("2", "3", "2")):
+        tiles.get_by_text(size, exact=True).drag_to(slots.nth(i))
+        expect(slots.nth(i)).to_have_text(size)
+    tiles.get_by_text("4", exact=True).drag_to(slots.nth(0))  # over one that is there
+    expect(slots.nth(0)).to_have_text("4")
+    expect(rail).to_have_attribute("data-said", "4,3,2")
+    slots.nth(2).click()  # takes it out
+    expect(rail).to_have_attribute("data-said", "4,3")
+    tiles.get_by_text("2", exact=True).drag_to(slots.nth(2))
+    look(rail)
+    expect(rail).to_have_attribute("data-right", "true")
+    cover_again(rail)
+
+
+def test_a_text_that_cannot_answer_gives_way_to_the_example(page: Page, address: str) -> None:
+    rail = open_step(page, address, "2.1", "&text=Hi")
+    expect(rail.locator(".question")).to_have_text(words.FEW_WORDS)
+    expect(rail.get_by_role("button", name=COMPONENT["look"], exact=True)).to_be_hidden()
+    rail.get_by_role("button", name=COMPONENT["take_example"]).click()
+    expect(rail.locator(".question")).not_to_have_text(words.FEW_WORDS)
+    expect(rail.locator(".options button").first).to_be_visible()
+    expect(page.get_by_label("Sentence")).not_to_have_value("Hi")
+
+
+def test_progress_that_cannot_be_read_is_said_and_nobody_s_own_is_lost(page: Page, address: str) -> None:
+    rail = open_step(page, address, "1.5")
+    page.evaluate("localStorage.clear()")
+    look(rail)
+    expect(page.locator(".bar nav .steps")).to_have_text("1 of 39")
+    for unreadable in ("zz", "-1", "f" * 17, "%3Cb%3E"):
+        rail = open_step(page, address, "1.5", f"&done={unreadable}")
+        expect(rail.locator(".note")).to_have_text(COMPONENT["done_unknown"])
+        expect(page.locator(".bar nav .steps")).to_have_text("1 of 39")
+    rail = open_step(page, address, "1.5", "&done=ffffffffffffffff")  # more steps than there are
+    expect(rail.locator(".note")).to_be_hidden()
+    expect(page.locator(".bar nav .steps")).to_have_text("39 of 39")
+    page.evaluate("localStorage.clear()")

@@ -1,0 +1,232 @@
+"""Lessons in a browser: steps open as links do, what is asked is covered until somebody looks, and keys alone lead through all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from app.rooms.lessons import opening
+from app.session import room as session_room
+from app.shell import registry
+from tests.app.browsing import Screen, digit, once
+
+APP = "app/main.py"
+STEPS = opening.steps()
+FIRST, LAST = next(iter(STEPS)), list(STEPS)[-1]
+
+
+# which step an address asks for
+
+
+@pytest.mark.parametrize(
+    ("address", "step", "fresh"),
+    [
+        ({"lesson": "1", "at": "2"}, "1.2", True),
+        ({"lesson": "1.2"}, "1.2", True),
+        ({"lesson": "1.2", "seen": "0", "at": "softmax"}, "1.2", False),
+        ({"lesson": "2"}, "2.1", True),
+        ({}, "", True),
+    ],
+)
+def test_an_address_names_a_step(address: dict[str, str], step: str, fresh: bool):
+    asked = opening.read(address)
+    assert (asked.step, asked.fresh, asked.note) == (step, fresh, "")
+
+
+@pytest.mark.parametrize("address", [{"lesson": "9", "at": "1"}, {"lesson": "1", "at": "99"}, {"lesson": "<b>"}])
+def test_a_step_that_there_is_not_gives_way_to_the_first_and_says_so(address: dict[str, str]):
+    asked = opening.read(address)
+    assert asked.step == FIRST and asked.fresh and FIRST in asked.note
+
+
+def test_a_sentence_of_the_visitor_stays_with_its_model_and_ours_do_not():
+    before = opening.own_texts({}, "minilm", "My own words.", ["Ours."])
+    assert before == {"minilm": "My own words."}
+    assert opening.own_texts(before, "storyteller", "Ours.", ["Ours."]) == before
+    assert opening.own_texts(before, "minilm", "Ours.", ["Ours."]) == {}
+
+
+def test_every_step_opens_a_room_that_there_is():
+    assert len(STEPS) == 39
+    assert {step.room for step in STEPS.values()} <= set(registry.ROOMS)
+
+
+def test_a_room_inside_of_another_is_not_left(monkeypatch: pytest.MonkeyPatch):
+    session = {session_room.STATE: session_room.Shown("lessons", 0, named=True)}
+    monkeypatch.setattr(session_room.st, "session_state", session)
+    assert session_room.is_left("memory")
+    session_room.hold("memory")
+    assert not session_room.is_left("memory") and session_room.is_left("compute")
+
+
+# in a browser
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, address: str) -> Iterator[Screen]:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address)
+    yield screen
+    screen.leave()
+    context.close()
+
+
+def rail(page: Page) -> Locator:
+    return page.locator(".lessons")
+
+
+def ready(page: Page, step: str) -> None:
+    """Until a step is open, its room is drawn and what is true of it is there."""
+    page.locator(f'.lessons[data-ready=true][data-step="{step}"]').wait_for()
+
+
+def open_step(screen: Screen, step: str) -> Page:
+    lesson, at = step.split(".")
+    screen.page.evaluate("location.protocol === 'about:' || localStorage.clear()")
+    screen.page.goto(f"{screen.address}/?view=lessons&lesson={lesson}&at={at}")
+    ready(screen.page, step)
+    return screen.page
+
+
+def view(page: Page) -> Locator:
+    return page.locator(".st-key-lessons_view .hl[data-painted]").first
+
+
+def test_what_is_asked_is_covered_until_somebody_looks(visit: Screen):
+    page = open_step(visit, "1.2")
+    covered = page.locator(".st-key-lessons_view .facts > .covered")
+    expect(covered).to_be_visible()
+    before = page.locator(".st-key-lessons_view").inner_text() + view(page).inner_text()
+    assert "67.7" not in before and "68 %" not in before and view(page).get_attribute("data-value") == ""
+    assert "67.7" not in page.locator("body").aria_snapshot()
+    rail(page).get_by_role("button", name="street", exact=True).click()
+    page.wait_for_url("**said=8**")
+    rail(page).get_by_role("button", name="Look", exact=True).click()
+    expect(covered).to_have_count(0)
+    expect(view(page).locator(".big")).to_contain_text("68 %")
+    expect(rail(page).locator(".answer")).to_contain_text("You said street: 5.0 %, rank 4 of 16.")
+    expect(rail(page).locator(".answer")).to_contain_text("animal")
+    expect(rail(page)).to_have_attribute("data-right", "false")
+    page.wait_for_url("**seen=1**")
+
+
+def test_back_takes_a_look_back_and_a_link_shows_the_answer(visit: Screen):
+    page = open_step(visit, "1.2")
+    rail(page).get_by_role("button", name="animal", exact=True).click()
+    rail(page).get_by_role("button", name="Look", exact=True).click()
+    expect(rail(page)).to_have_attribute("data-right", "true")
+    page.wait_for_url("**seen=1**")
+    link = page.url
+    page.go_back()
+    expect(rail(page)).to_have_attribute("data-seen", "false")
+    expect(page.locator(".st-key-lessons_view .facts > .covered")).to_be_visible()
+    page.goto(link)
+    ready(page, "1.2")
+    expect(rail(page).locator(".answer")).to_contain_text("That is where it looks most.")
+
+
+def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
+    page = open_step(visit, "1.2")
+    strip = page.locator(".st-key-lessons_view .strip [data-i='8']")
+    strip.click()
+    expect(rail(page)).to_have_attribute("data-said", "8")
+    expect(view(page)).to_have_attribute("data-locked", "10")  # the row that is asked about stays
+
+
+def test_progress_is_kept_by_the_browser_and_goes_along_in_a_copied_link(visit: Screen):
+    page = open_step(visit, "1.2")
+    expect(page.locator(".bar nav .steps")).to_have_text("")
+    page.keyboard.press("PageDown")
+    expect(page.locator(".bar nav .steps")).to_have_text("1 of 39")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    rail(page).get_by_role("button", name="Copy link").click()
+    expect(rail(page)).to_have_attribute("data-link", re.compile(r"lesson=1\.2&.*done=2"))
+    page.evaluate("localStorage.clear()")
+    page.goto(f"{visit.address}/?view=lessons&lesson=1&at=1&done=3")
+    ready(page, "1.1")
+    expect(page.locator(".bar nav .steps")).to_have_text("2 of 39")
+
+
+def test_a_link_to_no_step_says_so(visit: Screen):
+    visit.page.goto(f"{visit.address}/?view=Lessons&lesson=7&at=1")
+    ready(visit.page, FIRST)
+    expect(visit.page.get_by_text("does not exist: 1.1 is shown")).to_be_visible()
+
+
+def test_a_step_has_no_serious_fault_of_access(visit: Screen):
+    page = open_step(visit, "1.2")
+    found = Axe().run(page, context=".st-key-lessons_rail_box").response["violations"]
+    assert not [fault["id"] for fault in found if fault["impact"] in ("serious", "critical")]
+
+
+def test_keys_alone_lead_through_all_steps(visit: Screen):
+    """From the bar's key on: each step is answered with arrows and Enter, looked at with Enter, and left with Enter."""
+    page = visit.page
+    page.goto(f"{visit.address}/?view=memory")
+    page.locator(".planner[data-painted]").wait_for()
+    page.evaluate("localStorage.clear()")
+    page.keyboard.press(digit("lessons"))
+    ready(page, FIRST)
+    look, on = rail(page).get_by_role("button", name="Look", exact=True), rail(page).locator(".acts .go:visible").last
+    look.focus()
+    for step in STEPS:
+        ready(page, step)
+        if look.is_visible():
+            for _ in range(2):  # what is said, where the focus is on an answer; and Look
+                if rail(page).get_attribute("data-seen") == "false":
+                    page.keyboard.press("Enter")
+            expect(rail(page)).to_have_attribute("data-seen", "true")
+            expect(rail(page).locator(".answer p").first).not_to_be_empty()
+        expect(on).to_be_focused()
+        if step != LAST:
+            page.keyboard.press("Enter")
+    passed = page.evaluate("localStorage.getItem('headlight.lessons')")
+    assert bin(int(passed, 16)).count("1") >= 35  # but where a race is to be run first
+
+
+def test_a_clicker_leads_through_all_steps_in_front_of_a_class(visit: Screen):
+    page = visit.page
+    page.set_viewport_size({"width": 1024, "height": 768})
+    try:
+        open_step(visit, FIRST)
+        rail(page).get_by_role("button", name="Present").click()
+        for step in list(STEPS)[:8]:
+            ready(page, step)
+            assert rail(page).get_attribute("data-projector") == "true"
+            page.keyboard.press("PageDown")
+            expect(rail(page)).to_have_attribute("data-seen", "true")
+            page.keyboard.press("PageDown")
+        ready(page, "2.1")
+        page.keyboard.press("PageUp")
+        ready(page, "1.8")
+        assert rail(page).get_attribute("data-seen") == "true"
+        page.keyboard.press("b")
+        expect(page.locator("html")).to_have_attribute("data-blank", "true")
+        page.keyboard.press("b")
+        page.keyboard.press("Escape")
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_a_finished_lesson_is_a_page_that_asks_nobody_for_anything(visit: Screen):
+    page = open_step(visit, "1.2")
+    expect(rail(page).get_by_role("button", name="Save the lesson")).to_be_hidden()
+    page.goto(f"{visit.address}/?view=lessons&lesson=1&at=2&said=8&seen=1&done=ff")
+    ready(page, "1.2")
+    expect(rail(page).locator(".answer")).to_contain_text("rank 4 of 16")
+    once(
+        page,
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))))",
+    )
+    with page.expect_download() as saved:
+        rail(page).get_by_role("button", name="Save the lesson").click()
+    text = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert saved.value.suggested_filename == "headlight-1-attention.html"
+    assert "You said street: 5.0 %, rank 4 of 16." in text and text.count("<h2>") == 8
+    assert 'src="data:image/png;base64,' in text
+    assert not re.findall(r'(?:src|href)="(?!data:)', text) and "<script" not in text

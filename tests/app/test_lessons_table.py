@@ -1,0 +1,149 @@
+"""docs/lessons.md: every row of the course is in a table, its tests are there, and what it names is three clicks from the first screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.app.browsing import PATIENCE, go_to
+from tests.app.pages import lend
+
+APP = "app/main.py"
+ROOT = Path(__file__).resolve().parents[2]
+NAMED = "A1 A3 A6 A7 B1 B2 B3 B4 B5 B6 C1 C2 C3 C4 D1 D2 D3 D6 D7 E1 E2 E3 E7 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14"
+
+
+@cache
+def table() -> list[tuple[list[str], str, int, list[str]]]:
+    """Of every line: its rows of the course, where they are, how many clicks away, and the names of tests."""
+    found = []
+    for line in (ROOT / "docs/lessons.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 5 and cells[3].isdecimal():
+            found.append((cells[0].split(), cells[2], int(cells[3]), re.findall(r"`([^`]+)`", cells[4])))
+    return found
+
+
+def test_every_row_has_a_place_within_three_clicks_and_its_tests_are_there() -> None:
+    assert {row for rows, *_ in table() for row in rows} >= set(NAMED.split())
+    sources: dict[str, str] = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        sources[path.name] = sources.get(path.name, "") + path.read_text(encoding="utf-8")
+    for rows, where, clicks, tests in table():
+        assert clicks <= 3 and tests, (rows, where)
+        last = ""
+        for test in tests:
+            path, _, name = test.rpartition("::")
+            last = Path(path or (test if test.endswith(".py") else last)).name
+            assert last in sources, test
+            assert test.endswith(".py") or f"def {name or test}(" in sources[last], test
+
+
+# The clicks of each row, and a text that then stands there. A room of the bar, a button, a text, an option of a select box that
+# is open then (a click opens it, a second chooses), and a row of the rail or of a diagram.
+
+Click = Callable[[Page], None]
+
+
+def button(name: str) -> Click:
+    return lambda page: page.get_by_role("button", name=name, exact=True).first.click()
+
+
+def text(said: str) -> Click:
+    return lambda page: page.get_by_text(said, exact=True).first.click()
+
+
+def part(name: str) -> Click:
+    return lambda page: page.get_by_role("radiogroup").get_by_text(name, exact=True).first.click()
+
+
+def step(name: str) -> Click:
+    return lambda page: page.locator(f".rs[data-step='{name}']").click()
+
+
+def box(label: str) -> Click:
+    return lambda page: page.get_by_role("combobox", name=label).first.click()
+
+
+def option(name: str) -> Click:
+    return lambda page: page.get_by_role("option", name=name, exact=True).click()
+
+
+def link(name: str) -> Click:
+    return lambda page: page.get_by_role("link", name=name).click()
+
+
+PATHS: dict[str, tuple[str, list[Click], str]] = {  # row: (room, clicks in it, what it says there)
+    "A1 F7": ("Shapes", [box("What to trace"), option("A textbook encoder")], "dropout of weights"),
+    "A3": ("Masks", [button("Padding")], "Add a second sentence"),
+    "A6 A7": ("Memory", [part("Longer texts")], "GB"),
+    "B1": ("Masks", [button("Three kinds"), link("Translator")], "cross"),
+    "B2 D6": ("Train", [button("Recorded curves"), part("Where the norm stands")], "do not serve the other"),
+    "B3": ("Step through", [step("act"), button("SiLU")], "−0.28"),
+    "B4": ("Step through", [step("add1")], "to a vector of length 10.89. Together: 13.42."),
+    "B5 F14": ("Compute", [part("Parameters")], "93,324,544"),
+    "B6": ("Step through", [step("end")], "Choose Storyteller or Translator"),
+    "F14": (
+        "Step through",
+        [button("3 × 4, every number"), text("F.softmax(scaled, dim=-1)")],
+        ".1886 .8114",
+    ),
+    "C1": ("Step through", [button("3 × 4, every number")], "0.3172"),
+    "C2": ("Step through", [button("3 × 4, every number"), button("A batch: transpose(-2, -1)")], "RuntimeError"),
+    "C4": ("Step through", [button("3 × 4, every number"), button("Two heads: the reshape")], "memory 53"),
+    "C3": ("Masks", [], "it may not look at animal. The 68 % that went there is shared out among the rest"),
+    "D1": ("Positions", [button("Two positions")], "Rows 20 and 26 have cosine 0.67"),
+    "D2": ("Step through", [step("norm1"), button("BatchNorm")], "BatchNorm measures each column"),
+    "D3": ("Explore", [button("Examples"), text("The cat sat on the mat: “sat” looks at “cat”")], "sat gives"),
+    "D7 F9": ("Positions", [button("Two positions")], "has positions for 512"),
+    "E1": ("Masks", [button("Why ÷ √d")], "bits of choice"),
+    "E2": ("Masks", [button("after softmax")], "sums to 0.35: the 65 % that it lost goes to nobody"),
+    "E3": ("Positions", [button("Digits to waves")], "in binary is 0111"),
+    "E7 F5 F10": ("Compute", [part("Operations")], "takes 2·n·m·k and writes n·k"),
+    "F1": ("Positions", [], "max |Δ|"),
+    "F2": ("Train", [button("no residual")], "no residual"),
+    "F3": (
+        "Shapes",
+        [text("q, k, v"), button("What if I change a transpose?")],
+        "one product, then views of its parts",
+    ),
+    "F4": ("Compute", [part("Known models")], "128"),
+    "F6": ("Masks", [button("Reset"), button("−1e9")], "−1e9 stands where −∞ stood"),
+    "F8": ("Shapes", [], "weights of their own"),
+    "F11": ("Compute", [part("Roofline")], "batch"),
+    "F12": (
+        "Compute",
+        [part("Known models"), text("A textbook encoder class in five sizes: sinusoids, attention without biases")],
+        "197760",
+    ),
+    "F13": ("Shapes", [text("join heads"), button("What if I change a transpose?")], "Strides of z"),
+}
+
+
+def test_every_row_has_its_clicks() -> None:
+    assert {row for rows in PATHS for row in rows.split()} == set(NAMED.split())
+    assert all(len(clicks) <= 2 for _, clicks, _ in PATHS.values()), "the room itself is the third"
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser):
+    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
+        page.set_default_timeout(PATIENCE)
+        yield page
+
+
+@pytest.mark.parametrize("rows", PATHS)
+def test_three_clicks_from_the_first_screen(page: Page, address: str, rows: str) -> None:
+    room, clicks, says = PATHS[rows]
+    page.goto(address)
+    page.locator(".hl[data-painted]").first.wait_for()
+    if room != "Explore":
+        go_to(page, room)
+    for click in clicks:
+        click(page)
+    expect(page.locator("[data-testid=stMain]")).to_contain_text(says, timeout=PATIENCE)

@@ -1,0 +1,170 @@
+"""A config.json that was pasted into Shapes comes back by its link, and a link that says anything else is refused in words."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import zlib
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+from transformers import AutoConfig
+
+from app.kit import params
+from app.rooms.shapes import pasted, words
+from core.checkpoints.families import FAMILIES
+from core.errors import Refused
+from tests.app.browsing import Screen, once
+from tests.app.pages import lend
+
+APP = "app/main.py"
+SMALL = {"model_type": "gpt2", "n_embd": 96, "n_layer": 5, "n_head": 6, "vocab_size": 100, "n_positions": 256}
+OTHER = SMALL | {"n_embd": 64, "n_head": 4}
+LABELS = {"id2label": {str(i): f"label {i}" for i in range(500)}}  # what makes such files long, and decides nothing
+REFUSED_AS_PUBLISHED = {"gemma2"}  # transformers' own defaults have a softcap
+
+
+def linked(values: bytes) -> str:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return base64.urlsafe_b64encode(packer.compress(values) + packer.flush()).decode().rstrip("=")
+
+
+# round trips
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES.keys() - REFUSED_AS_PUBLISHED))
+def test_every_family_comes_back_by_its_link(name: str):
+    values = AutoConfig.for_model(name).to_dict()
+    said = pasted.to_link(json.dumps(values | LABELS))
+    assert pasted.config_of(pasted.from_link(said)) == pasted.config_of(json.dumps(values))
+    assert len(said) < 600
+    assert pasted.to_link(pasted.from_link(said)) == said  # opened and copied again, it is the same link
+
+
+def test_a_link_has_what_decides_and_nothing_else():
+    text = json.dumps(SMALL | {"transformers_version": "9", "n_inner": None, "activation_function": "gelu_new"})
+    assert json.loads(pasted.from_link(pasted.to_link(text))).keys() == {*SMALL, "n_inner", "activation_function"}
+
+
+def test_a_config_too_long_for_a_link_is_said_to_be():
+    draw = random.Random(0)
+    names = [f"{draw.getrandbits(80):x}" for _ in range(400)]  # random, so that they cannot be packed
+    text = json.dumps(SMALL | {"architectures": names})
+    pasted.config_of(text)  # it is a model all the same
+    with pytest.raises(
+        Refused, match=rf"too long for a link \([\d,]+ characters; a link has room for {params.MOST:,}\)"
+    ):
+        pasted.to_link(text)
+
+
+# bad values
+
+BAD = {
+    "letters of no link": "<script>",
+    "no deflate": "AAAA",
+    "half of a link": pasted.to_link(json.dumps(SMALL))[:40],
+    "one letter more": pasted.to_link(json.dumps(SMALL)) + "A",
+    "padding": pasted.to_link(json.dumps(SMALL)) + "==",
+    "a list": linked(b"[1]"),
+    "no JSON": linked(b"model_type"),
+    "no text": linked(b"\xff\xfe\x00"),
+    "nested": linked(b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}"),
+    "digits": linked(b'{"n_embd":' + b"9" * 50_000 + b"}"),
+    "much out of little": linked(b'{"a":"' + b" " * 1_000_000 + b'"}'),
+    "other letters": "٣٣٣٣",
+    "too long": "A" * (params.MOST + 1),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_link_that_will_not_do_is_refused_in_words(name: str):
+    values, notes = params.read((pasted.CONFIG,), None, {"config": BAD[name]})
+    assert values == {"config": ""}
+    assert len(notes) == 1 and words.CONFIG_IN_LINK in notes[0] and len(notes[0]) < 300
+
+
+def test_no_value_of_a_link_raises_anything_else():
+    draw = random.Random(13)
+    good = [pasted.to_link(json.dumps(values)) for values in (SMALL, OTHER)]
+    odd = [None, True, -1, 0, 1e400, 2**70, "", "x" * 300, [], [[]], {}, {"a": {}}, "\ud800", "__import__('os')"]
+    asked = [said[: draw.randrange(len(said))] for said in good for _ in range(200)]
+    for said in good * 400:
+        i = draw.randrange(len(said))
+        asked.append(said[:i] + draw.choice("AZaz09-_=%+/ ") + said[i + 1 :])
+    for key in SMALL:
+        asked += [linked(json.dumps(SMALL | {key: value, "architectures": value}).encode()) for value in odd]
+    asked += [linked(draw.randbytes(draw.randrange(60))) for _ in range(200)]
+    read = 0
+    for said in asked:
+        values, _ = params.read((pasted.CONFIG,), None, {"config": said})
+        if not values["config"]:
+            continue
+        read += 1
+        try:
+            pasted.to_link(pasted.from_link(values["config"]))
+        except Refused as refusal:
+            assert str(refusal)
+    assert 50 < read < len(asked)
+
+
+# end to end
+
+
+@pytest.fixture
+def screen(browser: Browser, address: str) -> Iterator[Screen]:
+    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
+        screen = Screen(page, address)
+        yield screen
+        screen.leave()
+
+
+def paste(screen: Screen, values: object) -> None:
+    box = screen.page.get_by_role("textbox", name=words.PASTE)
+    box.fill(json.dumps(values))
+    box.press("Control+Enter")
+
+
+def in_the_address(screen: Screen, values: object) -> None:
+    once(screen.page, "said => new URLSearchParams(location.search).get('config') === said", arg=pasted.to_link(json.dumps(values)))  # fmt: skip
+
+
+def test_a_pasted_config_is_in_the_link_and_a_step_of_back(screen: Screen):
+    screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config={pasted.to_link(json.dumps(SMALL | LABELS))}")
+    screen.wait(shape="1,6,128,128")
+    screen.page.get_by_role("button", name=words.FIELDS).click()
+    box = screen.page.get_by_role("textbox", name=words.PASTE)
+    expect(box).to_have_value(json.dumps(SMALL, indent=2))
+    screen.idle()
+    paste(screen, OTHER)
+    screen.wait(shape="1,4,128,128")
+    in_the_address(screen, OTHER)
+    screen.idle()
+    screen.page.go_back()
+    screen.wait(shape="1,6,128,128")
+    in_the_address(screen, SMALL)
+
+
+def test_a_broken_link_says_so_and_the_box_is_still_there(screen: Screen):
+    screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config=%3Cb%3Eno%3C%2Fb%3E&text=One+two.")
+    expect(screen.page.get_by_text("This link asks for config “<b>no</b>”.")).to_be_visible()
+    expect(screen.page.get_by_text(words.PASTE_FIRST)).to_be_visible()
+    screen.page.get_by_role("button", name=words.FIELDS).click()
+    paste(screen, SMALL)
+    screen.wait(shape="1,6,128,128")
+    in_the_address(screen, SMALL)
+
+
+def test_a_pasted_config_outlives_a_visit_to_another_model(screen: Screen):
+    screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config={pasted.to_link(json.dumps(SMALL))}")
+    screen.wait(shape="1,6,128,128")
+    for model, shape in (("BERT tiny", "1,2,128,128"), (words.OF_PASTED, "1,6,128,128")):
+        screen.idle()
+        screen.page.get_by_label(words.OF).click()
+        screen.page.get_by_role("option", name=model).click()
+        screen.wait(shape=shape)
+        expect(screen.page).to_have_url(
+            re.compile(r"config=" if model == words.OF_PASTED else r"^[^#]*\?(?!.*config=)")
+        )

@@ -1,0 +1,148 @@
+"""What strangers send: any request to any route gets an answer and no traceback, and visitors who type at once get their own runs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlencode
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.testclient import TestClient
+
+from app.session import service
+from app.shell import routes
+from app.transport import doors, fair, safe
+from benchmarks import load
+from core.request import Request
+from tests.app.served import local
+
+APP = "app/main.py"
+REQUESTS = 2000
+NAMES = [
+    "run",
+    "record",
+    "head",
+    "query",
+    "key",
+    "q0",
+    "q1",
+    "k0",
+    "k1",
+    "kind",
+    "members",
+    "hide",
+    "words",
+    "site",
+    "stack",
+    "layer",
+    "step",
+    "index",
+    "from",
+    "to",
+    "format",
+    "what",
+    "position",
+    "path",
+    "n",
+    "how",
+    "token",
+    "beams",
+    "temperature",
+    "top_k",
+    "sweep",
+    "against",
+    "other",
+    "edits",
+    "pick",
+    "text",
+    "texts",
+    "side",
+    "batch",
+    "task",
+    "seed",
+    "rate",
+    "at",
+    "by",
+    "order",
+]
+RUN = Request(service.DEFAULT_MODEL, ("The cat sat on the mat.",))
+STREAMS = {"/headlight/layers", "/headlight/train/run"}  # which go on for as long as somebody listens
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    local().engine.run(RUN)
+    with TestClient(Starlette(routes=routes.ROUTES, middleware=MIDDLEWARE)) as client:
+        yield client
+
+
+MIDDLEWARE = [
+    Middleware(safe.Safe, no_pages=["/headlight/"]),
+    Middleware(doors.Doors),
+    Middleware(fair.Named),
+]
+
+
+def value(rng: random.Random) -> str:
+    """What might stand behind a name: right, out of bounds, or anything."""
+    return rng.choice(
+        [
+            RUN.key,
+            str(rng.randrange(-2, 8)),
+            str(rng.randrange(10**9)),
+            "9" * 5000,
+            "encoder",
+            "attn",
+            "head",
+            "0.0,1.3",
+            "nan",
+            "-1e309",
+            "true",
+            "../../../etc/passwd",
+            "<script>alert(1)</script>",
+            "\x00",
+            "ablate:encoder.0.1",
+            "".join(rng.choices(string.printable, k=rng.randrange(40))),
+            "".join(chr(rng.randrange(0xA0, 0xD7FF)) for _ in range(12)),
+            "",
+        ]
+    )
+
+
+def test_two_thousand_requests_get_an_answer_and_no_traceback(client: TestClient) -> None:
+    rng = random.Random(18)
+    asked_for = [route for route in routes.ROUTES if "GET" in (route.methods or ())]  # what is sent: test_classroom.py
+    known = [route.path for route in asked_for if route.path not in STREAMS and "{" not in route.path]
+    assert len(known) > 35
+    seen: Counter[int] = Counter()
+    for _ in range(REQUESTS):
+        asked = {name: value(rng) for name in rng.sample(NAMES, rng.randrange(8))}
+        if rng.random() < 0.6:
+            asked["run"] = RUN.key
+        path = rng.choice(known)
+        answer = client.get(f"{path}?{urlencode(asked)}")
+        seen[answer.status_code] += 1
+        said = answer.content[:4000].decode("utf-8", "replace")
+        assert answer.status_code in (200, 204, 400, 404), (path, asked, said)
+        assert "Traceback" not in said and not re.search(r'File "|/core/|site-packages', said), (path, asked)
+        if answer.status_code == 400:
+            assert answer.headers["content-type"].startswith("text/plain")
+            assert 3 < len(said) < 1200, (path, asked, said)
+    assert seen[200] > 50 and seen[400] > 200
+
+
+def test_visitors_who_come_at_once_get_their_own_runs_and_no_other(address: str) -> None:
+    """In a thread of its own: the test's has Playwright's loop."""
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(asyncio.run, load.crowd(address, visitors=6, seconds=6, think=1, seed=1)).result()
+    assert len(found.pictures) >= 6 and len(found.health) > 5
+    wrong = ("foreign", "refused", "exceptions", "no picture", "no answer")
+    assert {name: found.counts[name] for name in wrong} == dict.fromkeys(wrong, 0)
+    assert not [name for name in found.counts if name.startswith(("status", "failed"))]
