@@ -133,3 +133,14 @@ export const add = (parent, tag, className = "") => parent.appendChild(el(tag, c
 // A small question mark that explains in one hover, or in one focus for those without a pointer
 /** @param {string} text */
 export const hint = (text) => Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });
+
+/** @type {WeakMap<HTMLInputElement, string>} */
+const written = new WeakMap();
+
+// What is chosen goes into its field; news of the same value leave alone what the visitor is typing there.
+/** @param {HTMLInputElement} field @param {string} value */
+export function setField(field, value) {
+  if (document.activeElement === field && written.get(field) === value) return;
+  written.set(field, value);
+  if (field.value !== value) field.value = value;
+}

@@ -1,6 +1,6 @@
 // The line of controls: play, how the next word is chosen, and what is chosen from.
 
-import { add, choice, el, fill } from "../../../kit/browser/dom.js";
+import { add, choice, el, fill, setField } from "../../../kit/browser/dom.js";
 import { BEAMS, WORDS as words } from "./constants.js";
 
 const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
@@ -69,6 +69,7 @@ export class Controls {
     Object.assign(input, { type: "number", min: String(min), max: String(max), step: "1" });
     input.addEventListener("change", () => {
       const value = Math.max(min, Math.min(max, Math.round(Number(input.value)) || min));
+      input.value = String(value);
       this.acts.choose(say(String(value)));
     });
     return { label, input };
@@ -93,8 +94,8 @@ export class Controls {
     set(this.topP, Number(values.p), Number(values.p) < 1 ? Number(values.p).toFixed(2) : words.off);
     this.seed.label.hidden = values.how !== "sample";
     this.beams.label.hidden = values.how !== "beam";
-    if (this.seed.input.value !== values.seed) this.seed.input.value = values.seed;
-    if (this.beams.input.value !== values.beams) this.beams.input.value = values.beams;
+    setField(this.seed.input, values.seed);
+    setField(this.beams.input, values.beams);
     if (this.shape !== `${layers}.${heads}`) {
       this.shape = `${layers}.${heads}`;
       const options = [Object.assign(el("option", "", words.mean), { value: "" })];

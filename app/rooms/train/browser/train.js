@@ -2,7 +2,7 @@
 
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
-import { add, clamp, el, fill, keepingFocus, phrase, share } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, keepingFocus, phrase, setField, share } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -143,7 +143,7 @@ class Train {
     this.chosen.take(this.header.chosen, setStateValue);
     if (this.opened && before !== this.described) this.changed();
     this.opened = true;
-    this.field.value = this.example;
+    setField(this.field, this.example);
     this.draw();
   }
 
@@ -190,7 +190,7 @@ class Train {
     if (before !== this.described) this.changed();
     this.run?.watch(this.example);
     this.twin?.watch(this.example);
-    if (document.activeElement !== this.field) this.field.value = this.example;
+    setField(this.field, this.example);
     this.draw();
   }
 

@@ -1,7 +1,7 @@
 // The rack of changes: what is swept, switches, the temperature, another sentence, another model or step, and Undo.
 
 import { WORDS as words } from "./constants.js";
-import { add, el, fill } from "../../../kit/browser/dom.js";
+import { add, el, fill, setField } from "../../../kit/browser/dom.js";
 import { edited, temperature, withEdit, without } from "./numbers.js";
 
 const TEMPERATURES = [0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4];
@@ -108,7 +108,7 @@ export class Rack {
     this.slider.value = String(nearest);
     this.slider.setAttribute("aria-valuetext", String(degrees));
     this.degrees.textContent = String(degrees);
-    if (!this.text.matches(":focus")) this.text.value = values.against;
+    setField(this.text, values.against);
     for (const select of [this.model, this.step]) select.value = [...select.options].some((o) => o.value === values.other) ? values.other : "";
     const known = new Map(edits);
     const kept = values.edits.split("~").filter((edit) => edit && !words.toggles[edit] && !edit.startsWith("temperature_"));
