@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import memory
+from . import frames, memory
 from .branches import Begin, Trunk, trunk_of
 from .errors import TextError
 from .hooks import Hook, hook_points
@@ -52,6 +52,10 @@ class HeadEffects:
     string: str | None = None
     logit: float | None = None
     probability: float | None = None
+
+    def to_frame(self) -> frames.DataFrame:
+        """A row for each head. Needs pandas."""
+        return frames.of_records(self.heads, HeadEffect)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import memory
+from . import frames, memory
 from .errors import TextError
 from .hooks import hook_points
 from .model import Attention, Block, Head, RMSNorm, Stack
@@ -32,6 +32,12 @@ class LensLayer:
     point: str
     layer: int | None
     predictions: Predictions
+
+    def to_frame(self) -> frames.DataFrame:
+        """Its predictions, beside the point: pandas.concat(layer.to_frame() for layer in run.logit_lens()) has all layers."""
+        made = self.predictions.to_frame()
+        made.insert(0, "point", self.point)
+        return made
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,10 @@ class Contributions:
     string: str
     logit: float  # the model's own
     parts: tuple[Contribution, ...]
+
+    def to_frame(self) -> frames.DataFrame:
+        """A row for each part. Needs pandas."""
+        return frames.of_records(self.parts, Contribution)
 
 
 def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tuple[LensLayer, ...]:

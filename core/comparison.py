@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from . import measures, memory
+from . import frames, measures, memory
 from .attention import AttentionRecord
 from .errors import TextError
 from .given import given
@@ -57,6 +57,12 @@ class Comparison:
     def most_different(self, n: int = 10) -> tuple[HeadDifference, ...]:
         """The n heads whose attention moved most."""
         return tuple(sorted(self.heads, key=lambda head: -head.moved)[:n])
+
+    def to_frame(self, what: Literal["heads", "stream"] = "heads") -> frames.DataFrame:
+        """A row for each head, or for each point of the residual stream. Needs pandas."""
+        if what == "stream":
+            return frames.of_records(self.stream, StreamDifference)
+        return frames.of_records(self.heads, HeadDifference)
 
 
 def compare(a: Trace, b: Trace, k: int = 10) -> Comparison:
@@ -111,6 +117,10 @@ class AnswerChange:
     distance: float | None = None  # 1 − cosine of the two texts' vectors, each the mean over its tokens
     turned: tuple[float, ...] | None = None  # 1 − cosine of each token's last vector; None for texts of other length
     entropy: tuple[float, float] | None = None  # bits of an average row of attention, of each
+
+    def to_frame(self) -> frames.DataFrame:
+        """A row for each word. Needs pandas."""
+        return frames.of_records(self.words, WordChange)
 
 
 def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -> AnswerChange:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
 
+from . import frames
 from .checkpoints import Loaded
 from .errors import TextError
 from .model import Head
@@ -22,6 +24,21 @@ class Predictions:
     ids: tuple[tuple[int, ...], ...]
     strings: tuple[tuple[str, ...], ...]
     probs: tuple[tuple[float, ...], ...]
+
+    def to_frame(self) -> frames.DataFrame:
+        """A row for each word, the likeliest of a position first (rank 1). Needs pandas."""
+        ranks = [
+            (position, rank) for position, ids in zip(self.positions, self.ids, strict=True) for rank in range(len(ids))
+        ]
+        return frames.of_columns(
+            {
+                "position": [position for position, _ in ranks],
+                "rank": [rank + 1 for _, rank in ranks],
+                "id": list(chain.from_iterable(self.ids)),
+                "string": list(chain.from_iterable(self.strings)),
+                "prob": list(chain.from_iterable(self.probs)),
+            }
+        )
 
 
 def head_of(loaded: Loaded) -> Head:

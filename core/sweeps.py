@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from . import frames
 from .ablations import (
     RowAnswers,
     Rows,
@@ -106,8 +107,30 @@ class Sweep:
 
     def __repr__(self) -> str:
         what = "the text's vectors" if self.position is None else f"the prediction behind token {self.position}"
-        edited = "heads" if self.places and isinstance(self.places[0], HeadPlace) else "looks"
+        edited = "heads" if self._of_heads else "looks"
         return f"<Sweep over {len(self.places)} {edited}: what each changes of {what}>"
+
+    @property
+    def _of_heads(self) -> bool:
+        return not self.places or isinstance(self.places[0], HeadPlace)
+
+    def to_frame(self) -> frames.DataFrame:
+        """A row for each edit: its place and how the answer is with it. The run's own answer is `before`. Needs pandas.
+
+        Of a prediction there are the logit and the probability of the answer, and the KL divergence from the run's; of the
+        text's vector, its distance from the run's.
+        """
+        columns: dict[str, Sequence[object]] = frames.columns_of(
+            self.places, HeadPlace if self._of_heads else LookPlace
+        )
+        after = self.after
+        for name, found in (("logit", after.logit), ("probability", after.probability)):
+            if found is not None:
+                columns[name] = found[:, 0].tolist()
+        for name, found in (("kl", after.kl), ("distance", after.distance), ("length", self.lengths)):
+            if found is not None:
+                columns[name] = found.tolist()
+        return frames.of_columns(columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from html import escape
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import memory
+from . import frames, memory
 from .ablations import HeadEffects, ablate_each, check_token
 from .attention import AttentionRecord
 from .attribution import Contributions, LensLayer, contributions, logit_lens
@@ -122,9 +121,9 @@ class Trace:
             raise KeyError(f"there is no attention and no hook point {name!r}. {meant}")
         return self.value(name)
 
-    def table(self) -> dict[str, list[Any]]:
-        """The steps of the pass as columns: pandas.DataFrame(run.table()) makes a frame of them, which core knows nothing of."""
-        return {column.name: [getattr(step, column.name) for step in self.steps] for column in fields(Step)}
+    def to_frame(self) -> frames.DataFrame:
+        """The steps of the pass, a row each. Needs pandas."""
+        return frames.of_records(self.steps, Step)
 
     def __repr__(self) -> str:
         read = f"{len(self.source)} token{'s' * (len(self.source) != 1)}"

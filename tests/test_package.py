@@ -101,8 +101,9 @@ def test_what_the_package_needs_is_what_is_tested() -> None:
     theirs = importlib.metadata.requires("huggingface_hub") or ()
     comes_with_the_hub = {re.split(r"[^\w-]", line)[0] for line in theirs if "extra ==" not in line}
     optional = PROJECT["project"]["optional-dependencies"]
-    pinned = (ROOT / "requirements-cluster.txt").read_text("utf-8")
-    assert all(line.split(">=")[1] in pinned for (line,) in optional.values())
+    more = [line for line in (ROOT / "requirements-cluster.txt").read_text("utf-8").split() if "==" in line]
+    pins |= {line.split("[")[0]: line.split("==")[1] for line in more if "[" in line}
+    assert {name: pins[name] for name in optional} == {name: line.split(">=")[1] for name, (line,) in optional.items()}
     assert imported - set(sys.stdlib_module_names) - comes_with_the_hub - set(optional) == set(needs)
     assert "core" not in imported, "core would not find itself under another name"
 
@@ -149,11 +150,14 @@ def test_the_package_holds_all_of_core_under_its_own_name(wheel: Path) -> None:
 
 USED = """
 import importlib.util
+import sys
 import headlight
 
 assert importlib.util.find_spec("core") is None and importlib.util.find_spec("app") is None
 run = headlight.trace(headlight.load("copy"), "dabbi=", interventions=[headlight.NoScale()])
 assert abs(run.attention[0].pattern().sum(-1) - 1).max() < 1e-5
+assert "pandas" not in sys.modules
+assert len(run.to_frame()) == len(run.steps)
 try:
     headlight.load("gpt2")
 except headlight.Refused as error:

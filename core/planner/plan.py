@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .. import frames
 from ..config import ModelConfig
 from ..errors import ConfigError
 from .cache import KVCache, kv_cache
@@ -96,6 +97,11 @@ class Plan:
     @property
     def decode_flops(self) -> int:
         return total_flops(self.decode)
+
+    def to_frame(self) -> frames.DataFrame:
+        """The operations of the forward pass, a row each, with their FLOPs and bytes. Needs pandas."""
+        rows = [op.to_dict() for op in self.prefill]
+        return frames.of_columns({name: [row[name] for row in rows] for name in rows[0]})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with every total."""

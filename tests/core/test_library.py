@@ -1,8 +1,9 @@
-"""A run in a notebook: short names and reprs, one text of a batch, steps as columns, a still picture."""
+"""A run in a notebook: short names and reprs, one text of a batch, frames, a still picture."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -85,11 +86,74 @@ def test_parts_of_a_run_are_found_by_name(tiny: Tiny) -> None:
     assert [r.name for r in run.attention][-1] == run.attention[-1].name and len(run.attention) == 6
 
 
-def test_steps_are_columns_for_a_frame(tiny: Tiny) -> None:
-    run = core.trace(tiny(), ids=IDS)
-    frame = pd.DataFrame(run.table())
+def test_what_has_rows_makes_a_frame_of_them(tiny: Tiny) -> None:
+    loaded = reader(tiny())
+    run = core.trace(loaded, "the cat sat on it")
+    frame = run.to_frame()
     assert len(frame) == len(run.steps) and list(frame.columns[:3]) == ["name", "axes", "shape"]
     assert frame["bytes"].tolist() == [step.bytes for step in run.steps]
+
+    words = run.predictions([1, 4], k=3)
+    frame = words.to_frame()
+    assert list(frame.columns) == ["position", "rank", "id", "string", "prob"]
+    assert frame["position"].tolist() == [1, 1, 1, 4, 4, 4] and frame["rank"].tolist() == [1, 2, 3] * 2
+    for name, column in (("id", words.ids), ("string", words.strings), ("prob", words.probs)):
+        assert frame[name].tolist() == [*column[0], *column[1]]
+
+    lens = run.logit_lens(2)
+    frame = pd.concat(layer.to_frame() for layer in lens)
+    assert frame["point"].tolist() == [layer.point for layer in lens for _ in range(2)]
+    assert frame["prob"].tolist() == [prob for layer in lens for prob in layer.predictions.probs[0]]
+
+    found = run.contributions()
+    frame = found.to_frame()
+    assert sum(frame["value"].tolist()) == pytest.approx(found.logit, abs=1e-4) and len(frame) == len(found.parts)
+    heads = frame[frame["part"] == "head"]
+    assert heads["head"].tolist() == [0, 1, 2, 3] * 2
+
+    effects = run.ablate_each()
+    frame = effects.to_frame()
+    assert (
+        frame["kl"].tolist() == [effect.kl for effect in effects.heads] and frame["layer"].tolist() == [0] * 4 + [1] * 4
+    )
+
+    changed = core.trace(loaded, "the cat sat on it", interventions=[core.Ablate("decoder", 0, 1)])
+    differences = core.compare(run, changed)
+    assert differences.to_frame()["moved"].tolist() == [head.moved for head in differences.heads]
+    assert differences.to_frame("stream")["point"].tolist() == [point.point for point in differences.stream]
+    answer = core.answer_change(run, changed)
+    assert answer.to_frame()["after"].tolist() == [word.after for word in answer.words]
+
+    plan = core.plan(loaded.config, batch=2, source_len=5)
+    frame = plan.to_frame()
+    assert sum((frame["times"] * frame["flops"]).tolist()) == plan.flops and frame["name"].tolist() == [
+        o.name for o in plan.prefill
+    ]
+
+
+def test_a_sweep_makes_a_frame_of_its_edits(tiny: Tiny) -> None:
+    run = core.trace(tiny(), ids=IDS)
+    silenced, cut = core.sweep_heads(run), core.sweep_edges(run)
+    frame = silenced.to_frame()
+    assert list(frame.columns) == ["stack", "layer", "site", "head", "logit", "probability", "kl", "length"]
+    assert silenced.after.logit is not None and silenced.before.logit is not None
+    assert frame["logit"].tolist() == silenced.after.logit[:, 0].tolist()
+    row = frame.iloc[5]
+    alone = core.trace(run.loaded, ids=IDS, interventions=[core.Ablate("decoder", int(row["layer"]), int(row["head"]))])
+    logits = alone.value("head.hook_logits", [len(IDS) - 1])[0]
+    assert row["logit"] == pytest.approx(logits[silenced.watched[0]].item(), abs=1e-4)
+    frame = cut.to_frame()
+    assert list(zip(frame["query"], frame["key"], strict=True)) == [(p.query, p.key) for p in cut.places]  # type: ignore[union-attr]
+    vectors = core.sweep_heads(core.trace(tiny(n_encoder_layers=1), ids=IDS)).to_frame()
+    assert list(vectors.columns) == ["stack", "layer", "site", "head", "distance", "length"] and len(vectors) == 4
+
+
+def test_only_a_frame_needs_pandas(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as where it is not installed
+    run = core.trace(tiny(), ids=IDS)
+    assert run.predictions().positions == (7,)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        run.to_frame()
 
 
 @pytest.mark.parametrize("n", [1, 8, 300])
