@@ -55,7 +55,7 @@ def devices() -> list[str]:
 def pick_dtype(device: torch.device, environment: Mapping[str, str] = os.environ) -> torch.dtype:
     """What HEADLIGHT_DTYPE says. Where it says auto or nothing: bfloat16 on a card that multiplies it itself, else float32.
 
-    Weights of norms are float32 in any case. Raises ConfigError for other formats, and for bfloat16 where the card has none.
+    The weights of RMS norms are float32 in any case. Raises ConfigError for other formats, and for bfloat16 where the card has none.
     """
     wanted = environment.get(DTYPE, "").strip().lower() or "auto"
     if wanted == "auto":
@@ -65,6 +65,11 @@ def pick_dtype(device: torch.device, environment: Mapping[str, str] = os.environ
     if wanted == "bfloat16" and device.type == "cuda" and not multiplies_bfloat16(device):
         raise ConfigError(f"{DTYPE} is 'bfloat16', which this card cannot multiply. Choose auto, float32 or float16.")
     return DTYPES[wanted]
+
+
+def dtype_name(dtype: object) -> str:
+    """torch.float32 -> float32; a name stays as it is."""
+    return str(dtype).removeprefix("torch.")
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:

@@ -18,10 +18,9 @@ import torch
 from . import memory
 from .checkpoints import Loaded, load
 from .continuation import with_continuation
-from .device import default_budget, pick_device, pick_dtype
+from .device import default_budget, dtype_name, pick_device, pick_dtype
 from .errors import Busy, RunCancelled, TooLarge, Unknown
 from .hooks import Look, hook_points, hooked
-from .planner.dtypes import dtype_name
 from .request import Progress, Request, RunEnded, Stage
 from .trace import Trace, trace
 

@@ -20,10 +20,9 @@ from . import memory
 from .cache import Cache
 from .checkpoints import Loaded
 from .config import ModelConfig
-from .device import finest_dtype
+from .device import dtype_name, finest_dtype
 from .errors import GenerationError, TextError
 from .planner import kv_cache, run_bytes
-from .planner.dtypes import dtype_name
 from .prompt import Prompt, model_inputs, padded, source_tokens, target_tokens
 from .text import Tokens, from_ids, tokenize
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from .checkpoints import Loaded
+from .device import dtype_name
 from .hooks import Hook, HookPoint, Look, current_hooks, hook_points, hooked
 from .interventions import Intervention, hooks_of
 from .memory import admit_large
-from .planner.dtypes import dtype_name
 from .planner.runs import run_bytes
 from .planner.workload import Workload
 from .prompt import Prompt, model_inputs

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from .attention import AttentionRecord
 from .checkpoints import Loaded
+from .device import dtype_name
 from .hooks import Hook, HookPoint, hook_points
 from .model import Embedding
 from .passes import Pass
-from .planner.dtypes import dtype_name
 from .rules import DistanceBias, ScoreRule
 from .text import Tokens
 

@@ -19,12 +19,12 @@ from .attribution import Contributions, LensLayer, contributions, logit_lens
 from .checkpoints import Loaded, ModelSpec
 from .chunks import ChunkRecorder, advice, choose, run_in_chunks
 from .config import ModelConfig
+from .device import dtype_name
 from .errors import InterventionError, TextError
 from .hooks import hook_points
 from .interventions import Intervention
 from .moments import value
 from .passes import Pass, prepare
-from .planner.dtypes import dtype_name
 from .planner.runs import run_bytes
 from .predictions import Predictions, checked_positions, head_of, likeliest
 from .prompt import Prompt, Side, source_tokens, target_tokens

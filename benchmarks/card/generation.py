@@ -11,6 +11,7 @@ import torch
 
 import core
 from core.checkpoints import Loaded
+from core.device import dtype_name
 from core.generate import generate
 
 from .capture import gpt2_shape
@@ -61,7 +62,7 @@ def measure(report: Report) -> None:
         times = in_turns(ways, report.device, rounds)
         row: dict[str, Any] = {
             "layers × width": f"{ours.config.n_decoder_layers} × {ours.config.d_model}",
-            "format": str(dtype).removeprefix("torch."),
+            "format": dtype_name(dtype),
             "prompt": PROMPT,
             "tokens": tokens,
             "Headlight, tokens/s": tokens / statistics.median(times["ours"]),

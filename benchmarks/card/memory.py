@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 import core
 from core.config import ModelConfig
+from core.device import dtype_name
 from core.hooks import hook_points, hooked
 from core.model import Transformer
 from core.planner import memory_plan, run_bytes
@@ -41,7 +42,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return str(self.dtype).removeprefix("torch.")
+        return dtype_name(self.dtype)
 
 
 def cases(device: torch.device) -> tuple[list[Case], list[str]]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import core
 from core.checkpoints import Loaded, load
+from core.device import dtype_name
 from core.hooks import hook_points, hooked
 
 from .report import Report
@@ -110,7 +111,7 @@ def measure(report: Report) -> None:
             error = error_of(name, report.device, dtype)
             row = {
                 "model": name,
-                "format": str(dtype).removeprefix("torch."),
+                "format": dtype_name(dtype),
                 "from transformers in float32": error.ours,
                 "transformers in this format": error.theirs,
                 "eager from fused": error.eager,
@@ -129,5 +130,5 @@ def measure_alone(report: Report) -> None:
             fused, eager = (logits(loaded, source, target, eager=way) for way in (False, True))
             found = share(eager, fused)
             allowed = WITHIN if dtype == torch.float32 else STEPS * torch.finfo(dtype).eps
-            row = {"model": name, "format": str(dtype).removeprefix("torch."), "eager from fused": found}
+            row = {"model": name, "format": dtype_name(dtype), "eager from fused": found}
             report.add("Eager against fused attention, as shares of the largest logit", row, ok=found <= allowed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from core.attention import AttentionRecord
+from core.device import dtype_name
 from core.rules import MaskRule, ScoreRule
 
 from .clock import median_ms
@@ -34,5 +35,5 @@ def measure(report: Report) -> None:
                 continue
             window = slice(start, start + SIDE)
             ms = median_ms(lambda w=window, r=record: r.pattern(0, w, w), report.device, rounds=9)
-            row = {"tokens": n, "format": str(dtype).removeprefix("torch."), f"{SIDE} × {SIDE} tile": where, "ms": ms}
+            row = {"tokens": n, "format": dtype_name(dtype), f"{SIDE} × {SIDE} tile": where, "ms": ms}
             report.add("What looking costs", row, ok=report.short or ms <= GOAL)

@@ -14,6 +14,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..config import ModelConfig
+from ..device import dtype_name
 from ..errors import CheckpointError
 from ..model import Transformer
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
@@ -46,10 +47,9 @@ class Loaded:
 
     def __repr__(self) -> str:
         layers = " and ".join(f"{n} {stack} layers" for stack, n in self.config.stacks)
-        dtype = str(self.dtype).removeprefix("torch.")
         return (
             f"<{self.spec.title}: {layers} of {self.config.n_heads} heads, {self.spec.n_params:,} parameters; "
-            f"{dtype} on {self.device}>"
+            f"{dtype_name(self.dtype)} on {self.device}>"
         )
 
 

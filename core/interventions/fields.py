@@ -29,7 +29,7 @@ class Kind(Protocol):
         """The value as it is kept. Raises InterventionError, naming the field."""
         ...
 
-    def written(self, value: Any) -> str:
+    def text_of(self, value: Any) -> str:
         """A kept value in a link."""
         ...
 
@@ -55,7 +55,7 @@ class Word:
         allowed = ", ".join(map(repr, self.words.values()))
         raise InterventionError(f"{name} cannot be {shown(value)}. It is one of {allowed}.")
 
-    def written(self, value: Any) -> str:
+    def text_of(self, value: Any) -> str:
         return next(word for word, known in self.words.items() if known == value)
 
     def read(self, token: str) -> Any:
@@ -76,7 +76,7 @@ class Whole:
     def kept(self, value: Any, name: str) -> int:
         return _whole(value, name, self.lowest)
 
-    def written(self, value: int) -> str:
+    def text_of(self, value: int) -> str:
         return f"{self.letter}{value}"
 
     def read(self, token: str) -> int | None:
@@ -100,7 +100,7 @@ class Number:
             raise InterventionError(f"{name} must be a finite number{above}; {shown(value)} is not. Try 0.5 or 2.")
         return number
 
-    def written(self, value: float) -> str:
+    def text_of(self, value: float) -> str:
         return repr(value).removesuffix(".0").replace("+", "")  # a + in a link means a space
 
     def read(self, token: str) -> float | None:
@@ -121,7 +121,7 @@ class Several:
     def kept(self, value: Any, name: str) -> Spans:
         return _spans(value, name)
 
-    def written(self, value: Spans) -> str:
+    def text_of(self, value: Spans) -> str:
         return self.letter + ".".join(map(_run, value))
 
     def read(self, token: str) -> Spans | None:
@@ -145,7 +145,7 @@ class SingleCells:
             rows.setdefault(_whole(pair[0], f"A query of {name}"), []).extend(_spans(pair[1], f"A key of {name}"))
         return tuple((query, run) for query in sorted(rows) for run in _merged(rows[query]))
 
-    def written(self, value: Cells) -> str:
+    def text_of(self, value: Cells) -> str:
         return ".".join(f"{query}x{_run(keys)}" for query, keys in value)
 
     def read(self, token: str) -> Cells | None:
@@ -172,7 +172,7 @@ class Distances:
             raise InterventionError(f"{name} go from {first} to {last}, which is nothing. Give the lower one first.")
         return first, last
 
-    def written(self, value: tuple[int | None, int | None]) -> str:
+    def text_of(self, value: tuple[int | None, int | None]) -> str:
         first, last = ("" if end is None else str(end) for end in value)
         return f"d{first}..{last}"
 
@@ -202,7 +202,7 @@ class Places:
             )
         return tuple(places)
 
-    def written(self, value: tuple[int, ...]) -> str:
+    def text_of(self, value: tuple[int, ...]) -> str:
         runs: list[range] = []
         for place in value:
             if runs and place == runs[-1].stop:

@@ -48,7 +48,7 @@ def edit_text(edit: Intervention) -> str:
     for field in fields(edit):
         value = getattr(edit, field.name)
         if value != field.default:
-            tokens.append(kinds_of(type(edit))[field.name].written(value))
+            tokens.append(kinds_of(type(edit))[field.name].text_of(value))
     return "_".join(tokens)
 
 

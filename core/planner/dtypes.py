@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from ..device import dtype_name
 from ..errors import ConfigError
 
 BYTES: dict[str, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
-
-
-def dtype_name(dtype: object) -> str:
-    """torch.float32 -> float32; a name stays as it is."""
-    return str(dtype).removeprefix("torch.")
 
 
 def bytes_of(dtype: object, what: str = "dtype") -> int:

@@ -7,9 +7,9 @@ from typing import Any
 
 from .. import frames
 from ..config import ModelConfig
+from ..device import dtype_name
 from ..errors import ConfigError
 from .cache import KVCache, kv_cache
-from .dtypes import dtype_name
 from .operations import Operation, decode, ideal_bytes, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
 from .passes import Path, pass_moments

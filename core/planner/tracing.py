@@ -22,9 +22,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop
 
 from ..config import ModelConfig
+from ..device import dtype_name
 from ..hooks import HookPoint, hook_points, hooked
 from ..model import Transformer, cast
-from .dtypes import check_activations, check_lengths, dtype_name
+from .dtypes import check_activations, check_lengths
 from .live import LiveBytes
 
 

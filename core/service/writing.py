@@ -8,9 +8,9 @@ from typing import Literal
 
 from ..beams import BeamStep, grow
 from ..checkpoints import Loaded
+from ..device import dtype_name
 from ..generate import Draft, Sampling, admit_writing
 from ..planner import KVCache, kv_cache
-from ..planner.dtypes import dtype_name
 from ..request import Request
 from ..trace import Trace
 from ..writing import Opening, Reading, Taken, Writer, beginning, check_path, check_room, labels

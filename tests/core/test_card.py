@@ -13,6 +13,7 @@ from benchmarks.card import memory, parity
 from benchmarks.card.clock import peak_bytes
 from benchmarks.card.tiles import record_of
 from core.chunks import Chunks
+from core.device import dtype_name
 from core.memory import MiB, guarded
 from core.planner import chunked_run_bytes, run_bytes
 from core.recorder import HELD_BYTES
@@ -38,7 +39,7 @@ def device(request: pytest.FixtureRequest) -> torch.device:
     return torch.device(request.param)
 
 
-@pytest.fixture(params=[torch.float32, torch.bfloat16, torch.float16], ids=lambda d: str(d).removeprefix("torch."))
+@pytest.fixture(params=[torch.float32, torch.bfloat16, torch.float16], ids=dtype_name)
 def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return request.param
 
