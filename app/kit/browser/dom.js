@@ -140,7 +140,8 @@ const written = new WeakMap();
 // What is chosen goes into its field; news of the same value leave alone what the visitor is typing there.
 /** @param {HTMLInputElement} field @param {string} value */
 export function setField(field, value) {
-  if (document.activeElement === field && written.get(field) === value) return;
+  const tree = /** @type {Document | ShadowRoot} */ (field.getRootNode()); // of a component: the document knows only its host
+  if (tree.activeElement === field && written.get(field) === value) return;
   written.set(field, value);
   if (field.value !== value) field.value = value;
 }
