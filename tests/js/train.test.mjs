@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { smooth, lead, upTo, indexAt, lossText, largest } = await served("rooms/train/browser/numbers.js");
-const { linesOf } = await served("rooms/train/browser/following.js");
+const { Following, linesOf } = await served("rooms/train/browser/following.js");
 
 test("a loss is the mean of the last five, and none where one of them is no number", () => {
   const points = [1, 2, 3, 4, 5, 11].map((loss, i) => [i + 1, loss, 0]);
@@ -44,4 +44,42 @@ test("lines are whole however the stream is cut", async () => {
     for await (const line of linesOf(stream)) found.push(JSON.parse(line));
     assert.deepEqual(found, [{ a: "é" }, { b: 2 }]);
   }
+});
+
+// A run that has ended, whose looks are asked for; what the server says is said by the test.
+function following(example) {
+  globalThis.document = { baseURI: "http://here/" };
+  const asked = [];
+  globalThis.fetch = (address) => new Promise((answer) => asked.push({ example: address.searchParams.get("example"), answer }));
+  const one = new Following({ task: "copy", twin: "none", seed: "0", from: "0" }, example, () => {});
+  one.take({ state: "ended", place: 0, seconds: 0, why: "", points: [[1, 2, 0]], frames: [{ step: 0 }] });
+  return { one, asked };
+}
+const turn = () => new Promise((done) => setImmediate(done));
+
+test("what is said of an example that was left behind is not said of the next one", async () => {
+  const { one, asked } = following("12");
+  let read = (_) => {};
+  asked[0].answer({ ok: false, status: 400, text: () => new Promise((done) => (read = done)) });
+  await turn();
+  one.watch("bead"); // typed while the refusal is on its way
+  read("Copy knows no '1'.");
+  await turn();
+  assert.equal(one.refused, "");
+  assert.deepEqual(asked.map(({ example }) => example), ["12", "bead"]);
+  asked[1].answer({ ok: false, status: 400, text: async () => "Copy knows no 'z'." });
+  await turn();
+  assert.equal(one.refused, "Copy knows no 'z'.");
+  assert.equal(asked.length, 2, "what is refused is not asked again");
+});
+
+test("a server that is busy is asked again for looks of a run that has ended", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { asked } = following("bead");
+  asked[0].answer({ ok: false, status: 503, text: async () => "All places are taken." });
+  await turn();
+  assert.equal(asked.length, 1);
+  t.mock.timers.tick(1000);
+  await turn();
+  assert.equal(asked.length, 2);
 });

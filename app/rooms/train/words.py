@@ -59,6 +59,8 @@ COMPONENT = {
     "pause": "Pause",
     "pause_help": "The run waits where it is. For somebody else who watches it, it goes on.",
     "go_on": "Go on",
+    "more": "More",
+    "more_help": "Task, example and twins.",
     "before": "Nothing is learnt yet. Press Train: a model of 2 layers learns from its first random weights.",
     "waiting": ["1 run is before yours: about {s} s.", "{n} runs are before yours: about {s} s."],
     "waiting_short": "waiting for a turn",

@@ -6,6 +6,7 @@ import { unpack } from "../../../kit/browser/messages.js";
 /** @typedef {import("./types.js").Look} Look */
 
 const AGAIN = 400; // ms before looks that could not be had are asked for again
+const BUSY = [429, 503]; // what a server says that may do better in a moment
 
 // A run of the server that this page watches, until it ends or close() is called.
 export class Following {
@@ -118,14 +119,12 @@ export class Following {
         const example = this.example;
         const last = Math.max(-1, ...this.looks.keys());
         const response = await fetch(this.address("looks", { example, after: String(last + 1) }));
-        if (example !== this.example) continue;
-        if (response.status === 400) {
-          this.refused = await response.text();
-          break;
-        }
-        if (!response.ok) break; // a run that was dropped meanwhile, or a server that is busy: what there is stays
-        const found = looksOf(new Uint8Array(await response.arrayBuffer()));
-        if (example !== this.example) continue;
+        const [why, bytes] = response.ok ? ["", await response.arrayBuffer()] : [await response.text(), null];
+        if (example !== this.example) continue; // another was typed meanwhile: this says nothing of it
+        if (BUSY.includes(response.status)) throw new Error(why);
+        if (response.status === 400) this.refused = why;
+        if (!bytes) break; // refused, or a run that was dropped meanwhile: what there is stays
+        const found = looksOf(new Uint8Array(bytes));
         this.seen = found.seen;
         for (const one of found.looks) this.looks.set(one.step, one);
         this.changed();

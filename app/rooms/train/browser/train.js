@@ -74,8 +74,11 @@ class Train {
     this.go = add(ask, "button", "go");
     this.go.type = "button";
     this.go.addEventListener("click", () => (this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train()));
-    this.chips = add(root, "div", "chips");
+    this.more = this.quiet(ask, words.more, words.more_help, () => this.unfold());
+    this.more.classList.add("more");
+    this.chips = add(root, "div", "chips races");
     Object.assign(this.chips, { role: "group", ariaLabel: words.race });
+    this.unfold(false);
     this.fact = add(root, "h2", "fact");
     this.refused = add(root, "p", "refused");
     this.refused.setAttribute("role", "alert");
@@ -133,6 +136,12 @@ class Train {
     Object.assign(button, { type: "button", textContent: text, title });
     button.addEventListener("click", act);
     return button;
+  }
+
+  // On a phone task, example and twins stand behind a button, so that what a run shows is seen first; elsewhere they are always there.
+  unfold(open = !this.root.classList.contains("unfolded")) {
+    this.root.classList.toggle("unfolded", open);
+    this.more.setAttribute("aria-expanded", String(open));
   }
 
   /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
