@@ -140,5 +140,6 @@ COMPONENT = {
     "done_unknown": "This link’s progress (“done”) cannot be read, and yours stays as it is.",
     "page_about": "A lesson of Headlight: each answer was checked against what a model did.",
     "page_earlier": "Looked at on an earlier visit, whose answer was not kept.",
+    "page_no_picture": "No picture of {room} was kept.",
     "page_picture": "{room} at the step “{title}”",
 }

@@ -13,7 +13,7 @@ import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js"
 import { addressOf, changes, read, written } from "./link.js";
 import { Rail } from "./rail.js";
 import { save } from "./page.js";
-import { pictureOf } from "./picture.js";
+import { isDrawn, pictureOf } from "./picture.js";
 
 /** @typedef {import("./types.js").Answer} Answer */
 /** @typedef {import("./types.js").Data} Data */
@@ -26,6 +26,7 @@ const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
 const VISIT = new Map(); // what was said and seen as long as the page is open; nobody else keeps it
 const THANKS_FOR = 2500; // ms
+const PATIENCE = 5000; // ms that a picture is waited for
 
 /** @param {import("../../../kit/browser/types.js").Given<Data>} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -266,11 +267,16 @@ class Lessons {
     const { said, seen, step } = this;
     const memory = VISIT.get(step);
     VISIT.set(step, { said, seen, words: this.checked?.words ?? memory?.words, question: this.truth?.question ?? memory?.question, picture: memory?.picture });
-    // what is uncovered is drawn in the next frame
-    requestAnimationFrame(() => requestAnimationFrame(() => {
-      const kept = VISIT.get(step);
-      if (kept && this.step === step) kept.picture = pictureOf() ?? kept.picture;
-    }));
+    this.keepPicture(step);
+  }
+
+  // A picture of a step that was looked at. What is uncovered is drawn two frames after the room has all that it shows.
+  /** @param {string} step */
+  async keepPicture(step) {
+    const until = performance.now() + PATIENCE;
+    for (let drawn = 0; drawn < 2 && this.step === step && performance.now() < until; drawn = isDrawn() ? drawn + 1 : 0) await new Promise(requestAnimationFrame);
+    const kept = VISIT.get(step);
+    if (kept && this.step === step && this.seen) kept.picture = pictureOf() ?? kept.picture;
   }
 
   // ------------------------------------------------------------------ from step to step
@@ -364,7 +370,8 @@ class Lessons {
     return NAMES.every((name, i) => !name.startsWith(`${lesson}.`) || steps.has(i));
   }
 
-  save() {
+  async save() {
+    if (this.seen) await this.keepPicture(this.step); // those of other steps were kept when they were looked at
     const lesson = this.step.split(".")[0];
     const steps = NAMES.filter((name) => name.startsWith(`${lesson}.`)).map((name) => ({ ...STEPS[name], ...VISIT.get(name), number: name }));
     save(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);

@@ -16,7 +16,9 @@ export function pageOf(title, steps, rooms) {
   page.body.append(el("h1", "", title), el("p", "", words.page_about));
   for (const step of steps) {
     page.body.append(el("h2", "", `${step.number} ${step.title}`), el("p", "", step.text), el("p", "question", step.question));
-    if (step.picture) page.body.append(Object.assign(el("img"), { src: step.picture, alt: fill(words.page_picture, { room: rooms[step.room] ?? step.room, title: step.title }) }));
+    const room = rooms[step.room] ?? step.room;
+    if (step.picture) page.body.append(Object.assign(el("img"), { src: step.picture, alt: fill(words.page_picture, { room, title: step.title }) }));
+    else if (step.words) page.body.append(el("small", "", fill(words.page_no_picture, { room })));
     const answer = page.body.appendChild(el("div", "answer"));
     const lines = step.words ?? [words.page_earlier];
     answer.append(...lines.map((line, i) => el(i && i === lines.length - 1 ? "small" : "p", "", line)));

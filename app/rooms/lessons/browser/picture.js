@@ -3,9 +3,17 @@
 const SMALLEST = 60 * 60; // pixels
 const LARGEST = 1200; // pixels across
 
+const room = () => document.querySelector(".st-key-lessons_view");
+
+// Whether the room has drawn what it shows, and waits for nothing more of it
+export function isDrawn() {
+  const roots = within(room(), ".hl").map(({ dataset }) => dataset);
+  return roots.some(({ painted }) => painted) && !roots.some(({ underway, waiting }) => underway || waiting);
+}
+
 /** @returns {string | undefined} a PNG as a data address */
 export function pictureOf() {
-  const found = canvases(document.querySelector(".st-key-lessons_view"))
+  const found = canvases(room())
     .filter((canvas) => canvas.offsetParent !== null && canvas.width * canvas.height > SMALLEST)
     .sort((a, b) => b.width * b.height - a.width * a.height)[0];
   if (!found) return undefined;
@@ -18,11 +26,14 @@ export function pictureOf() {
   return small.toDataURL("image/png");
 }
 
+/** @param {ParentNode | null} from */
+const canvases = (from) => /** @type {HTMLCanvasElement[]} */ (within(from, "canvas"));
+
 // Those below an element, also in the components that stand there
-/** @param {ParentNode | null} from @returns {HTMLCanvasElement[]} */
-function canvases(from) {
+/** @param {ParentNode | null} from @param {string} selector @returns {HTMLElement[]} */
+function within(from, selector) {
   if (!from) return [];
-  const own = /** @type {HTMLCanvasElement[]} */ ([...from.querySelectorAll("canvas")]);
-  const inner = [...from.querySelectorAll("*")].flatMap(({ shadowRoot }) => canvases(shadowRoot));
+  const own = /** @type {HTMLElement[]} */ ([...from.querySelectorAll(selector)]);
+  const inner = [...from.querySelectorAll("*")].flatMap(({ shadowRoot }) => within(shadowRoot, selector));
   return [...own, ...inner];
 }

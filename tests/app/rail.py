@@ -1,0 +1,81 @@
+"""What the tests of lessons share: the rail, its steps, and what of a room may not be read before Look."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+from app.rooms.lessons.steps import LESSONS
+from tests.app.browsing import PATIENCE
+
+STEPS = {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
+HERE = ("explore", "step", "masks", "positions", "generate", "whatif", "shapes", "memory", "compute")
+# Of every step: what its room says once it is uncovered, and not before.
+SAYS = {
+    "1.1": "0.3172",
+    "1.2": "67.7",
+    "1.4": "2.30 bits",
+    "1.5": "K.transpose(-2, -1) [2, 4, 3]",
+    "1.6": "Masked scores: 5 queries by 5 keys",
+    "1.7": "rows no longer sum to 1",
+    "1.8": "renamed three times",
+    "2.1": "68 %",
+    "2.2": "0111",
+    "2.3": "256 features",
+    "2.4": "16 rows of 384 features",
+    "2.5": "step 14 of 20",
+    "2.6": "step 20 of 20",
+    "2.7": "List the heads by this number",
+    "3.1": "16 tokens",
+    "3.2": "Layer 0",
+    "3.3": "Weights: 16 queries by 16 keys",
+    "3.4": "Layer 0",
+    "3.5": "30.6 MiB (32.1 MB)",
+    "3.6": "autograd keeps 52.5 MiB",
+    "3.7": "512: 256.0 MiB",
+    "3.8": "623 source tokens fit",
+    "4.2": "83.8",
+    "4.4": "step 15 of 20",
+    "4.5": "66.6 % of a layer is its MLP",
+    "4.6": "length 64.03",
+    "5.1": "10.7 %",
+    "5.2": "10.7 %",
+    "5.6": "Read again now",
+    "5.7": "2 · 12 layers",
+    "5.8": "memory is the limit",
+    "5.9": "O(nm)",
+}
+CHART = ".js-plotly-plot .main-svg"
+DRAWN = dict.fromkeys((*HERE, "train"), ".hl[data-painted]") | {
+    "memory": CHART,
+    "compute": CHART,
+}  # once a room is there
+# What somebody reads, or a screen reader says: texts and names of all that is not hidden, also within components.
+READ = """() => {
+  const found = [];
+  const walk = (node) => {
+    if (node.nodeType === 3 && (node.parentElement ?? node.parentNode.host).checkVisibility({ visibilityProperty: true })) found.push(node.textContent);
+    if (node.nodeType === 1 && !["STYLE", "SCRIPT"].includes(node.tagName)) {
+      if (node.checkVisibility({ visibilityProperty: true }))
+        for (const name of ["aria-label", "aria-description", "aria-valuetext", "title", "alt"]) found.push(node.getAttribute(name) ?? "");
+      [...(node.shadowRoot?.childNodes ?? []), ...node.childNodes].forEach(walk);
+    }
+  };
+  walk(document.querySelector(".st-key-lessons_view"));
+  return found.join(" ").replace(/\\s+/g, " ");
+}"""
+
+
+def rail(page: Page) -> Locator:
+    return page.locator(".lessons")
+
+
+def ready(page: Page, step: str) -> None:
+    """Until a step is open, its room is drawn and what is true of it is there."""
+    page.locator(f'.lessons[data-ready=true][data-step="{step}"]').wait_for()
+    drawn = page.locator(f".st-key-lessons_view :is({DRAWN[STEPS[step].room]})").first
+    expect(drawn).to_be_attached(timeout=PATIENCE)
+
+
+def read(page: Page) -> str:
+    """What somebody reads of the room, or a screen reader says."""
+    return page.evaluate(READ)
