@@ -250,6 +250,23 @@ def test_a_phone_has_it_all_and_never_scrolls_sideways(browser: Browser, address
     context.close()
 
 
+def test_a_clicker_trains_pauses_and_changes_the_twin(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(f"{address}/?view=train&seed=5&projector=true")
+    page.locator(".train.projector[data-painted]").wait_for()
+    for key, said in (
+        ("PageDown", '[data-state="running"]'),
+        ("PageDown", '[data-state="paused"]'),
+        ("PageUp", '[data-state="running"]'),
+        ("PageDown", '[data-state="paused"]'),
+        ("PageDown", '[data-twin="heads1"][data-twinstate="running"]'),
+    ):
+        page.keyboard.press(key)
+        page.locator(f".train{said}").wait_for()
+    context.close()
+
+
 def test_news_travels_as_lines_and_a_loss_that_is_none_as_null() -> None:
     facts = FrameFacts(3, (1.0,), (0.5,), 12, (0.1, 0.2))
     said = json.loads(routes.line(News("running", points=(Point(3, float("nan"), 0.5),), frames=(facts,))))

@@ -254,8 +254,12 @@ class Train {
     if (document.hidden && this.isGoing) this.hiding = setTimeout(() => this.stop(), HIDDEN);
   }
 
+  // By the clicker, in front of a class: on means Train, Pause, the next twin; back means Go on, the twin before.
   /** @param {number} by */
   turn(by) {
+    if (by > 0 && !this.run) return this.train();
+    if (by > 0 && this.isGoing) return this.pause();
+    if (by < 0 && this.isPaused) return this.goOn();
     const names = Object.keys(words.twins);
     this.choose({ twin: names[clamp(names.indexOf(this.values.twin) + by, 0, names.length - 1)] }, true);
   }
