@@ -53,16 +53,6 @@ def test_post_ln_learns_more_slowly_at_first() -> None:
     assert plain == pytest.approx(2.18, abs=0.01) and post == pytest.approx(2.69, abs=0.01)
 
 
-def test_without_a_mask_the_loss_falls_and_nothing_is_written_right() -> None:
-    """train.md, E5 and C6: loss below 0.001, and 0 of 48; heads look one place ahead."""
-    spec = Spec(twin="nomask")
-    last, frame = ended(spec)
-    assert last.loss < 0.001 and frame.whole == 0
-    assert min(frame.given) == 1 and len(frame.given) == 11, "with the answer given it is right everywhere"
-    seen = live.look(spec, frame, live.example(spec, "feedback"))
-    assert float(seen.ahead.max()) > 0.5 and seen.own != "feedback"
-
-
 def test_echo_needs_nobody_else() -> None:
     """The same letters at the same places: learnt at once, and right on its own since nothing is read that was written."""
     spec = Spec(task="echo", steps=120)
