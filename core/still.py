@@ -64,7 +64,7 @@ def _strongest(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> 
     looks = []
     for value, at in zip(found.values.tolist(), found.indices.tolist(), strict=True):
         query, key = divmod(at, weights.shape[1])
-        looks.append(f"“{queries[query]}” looks at “{keys[key]}”, {value:.0%}")
+        looks.append(f"“{one_line(queries[query])}” looks at “{one_line(keys[key])}”, {value:.0%}")
     return escape("Strongest: " + "; ".join(looks) + ".")
 
 

@@ -173,6 +173,13 @@ def test_a_still_picture_is_small_well_formed_and_true(n: int) -> None:
     assert f"{pattern[:shown, :shown].max():.0%}" in page
 
 
+def test_a_still_picture_of_a_word_without_end_is_small(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = core.trace(reader(tiny()), "the cat sat")
+    monkeypatch.setattr(type(run.source), "labels", ("x" * 60_000,) * 3)
+    page = run._repr_html_()
+    assert len(page.encode()) < 100_000 and "looks at “xxxx" in page
+
+
 def test_a_still_picture_holds_text_as_text(tiny: Tiny, monkeypatch: Any) -> None:
     evil = '<script>alert("1")</script>&'
     loaded = reader(tiny())
