@@ -115,6 +115,16 @@ def test_hebrew_stands_from_right_to_left(screen: Screen):
     assert first and last and first["x"] > last["x"]  # over their columns
     screen.page.mouse.move(*screen.cell(4, 1))
     screen.wait(cell="4,1")
+    text = screen.page.get_by_label("Sentence").input_value()
+    screen.run_text(f"{text} " * 9)  # too long for a map of all of it
+    screen.until("root.dataset.folded")
+    columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]
+    edges = [edge for _, start, end in columns for edge in (start, end)]
+    assert edges == sorted(edges, reverse=True) and len(columns) > 5  # the first key stands at the right there too
+    query, key = int(screen.data()["row"]) + 1, next(int(of) for of, *_ in columns[1:] if of >= 0)
+    screen.page.mouse.move(*screen.cell(query, key))
+    screen.wait(cell=f"{query},{key}")
+    screen.run_text(text)
     screen.root.get_by_role("button", name="lines", exact=True).click()
     screen.wait(show="lines")
     first, last = (screen.root.locator(f".strip [data-i='{i}']").bounding_box() for i in (1, 12))

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { unfolded, withGaps } = await served("attention/browser/folding.js");
+const { Fold } = await served("attention/browser/fold.js");
 
 const n = 40;
 const weights = Float32Array.from({ length: n }, (_, k) => ({ 3: 0.6, 20: 0.3, 21: 0.05 })[k] ?? 0.05 / 37);
@@ -38,4 +39,23 @@ test("keys and gaps are the whole text", () => {
   assert.equal(columns.reduce((sum, k) => sum + (k < 0 ? -k : 1), 0), n);
   assert.deepEqual(withGaps([0, 1], 2), [0, 1]);
   assert.deepEqual(withGaps([], 5), [-5]);
+});
+
+// A folded map of forty keys, of which twelve have room; a band of three rows around the one chosen
+const measured = (letter) => {
+  const keys = Array.from({ length: n }, (_, k) => `${letter}${k}`);
+  const row = { weights, order };
+  const lens = { keys, n_key: n, n_query: n, queryOf: (i) => i, keyOf: (i) => i, firstQuery: (i) => i, row: () => row };
+  const site = { id: "self", query: "source", key: "source" };
+  const view = { lens: () => lens, place: { query: 20 }, pin: null, picture: { key: "run" }, site, map: { widthsOf: (all) => all.map(() => 3) }, ranking: () => row };
+  return new Fold(view).measure(800, 200, 16, 100);
+};
+
+test("a text that is read from the right has its first column there", () => {
+  const [left, right] = [measured("a"), measured("\u05d0")];
+  assert.deepEqual([left.isMirrored, right.isMirrored], [false, true]);
+  assert.deepEqual(right.columns, left.columns, "the same keys, in the order of the text");
+  const last = left.xs.length - 1;
+  assert(left.columns.length > 8 && left.xs[0] === 100);
+  for (let c = 0; c <= last; c++) assert(Math.abs(left.xs[0] + left.xs[last] - left.xs[c] - right.xs[c]) < 1e-9);
 });

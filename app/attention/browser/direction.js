@@ -7,6 +7,10 @@ const LETTER = /\p{L}/u;
 /** @param {string[]} labels */
 export const areLetters = (labels) => labels.every((label) => label.length < 2 || /^[[<].*[\]>]$/.test(label)) && !isRightToLeft(labels);
 
+// Edges of columns so that the first of them stands at the right
+/** @param {Float64Array} xs */
+export const mirrored = (xs) => xs.map((x) => xs[0] + xs[xs.length - 1] - x);
+
 // Whether most of the tokens that have letters, special ones aside, have them from right to left
 /** @param {string[]} labels */
 export function isRightToLeft(labels) {

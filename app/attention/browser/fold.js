@@ -3,6 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { cover } from "../../kit/browser/cover.js";
 import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
+import { isRightToLeft, mirrored } from "./direction.js";
 import { unfolded, withGaps } from "./folding.js";
 import { HIDDEN } from "./lens.js";
 import { levelOf } from "./scale.js";
@@ -77,10 +78,12 @@ export class Fold {
     });
     const columns = withGaps(keys, lens.n_key);
     const spare = Math.max(0, room - taken(keys)) / Math.max(1, keys.length);
-    const xs = new Float64Array(columns.length + 1);
-    xs[0] = left;
-    columns.forEach((k, c) => (xs[c + 1] = xs[c] + (k < 0 ? GAP * em : wide(k) + Math.min(spare, 2 * em))));
-    return { left, top, cell, font, xs, columns, rows: [q0, q0 + rows], isHeader: false, isFold: true, isMirrored: false, header: size, width };
+    const places = new Float64Array(columns.length + 1);
+    places[0] = left;
+    columns.forEach((k, c) => (places[c + 1] = places[c] + (k < 0 ? GAP * em : wide(k) + Math.min(spare, 2 * em))));
+    const isMirrored = isRightToLeft(lens.keys);
+    const xs = isMirrored ? mirrored(places) : places;
+    return { left, top, cell, font, xs, columns, rows: [q0, q0 + rows], isHeader: false, isFold: true, isMirrored, header: size, width };
   }
 
   // Whether something else is locked than what the columns were chosen for
@@ -113,7 +116,7 @@ export class Fold {
       const top = perRow && row ? row.weights.reduce((a, b) => Math.max(a, b), 0) || 1 : lens.top;
       g.columns?.forEach((k, c) => {
         if (k < 0) return;
-        const [x, w] = [g.xs[c], g.xs[c + 1] - g.xs[c]];
+        const [x, w] = columnOf(g, c);
         const code = row?.masked?.[k];
         if (code === HIDDEN) return;
         context.fillStyle = code ? hatch : row ? view.colour.css[levelOf(perRow ? "linear" : scale, row.weights[k], top)] : view.palette.line;
@@ -142,7 +145,7 @@ export class Fold {
     context.textAlign = "center";
     context.textBaseline = "middle";
     g.columns?.forEach((k, c) => {
-      const [x, w] = [g.xs[c], g.xs[c + 1] - g.xs[c]];
+      const [x, w] = columnOf(g, c);
       if (k < 0) {
         context.fillStyle = palette.mute;
         context.font = `${0.82 * em}px ${family}`;
@@ -227,3 +230,7 @@ export class Fold {
     if (isOut || isHidden) this.view.map.refold();
   }
 }
+
+// Left edge and width of a column
+/** @param {import("./types.js").Geometry} g @param {number} c @returns {[x: number, width: number]} */
+const columnOf = ({ xs }, c) => [Math.min(xs[c], xs[c + 1]), Math.abs(xs[c + 1] - xs[c])];

@@ -17,7 +17,8 @@ const WORD = [36, 150]; // px: the narrowest and the widest column
 /** @param {import("./types.js").View} view @param {import("./figureparts.js").Style} style @param {import("./figureparts.js").About} about */
 export function foldFigure(view, style, about) {
   const lens = view.lens();
-  const { columns = [], rows: [q0, q1] = [0, 0] } = view.map.geometry;
+  const { columns: read = [], rows: [q0, q1] = [0, 0], isMirrored } = view.map.geometry;
+  const columns = isMirrored ? [...read].reverse() : read; // from the left to the right
   const rows = Array.from({ length: q1 - q0 }, (_, r) => lens.row(q0 + r));
   if (rows.includes(null)) return null;
   const { palette, colour, font } = style;
@@ -34,7 +35,7 @@ export function foldFigure(view, style, about) {
   const shapes = [];
   const top = heading(shapes, width, style, about) + ROW;
   shapes.push(text(MARGIN, top - 10, [[words.axis_query, palette.query, 600]], SMALL));
-  shapes.push(text(MARGIN, top - 10 - SMALL * 1.35, [[words.axis_key, palette.key, 600]], SMALL));
+  shapes.push(text(MARGIN, top - 10 - SMALL * 1.35, [[isMirrored ? words.axis_key_back : words.axis_key, palette.key, 600]], SMALL));
   const perRow = view.map.scaleShown === "row";
   let x = left;
   columns.forEach((k, c) => {

@@ -7,7 +7,7 @@ import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
-import { isRightToLeft } from "./direction.js";
+import { isRightToLeft, mirrored } from "./direction.js";
 import { isStill, named, Slide } from "./motion.js";
 import { nextOf, writes } from "./next.js";
 import { roleOf } from "./roles.js";
@@ -352,11 +352,11 @@ export class HeadMap {
     if (size < (this.view.options.projector ? PROJECTED : 0.72) * em) return null;
     const own = widths.map((w) => Math.max(least, (w + padding) * size));
     const spare = Math.max(0, room - own.reduce((all, w) => all + w, 0)) / n;
-    const xs = new Float64Array(n + 1);
-    xs[0] = left;
-    for (let k = 0; k < n; k++) xs[k + 1] = xs[k] + own[k] + Math.min(spare, 2.2 * em);
+    const places = new Float64Array(n + 1);
+    places[0] = left;
+    for (let k = 0; k < n; k++) places[k + 1] = places[k] + own[k] + Math.min(spare, 2.2 * em);
     const isMirrored = isRightToLeft(keys);
-    if (isMirrored) xs.set(xs.map((x) => left + xs[n] - x)); // the first key stands at the right
+    const xs = isMirrored ? mirrored(places) : places;
     return { left, top, cell, font, xs, isHeader: true, isFold: false, isMirrored, header: size, width };
   }
 
@@ -757,7 +757,7 @@ export class HeadMap {
     context.fillStyle = palette.query;
     context.fillText(hasNext ? words.reads : words.axis_query, names, g.top - 0.75 * em);
     context.fillStyle = palette.key;
-    if (!hasNext) context.fillText(words.axis_key, names, g.top - 1.9 * em);
+    if (!hasNext) context.fillText(g.isMirrored ? words.axis_key_back : words.axis_key, names, g.top - 1.9 * em);
     context.textAlign = "left";
     context.fillStyle = palette.proof;
     if (hasNext) context.fillText(words.about_to_write, names + 1.6 * em, g.top - 0.75 * em);
