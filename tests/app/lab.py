@@ -11,9 +11,9 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.app.browsing import PATIENCE
+from tests.app.browsing import PATIENCE, eventually
 from tests.app.pages import lend
 
 
@@ -54,6 +54,26 @@ class Lab:
         """The address, once it says all of these."""
         self.page.wait_for_url(lambda url: all(part in url for part in parts))
         return self.page.url
+
+    @contextlib.contextmanager
+    def late(self, path: str) -> Iterator[None]:
+        """What is asked of this route in the block, where it has to be asked, is answered once the block has ended."""
+        held: list[Route] = []
+        answers = False
+
+        def keep(route: Route) -> None:
+            route.continue_() if answers else held.append(route)
+
+        def asked() -> None:
+            assert held, path
+
+        self.page.route(f"**/headlight/{path}*", keep)
+        yield
+        eventually(self.page, asked)
+        answers = True
+        for route in held:
+            route.continue_()
+        self.page.unroute(f"**/headlight/{path}*", keep)
 
     def saved(self, name: str) -> Path:
         """A file of the Export menu, by its button."""

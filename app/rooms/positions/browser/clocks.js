@@ -177,8 +177,9 @@ export class Clocks {
     const across = view.narrow ? Math.max(3, Math.min(8, Math.floor(view.width / (84 * unit)))) : hands.length > 16 ? 11 : 8;
     const wide = view.narrow ? view.width : view.width - (404 + 28) * unit;
     const gap = Math.min(98 * unit, wide / across);
-    const radius = Math.min(41 * unit, gap * 0.42);
-    const tall = 2 * radius + (view.projector ? 74 : 66) * unit;
+    const under = (view.room < Infinity ? 44 : view.projector ? 74 : 66) * unit; // two numbers, and the space to the next row
+    const radius = Math.max(12 * unit, Math.min(41 * unit, gap * 0.42, (view.below(title) / Math.ceil(hands.length / across) - under) / 2));
+    const tall = 2 * radius + under;
     const size = clamp(gap * 0.14, 9 * unit, 13.5 * unit);
     const added = shares(clock, m - n);
     const most = Math.max(...hands.map((hand) => hand.q * hand.k)) || 1;
@@ -218,7 +219,7 @@ export class Clocks {
     const points = Array.from({ length: 161 }, (_, i) => low + ((high - low) * i) / 160);
     const scores = points.map((at) => score(clock, at));
     const [least, most] = [Math.min(...scores, now), Math.max(...scores, now)];
-    const [width, height, left] = [view.narrow ? Math.min(view.width, 480 * unit) : 404 * unit, 216 * unit, 40 * unit];
+    const [width, height, left] = [view.narrow ? Math.min(view.width, 480 * unit) : 404 * unit, Math.max(80 * unit, Math.min(216 * unit, view.below(title) - 80 * unit)), 40 * unit];
     const x = (/** @type {number} */ at) => left + ((at - low) * (width - left - 8 * unit)) / (high - low);
     const y = (/** @type {number} */ value) => 12 * unit + (height * (most - value)) / (most - least || 1);
     const isCausal = site.stack === "decoder";

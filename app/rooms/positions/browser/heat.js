@@ -9,6 +9,7 @@ import { bound, furthest } from "./numbers.js";
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Rows} Rows */
 export const WINDOW = 64; // rows of the table on the screen
+const BENEATH = 60; // units of the design that its legend takes
 const CUT = 0.005; // of the numbers lie beyond the colours' scale
 
 export class Heat {
@@ -30,7 +31,7 @@ export class Heat {
     title.append(el("b", "", words.table), ` ${words.table_note}`);
     const left = 58 * unit;
     const width = Math.round((view.narrow ? Math.min(view.width - left - 8, 620 * unit) : 384 * unit));
-    const height = Math.round(view.projector ? Math.max(180 * unit, Math.min(336 * unit, innerHeight - 250 * unit)) : 336 * unit);
+    const height = Math.round(Math.max(150 * unit, Math.min(336 * unit, view.below(title) - BENEATH * unit)));
     const box = add(host, "div", "heat");
     box.style.cssText = `margin-left: ${left}px; width: ${width}px; height: ${height}px`;
     const canvas = add(box, "canvas");

@@ -13,6 +13,7 @@ import { picture, put } from "./draw.js";
  *   site: import("./types.js").Site, pending: boolean, lock: (query: number, key?: number) => void,
  * }} Drawn
  */
+const WIDER = 2.4; // than high, at most, is a cell of a projected map
 const LABELLED = 48; // words that have a name beside a map; more have places
 
 export class Maps {
@@ -32,6 +33,11 @@ export class Maps {
     });
   }
 
+  // Pixels of the lab above the maps
+  get above() {
+    return this.host.getBoundingClientRect().top - this.view.host.getBoundingClientRect().top;
+  }
+
   clear() {
     for (const { box } of this.boxes) box.dataset.empty = "true";
   }
@@ -47,29 +53,31 @@ export class Maps {
     const top = isNamed ? 66 * unit : 22 * unit;
     const wide = narrow ? view.width : this.host.clientWidth;
     const room = narrow ? wide - left - 26 * unit : (wide - left - 60 * unit) / 2;
-    const tall = view.projector ? Math.max(160 * unit, innerHeight - 328 * unit) : 300 * unit; // a projected page shows all at once
-    const cell = Math.max(0.25, Math.min(view.projector ? 26 * unit : narrow ? 24 * unit : 16.6 * unit, room / keys.length, tall / queries.length));
+    const projected = view.room < Infinity;
+    const tall = projected ? Math.max(120 * unit, view.room - this.above - top - 4 * unit) : 300 * unit;
+    const down = Math.max(0.25, Math.min(projected ? 26 * unit : narrow ? 24 * unit : 16.6 * unit, projected ? Infinity : room / keys.length, tall / queries.length));
+    const across = projected ? Math.max(0.25, Math.min(room / keys.length, WIDER * down)) : down; // a projected page has more width than height
     this.boxes.forEach((parts, i) => {
       const { box, title, canvas, over } = parts;
       const names = i === 0 || narrow;
       const x0 = names ? left : 4 * unit;
-      const [width, height] = [cell * keys.length, cell * queries.length];
+      const [width, height] = [across * keys.length, down * queries.length];
       box.dataset.empty = "false";
       box.classList.toggle("pending", i === 1 && drawn.pending);
       box.style.width = `${x0 + width + 24 * unit}px`;
       title.replaceChildren(el("b", "", drawn.titles[i]), ` ${i ? drawn.second : drawn.note}`);
       const weights = drawn.weights[i];
       canvas.style.margin = `${top}px 0 0 ${x0}px`;
-      this.paint(canvas, weights, width, height, cell);
+      this.paint(canvas, weights, width, height, down);
       over.replaceChildren();
       const svg = picture(over, x0 + width + 20 * unit, top + height + 4, drawn.titles[i]);
       svg.setAttribute("aria-hidden", "true");
-      this.names(svg, { x0, top, cell, queries, keys, query, isNamed, names });
-      put(svg, "rect", { x: x0 - 1.5, y: top + query * cell - 1.5, width: width + 2, height: cell + 2, fill: "none", stroke: "var(--query)", "stroke-width": 2, rx: 2 });
+      this.names(svg, { x0, top, across, down, queries, keys, query, isNamed, names });
+      put(svg, "rect", { x: x0 - 1.5, y: top + query * down - 1.5, width: width + 2, height: down + 2, fill: "none", stroke: "var(--query)", "stroke-width": 2, rx: 2 });
       const most = weights && weights.columns === keys.length ? best(weights, query) : -1;
       box.setAttribute("aria-label", most < 0 ? drawn.titles[i] : fill(words.map_label, { title: drawn.titles[i], query: quoted(queries[query]), key: quoted(keys[most]), share: share(/** @type {Weights} */ (weights).at(query, most)) }));
       box.dataset.value = most < 0 ? "" : String(/** @type {Weights} */ (weights).at(query, most));
-      this.listen(box, { x0, top, cell, queries, keys, weights, drawn });
+      this.listen(box, { x0, top, across, down, queries, keys, weights, drawn });
     });
   }
 
@@ -96,32 +104,32 @@ export class Maps {
 
   /**
    * @param {Element} svg
-   * @param {{x0: number, top: number, cell: number, queries: string[], keys: string[], query: number, isNamed: boolean, names: boolean}} at
+   * @param {{x0: number, top: number, across: number, down: number, queries: string[], keys: string[], query: number, isNamed: boolean, names: boolean}} at
    */
-  names(svg, { x0, top, cell, queries, keys, query, isNamed, names }) {
+  names(svg, { x0, top, across, down, queries, keys, query, isNamed, names }) {
     const { unit } = this.view;
-    const size = Math.min(13.5 * unit, Math.max(8 * unit, cell * 0.85));
+    const size = (/** @type {number} */ cell) => Math.min(13.5 * unit, Math.max(8 * unit, cell * 0.85));
     if (!isNamed) {
-      const every = 10 ** Math.ceil(Math.log10((28 * unit) / cell));
-      for (let k = 0; k < keys.length; k += every) put(svg, "text", { x: x0 + (k + 0.5) * cell, y: top - 6 * unit, "text-anchor": "middle", class: "kt", "font-size": 12 * unit }, String(k));
-      for (let q = 0; names && q < queries.length; q += every) put(svg, "text", { x: x0 - 6 * unit, y: top + (q + 0.5) * cell + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12 * unit }, String(q));
+      const every = (/** @type {number} */ cell) => 10 ** Math.ceil(Math.log10((28 * unit) / cell));
+      for (let k = 0; k < keys.length; k += every(across)) put(svg, "text", { x: x0 + (k + 0.5) * across, y: top - 6 * unit, "text-anchor": "middle", class: "kt", "font-size": 12 * unit }, String(k));
+      for (let q = 0; names && q < queries.length; q += every(down)) put(svg, "text", { x: x0 - 6 * unit, y: top + (q + 0.5) * down + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12 * unit }, String(q));
       return;
     }
-    keys.forEach((label, k) => put(svg, "text", { class: "kt", transform: `translate(${(x0 + (k + 0.65) * cell).toFixed(1)} ${(top - 5 * unit).toFixed(1)}) rotate(-58)`, "font-size": Math.min(12.5 * unit, size) }, cut(label, 9)));
+    keys.forEach((label, k) => put(svg, "text", { class: "kt", transform: `translate(${(x0 + (k + 0.65) * across).toFixed(1)} ${(top - 5 * unit).toFixed(1)}) rotate(-58)`, "font-size": Math.min(12.5 * unit, size(across)) }, cut(label, 9)));
     if (!names) return;
-    queries.forEach((label, q) => put(svg, "text", { class: q === query ? "qt b" : "", x: x0 - 8 * unit, y: top + (q + 0.5) * cell + size * 0.35, "text-anchor": "end", "font-size": size }, cut(label, 8)));
+    queries.forEach((label, q) => put(svg, "text", { class: q === query ? "qt b" : "", x: x0 - 8 * unit, y: top + (q + 0.5) * down + size(down) * 0.35, "text-anchor": "end", "font-size": size(down) }, cut(label, 8)));
   }
 
   /**
    * @param {HTMLElement} box
-   * @param {{x0: number, top: number, cell: number, queries: string[], keys: string[], weights: Weights | null, drawn: Drawn}} at
+   * @param {{x0: number, top: number, across: number, down: number, queries: string[], keys: string[], weights: Weights | null, drawn: Drawn}} at
    */
-  listen(box, { x0, top, cell, queries, keys, weights, drawn }) {
+  listen(box, { x0, top, across, down, queries, keys, weights, drawn }) {
     const { view } = this;
     const found = (/** @type {PointerEvent | MouseEvent} */ event) => {
       const frame = /** @type {Element} */ (box.querySelector(".over")).getBoundingClientRect();
-      const query = Math.floor((event.clientY - frame.top - top) / cell);
-      const key = Math.floor((event.clientX - frame.left - x0) / cell);
+      const query = Math.floor((event.clientY - frame.top - top) / down);
+      const key = Math.floor((event.clientX - frame.left - x0) / across);
       return query >= 0 && query < queries.length && key < keys.length ? { query, key } : null;
     };
     box.onpointermove = (event) => {

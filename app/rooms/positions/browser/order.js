@@ -99,13 +99,23 @@ export class Order {
     return this.changeOf !== this.asking;
   }
 
-  // Some words stand where they were not
-  get isMoved() {
-    return this.mode === "words" && (this.places === null || this.places.some((place, word) => place !== word));
+  // What the last answer was asked for, which stays on the screen until the next is there
+  /** @returns {Record<string, string>} */
+  get of() {
+    return Object.fromEntries(JSON.parse(this.changeOf || this.asking));
+  }
+
+  // The same, as the picture and the sentence need it
+  get shown() {
+    const { order, stack } = this.of;
+    const isMoved = order === "words" && Boolean(this.change?.places.some((place, word) => place !== word));
+    return { mode: order, isMoved, isCausal: stack === "decoder" };
   }
 
   fetch() {
     const params = Object.fromEntries(JSON.parse(this.asking));
+    // Of other words than those on the screen, no number may stand under them.
+    if (this.change && (this.of.site !== params.site || this.of.stack !== params.stack)) [this.change, this.changeOf] = [null, ""];
     const found = this.view.get("positions/order", params, readChange);
     if (!found) return;
     this.refused = found.refused ?? "";
@@ -206,16 +216,16 @@ export class Order {
     view.root.dataset.moved = String(change.moved[layer * site.heads + head]);
     this.drawMoved(change);
     this.maps.draw({
-      titles: [words.map_trained, this.mode === "drop" ? words.map_drop : this.isMoved ? this.movedWords : words.map_same],
+      titles: [words.map_trained, this.changedWords],
       note: fill(words.head, { layer, head }),
-      second: this.isMoved ? words.map_rows : "",
+      second: this.shown.isMoved ? words.map_rows : "",
       weights: this.weights(layer, head),
       query: this.query,
       site,
       pending: this.isPending,
       lock: (query, key) => view.choose({ query: String(query), ...(key === undefined ? {} : { key: String(key) }) }),
     });
-    bars(view, this.right, change, layer * site.heads + head, this.mode === "drop" ? words.map_drop : this.isMoved ? this.movedWords : words.map_same);
+    bars(view, this.right, change, layer * site.heads + head, this.changedWords);
     this.proof();
   }
 
@@ -238,8 +248,11 @@ export class Order {
     for (const button of this.left.querySelectorAll(".ranked button")) button.setAttribute("aria-pressed", String(button.firstChild?.textContent === chosen));
   }
 
-  get movedWords() {
-    return this.isCausal ? words.map_places : words.map_words;
+  // What the second map shows
+  get changedWords() {
+    const { mode, isMoved, isCausal } = this.shown;
+    if (mode === "drop") return words.map_drop;
+    return !isMoved ? words.map_same : isCausal ? words.map_places : words.map_words;
   }
 
   // A decoder's mask goes by the order in which the tokens are read, whatever their positions.
@@ -276,7 +289,7 @@ export class Order {
     const { labels, fixed } = view.side("source");
     const movable = labels.map((_, word) => word).filter((word) => !fixed.includes(word));
     if (movable.length < 2) return null;
-    const here = view.value("stack") !== "decoder" && this.isMoved ? this.places : null;
+    const here = !this.isCausal && this.mode === "words" && this.places?.some((place, word) => place !== word) ? this.places : null;
     const order = labels.map((_, word) => (fixed.includes(word) ? word : movable[movable.length - 1 - movable.indexOf(word)]));
     return view.get("positions/proof", { places: written(here ?? order) }, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
   }
@@ -308,28 +321,29 @@ export class Order {
   fact() {
     const { view, change } = this;
     const n = change ? change.moved.length : view.site().records.length * view.site().heads;
+    const { mode, isMoved, isCausal } = this.shown;
     const said = [];
-    if (!change || this.mode === "trained" || (this.mode === "words" && !this.isMoved)) {
+    if (!change || (mode !== "drop" && !isMoved)) {
       return phrase(words.fact_trained, { head: this.named(this.head), n });
     }
     const back = this.back;
-    if (this.mode === "drop") {
-      said.push(...phrase(this.isCausal ? words.fact_bag_causal : words.fact_bag, {}));
+    if (mode === "drop") {
+      said.push(...phrase(isCausal ? words.fact_bag_causal : words.fact_bag, {}));
       if (back) said.push(...phrase(back.after < back.before - 0.2 ? words.fact_back : words.fact_back_kept, { head: this.named(back), before: [share(back.before), ""], after: [share(back.after), ""] }));
     } else {
-      const two = this.places && swap(this.places);
+      const two = swap(change.places);
       const labels = this.side.labels;
-      if (two) said.push(...phrase(this.isCausal ? words.fact_swapped_places : words.fact_swapped, { a: [quoted(labels[two[0]]), ""], b: [quoted(labels[two[1]]), ""] }));
-      else said.push(...phrase(this.isCausal ? words.fact_dealt_places : words.fact_dealt, {}));
+      if (two) said.push(...phrase(isCausal ? words.fact_swapped_places : words.fact_swapped, { a: [quoted(labels[two[0]]), ""], b: [quoted(labels[two[1]]), ""] }));
+      else said.push(...phrase(isCausal ? words.fact_dealt_places : words.fact_dealt, {}));
     }
     const about = this.aboutCell();
-    if (about.length && back && this.mode === "drop") said.push(document.createTextNode(words.fact_and));
+    if (about.length && back && mode === "drop") said.push(document.createTextNode(words.fact_and));
     said.push(...about);
-    if (this.mode === "words" && back) {
+    if (mode === "words" && back) {
       const kept = back.after > back.before - 0.1;
       said.push(...phrase(kept ? words.fact_keeps : words.fact_loses, { head: this.named(back), share: [share(back.after), ""], before: [share(back.before), ""] }));
     }
-    if (this.isCausal && this.mode === "words") said.push(...phrase(words.fact_mask, {}));
+    if (isCausal && mode === "words") said.push(...phrase(words.fact_mask, {}));
     return said;
   }
 
@@ -429,7 +443,7 @@ export class Order {
         rows: Array.from({ length: size }, (_, i) => [i - change.reach, number(was[from + i]), number(now[from + i])]),
       });
     }
-    const at = standing(this.places ?? change.places);
+    const at = standing(change.places);
     tables.push({ title: words.table_places, name: "places", columns: words.table_places_columns, rows: at.map((word, place) => [place, this.side.labels[word], word]) });
     return tables;
   }

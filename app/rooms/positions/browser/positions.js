@@ -10,6 +10,7 @@ import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
+import { scrolled } from "../../../shell/streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { LinkButton } from "./link.js";
@@ -30,6 +31,7 @@ const COVERS = { number: LAB, cell: LAB, curve: LAB, headline: LAB };
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
 const NARROW = 960; // units of the design below which everything stands in one column
 const NARROW_PROJECTED = 600; // and of a projected page, which shows less beside each other
+const EDGE = 16; // units of the design that a projected page leaves free at its foot
 const LONGEST_PRESS = 1000; // ms
 const TABLES_AFTER = 150; // ms without another drawing
 const MOST_RUNS = 12; // whose answers are kept
@@ -65,6 +67,7 @@ class View {
   tabling;
   pressed = -Infinity; // when what can be clicked was pressed: it must be there still when it is let go
   unit = 1;
+  room = Infinity; // pixels of height that a projected page has for the lab; any other is as long as it needs to be
   width = 0;
   narrow = false;
 
@@ -115,12 +118,15 @@ class View {
     for (const name of ["pointerup", "pointercancel"]) addEventListener(name, this.released);
     this.watch = new ResizeObserver(() => this.host.clientWidth !== this.width && this.redraw());
     this.watch.observe(this.host);
+    this.resized = () => this.projector && this.redraw();
+    addEventListener("resize", this.resized);
     this.guard = new Guard(root, COVERS);
     this.uncovers = cover.watch(() => this.header && this.redraw());
   }
 
   destroy() {
     this.watch.disconnect();
+    removeEventListener("resize", this.resized);
     this.uncovers();
     this.guard.destroy();
     for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, this.released);
@@ -273,9 +279,24 @@ class View {
     const { proof, facts } = lab.foot();
     this.proof.textContent = proof && `✓ ${proof}`;
     this.facts.textContent = facts;
+    if (this.hasOtherRoom()) keepingFocus(this.host, () => lab.draw());
     clearTimeout(this.tabling);
     if (this.fold.open) this.tabling = setTimeout(() => this.drawTables(), TABLES_AFTER);
     Object.assign(this.root.dataset, { lab: name, key: this.header.key, painted: "1", theme: this.theme, pending: this.host.dataset.pending ?? "false", ms: (performance.now() - start).toFixed(1) });
+  }
+
+  // A projected page shows all at once: how high the lab may be is known once the sentence stands above it.
+  hasOtherRoom() {
+    const before = this.room;
+    this.room = this.projector && !this.narrow ? innerHeight - this.host.getBoundingClientRect().top - scrolled() - EDGE * this.unit : Infinity;
+    return this.room !== before && !(Math.abs(this.room - before) < 1);
+  }
+
+  // Pixels of that below what a lab has drawn already
+  /** @param {Element} node */
+  below(node) {
+    if (this.room === Infinity) return Infinity;
+    return this.room - (node.getBoundingClientRect().bottom - this.host.getBoundingClientRect().top);
   }
 
   drawTables() {
@@ -288,7 +309,7 @@ class View {
   /** @param {number} by */
   turn(by) {
     const labs = Object.keys(LABS);
-    this.choose({ lab: labs[(labs.indexOf(this.labName) + by + labs.length) % labs.length] });
+    this.choose({ lab: labs[(Math.max(0, labs.indexOf(this.value("lab"))) + by + labs.length) % labs.length] });
   }
 
   /** @param {PointerEvent | null} event @param {Node[]} [nodes] */

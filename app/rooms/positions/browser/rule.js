@@ -16,14 +16,16 @@ import { diverging, path, picture, put, signed, ticks, whole } from "./draw.js";
 export function rule(view, host, own, rules, kind) {
   const bias = own?.bias ?? (kind === "alibi" ? rules.bias : null);
   const buckets = own?.buckets ?? (kind === "relative" ? rules.buckets : null);
-  if (bias) lines(view, host, bias, kind, own !== null);
+  const two = bias && buckets ? 2 : 1; // pictures, of which the first leaves half of a projected page's height
+  if (bias) lines(view, host, bias, kind, own !== null, two);
   if (buckets) steps(view, host, buckets);
 }
 
-/** @param {Shown} view @param {HTMLElement} host @param {number} reach @param {number} low @param {number} high @param {string} label */
-function axes(view, host, reach, low, high, label) {
+/** @param {Shown} view @param {HTMLElement} host @param {number} reach @param {number} low @param {number} high @param {string} label @param {number} [of] */
+function axes(view, host, reach, low, high, label, of = 1) {
   const { unit } = view;
-  const [width, height, left] = [Math.min(view.width, 1180 * unit), 300 * unit, 54 * unit];
+  const room = view.below(/** @type {Element} */ (host.lastElementChild)) / of - 64 * unit;
+  const [width, height, left] = [Math.min(view.width, 1180 * unit), Math.max(60 * unit, Math.min(300 * unit, room)), 54 * unit];
   const right = view.narrow ? 20 * unit : 150 * unit;
   const x = (/** @type {number} */ distance) => left + ((distance + reach) * (width - left - right)) / (2 * reach);
   const y = (/** @type {number} */ value) => 16 * unit + height * (1 - (value - low) / (high - low || 1));
@@ -37,8 +39,8 @@ function axes(view, host, reach, low, high, label) {
 }
 
 // A line for each head
-/** @param {Shown} view @param {HTMLElement} host @param {number[][]} bias @param {string} kind @param {boolean} isOwn */
-function lines(view, host, bias, kind, isOwn) {
+/** @param {Shown} view @param {HTMLElement} host @param {number[][]} bias @param {string} kind @param {boolean} isOwn @param {number} of */
+function lines(view, host, bias, kind, isOwn, of) {
   const { unit } = view;
   const reach = (bias[0].length - 1) / 2;
   const title = add(host, "h2");
@@ -46,7 +48,7 @@ function lines(view, host, bias, kind, isOwn) {
   const every = bias.flat();
   const [low, high] = [Math.min(...every, 0), Math.max(...every, 0)];
   const label = fill(words.rule_label, { n: bias.length, low: signed(low), high: signed(high), whose: isOwn ? view.header.model : words.rule_nobody });
-  const { svg, x, y, width, right } = axes(view, host, reach, low, high, label);
+  const { svg, x, y, width, right } = axes(view, host, reach, low, high, label, of);
   let below = -Infinity;
   bias.forEach((row, head) => {
     const colour = diverging(view, 0.95 - (0.6 * head) / bias.length);

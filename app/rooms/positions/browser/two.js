@@ -15,6 +15,8 @@ import { rule } from "./rule.js";
 const KINDS = ["learned", "sinusoidal", "rotary", "alibi", "relative"];
 const DASHES = ["none", "7 3", "2 3", "9 3 2 3", "4 2", "12 4"];
 const MOST_FEATURES = 6;
+const AXIS = 44; // units of the design below a curve
+const FEATURES = 76; // and of what stands around the one below it
 
 /** @param {Uint8Array} bytes @returns {Rows} */
 export function readRows(bytes) {
@@ -148,7 +150,7 @@ export class Two {
     add(box, "p").append(go);
     const title = add(host, "h2");
     title.append(el("b", "", words.periods), ` ${words.periods_note}`);
-    const [width, height, left] = [Math.min(view.width, 900 * unit), 240 * unit, 60 * unit];
+    const [width, height, left] = [Math.min(view.width, 900 * unit), Math.max(80 * unit, Math.min(240 * unit, view.below(title) - AXIS * unit)), 60 * unit];
     const [low, high] = [0, Math.ceil(Math.log10(Math.max(10, ...periods)))];
     const y = (/** @type {number} */ value) => 10 * unit + height * (1 - (value - low) / (high - low));
     const svg = picture(host, width, height + 40 * unit, fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }));
@@ -191,11 +193,13 @@ export class Two {
     line.append(choice(words.alike, ways, view.value("alike"), (alike) => view.choose({ alike })));
   }
 
-  // Of the curves: as wide as their column, and lower where a projected page must show all at once
-  /** @param {HTMLElement} host @param {number} tall */
-  sizeIn(host, tall) {
+  // Of the curves: as wide as their column, and with the share of a projected page's height that the next ones leave
+  /** @param {HTMLElement} host @param {number} tall @param {number} others */
+  sizeIn(host, tall, others) {
     const { view } = this;
-    return { width: Math.min(host.clientWidth, (view.narrow ? 620 : 900) * view.unit), height: (view.projector ? 0.6 : 1) * tall * view.unit, left: 44 * view.unit };
+    const { unit } = view;
+    const room = view.below(/** @type {Element} */ (host.lastElementChild)) - (AXIS + others) * unit;
+    return { width: Math.min(host.clientWidth, (view.narrow ? 620 : 900) * unit), height: Math.max(50 * unit, Math.min(tall * unit, others ? room / 2 : room)), left: 44 * unit };
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -207,7 +211,7 @@ export class Two {
     const last = rows.first + rows.rows - 1;
     const cosines = Array.from({ length: rows.rows }, (_, row) => this.alike(i, row + rows.first) ?? 0);
     const low = Math.min(-0.1, ...cosines);
-    const { width, height, left } = this.sizeIn(host, 150);
+    const { width, height, left } = this.sizeIn(host, 150, FEATURES);
     const step = (width - left - 14 * unit) / Math.max(1, rows.rows - 1);
     const x = (/** @type {number} */ at) => left + (at - rows.first) * step;
     const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
@@ -246,7 +250,7 @@ export class Two {
     const alike = this.stack?.alike;
     if (!alike) return;
     const low = Math.min(-0.1, ...alike);
-    const { width, height, left } = this.sizeIn(host, 150);
+    const { width, height, left } = this.sizeIn(host, 150, FEATURES);
     const x = (/** @type {number} */ at) => left + (at * (width - left - 14 * unit)) / (alike.length - 1);
     const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
     const svg = picture(host, width, height + 40 * unit, fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }));
@@ -273,7 +277,7 @@ export class Two {
       title.append(chip);
     });
     if (features.length < MOST_FEATURES) title.append(this.more(features));
-    const { width, height, left } = this.sizeIn(host, 132);
+    const { width, height, left } = this.sizeIn(host, 132, 0);
     const skip = rows.first === 0 && view.header.position === "learned" ? 1 : 0;
     const value = (/** @type {number} */ row, /** @type {number} */ feature) => rows.values[row * rows.columns + feature];
     const every = features.flatMap((feature) => Array.from({ length: rows.rows - skip }, (_, row) => Math.abs(value(row + skip, feature))));

@@ -131,6 +131,8 @@ export interface Shown {
   chosen: Chosen;
   unit: number; // CSS pixels for one of the design's
   width: number; // of the lab, in CSS pixels
+  room: number; // the height that a projected page has for it, in CSS pixels; else Infinity
+  below(node: Element): number; // of that, what is left under a part that is drawn already
   narrow: boolean;
   projector: boolean;
   palette: Record<string, any>;

@@ -53,8 +53,11 @@ export class Waves {
   digits(host) {
     const { view, t } = this;
     const { unit } = view;
-    add(host, "h2").append(el("b", "", words.digits), ` ${words.digits_note}`);
-    const [width, left, tall] = [view.narrow ? view.width : view.width - (400 + 40) * unit, 86 * unit, (view.projector ? 84 : 72) * unit];
+    const title = add(host, "h2");
+    title.append(el("b", "", words.digits), ` ${words.digits_note}`);
+    const most = (view.projector ? 84 : 72) * unit;
+    const tall = Math.max(20 * unit, Math.min(most, (view.below(title) - 74 * unit) / DIGITS - 14 * unit));
+    const [width, left] = [view.narrow ? view.width : view.width - (400 + 40) * unit, 86 * unit];
     const step = (width - left - 20 * unit) / (N - 1);
     const x = (/** @type {number} */ p) => left + p * step;
     this.line = { left, step };
@@ -86,19 +89,22 @@ export class Waves {
   /** @param {HTMLElement} host */
   steps(host) {
     const { view } = this;
-    add(host, "h2").append(el("b", "", words.flips), ` ${words.flips_note}`);
-    this.columns(host, flips, DIGITS, "var(--hatch)", words.flips, true);
+    const { unit } = view;
+    const title = add(host, "h2");
+    title.append(el("b", "", words.flips), ` ${words.flips_note}`);
+    const height = Math.max(40 * unit, Math.min(118 * unit, (view.below(title) - 110 * unit) / 2));
+    this.columns(host, height, flips, DIGITS, "var(--hatch)", words.flips, true);
     const length = stepLength(this.width);
     add(host, "h2", "second").append(el("b", "", words.step), ` ${fill(this.isOwn ? words.step_own : words.step_formula, { model: view.header.model, d: this.width })}`);
-    this.columns(host, () => length, length * 1.25, "var(--proof)", words.step, false);
+    this.columns(host, height, () => length, length * 1.25, "var(--proof)", words.step, false);
     add(host, "p").append(...phrase(words.step_same, { length: [length.toFixed(3), "a"] }));
   }
 
-  /** @param {HTMLElement} host @param {(p: number) => number} value @param {number} most @param {string} colour @param {string} label @param {boolean} named */
-  columns(host, value, most, colour, label, named) {
+  /** @param {HTMLElement} host @param {number} height @param {(p: number) => number} value @param {number} most @param {string} colour @param {string} label @param {boolean} named */
+  columns(host, height, value, most, colour, label, named) {
     const { view, t } = this;
     const { unit } = view;
-    const [width, height] = [view.narrow ? Math.min(view.width, 480 * unit) : 400 * unit, 118 * unit];
+    const width = view.narrow ? Math.min(view.width, 480 * unit) : 400 * unit;
     const x = (/** @type {number} */ p) => 24 * unit + (p * (width - 40 * unit)) / (N - 2);
     const svg = picture(host, width, height + 28 * unit, `${label}: ${Array.from({ length: N - 1 }, (_, p) => Number(value(p).toFixed(3))).join(" ")}`);
     svg.setAttribute("role", "img");
