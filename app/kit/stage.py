@@ -82,12 +82,13 @@ def entered(room: str, names: Mapping[str, Sequence[str]]) -> None:
         st.query_params.pop(name, None)
 
 
-def follow(on: Stage, shown: Any) -> Followed:
+def follow(on: Stage, shown: Any, linked: Callable[[Mapping[str, str]], Any] | None = None) -> Followed:
     """What to show on a stage, and the address brought in line with it.
 
     `shown` is what the parameters are of, such as the facts of a run: a value that it does not have gives way to the one it opens
     with, and comes back with a run that has it. A link counts when the room is entered, and when the visitor goes back; what it
-    leaves out stays as the visitor left it. A message that left the browser before its address knew what was chosen last says the
+    leaves out stays as the visitor left it. `linked` gives what the parameters are of where the address says these values: for
+    a room in which what an address leaves out depends on the rest of it. A message that left the browser before its address knew what was chosen last says the
     address before, and is late.
     """
     asked = {param.name: st.query_params[param.name] for param in on.params if param.name in st.query_params}
@@ -112,7 +113,7 @@ def follow(on: Stage, shown: Any) -> Followed:
     memory.values = values
     if by_link:
         memory.stamp, memory.notes = memory.stamp + 1, notes
-    _write(kit_params.opening(on.params, shown), values, memory)
+    _write(kit_params.opening(on.params, linked(values) if linked else shown), values, memory)
     number = memory.reported.get("number") if isinstance(memory.reported, Mapping) else 0
     return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes))
 
@@ -148,7 +149,8 @@ def _write(opening: Mapping[str, str], values: Mapping[str, str], memory: _Memor
     wanted = {name: text for name, text in values.items() if text != opening[name]}
     now = {name: st.query_params[name] for name in values if name in st.query_params}
     gone: dict[str, str | list[str]] = {name: [] for name in now.keys() - wanted.keys()}
-    if changed := gone | {name: text for name, text in wanted.items() if now.get(name) != text}:
+    changed = gone | {name: text for name, text in wanted.items() if now.get(name) != text}
+    memory.asked, memory.named = wanted, memory.named and not changed
+    if changed:
+        # The script may end here for the next one, which then has to know what the address says.
         st.query_params.update(changed)
-        memory.named = False
-    memory.asked = wanted

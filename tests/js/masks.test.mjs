@@ -79,7 +79,7 @@ const OWN = weigh(SCORES, CAUSAL, N);
 const OUTCOME = { words: [[5, " man", 0.476], [6, " woman", 0.24]], asked: [], losses: [3.5], loss: 3.5 };
 const shown = (changes) => ({
   labels: LABELS, site: "decoder", n_key: N, row: 3, layer: 3, head: 6, own: CAUSAL, mask: CAUSAL, preset: "model", window: 3, one: false,
-  after: false, finite: false, changed: true, weights: OWN.weights, ownWeights: OWN.weights, sums: OWN.sums, painted: 0,
+  after: false, finite: false, changed: true, early: false, weights: OWN.weights, ownWeights: OWN.weights, sums: OWN.sums, painted: 0,
   busiest: () => ({ layer: 2, head: 1, share: 1 }), outcome: null, ownOutcome: OUTCOME, cosine: null, ...changes,
 });
 
@@ -116,6 +116,16 @@ test("nothing allowed, after the softmax, windows and no mask have sentences of 
   assert.match(said(factOf(shown({ preset: "none" }), WORDS)), /^Without a mask every word sees the future/);
   assert.match(said(factOf(shown({ preset: "window", window: 1 }), WORDS)), /sees only itself/);
   assert.match(said(factOf(shown({ one: true, mask: none, painted: 4 }), WORDS)), /^In this head alone, king/);
+});
+
+test("until the run is there no sentence gives a number that only the run can give", () => {
+  const mask = paintedMask(CAUSAL, new Set([15]), new Set());
+  const { weights, sums } = weigh(SCORES, mask, N);
+  const early = { mask, weights, sums, painted: 1, early: true };
+  assert.equal(said(factOf(shown(early), WORDS)), "king may not look at king. The 53 % that went there is shared out among the rest.");
+  assert.equal(said(factOf(shown({ ...early, after: true }), WORDS)), "Masked after the softmax, what king gives to hidden words goes to nobody.");
+  const open = paintedMask(CAUSAL, new Set(), new Set([3]));
+  assert.equal(said(factOf(shown({ ...early, row: 0, mask: open }), WORDS)), "<s> may look at king, which it could not see.");
 });
 
 test("a label that occurs twice carries its position", () => {

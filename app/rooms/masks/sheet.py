@@ -147,7 +147,7 @@ def packed(
         "link": dict(link),
         "about": export.painted(facts, values["site"]),
         "partner": words.PARTNER,
-        "first_look": found.shown.first_look,
+        "first_look": found.first_look(int(values["layer"]), int(values["head"]), int(values["query"])),
     }
     return header, body.bytes()
 

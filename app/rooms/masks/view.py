@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
@@ -28,9 +29,14 @@ def show() -> None:
         shown.say(str(refusal))
         _offer_beginning(shown)
         return
-    opened = replace(opened, shown=replace(opened.shown, first_look=_first_look(opened)))
+    plain = kit_params.opening(choices.PARAMS, opened.shown)
+    opened = replace(opened, shown=_shown(opened, st.query_params))
     cut = [name for name in ("forbid", "allow") if choices.left_out(st.query_params.get(name), opened.shown)]
-    followed = stage.follow(STAGE, opened.shown)
+
+    def linked(values: Mapping[str, str]) -> choices.Shown:
+        return _shown(opened, {name: text for name, text in values.items() if text != plain[name]})
+
+    followed = stage.follow(STAGE, opened.shown, linked)
     if cut:
         st.session_state[LEFT_OUT] = (followed.stamp, followed.reported)
     shown.say(*followed.notes)
@@ -41,13 +47,14 @@ def show() -> None:
     stage.draw(STAGE, followed, header, body)
 
 
-def _first_look(opened: sheet.Opened) -> str:
-    """What is forbidden where the address says nothing of masks, so that the first picture shows what a mask does."""
-    if any(param.name in st.query_params for param in STAGE.params if param.name not in (*stage.SHARED, "forbid")):
-        return ""
-    said = {name: st.query_params[name] for name in ("layer", "head", "query") if name in st.query_params}
+def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
+    """What the choices are of: where a link says nothing of masks, a cell is forbidden, so that the first picture shows what a
+    mask does."""
+    if any(param.name in link for param in STAGE.params if param.name not in (*stage.SHARED, "forbid")):
+        return replace(opened.shown, first_look="")
+    said = {name: link[name] for name in ("layer", "head", "query") if name in link}
     at, _ = kit_params.read(choices.PARAMS, opened.shown, said)
-    return opened.first_look(int(at["layer"]), int(at["head"]), int(at["query"]))
+    return replace(opened.shown, first_look=opened.first_look(*(int(at[name]) for name in ("layer", "head", "query"))))
 
 
 def _offer_beginning(shown: run.OnScreen) -> None:

@@ -74,8 +74,9 @@ export class Brush {
       this.end();
       this.paint.view.redraw(true);
       const [q, k] = this.cursor;
-      const weight = percent(this.paint.now.weighed.weights[q * n_key + k], 1);
-      this.paint.view.announce(fill(may ? words.painted_cell : words.forbade_cell, { q: this.paint.queries[q], k: this.paint.keys[k], weight }));
+      const { early, weighed } = this.paint.now;
+      const said = !may ? words.forbade_cell : early ? words.cell_may : words.painted_cell;
+      this.paint.view.announce(fill(said, { q: this.paint.queries[q], k: this.paint.keys[k], weight: percent(weighed.weights[q * n_key + k], 1) }));
     } else return;
     e.preventDefault();
     e.stopPropagation();

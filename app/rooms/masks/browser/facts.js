@@ -29,7 +29,7 @@ export function percent(p, digits) {
 /**
  * @param {{
  *   labels: {queries: string[], keys: string[]}, site: string, n_key: number, row: number, layer: number, head: number,
- *   own: Uint8Array | null, mask: Uint8Array, preset: string, window: number, one: boolean, after: boolean, finite: boolean, changed: boolean,
+ *   own: Uint8Array | null, mask: Uint8Array, preset: string, window: number, one: boolean, after: boolean, finite: boolean, changed: boolean, early: boolean,
  *   weights: Float64Array, ownWeights: Float64Array, sums: Float64Array, painted: number,
  *   busiest: (keys: number[]) => {layer: number, head: number, share: number} | null,
  *   outcome: import("./types.js").Outcome | null, ownOutcome: import("./types.js").Outcome, cosine: number | null,
@@ -61,6 +61,7 @@ export function factOf(shown, words) {
   /** @type {Piece[]} */
   const begin = shown.one ? [[words.fact_one, ""]] : [];
   if (shown.after) {
+    if (shown.early) return [...begin, ...pieces(words.fact_after_early, { q })];
     const sum = sums[row];
     const lost = sum < 0.9995 ? pieces(words.fact_lost, { p: [percent(1 - sum), "b"] }) : pieces(words.fact_end);
     return [...begin, ...pieces(words.fact_after, { q, sum: [sum.toFixed(2), "b"] }), ...lost, ...next];
@@ -77,6 +78,7 @@ export function factOf(shown, words) {
     const share = gone.reduce((sum, k) => sum + ownWeights[at + k], 0);
     const said = pieces(words.fact_forbid, { q, keys: listed(gone.map(key), words) });
     if (share > LITTLE) {
+      if (shown.early) return [...begin, ...said, ...pieces(words.fact_shared_early, { p: [percent(share), "b"] })];
       const best = strongest(weights, (k) => !mask[at + k]);
       return [...begin, ...said, ...pieces(words.fact_shared, { p: [percent(share), "b"], k: key(best) }), ...next];
     }
@@ -87,6 +89,7 @@ export function factOf(shown, words) {
   }
   const more = keys.filter((k) => !mask[at + k] && own?.[at + k]);
   if (more.length && more.length <= 6) {
+    if (shown.early) return [...begin, ...pieces(words.fact_allow_early, { q, keys: listed(more.map(key), words) })];
     const share = more.reduce((sum, k) => sum + weights[at + k], 0);
     const template = more.length > 1 ? words.fact_allow_many : words.fact_allow;
     return [...begin, ...pieces(template, { q, keys: listed(more.map(key), words), p: [percent(share), "b"] }), ...next];

@@ -11,7 +11,7 @@ export function drawAside(paint, place) {
   const { outcome: own, title: model, writes } = view.header;
   const { found, changed } = now;
   const outcome = changed ? (found?.header?.outcome ?? null) : own;
-  const state = JSON.stringify([view.layout, changed, view.values.forbid, found?.header?.key ?? null, Boolean(found), view.remote.failed, view.place.query]);
+  const state = JSON.stringify([view.layout, changed, view.values.forbid, found?.header?.key ?? null, Boolean(found), now.early, view.remote.failed, view.place.query]);
   if (state === paint.aside) return;
   paint.aside = state;
   const parts = [];
@@ -30,7 +30,7 @@ export function drawAside(paint, place) {
     parts.push(el("p", "cosine", fill(words.vector_says, { cosine: cosine === null ? "…" : cosine.toFixed(4) })));
     if (!writes) parts.push(el("p", "mute", fill(words.no_words, { title: model })));
   }
-  if (changed && !found) parts.push(el("p", "mute", `${view.remote.failed ? words.unreachable : words.running} ${view.values.scope === "one" ? words.exact_here : ""}`));
+  if (changed && !found) parts.push(el("p", "mute", `${view.remote.failed ? words.unreachable : words.running} ${now.early ? words.early_here : words.exact_here}`));
   const { forbid, allow } = view.values;
   if (changed && forbid && forbid === view.header.first_look && !allow) parts.push(el("p", "mute", fill(words.first_look, { q: paint.queries[Number(forbid.split("-")[0])] })));
   if (paint.site.id !== "cross") parts.push(tries(paint));

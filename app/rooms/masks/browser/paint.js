@@ -25,6 +25,7 @@ export class Paint {
   options = "";
   aside = "";
   how = ""; // which headings stand above the maps
+  isEarly = false; // whether they say that the model is still to run
   /** @type {any} What is on the screen: scores, mask, weights, and the run under that mask */
   now;
   /** @type {Brush} */
@@ -180,7 +181,10 @@ export class Paint {
     const scores = found?.scores?.scores(place.layer, place.head) ?? own;
     const weighed = weigh(scores, mask, n_key, { after, fill: fillWith });
     const ownWeighed = weigh(own, ownMask, n_key);
-    this.now = { scores, mask, weighed, own, ownMask, changed, after, found, fillWith };
+    // Until the run is there, the weights are those of the model's own scores: right only where no mask came before them
+    const early = changed && !found?.header && !found?.refused && values.scope !== "one" && place.layer > 0;
+    this.now = { scores, mask, weighed, own, ownMask, changed, after, found, fillWith, early };
+    view.root.dataset.early = String(early);
     this.drawMaps();
     this.follow();
     drawPresets(this, this.choose);
@@ -193,7 +197,7 @@ export class Paint {
           {
             labels: { queries: this.queries, keys: this.keys }, site: site.id, n_key, row: place.query, ...place,
             own: ownMask, mask, preset: values.mask, window: Number(values.window), one: values.scope === "one", after,
-            finite: fillWith > -Infinity, changed, weights: weighed.weights, ownWeights: ownWeighed.weights, sums: weighed.sums,
+            finite: fillWith > -Infinity, changed, early, weights: weighed.weights, ownWeights: ownWeighed.weights, sums: weighed.sums,
             painted: this.forbid.size + this.allow.size, busiest: (keys) => this.busiest(keys),
             outcome: found?.header?.outcome ?? null, ownOutcome: header.outcome, cosine: found?.header?.cosine ?? null,
           },
@@ -237,10 +241,10 @@ export class Paint {
     grids[2].fill((q, k) => (mask[q * n_key + k] && !(now.fillWith > -Infinity && weighed.weights[q * n_key + k] > 0) ? hatch(mask[q * n_key + k]) : tones.heat(weighed.weights[q * n_key + k])));
     for (const grid of grids) grid.look(place.query);
     const how = `${after} ${view.layout}`;
-    if (this.how !== how) {
-      this.how = how;
+    if (this.how !== how || this.isEarly !== now.early) {
+      [this.how, this.isEarly] = [how, now.early];
       const scaled = (header.divided ? fill(words.scores_how, { d: header.d }) : words.scores_plain) + (header.biased ? words.scores_bias : "");
-      const said = [[words.scores, scaled], [after ? words.softmax_all : words.masked, after ? words.sum_one : words.paint_how], [after ? words.after_mask : words.weights, after ? words.sum_less : words.sum_one]];
+      const said = [[words.scores, scaled], [after ? words.softmax_all : words.masked, after ? words.sum_one : words.paint_how], [after ? words.after_mask : words.weights, now.early ? words.early : after ? words.sum_less : words.sum_one]];
       /** @type {SVGElement[]} */ (this.titles).forEach((box, i) => {
         box.replaceChildren();
         title(box, grids[i].x, 14, said[i][0], said[i][1], palette);
