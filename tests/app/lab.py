@@ -104,6 +104,21 @@ def visiting(kind: type[Lab], browser: Browser, address: str, window: tuple[int,
         assert errors == []
 
 
+@contextlib.contextmanager
+def away(browser: Browser, saved: Path, folder: Path) -> Iterator[Page]:
+    """The page of an Export menu opened as a file where there is no network: it asks for nothing, and nothing in it fails."""
+    path, wrong = folder / "saved.html", list[str]()
+    path.write_bytes(saved.read_bytes())
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, offline=True)
+    page = context.new_page()
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else wrong.append(r.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(path.as_uri())
+    yield page
+    assert wrong == []
+    context.close()
+
+
 def printed(code: str) -> str:
     """What the code of a file prints."""
     out = io.StringIO()

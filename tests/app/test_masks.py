@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from app.transport import messages
 from core.interventions import EditMask, MaskAfterSoftmax, MaskFill, SetMask
 from core.request import Request
 from core.service import Facts
-from tests.app.lab import Lab, printed, visiting
+from tests.app.lab import Lab, away, printed, visiting
 
 APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
@@ -375,7 +376,7 @@ def test_a_first_visit_sees_what_a_mask_does_and_can_have_the_model_s_own(room: 
     room.says("Now nobody sees the future.")
 
 
-def test_presets_the_table_and_files(room: Room):
+def test_presets_the_table_and_files(room: Room, browser: Browser, tmp_path: Path):
     room.open(model="Storyteller", text=KING, **PLACE)
     room.root.get_by_role("button", name="window", exact=False).first.click()
     room.says("Each word sees itself and up to 2 before it.")
@@ -390,6 +391,12 @@ def test_presets_the_table_and_files(room: Room):
     assert "core.SetMask('none')" in "\n".join(lines[:12]) and len([line for line in lines if line[0] == '"']) == 144
     drawn = room.saved("SVG").read_text("utf-8")
     assert "Without a mask" in drawn and drawn.count("<rect") > 400
+    assert room.saved("PNG 1×").read_bytes().startswith(b"\x89PNG")
+    free = core.trace(core.load("storyteller"), KING, interventions=[SetMask("none")])
+    with np.load(room.saved("NPZ")) as arrays:
+        assert arrays["weights"] == pytest.approx(free.attention[3].pattern(6)[0].numpy(), abs=1e-6)
+    with away(browser, room.saved("HTML"), tmp_path) as page:
+        expect(page.locator(".fact")).to_contain_text("Loss: 3.52 nats a token against 3.50.")
     float(room.root.get_attribute("data-ms") or "x")  # the room says how long it took to draw
 
 

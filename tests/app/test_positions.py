@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from app.session import models, service
 from app.transport import messages, modules
 from core.service import Facts
 from tests.app.browsing import PATIENCE, box_of, eventually
-from tests.app.lab import Lab, printed, visiting
+from tests.app.lab import Lab, away, printed, visiting
 from tests.app.served import ask, local
 
 APP = "app/main.py"
@@ -277,7 +278,9 @@ def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Ro
         yield found
 
 
-def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(room: Room) -> None:
+def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
+    room: Room, browser: Browser, tmp_path: Path
+) -> None:
     room.open()
     room.says(
         "Without positions a sentence is a bag of words. The head that looked one word back (layer 0, head 2) falls from "
@@ -332,6 +335,17 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(room:
     assert f"{moved[3, 1]:.4f}" in said and f"{moved[0, 2]:.4f}" in said, "the code gives the numbers of the file"
     drawn = room.saved("SVG").read_text("utf-8")
     assert "You swapped animal and street" in drawn and "animal" in drawn and drawn.count("<rect") > 80
+    assert room.saved("PNG 1×").read_bytes().startswith(b"\x89PNG")
+    with np.load(room.saved("NPZ")) as arrays:
+        assert any(
+            sorted(arrays[name].tolist()) == pytest.approx(sorted(moved.values()))
+            for name in arrays.files
+            if arrays[name].shape == (72,) and arrays[name].dtype.kind == "f"
+        )
+    with away(browser, room.saved("HTML"), tmp_path) as page:
+        expect(page.locator(".fact")).to_contain_text(
+            "You swapped animal and street. it → animal (layer 3, head 1) falls from 68 % to"
+        )
 
 
 def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) -> None:

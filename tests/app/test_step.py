@@ -225,6 +225,9 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     go(screen, "add1")
     assert big(screen) == "Attention does not replace it: it adds 6.24 to a vector of length 10.89. Together: 13.42."
     go(screen, "act")
+    assert big(screen).endswith("none ends below −0.17.")
+    root.get_by_role("button", name="SiLU").click()
+    expect(root.locator(".big")).to_contain_text("none ends below −0.28.")
     root.get_by_role("button", name="ReLU").click()
     expect(root.locator(".big")).to_have_text(
         "ReLU keeps the 340 neurons above 0 and sets the other 1,196 to exactly 0."
@@ -232,6 +235,8 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     go(screen, "norm1")
     page.wait_for_url("**at=norm1**")
     screen.idle()
+    expect(root.locator(".stats").first).to_contain_text("mean 0.02   sd 0.68")
+    expect(root.locator(".stats").last).to_contain_text("mean 0.00   sd 1.00")
     batch = root.get_by_role("button", name="BatchNorm")
     batch.click()
     expect(root.locator(".stats").last).to_contain_text("mean 0.01   sd 1.01")
