@@ -73,6 +73,7 @@ class Look:
 
     view: str
     part: str
+    place: DeltaGenerator  # of the sentence above its chart
     theme: str
     scale: float  # of the type on the page, in units of 16 pixels
     said: Said
@@ -158,8 +159,10 @@ def _show(
         found, said = setup(sentences, training=training, is_run=is_run)
     if found is not None:
         with body, cover.over(*COVERS):
+            # One place for the sentence of every part: it stays in the page from one part to the next, and so do its keys.
+            place = st.container(key=f"{view}_headline", gap=None)
             theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
-            look = Look(view, titles[chosen], theme, scale, said, found.training, projected)
+            look = Look(view, titles[chosen], place, theme, scale, said, found.training, projected)
             parts[chosen](found, look)
 
 
@@ -216,7 +219,8 @@ def headline(
         caption = export.caption(counted, look.part, date.today())
         data |= {"chart": f"{look.view}_{chart}"}
         data["about"] = about.about(f"headlight-{look.view}-{chart}", sentence, note, caption, code, tables)
-    kit_headline.headline(look.view, data)
+    with look.place:
+        kit_headline.headline(look.view, data)
     return sentence
 
 

@@ -238,14 +238,27 @@ def test_a_part_or_room_chosen_right_after_p_does_not_take_the_projector_back(
         assert screen.page.evaluate(projected) is None
 
 
+CHARTS = {"kept": "kept", "Longer": "curves"}  # of a part: what stands below its sentence
+
+
 def test_a_clicker_goes_through_the_parts(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.see("Memory", projector="true")
-        screen.page.keyboard.press("PageDown")
-        screen.page.wait_for_url(lambda url: "Longer+texts" in url or "Longer%20texts" in url)
-        screen.idle()
+        screen.root.evaluate("root => { root.isFirst = true; }")
+        for _ in range(3):  # as fast as they come: each counts, whatever of the part before is still on its way
+            screen.page.keyboard.press("PageDown")
+        screen.page.wait_for_url(re.compile("KV(.|%20)cache"))
+        for part in ("kept", "Longer"):
+            screen.page.keyboard.press("PageUp")
+            screen.page.wait_for_url(re.compile(part))
+            screen.root.and_(screen.page.locator(f"[data-chart=memory_{CHARTS[part]}]")).wait_for()
+            screen.idle()
+            # What listens for the keys never leaves the page: one pressed while a part is drawn would find nobody.
+            assert screen.root.evaluate("root => root.isFirst")
         screen.page.keyboard.press("PageUp")
-        screen.page.wait_for_url(lambda url: "Longer" not in url)
+        screen.page.wait_for_url(lambda url: "memory_part" not in url)
+        screen.root.and_(screen.page.locator("[data-chart=memory_bars]")).wait_for()
+        assert screen.root.evaluate("root => root.isFirst")
         assert "projector=true" in screen.page.url
         for key in ("b", "."):
             screen.page.keyboard.press(key)

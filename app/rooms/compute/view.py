@@ -45,7 +45,6 @@ def _work(setup: Setup, step: str) -> str:
 
 
 def _operations(setup: Setup, look: Look) -> None:
-    place = st.container(key="compute_headline", gap=None)
     step = _step(setup)
     groups = tables.operation_groups(tables.operations_of(setup, step))
     flops, useful, moved = (sum(values[i] for values in groups.values()) for i in range(3))
@@ -60,16 +59,15 @@ def _operations(setup: Setup, look: Look) -> None:
     if useful != flops:
         more += " " + words.OPERATIONS_CAUSAL.format(useful=count(useful))
     table = tables.operations_table(setup, step)
-    with place:
-        sentence = controls.headline(
-            look,
-            setup,
-            lambda setup: _work(setup, step),
-            chart="operations",
-            note=more,
-            tables=[(words.FILE_OPERATIONS, f"headlight-compute-{step}", table)],
-            wanted="plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
-        )
+    sentence = controls.headline(
+        look,
+        setup,
+        lambda setup: _work(setup, step),
+        chart="operations",
+        note=more,
+        tables=[(words.FILE_OPERATIONS, f"headlight-compute-{step}", table)],
+        wanted="plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
+    )
     st.text(more)
     figure = charts.figures(FIGURES).operations(groups, causal=useful != flops, theme=look.theme, scale=look.scale)
     controls.draw(look, "operations", figure, sentence)
@@ -105,7 +103,6 @@ def _operations(setup: Setup, look: Look) -> None:
 def _roofline(setup: Setup, look: Look) -> None:
     if setup.dtype == "float32":
         setup = replace(setup, dtype="bfloat16")  # the roofs are for 16 bits
-    place = st.container(key="compute_headline", gap=None)
     found = _cards()
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with row.container(width=260):
@@ -134,17 +131,16 @@ def _roofline(setup: Setup, look: Look) -> None:
         one, many = (f"{100 * part:.3g} %" for part in tables.reached(setup, device).values())
         more += " " + words.ROOF_REACHED.format(one=one, many=many)
     table = tables.bounds_table(setup, device)
-    with place:
-        sentence = controls.headline(
-            look,
-            setup,
-            lambda _: words.ROOF.format(device=device.name, ridge=device.ridge),
-            chart="roofline",
-            note=more,
-            tables=[(words.FILE_ROOF, "headlight-compute-roofline", table)],
-            wanted="plan.flops / plan.ideal_bytes",
-            live=False,
-        )
+    sentence = controls.headline(
+        look,
+        setup,
+        lambda _: words.ROOF.format(device=device.name, ridge=device.ridge),
+        chart="roofline",
+        note=more,
+        tables=[(words.FILE_ROOF, "headlight-compute-roofline", table)],
+        wanted="plan.flops / plan.ideal_bytes",
+        live=False,
+    )
     st.text(more)
     figure = charts.figures(FIGURES).roofline(device, steps, whole, look.theme, look.scale)
     controls.draw(look, "roofline", figure, sentence)

@@ -84,7 +84,6 @@ def _budget_in_vain() -> str:
 def _length(setup: Setup, look: Look) -> None:
     if said := _budget_in_vain():
         st.text(said)
-    place = st.container(key="memory_headline", gap=None)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="memory_controls")
     label, more = sizes_words.LABELS["devices"]
     names = row.multiselect(
@@ -149,8 +148,7 @@ def _length(setup: Setup, look: Look) -> None:
         (words.FILE_CURVES, "headlight-memory-lengths", shown),
         (words.FILE_FITS, "headlight-memory-longest-fit", broken),
     ]
-    with place:
-        sentence = controls.headline(look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files)
+    sentence = controls.headline(look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files)
     with drawn:
         controls.draw(look, "curves", figure, sentence)
     rows = ", ".join(f"{n:,}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
