@@ -295,6 +295,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "run_pair": "{n} + {m} tokens · {time} · {device} {dtype}",
     "run_shapes": RUN_SHAPES,
     "run_took": "{ms} ms",
+    "run_took_long": "{s} s",
     "run_goes_on": "still running",
     "to_come": "The model has not come to this layer yet.",
     "colour": "colour",

@@ -73,6 +73,10 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
     screen.wait(projector="false", frozen="false", spotlight="false")  # which nothing there could undo
     screen.page.get_by_label("Sentence").wait_for()
     screen.page.wait_for_url(lambda url: not any(name in url for name in ("projector", "frozen", "spotlight")))
+    # The map has its last row again: what stands above it had another size a moment ago.
+    screen.until(
+        "+root.dataset.top + root.dataset.size * root.dataset.tokens <= root.querySelector('.matrix').clientHeight + 1"
+    )
 
 
 @ONE
@@ -284,10 +288,12 @@ def test_every_option_that_does_not_exist_is_ignored_with_a_sentence(another: An
     assert (data["layer"], data["head"], data["scale"], data["kind"], data["hide"]) == ("3", "1", "auto", "head", "[]")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_projects_without_a_sideways_scroll(another: Another, scheme: str):
-    screen = another((390, 844), scheme, reduced_motion="reduce").open("?projector=true")
+@pytest.mark.parametrize(("scheme", "model"), [("light", ""), ("dark", "&model=Brackets")])
+def test_a_phone_projects_without_a_sideways_scroll(another: Another, scheme: str, model: str):
+    screen = another((390, 844), scheme, reduced_motion="reduce").open(f"?projector=true{model}")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    assert box_of(screen.root.locator(".big"))["y"] < 844 / 2  # also below the step of a training
+    assert not screen.root.locator(".clicker > span").is_visible()  # which is about keys
     screen.root.get_by_role("button", name=WORDS["leave"]).click()
     screen.wait(projector="false")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

@@ -18,9 +18,11 @@ export class Arcs {
     this.frame = 0;
   }
 
-  // Into the strip, above the words or between two lines of them
-  /** @param {HTMLElement} box @param {Element | null} before */
-  put(box, before) {
+  // Into the strip, above the words or between two lines of them, with the room that it takes there: the map is measured before
+  // anything is drawn.
+  /** @param {HTMLElement} box @param {Element | null} before @param {number} height */
+  put(box, before, height) {
+    this.canvas.style.height = `${height}px`;
     box.insertBefore(this.canvas, before);
   }
 

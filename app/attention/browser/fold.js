@@ -9,7 +9,8 @@ import { HIDDEN } from "./lens.js";
 import { levelOf } from "./scale.js";
 
 const ASKED = 40; // keys
-const ROWS = 9; // as many as there is room for, up to this
+const ROWS = 9; // as many as there is room for, up to this; more where rows as high as they may be leave room
+const TALLEST = 2.4; // em of a row
 const HEADER = 2.2; // em, of the words above the columns
 const ARCS = 2.2; // em, above them
 const GAP = 1.9; // em, for keys that are folded away
@@ -49,12 +50,13 @@ export class Fold {
     const basis = `${of},${view.place.query},${view.pin}`;
     if (this.basis !== basis) [this.basis, this.centre] = [basis, null];
     const top = (ARCS + HEADER) * em + 2;
-    const fit = clamp(Math.floor((height - top - 2) / (1.5 * em)), 3, ROWS);
+    const most = Math.max(ROWS, Math.floor((height - top - 2) / (TALLEST * em)));
+    const fit = clamp(Math.floor((height - top - 2) / (1.5 * em)), 3, most);
     const rows = Math.min(fit, lens.n_query);
     const query = view.place.query === null ? null : lens.queryOf(view.place.query);
     const centre = this.centre ?? query ?? lens.n_query - 1;
     const q0 = clamp(centre - Math.floor(rows / 2), 0, lens.n_query - rows);
-    const cell = Math.min((height - top - 2) / rows, 2.4 * em);
+    const cell = Math.min((height - top - 2) / rows, TALLEST * em);
     const font = clamp(0.6 * cell, 0.72 * em, em);
     const widths = view.map.widthsOf(lens.keys);
     const size = em; // of the type above the columns

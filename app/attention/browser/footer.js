@@ -3,6 +3,8 @@
 import { WORDS as words } from "./constants.js";
 import { add, choice, el, fill, number, scientific } from "../../kit/browser/dom.js";
 
+const LONG = 10_000; // ms from which on a pass is said in seconds
+
 export class Footer {
   // Made anew at every layout
   /** @type {HTMLElement} */
@@ -40,7 +42,9 @@ export class Footer {
   tellRun() {
     const { picture } = this.view;
     const { source, target } = picture.tokens;
-    const time = picture.ms === undefined ? words.run_goes_on : fill(words.run_took, { ms: Math.round(Number(picture.ms)) });
+    const ms = Number(picture.ms);
+    const took = ms < LONG ? fill(words.run_took, { ms: Math.round(ms) }) : fill(words.run_took_long, { s: (ms / 1000).toFixed(1) });
+    const time = picture.ms === undefined ? words.run_goes_on : took;
     const parts = { n: number(source.length), time, device: picture.device, dtype: picture.dtype };
     const text = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
     this.run.disabled = Boolean(picture.offline); // nobody is there to work the table out

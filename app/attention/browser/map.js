@@ -303,8 +303,8 @@ export class HeadMap {
     const left = this.leftOf(queries, q0, q1, font, em);
     const tall = this.longest(keys, k0, k1, font);
     const isUpright = this.isUpright;
-    const top = isUpright ? 2 * em : tall * (this.view.narrow ? 1 : 0.87) + font * 0.6 + 0.6 * em;
     const lean = isUpright || this.view.narrow ? 0 : tall * 0.5; // room for the last label, which leans to the right
+    const top = this.view.narrow ? tall + font * 0.6 + 0.95 * em : isUpright ? 2 * em : tall * 0.87 + font * 0.6 + 0.6 * em;
     const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
     const cell = Math.min(across, (height - top - 2) / rows, 4 * em);
     const xs = Float64Array.from({ length: columns + 1 }, (_, k) => left + k * cell);

@@ -226,7 +226,7 @@ export class Strip {
     strip.classList.add("over");
     strip.dir = "ltr"; // columns have their places; each word keeps its own direction
     strip.style.fontSize = `${g.header}px`;
-    this.arcs.put(this.box, strip);
+    this.arcs.put(this.box, strip, this.arcsHeight);
     for (const { node, axis: of, i } of this.items) {
       if (of !== axis) continue;
       const [x, w] = [Math.min(g.xs[i], g.xs[i + 1]), Math.abs(g.xs[i + 1] - g.xs[i])];
@@ -265,6 +265,12 @@ export class Strip {
     for (const { node, axis: of } of this.items) if (of === axis) node.style.left = node.style.width = "";
   }
 
+  // Between two lines of words arcs need less room than above one.
+  get arcsHeight() {
+    const { site, room } = this.view;
+    return (site.query === site.key ? 2.4 : 1.6) * room.em;
+  }
+
   // Arcs of the chosen row: measured last, when all else is in its place
   drawArcs() {
     const { view, over } = this;
@@ -284,7 +290,7 @@ export class Strip {
         from = node ? node.offsetLeft + node.offsetWidth / 2 : null;
       }
     }
-    this.arcs.draw(view.room.mapWidth, (isAcross ? 1.6 : 2.4) * view.room.em, from === null ? null : { from, to: middle, isAcross });
+    this.arcs.draw(view.room.mapWidth, this.arcsHeight, from === null ? null : { from, to: middle, isAcross });
   }
 
   // The token that the chosen one looks at most
