@@ -15,7 +15,9 @@ from app.classroom import sentences
 MOST_BYTES = 2048
 MOST_SCREEN = 900  # bytes of a screen as JSON: with its number it still travels in less than a kilobyte
 VIEW = re.compile(r"[a-z]{1,20}")
-COVERS = ("", "head", "row")
+COVERS = re.compile(
+    r"|head|row|lesson:[a-z]{1,20}:\d{0,4}"
+)  # of the last: the part of the room, and the row if it is of one
 LARGEST = 1 << 31
 
 
@@ -83,8 +85,8 @@ def shown(said: object) -> Shown:
         raise TooLong(sentences.TOO_LONG)
     if not VIEW.fullmatch(view):
         raise BadMessage(sentences.NOT_KNOWN.format(what="its view must be the id of one"))
-    if cover not in COVERS:
-        raise BadMessage(sentences.NOT_KNOWN.format(what="its cover must be head, row or empty"))
+    if not COVERS.fullmatch(cover):
+        raise BadMessage(sentences.NOT_KNOWN.format(what="its cover must be head, row, of a lesson or empty"))
     if not all(isinstance(part, str) for pair in chosen.items() for part in pair):
         raise BadMessage(sentences.NOT_KNOWN.format(what="what is chosen must be text"))
     return Shown(view, run, chosen, cover)

@@ -1,4 +1,4 @@
-"""What a follower's view is drawn from: the picture of the run on the teacher's screen, opened where the teacher opened it."""
+"""What a follower's view is drawn from: the picture of the run, or the room as it is, on the teacher's screen, with what is chosen there."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from app.attention import live, params, place
 from app.classroom import sentences
 from app.classroom.messages import Question, Shown, TooLong
 from app.classroom.state import Asked, Screen
+from app.kit import stage
 from app.session import service
 from app.transport import messages
-from core.errors import Refused
+from core.errors import Refused, Unknown
 from core.service import Facts, MapTransform
 
 MOST_CHOSEN = 800  # bytes: with what stands beside it a change travels in less than a kilobyte
@@ -20,16 +21,28 @@ EXPLORE = "explore"  # the view whose screen is a run and a place in it
 
 
 async def screen_of(shown: Shown) -> Screen:
-    """The screen to tell everybody, with nothing in it that the picture does not have. Raises Unknown for a run that is none."""
-    if shown.view != EXPLORE:
-        return Screen(shown.view, cover=shown.cover)
-    header = (await live.picture_of_run(shown.run)).header
-    at, _ = place.requested_place(header, shown.chosen)
-    options, _ = params.requested_options(header, at.site, shown.chosen)
-    chosen = at.params() | params.option_params(options)
+    """The screen to tell everybody, with nothing in it that the picture does not have. Raises Unknown for a run, or a room, that
+    nobody has on the screen."""
+    packed = None
+    if shown.view == EXPLORE:
+        header = (await live.picture_of_run(shown.run)).header
+        at, _ = place.requested_place(header, shown.chosen)
+        options, _ = params.requested_options(header, at.site, shown.chosen)
+        chosen = at.params() | params.option_params(options)
+    elif not shown.run:
+        chosen = shown.chosen  # for a link, which is read as any other
+    else:
+        drawn = stage.drawn(shown.run)
+        if drawn is None or drawn.room != shown.view:
+            raise Unknown(sentences.NO_RUN)
+        packed, chosen = drawn.message, drawn.chosen(shown.chosen)
+    return Screen(shown.view, shown.run, {"with": _fitting(chosen)}, shown.cover, packed)
+
+
+def _fitting(chosen: Mapping[str, str]) -> Mapping[str, str]:
     if len(json.dumps(chosen)) > MOST_CHOSEN:
         raise TooLong(sentences.TOO_LONG)
-    return Screen(shown.view, shown.run, {"with": chosen}, shown.cover)
+    return chosen
 
 
 async def message(run: str) -> bytes:

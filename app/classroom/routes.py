@@ -193,6 +193,9 @@ async def picture(request: Request) -> Response:
     """What the view on the screen is drawn from: of the screen, the question or a round, and of nothing else."""
     found, _, _ = _class(request)
     asked = request.path_params["id"]
+    screen = found.screen
+    if screen.packed is not None and asked == screen.picture:
+        return routes.message(screen.packed)
     if asked not in found.runs():
         raise Denied("picture", 404, sentences.NO_PICTURE)
     return routes.message(await pictures.message(asked))

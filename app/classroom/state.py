@@ -6,7 +6,7 @@ import hmac
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.classroom import codes
@@ -28,7 +28,8 @@ class Screen:
     view: str
     picture: str = ""
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    cover: str = ""  # what of it nobody sees yet: "", "head" or "row"
+    cover: str = ""  # what of it nobody sees yet: "", "head", "row" or "lesson:part:row"
+    packed: bytes | None = field(default=None, repr=False)  # what it is drawn from, where that is no run's picture
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class Classroom:
         """All is forgotten."""
         with self._lock:
             self.why_ended = self.why_ended or why
-            self.question, self.screen = None, replace(self.screen, picture="", chosen={})
+            self.question, self.screen = None, Screen(self.screen.view)
             self.rounds.clear()
             self._bump(*TOPICS)
 
@@ -272,7 +273,8 @@ class Classroom:
         """The runs whose pictures may be asked for: of the screen, of the question and of the rounds."""
         with self._lock:
             asked = [q.asked.run for q in self.rounds.values()]
-            return {self.screen.picture, *asked, *([self.question.asked.run] if self.question else [])} - {""}
+            own = "" if self.screen.packed is not None else self.screen.picture
+            return {own, *asked, *([self.question.asked.run] if self.question else [])} - {""}
 
     def told_screen(self) -> dict[str, Any]:
         with self._lock:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import streamlit as st
 from streamlit.components import v2
@@ -16,6 +20,9 @@ from app.shell.streamlit_edge.history import is_history_navigation
 from app.transport import messages, modules
 
 VISIT = "stage_visit"  # in the session: the room on the screen, and how many were entered so far
+DRAWN = "stage_drawn"  # in the session: the last rooms that were sent
+MOST_BESIDE = 700  # bytes of what is chosen that travel beside a room that others see; more goes into what they see
+MOST_DRAWN = 4 << 20  # bytes of a room that others may see
 SHARED = (
     "layer",
     "head",
@@ -28,6 +35,34 @@ SHARED = (
 ENTRIES: dict[str, str] = {}  # room -> the module that draws it, for a page that shows it alone
 
 
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A room as it was sent to one browser, for others who are to see the same: its message with `values` chosen."""
+
+    room: str
+    digest: str
+    message: bytes
+    values: Mapping[str, str]
+    params: tuple[Param, ...]
+    shown: Any  # what the parameters are of
+
+    def chosen(self, said: Mapping[str, str]) -> dict[str, str]:
+        """What is chosen otherwise than in `values`, with nothing in it that the room does not have."""
+        found, _ = kit_params.read(self.params, self.shown, {**self.values, **said})
+        return {name: text for name, text in found.items() if text != self.values[name]}
+
+
+# Held by the sessions that show them, and by the classes that follow one: one copy for all, gone with the last of them.
+_drawn: WeakValueDictionary[str, Drawn] = WeakValueDictionary()
+_drawing = threading.Lock()
+
+
+def drawn(digest: str) -> Drawn | None:
+    """A room that somebody has on the screen now."""
+    with _drawing:
+        return _drawn.get(digest)
+
+
 @dataclass(frozen=True)
 class Stage:
     """A room's component and its parameters."""
@@ -35,6 +70,7 @@ class Stage:
     room: str
     params: tuple[Param, ...]
     mount: Callable[..., Any]
+    is_followed: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,13 +78,14 @@ class Followed:
     """What a room shows now: the text of every parameter, and a sentence for each thing that a link asked for in vain.
 
     `stamp` grows whenever a link decided, and not the visitor's hand in the room: the browser then takes the values as they are.
-    `reported` is the number of the browser's last report that these values know of.
+    `reported` is the number of the browser's last report that these values know of. `shown` is what the parameters are of.
     """
 
     values: dict[str, str]
     stamp: int
     reported: int
     notes: list[str]
+    shown: Any
 
 
 @dataclass
@@ -63,12 +100,17 @@ class _Memory:
     notes: list[str] = field(default_factory=list)  # of the last link
 
 
-def stage(room: str, params: Sequence[Param], entry: str) -> Stage:
-    """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`."""
+def stage(room: str, params: Sequence[Param], entry: str, is_followed: bool = False) -> Stage:
+    """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`.
+
+    A class can follow a room whose message, with what is chosen, says all that is on the screen: what it asks of routes beside that
+    they answer anybody, and work out once for all.
+    """
     scripts.add()
-    ENTRIES[room] = entry
+    if is_followed:
+        ENTRIES[room] = entry
     html = f'<div class="hl {room}"></div>'
-    return Stage(room, tuple(params), v2.component(f"{room}_stage", html=html, js=modules.loader(entry)))
+    return Stage(room, tuple(params), v2.component(f"{room}_stage", html=html, js=modules.loader(entry)), is_followed)
 
 
 def entered(room: str, names: Mapping[str, Sequence[str]]) -> None:
@@ -115,7 +157,7 @@ def follow(on: Stage, shown: Any, linked: Callable[[Mapping[str, str]], Any] | N
         memory.stamp, memory.notes = memory.stamp + 1, notes
     _write(kit_params.opening(on.params, linked(values) if linked else shown), values, memory)
     number = memory.reported.get("number") if isinstance(memory.reported, Mapping) else 0
-    return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes))
+    return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes), shown)
 
 
 def values(room: str) -> dict[str, str]:
@@ -126,13 +168,34 @@ def values(room: str) -> dict[str, str]:
 
 def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes = b"") -> None:
     """Send a room to the browser: a header, raw numbers, and what is chosen."""
-    chosen = {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
+    chosen: dict[str, Any] = {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
+    if on.is_followed:
+        now = _kept(on, followed, header, body)
+        last = st.session_state.get(DRAWN, ())[:1]  # also the one before: the browser may still speak of it
+        st.session_state[DRAWN] = last if last == (now,) else (now, *last)
+        chosen["follow"] = {"room": on.room, "drawn": now.digest if now else "", "base": now.values if now else {}}
     on.mount(
         key=f"{on.room}_stage",
         data=messages.pack({**header, "chosen": chosen, "cover": cover.sent()}, body),
         default={"chosen": None},
         on_chosen_change=lambda: None,
     )
+
+
+def _kept(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes) -> Drawn | None:
+    """The room for others; None where it is too large for them."""
+    opening = kit_params.opening(on.params, followed.shown)
+    other = {name: text for name, text in followed.values.items() if text != opening[name]}
+    base = opening if len(json.dumps(other)) <= MOST_BESIDE else followed.values
+    message = messages.pack({**header, "chosen": {"values": base, "stamp": 0, "reported": 0}, "cover": None}, body)
+    if len(message) > MOST_DRAWN:
+        return None
+    digest = hashlib.blake2b(f"{on.room} ".encode() + message, digest_size=16).hexdigest()
+    with _drawing:
+        known = _drawn.get(digest)
+        if known is None:
+            known = _drawn[digest] = Drawn(on.room, digest, message, base, on.params, followed.shown)
+        return known
 
 
 def _said(params: Sequence[Param], reported: object) -> dict[str, str] | None:

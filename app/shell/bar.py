@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.components import v2
 
 from app.classroom import component as classroom
-from app.kit import numbers, scripts, theme
+from app.kit import numbers, scripts, stage, theme
 from app.session import notices, room, screen
 from app.session.models import TITLES, trained
 from app.shell import words
@@ -55,6 +55,7 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
             "choices": choices,
             "kept": urlencode(_kept()),
             "classroom": f"headlight/m/{modules.address(classroom.TEACH)}",
+            "followed": sorted(stage.ENTRIES),
         },
         default={"chosen": None},
         on_chosen_change=lambda: None,

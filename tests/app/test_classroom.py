@@ -10,12 +10,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import streamlit as st
 from starlette import requests
 
 from app.classroom import page, sentences, square
 from app.classroom import routes as classroom
 from app.classroom.channel import MOST_SAID, Channel
 from app.classroom.state import MOST_FOLLOWERS, WAITS, Asked, Classroom, Screen
+from app.kit import params as kit_params
+from app.kit import stage
 from app.session import service
 from app.transport import doors, metrics, safe
 from core.request import Request
@@ -355,6 +358,35 @@ def test_a_picture_is_had_by_who_is_in_and_only_of_what_is_shown() -> None:
             assert (await teacher.do("screen", screen=screen(wide))).status == 204
             assert (await call(f"{teacher.code}/picture/{wide}", key=key)).status == 200
             assert (await call(f"{teacher.code}/picture/{teacher.run}", key=key)).status == 404
+
+    ask(lesson())
+
+
+def test_a_room_is_followed_as_it_was_drawn_with_what_is_chosen_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = (kit_params.one_of("show", "map", "lines"), kit_params.whole("layer", "0", lambda layers: layers))
+    monkeypatch.setattr(st, "session_state", session := {})
+    on = stage.Stage("masks", params, lambda **_: None, is_followed=True)
+    followed = stage.Followed({"show": "map", "layer": "0"}, 1, 0, [], 6)
+    stage.draw(on, followed, {"title": "MiniLM"}, b"numbers")
+    seen = session[stage.DRAWN][0]
+
+    async def lesson() -> None:
+        async with teaching() as teacher, reading(teacher.code, teacher.key) as board:
+            key = await teacher.join()
+            shown = {"view": "masks", "run": seen.digest, "with": {"layer": "4", "show": "nothing", "<b>": "x"}}
+            for wrong in ({**shown, "run": "0" * 32}, {**shown, "view": "step"}, {**shown, "run": teacher.run}):
+                refused = await teacher.do("screen", screen=wrong)
+                assert (refused.status, refused.text) == (409, sentences.NO_RUN)
+            assert (await teacher.do("screen", screen={**shown, "cover": "lesson:row:10"})).status == 204
+            told = await board.until("screen", view="masks")
+            assert (told["picture"], told["with"], told["cover"]) == (seen.digest, {"layer": "4"}, "lesson:row:10")
+            assert max(board.sizes) < 1000
+            found = await call(f"{teacher.code}/picture/{seen.digest}", key=key)
+            assert found.body == seen.message and found.headers["cache-control"].startswith("private")
+            memory = {"view": "memory", "run": "", "with": {"text": "a"}}
+            assert (await teacher.do("screen", screen=memory)).status == 204
+            assert room_of(teacher).told_screen()["with"] == {"text": "a"}, "for a link"
+            assert (await call(f"{teacher.code}/picture/{seen.digest}", key=key)).status == 404
 
     ask(lesson())
 

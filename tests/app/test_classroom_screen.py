@@ -11,7 +11,9 @@ from playwright.sync_api import Locator, expect
 
 from app.classroom import words
 from app.kit import words as kit_words
-from tests.app.browsing import PATIENCE, Another, Screen
+from app.rooms.masks import words as masks_words
+from app.rooms.memory import words as memory_words
+from tests.app.browsing import PATIENCE, Another, Screen, go_to
 from tests.app.test_accessibility import findings
 
 APP = "app/main.py"
@@ -143,7 +145,7 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
     counted(teacher, 2)
     teacher.page.keyboard.press("r")
     expect(over(teacher).locator(".moved")).to_have_text(
-        re.compile(r"tired → wide: the room moved \d+ % of its votes, the head 45 % of its weight\.")
+        re.compile(r"tired → wide: the room moved 66\.7 % of its votes, the head 45\.3 % of its weight\.")
     )
     expect(over(teacher).locator(".before.head:not([hidden])").first).to_be_attached()
 
@@ -172,6 +174,39 @@ def test_a_follower_looks_around_and_comes_back(screen: Screen, another: Another
     phone.wait(locked="2")
     phone.root.locator(".strip [data-i='5']").click()  # a touch of the picture is a look around
     expect(main(phone)).to_have_attribute("data-state", "own")
+
+
+def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Screen, another: Another):
+    teacher = screen.open()
+    desk = follow(another((1280, 800), "dark"), share(teacher))
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    place, panel = desk.page.locator(".follow .place"), desk.page.locator(".follow .panel")
+    go_to(teacher.page, masks_words.TITLE)
+    expect(place.locator(".hl.masks .fact")).to_contain_text("may not look at")
+    expect(place.get_by_text("Layer 3 · Head 1", exact=True)).to_be_visible()
+    teacher.root.get_by_role("button", name=masks_words.COMPONENT["next_head"]).click()
+    expect(place.get_by_text("Layer 3 · Head 2", exact=True)).to_be_visible()
+
+    place.get_by_role("button", name=masks_words.COMPONENT["previous_head"]).click()  # a look around
+    expect(main(desk)).to_have_attribute("data-state", "own")
+    expect(place.get_by_text("Layer 3 · Head 1", exact=True)).to_be_visible()
+    expect(teacher.root.get_by_text("Layer 3 · Head 2", exact=True)).to_be_visible()
+    desk.page.get_by_role("button", name=text("to_teacher")).click()
+    expect(place.get_by_text("Layer 3 · Head 2", exact=True)).to_be_visible()
+
+    go_to(teacher.page, memory_words.TITLE)
+    expect(panel).to_contain_text(text("no_picture"))
+    link = panel.get_by_role("link", name=text("open_tab"))
+    expect(link).to_have_attribute("href", re.compile(r"\?.*view=memory"))
+
+    # What a lesson covers is covered for all until its teacher looks, and can be asked.
+    teacher.page.goto(f"{teacher.address}/?view=lessons&lesson=1.2")
+    expect(place.locator(".facts")).to_contain_text(kit_words.COVERED)
+    ask(teacher)
+    expect(word(desk, "animal")).to_be_visible()
+    tap(desk, "animal")
+    teacher.page.keyboard.press("r")
+    expect(desk.page.locator(".follow .result")).to_have_text(re.compile(r"You said animal: 67\.\d %, rank 1 of 16\."))
 
 
 def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Screen, another: Another):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from app.kit import params as kit_params
 from app.kit import stage as kit_stage
 from app.kit.params import Param, number, one_of, whole
 from app.kit.stage import SHARED, Stage, entered, follow
+from app.transport import messages
 
 PARAMS = (
     one_of("show", "map", "lines"),
@@ -142,3 +144,49 @@ def test_a_room_has_no_name_of_the_request() -> None:
 def test_numbers_are_written_one_way() -> None:
     param: Param = PARAMS[3]
     assert param.read("4.0", SHOWN) == "4" and param.read("0.50", SHOWN) == "0.5"
+
+
+# a room that others see
+
+
+def drawn(visit: Visit, mounted: list[Any], header: Mapping[str, Any], shown: Any = SHOWN) -> dict[str, Any]:
+    """What a followed stage sends of itself for a class."""
+    on = Stage("toy", PARAMS, lambda **said: mounted.append(said["data"]), is_followed=True)
+    kit_stage.draw(on, visit.run(shown), header, b"1234")
+    return messages.unpack(mounted[-1])[0]["chosen"]["follow"]
+
+
+def test_a_room_is_kept_for_others_once_as_nobody_chose_and_goes_with_who_shows_it(visit: Visit):
+    mounted: list[Any] = []
+    visit.address["layer"] = "2"
+    told = drawn(visit, mounted, {"title": "one"})
+    found = kit_stage.drawn(told["drawn"])
+    assert found is not None and found.room == told["room"] == "toy"
+    header, body = messages.unpack(found.message)
+    assert (header["title"], header["chosen"]["values"]["layer"], header["cover"], body) == ("one", "0", None, b"1234")
+    assert told["base"] == header["chosen"]["values"]
+    visit.choose(show="lines", layer="3")
+    assert drawn(visit, mounted, {"title": "one"}) == told and kit_stage.drawn(told["drawn"]) is found, "one copy"
+    said = {"layer": "5", "key": "99", "show": "map", "<b>": "x"}
+    assert found.chosen(said) == {"layer": "5"}, "nothing that the room does not have, and nothing twice"
+    digest = told["drawn"]
+    del found
+    for title in ("two", "three"):
+        assert drawn(visit, mounted, {"title": title})["drawn"] != digest
+    gc.collect()
+    assert kit_stage.drawn(digest) is None
+
+
+def test_what_is_too_much_for_a_message_comes_with_the_room(visit: Visit):
+    params = (Param("forbid", "", lambda text, _: text, "cells"),)
+    mounted: list[Any] = []
+    on = Stage("toy", params, lambda **said: mounted.append(said["data"]), is_followed=True)
+    for text, base in (("1-2", ""), ("1-2," * 300, "1-2," * 300)):
+        visit.address["forbid"] = text
+        kit_stage.draw(on, follow(on, SHOWN), {})
+        assert messages.unpack(mounted[-1])[0]["chosen"]["follow"]["base"] == {"forbid": base}
+
+
+def test_a_room_that_is_too_large_for_others_says_so(visit: Visit, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kit_stage, "MOST_DRAWN", 10)
+    assert drawn(visit, [], {})["drawn"] == ""

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { Chosen, whole } = await served("kit/browser/chosen.js");
+const { classroom } = await served("kit/browser/classroom.js");
 
 /** @returns {[chosen: any, told: any[]]} */
 function begun() {
@@ -54,4 +55,25 @@ test("changes close together are told once, and numbered on from what Python kno
 
 test("a text that is no whole number gives way", () => {
   assert.deepEqual(["3", "", undefined, "x", "-1"].map((text) => whole(text, 7)), [3, 7, 7, 7, 7]);
+});
+
+test("a class is told what is chosen otherwise than in the room that it has, at once, and nothing of a room that has gone", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const shown = () => classroom.shown && [classroom.shown.view, classroom.shown.run, classroom.shown.with];
+  const chosen = new Chosen();
+  const follow = { room: "masks", drawn: "d1", base: { layer: "0", forbid: "" } };
+  chosen.take({ values: { layer: "0", forbid: "" }, stamp: 1, reported: 0, follow }, () => {});
+  assert.deepEqual(shown(), ["masks", "d1", {}]);
+  chosen.choose({ layer: "2" });
+  assert.deepEqual(shown(), ["masks", "d1", { layer: "2" }]);
+  chosen.choose({ forbid: "1-2,".repeat(300) });
+  assert.deepEqual(shown(), ["masks", "d1", { layer: "2" }], "too much for a message: it comes with the room");
+  chosen.take({ values: { ...chosen.values }, stamp: 1, reported: chosen.number, follow: { ...follow, drawn: "d2", base: { ...chosen.values } } }, () => {});
+  assert.deepEqual(shown(), ["masks", "d2", {}]);
+  const other = new Chosen();
+  other.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {} } }, () => {});
+  chosen.destroy();
+  assert.deepEqual(shown(), ["step", "d3", {}]);
+  other.destroy();
+  assert.equal(shown(), null);
 });

@@ -57,10 +57,10 @@ test("all words of a short text have a column; of a long one those with votes or
 
 test("the fact says what both did, in each of its cases", () => {
   const fact = (counts) => text(votes.verdict(LABELS, votes.shares(counts), HEAD));
-  assert.equal(fact([0, 0, 1, 3, 0, 0]), "The room: 75 % street. The head: 68 % animal. They agree on 30 % of the weight.");
-  assert.equal(fact([0, 0, 3, 1, 0, 0]), "Both say animal: the room 75 %, the head 68 %. They agree on 73 % of the weight.");
-  assert.equal(fact([0, 0, 2, 2, 0, 0]), "The room: animal, street, 50 % each. The head: 68 % animal. They agree on 55 % of the weight.");
-  assert.equal(fact([1, 1, 1, 1, 1, 0]), "The room: 5 words, 20 % each. The head: 68 % animal. They agree on 46 % of the weight.");
+  assert.equal(fact([0, 0, 1, 3, 0, 0]), "The room: 75 % street. The head: 68 % animal. They agree on 30.0 % of the weight.");
+  assert.equal(fact([0, 0, 3, 1, 0, 0]), "Both say animal: the room 75 %, the head 68 %. They agree on 72.7 % of the weight.");
+  assert.equal(fact([0, 0, 2, 2, 0, 0]), "The room: animal, street, 50 % each. The head: 68 % animal. They agree on 55.0 % of the weight.");
+  assert.equal(fact([1, 1, 1, 1, 1, 0]), "The room: 5 words, 20 % each. The head: 68 % animal. They agree on 46.0 % of the weight.");
   assert.equal(fact([0, 0, 0, 0, 0, 0]), "Nobody has said. The head: 68 % animal.");
 });
 
@@ -81,12 +81,12 @@ test("a phone says how its own word did, and which head has it", () => {
 
 test("another round says how far both moved", () => {
   const said = votes.moved({ old: "tired", now: "wide", votes: [[1, 0], [0.5, 0.5]], weights: [[0.5, 0.5], [0.4, 0.6]] });
-  assert.equal(text(said), "tired → wide: the room moved 50 % of its votes, the head 10 % of its weight.");
+  assert.equal(text(said), "tired → wide: the room moved 50.0 % of its votes, the head 10.0 % of its weight.");
 });
 
 test("a file of votes has a line for each word, whatever stands in it", () => {
-  const file = votes.csv(["One\nnote"], ['a "b"', "c,d", "=1+1"], [1, 0, 2], [0.5, 0.25, 0.25]);
-  assert.deepEqual(file.split("\r\n"), ["# One", "# note", "position,word,votes,weight", '0,"a ""b""",1,0.500000', '1,"c,d",0,0.250000', '2,"=1+1",2,0.250000', ""]);
+  const file = votes.csv(["One\nnote,=1"], ['a "b"', "c,d", "=1+1"], [1, 0, 2], [0.5, 0.25, 0.25]);
+  assert.deepEqual(file.split("\r\n"), ["# One", "# note, =1", "position,word,votes,weight", '0,"a ""b""",1,0.500000', '1,"c,d",0,0.250000', `2,"'=1+1",2,0.250000`, ""]);
 });
 
 test("a word of the sentence is swapped for the one that turns its meaning, and the question finds its word again", () => {

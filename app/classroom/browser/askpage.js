@@ -1,7 +1,7 @@
 // The page of a question: the row of one word as wide as the page, the votes on it, and once it is uncovered what the head does.
 
 import { add, el, fill, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
-import { csv, largest, moved, mostLike, overlap, shares, sumOf, table, verdict } from "./votes.js";
+import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table, verdict } from "./votes.js";
 import { button, spaced, square } from "./parts.js";
 import { Chart, MOST_BLOCKS } from "./chart.js";
 import { figure } from "./figure.js";
@@ -202,11 +202,11 @@ export class AskPage {
       const part = add(box, "div", name);
       part.style.width = width;
       add(part, "span").textContent = label;
-      add(part, "b").textContent = name === "both" ? share(both) : "";
-      add(part, "small").textContent = name === "both" ? "" : fill(words.elsewhere, { p: share(1 - both) });
+      add(part, "b").textContent = name === "both" ? agreed(both) : "";
+      add(part, "small").textContent = name === "both" ? "" : fill(words.elsewhere, { p: agreed(1 - both) });
     }
     box.setAttribute("role", "img");
-    box.setAttribute("aria-label", fill(words.venn_alt, { p: share(both) }));
+    box.setAttribute("aria-label", fill(words.venn_alt, { p: agreed(both) }));
     return box;
   }
 
@@ -244,7 +244,7 @@ export class AskPage {
       node.setAttribute("role", "option");
       node.setAttribute("aria-selected", String(isNow));
       node.id = `head-${one.layer}-${one.head}`;
-      node.title = fill(words.head_agrees, { layer: one.layer, head: one.head, p: share(one.agreement) });
+      node.title = fill(words.head_agrees, { layer: one.layer, head: one.head, p: agreed(one.agreement) });
       node.setAttribute("aria-label", node.title);
       node.addEventListener("click", () => teacher.look(one.layer, one.head));
     }

@@ -48,7 +48,7 @@ class Follower {
   stream = null;
   /** @type {Map<string, Uint8Array>} */
   pictures = new Map();
-  /** @type {{view: string, id: string, stamp: number, told: number, box: HTMLElement, component: any, header: any, body: ArrayBuffer} | null} */
+  /** @type {{view: string, id: string, stamp: number, told: number, isTouched: boolean, values: Record<string, string>, box: HTMLElement, component: any, header: any, body: ArrayBuffer} | null} */
   view = null;
   drawing = "";
   /** @type {Record<string, string>} What a link says of the run that was on the screen last */
@@ -208,7 +208,10 @@ class Follower {
     const step = { step: "classroom", part: "row", asks: "", seen: false };
     if (this.asked?.open) cover.hold({ ...step, values: { query: String(this.asked.query) } });
     else if (this.screen?.cover === "head") cover.hold({ ...step, values: { query: "all" } });
-    else cover.free();
+    else if (this.screen?.cover.startsWith("lesson:")) {
+      const [, part, query] = this.screen.cover.split(":");
+      cover.hold({ ...step, part, values: query ? { query } : {} });
+    } else cover.free();
   }
 
   /** @param {string} id */
@@ -246,10 +249,16 @@ class Follower {
 
   // ------------------------------------------------------------------ the teacher's screen
 
+  // Whether this page can draw it, once what it is drawn from has come
+  /** @param {import("./types.js").ScreenNow} screen */
+  isDrawn(screen) {
+    return Boolean(screen.picture && this.views[screen.view]);
+  }
+
   async follow() {
     const { screen } = this;
     if (!screen) return;
-    if (!screen.picture || !this.views[screen.view]) return this.unmount();
+    if (!this.isDrawn(screen)) return this.unmount();
     try {
       const bytes = await this.picture(screen.picture);
       if (!bytes || this.screen !== screen || this.isOwn) return;
@@ -260,11 +269,15 @@ class Follower {
         this.unmount();
         const box = add(this.place, "div", `view ${screen.view}`);
         add(box, "div", `hl ${screen.view}`);
-        this.view = { view: screen.view, id: "", stamp: 0, told: 0, box, component, header, body };
+        /** @type {NonNullable<Follower["view"]>} */
+        const view = { view: screen.view, id: "", stamp: 0, told: 0, isTouched: false, values: {}, box, component, header, body };
+        this.view = view;
+        for (const kind of ["pointerdown", "keydown"]) box.addEventListener(kind, () => (view.isTouched = true), { capture: true });
       }
       Object.assign(this.view, { component, header, body, id: screen.picture });
       this.link = header.link ?? {};
       this.view.stamp += 1;
+      this.view.isTouched = false;
       this.mount();
     } catch {
       this.retry(() => this.screen === screen && this.follow());
@@ -280,10 +293,14 @@ class Follower {
       const said = this.isOwn ? {} : screen.with;
       if (!this.isOwn) view.header = header = { ...header, opened: placeOf(header, said), options: { ...header.options, ...optionsOf(said) } };
       header = { ...header, stamp: view.stamp, told: view.told, cover: null, offline: true, link: header.link ?? {} };
+    } else {
+      if (!this.isOwn) view.values = { ...header.chosen.values, ...screen.with };
+      header = { ...header, chosen: { values: view.values, stamp: view.stamp, reported: 0 }, cover: null, offline: true };
     }
     const tell = (/** @type {string} */ name, /** @type {any} */ value) => {
       if (name !== "place" && name !== "chosen") return;
       view.told = Math.max(view.told, value?.told ?? 0);
+      if (name === "chosen" && !view.isTouched) return; // a room may choose by itself
       if (!this.isOwn && view === this.view) this.lookAround(); // a touch of the picture is a look around
     };
     view.component({ data: pack(header, new Uint8Array(view.body)), parentElement: view.box, setStateValue: tell, setTriggerValue: () => {} });
@@ -422,7 +439,7 @@ class Follower {
       const isVeiled = screen?.cover === "head";
       const parts = [];
       if (isVeiled) parts.push(el("p", "big", words.choosing));
-      if (!screen) parts.push(el("p", "note", words.waiting));
+      if (!screen || (!this.view && this.isDrawn(screen))) parts.push(el("p", "note", words.waiting));
       else if (!this.view) parts.push(el("p", "big", screen.no_picture || words.no_picture), this.door(words.open_tab, "quiet big"));
       panel.replaceChildren(...parts);
       if (this.isOwn) low.append(button(asked?.open ? words.teacher_asks : words.to_teacher, "primary", () => this.comeBack()));
@@ -436,7 +453,7 @@ class Follower {
   door(text, look) {
     const { screen } = this;
     const link = el("a", look, text);
-    const said = { view: screen?.view ?? "explore", ...this.link, ...screen?.with };
+    const said = { ...this.link, ...this.view?.values, ...screen?.with, view: screen?.view ?? "explore" };
     link.href = new URL(`?${new URLSearchParams(said)}`, document.baseURI).href;
     link.target = this.isClosed ? "" : "_blank";
     link.rel = "noopener";

@@ -2,7 +2,7 @@
 
 import { add, el, fill, finely, phrase, share } from "../../kit/browser/dom.js";
 import { button } from "./parts.js";
-import { headOf, largest, others, overlap, ownHead, rank, said, shares, verdict } from "./votes.js";
+import { agreed, headOf, largest, others, overlap, ownHead, rank, said, shares, verdict } from "./votes.js";
 import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./question.js").Question} Question */
@@ -106,9 +106,9 @@ function agree(both) {
   for (const [name, part] of /** @type {const} */ ([["room", 1 - both], ["both", both], ["head", 1 - both]])) {
     const piece = add(bar, "i", name);
     piece.style.width = `${(100 * part) / (2 - both)}%`;
-    if (name === "both" && both > 0.12) piece.textContent = share(both);
+    if (name === "both" && both > 0.12) piece.textContent = agreed(both);
   }
   bar.setAttribute("role", "img");
-  bar.setAttribute("aria-label", fill(words.venn_alt, { p: share(both) }));
+  bar.setAttribute("aria-label", fill(words.venn_alt, { p: agreed(both) }));
   return bar;
 }

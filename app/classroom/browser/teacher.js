@@ -19,11 +19,14 @@ import { SharePage } from "./sharepage.js";
 
 const SEND_AFTER = 60; // ms without a change before the class is told
 const LOOK = 250; // ms between two looks at the address, in rooms that do not say what they show
-const SAYS = "explore"; // the room that says what it shows
+const ASKS = "explore"; // the room whose rows are asked about
+const LESSONS = "lessons"; // in which every other room stands
+const MOST_LINK = 700; // bytes of a link to a room that is not followed
 const SAY = 5000; // ms between two sentences for a screen reader
 const TOAST = 6000; // ms
 const TOLD_AFTER = 300; // ms before a screen reader hears the result
-const OF_THE_RUN = ["view", "model", "text", "target", "with", "step", "theme", "projector"]; // what an address says beside a view's own
+const OF_THE_PAGE = ["view", "theme", "projector"]; // what an address says of the page and not of what is in it
+const OF_THE_RUN = ["text", "target", "with"];
 const LETTERLESS = ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]; // inputs that take no letters
 const settings = () => window.headlight.settings;
 
@@ -31,6 +34,20 @@ const settings = () => window.headlight.settings;
 function takesText(node) {
   if (node instanceof HTMLInputElement) return !LETTERLESS.includes(node.type);
   return node instanceof HTMLElement && (["TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable);
+}
+
+// What a lesson covers until its teacher has looked, as the class is told
+function ofLesson() {
+  const { now, seen, isLed, held } = cover;
+  return held || !isLed || !now?.part || seen ? "" : `lesson:${now.part}:${/^\d{1,4}$/.test(now.values.query ?? "") ? now.values.query : ""}`;
+}
+
+// What a link to a room says that is not followed: all of the address, or what there is room for
+/** @param {[name: string, text: string][]} address */
+function linked(address) {
+  const all = address.filter(([name]) => !OF_THE_PAGE.includes(name));
+  const found = [all, all.filter(([name]) => !OF_THE_RUN.includes(name)), []].find((said) => JSON.stringify(said).replace(/[^ -~]/g, "\\u0000").length <= MOST_LINK);
+  return Object.fromEntries(found ?? []);
 }
 
 export class Teacher {
@@ -55,6 +72,8 @@ export class Teacher {
   isLost = false;
   isAsking = false;
   room = "";
+  /** @type {string[]} Rooms that say what they show */
+  followed = [];
   /** @type {SharePage | AskPage | null} */
   shownPage = null;
   /** @type {Stream | null} */
@@ -94,7 +113,7 @@ export class Teacher {
     const { signal } = off;
     addEventListener("keydown", (e) => this.key(e), { signal, capture: true }); // before the projector, which turns heads with Page Down
     addEventListener("resize", () => this.place(), { signal });
-    const unwatch = [classroom.watch(() => this.moved()), settings().watch(() => this.theme())];
+    const unwatch = [classroom.watch(() => this.moved()), cover.watch(() => this.send()), settings().watch(() => this.theme())];
     const looking = setInterval(() => this.taught && !this.isShown && this.send(), LOOK);
     const saying = setInterval(() => this.say(), SAY);
     this.destroy = () => {
@@ -117,8 +136,9 @@ export class Teacher {
   // ------------------------------------------------------------------ the page around it
 
   // The bar says so whenever the room or the theme changes.
-  /** @param {string} room */
-  update(room) {
+  /** @param {string} room @param {string[]} followed */
+  update(room, followed) {
+    this.followed = followed;
     if (room !== this.room && this.page === "pick") this.unpick();
     this.room = room;
     this.theme();
@@ -237,17 +257,18 @@ export class Teacher {
   // ------------------------------------------------------------------ what the class sees
 
   get isShown() {
-    return classroom.shown?.view === this.room;
+    const { shown } = classroom;
+    return shown !== null && (shown.view === this.room || this.room === LESSONS);
   }
 
   get canAsk() {
-    return this.taught !== null && this.isShown;
+    return this.taught !== null && this.isShown && classroom.shown?.view === ASKS;
   }
 
   // Another sentence, head or word is on the screen.
   moved() {
     const { shown } = classroom;
-    if (this.pending && shown && shown.text === this.pending.text && this.room === shown.view) {
+    if (this.pending && shown && shown.text === this.pending.text && shown.view === ASKS && this.room === ASKS) {
       const { pending } = this;
       const { site, layer, head, word, at } = pending;
       this.pending = null;
@@ -259,17 +280,16 @@ export class Teacher {
 
   screen() {
     const { shown } = classroom;
-    const covers = this.page === "pick" || this.pending || this.isAsking ? "head" : this.asked?.open ? "row" : "";
+    const covers = this.page === "pick" || this.pending || this.isAsking ? "head" : this.asked?.open ? "row" : ofLesson();
     if (shown && this.isShown) return { view: shown.view, run: shown.run, with: shown.with, cover: covers };
-    const own = [...here()].filter(([name]) => !OF_THE_RUN.includes(name));
-    return { view: this.room, run: "", with: Object.fromEntries(own), cover: covers };
+    return { view: this.room, run: "", with: linked([...here()]), cover: covers };
   }
 
   send() {
     if (!this.taught || this.isLost || !this.room) return;
     clearTimeout(this.sending);
     this.sending = setTimeout(() => {
-      if (this.room === SAYS && !this.isShown) return; // its picture is on its way
+      if (this.followed.includes(this.room) && !this.isShown) return; // its picture is on its way
       const screen = this.screen();
       const text = JSON.stringify(screen);
       if (!this.taught || text === this.sent) return;

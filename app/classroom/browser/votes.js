@@ -38,6 +38,9 @@ export function overlap(a, b) {
   return both;
 }
 
+/** How far two rows agree, or differ, in words: with the decimal that its sum has, wherever it is said. @param {number} p */
+export const agreed = (p) => finely(Math.round(p * 1e9) / 1e9); // sums of shares are a little off 0 and 1
+
 /** The places with the largest number, first to last; none where all are 0. @param {Row} row */
 export function largest(row) {
   const most = Math.max(...Array.from(row));
@@ -87,7 +90,7 @@ export function verdict(labels, votes, weights) {
   const [mine, its] = [largest(votes), largest(weights)];
   const head = { head: [words.head, "h"], its: [`${share(weights[its[0]])} ${labels[its[0]]}`, "b"] };
   if (!mine.length) return [words.nobody_said, head];
-  const parts = { ...head, room: [words.room, "r"], both: [share(overlap(votes, weights)), "b"], p: [share(votes[mine[0]]), "b"] };
+  const parts = { ...head, room: [words.room, "r"], both: [agreed(overlap(votes, weights)), "b"], p: [share(votes[mine[0]]), "b"] };
   if (mine.length > 1) return [words.fact_tie, { ...parts, w: [named(labels, mine), "b"] }];
   if (mine[0] !== its[0]) return [words.fact, { ...parts, mine: [`${share(votes[mine[0]])} ${labels[mine[0]]}`, "b"] }];
   return [words.fact_same, { ...parts, w: [labels[mine[0]], "b"], head: [words.head_small, "h"], room: [words.room_small, "r"], p2: [share(weights[its[0]]), "b"] }];
@@ -95,7 +98,7 @@ export function verdict(labels, votes, weights) {
 
 /** How far both moved from the round before, whose words stand at the same places. @param {{old: string, now: string, votes: [before: Row, after: Row], weights: [before: Row, after: Row]}} of @returns {Sentence} */
 export function moved({ old, now, votes, weights }) {
-  return [words.moved, { old, now, x: [share(1 - overlap(...votes)), "b"], y: [share(1 - overlap(...weights)), "b"] }];
+  return [words.moved, { old, now, x: [agreed(1 - overlap(...votes)), "b"], y: [agreed(1 - overlap(...weights)), "b"] }];
 }
 
 /** Which head is most like the class, and which place this one has. @param {Like[]} all @param {{layer: number, head: number}} at @returns {Sentence} */
@@ -103,7 +106,7 @@ export function mostLike(all, at) {
   const best = all.reduce((a, b) => (b.agreement > a.agreement ? b : a));
   const own = all.find(({ layer, head }) => layer === at.layer && head === at.head) ?? best;
   const k = 1 + all.filter(({ agreement }) => agreement > own.agreement).length;
-  return [words.like, { best: [fill(words.head_short, best), "b"], a: [share(best.agreement), "b"], k: [ordinal(k), "b"], n: all.length }];
+  return [words.like, { best: [fill(words.head_short, best), "b"], a: [agreed(best.agreement), "b"], k: [ordinal(k), "b"], n: all.length }];
 }
 
 /** What both gave to the same word, as a sum. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
@@ -115,7 +118,7 @@ export function sumOf(labels, votes, weights) {
   const rest = all - first.reduce((x, i) => x + both[i], 0);
   const terms = first.map((i) => `${labels[i]} ${(100 * both[i]).toFixed(1)}`);
   if (rest >= 0.0005) terms.push(fill(words.sum_others, { p: (100 * rest).toFixed(1) }));
-  return [words.sum, { terms: terms.join(" + "), all: [`${(100 * all).toFixed(1)} %`, "b"] }];
+  return [words.sum, { terms: terms.join(" + "), all: [agreed(all), "b"] }];
 }
 
 /** What a phone says of its own word. `of` is how many words could be looked at. @param {string[]} labels @param {number} mine @param {Row} weights @param {number} of @returns {Sentence} */
@@ -149,11 +152,15 @@ export function table(labels, counts, weights) {
   return order.map((i) => [labels[i], counts[i], votes[i], weights[i]]);
 }
 
-/** A field of CSV. @param {string | number} value */
-const field = (value) => (/[",\n\r]/.test(String(value)) || /^[=+\-@\t]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+/** A field of CSV; a word that a spreadsheet would take for a formula gets an apostrophe in front. @param {string | number} value */
+function field(value) {
+  const text = String(value).replaceAll('"', '""');
+  if (/^[=+\-@\t\r]/.test(text)) return `"'${text}"`;
+  return /[",\n\r]/.test(text) ? `"${text}"` : text;
+}
 
 /** The vote as CSV: word, votes, weight, in the order of the text, below lines that say what it is. @param {string[]} notes @param {string[]} labels @param {Row} counts @param {Row} weights */
 export function csv(notes, labels, counts, weights) {
-  const lines = notes.flatMap((note) => note.split("\n")).map((line) => `# ${line}`);
+  const lines = notes.flatMap((note) => note.split("\n")).map((line) => `# ${line.replace(/([,;\t])(?=[=+\-@])/g, "$1 ")}`);
   return [...lines, "position,word,votes,weight", ...labels.map((label, i) => [i, label, counts[i], weights[i].toFixed(6)].map(field).join(","))].join("\r\n") + "\r\n";
 }

@@ -1,8 +1,12 @@
 // What is chosen in a room, as texts of its link: the visitor changes it here, and Python is told once, a moment later.
 
+import { classroom } from "./classroom.js";
+
 const TELL_AFTER = 200; // ms without a change before Python is told
 
-/** @typedef {{values: Record<string, string>, stamp: number, reported: number}} FromPython */
+const MOST_BESIDE = 700; // bytes of what is chosen that a class is told; of more it hears when Python knows it
+
+/** @typedef {{values: Record<string, string>, stamp: number, reported: number, follow?: {room: string, drawn: string, base: Record<string, string>}}} FromPython */
 
 export class Chosen {
   /** @type {Record<string, string>} */
@@ -14,6 +18,8 @@ export class Chosen {
   telling;
   /** @type {import("./types.js").Tell} */
   set = () => {};
+  /** @type {FromPython["follow"]} What a class that follows is to see */
+  follow;
 
   // What Python sends. Returns whether a link decided: then all is as it says. Otherwise a change that Python does not know yet stays.
   /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
@@ -26,7 +32,18 @@ export class Chosen {
       this.number = Math.max(this.number, sent.reported);
     }
     this.stamp = sent.stamp;
+    this.follow = sent.follow;
+    this.show();
     return byLink;
+  }
+
+  // A class that follows this screen sees the room as it came, and what is chosen otherwise.
+  show() {
+    if (!this.follow) return;
+    const { room, drawn, base } = this.follow;
+    const chosen = drawn ? Object.fromEntries(Object.entries(this.values).filter(([name, text]) => text !== base[name])) : {};
+    const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels
+    if (length <= MOST_BESIDE) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] });
   }
 
   // The visitor changes something.
@@ -34,6 +51,7 @@ export class Chosen {
   choose(changes, atOnce = false) {
     Object.assign(this.values, changes);
     this.number += 1;
+    this.show();
     clearTimeout(this.telling);
     this.telling = setTimeout(() => this.tell(), atOnce ? 0 : TELL_AFTER);
   }
@@ -46,6 +64,7 @@ export class Chosen {
 
   destroy() {
     clearTimeout(this.telling);
+    if (this.follow) classroom.leave(this.follow.room);
   }
 }
 

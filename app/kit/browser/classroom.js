@@ -7,7 +7,7 @@
 export const KEPT = "headlight-classroom"; // in the session's storage: the class that this tab teaches
 
 class Classroom {
-  /** @type {Shown | null} The run on the screen, and the place in it */
+  /** @type {Shown | null} The run or the room on the screen, and what is chosen in it */
   shown = null;
   follows = false; // whether this page is a follower's
   share = () => {}; // opens a class, or the page with its code: the bar says how
@@ -19,6 +19,11 @@ class Classroom {
     if (JSON.stringify(shown) === JSON.stringify(this.shown)) return;
     this.shown = shown;
     for (const hear of [...this.heard]) hear();
+  }
+
+  /** A room has left the page; what another one has shown since stays. @param {string} view */
+  leave(view) {
+    if (this.shown?.view === view) this.show(null);
   }
 
   /** @param {() => void} hear */

@@ -24,4 +24,4 @@ modules.add_constants(
     STYLE=(BROWSER / "masks.css").read_text(encoding="utf-8")
     + (BROWSER.parents[2] / "kit/browser/menu.css").read_text(encoding="utf-8"),
 )
-STAGE = stage.stage("masks", PARAMS, ENTRY)
+STAGE = stage.stage("masks", PARAMS, ENTRY, is_followed=True)

@@ -20,4 +20,4 @@ modules.add_constants(
     PALETTES=theme.PALETTES,
     STYLE=(BROWSER / "positions.css").read_text(encoding="utf-8") + scripts.MENU,
 )
-STAGE = stage.stage("positions", choices.PARAMS, ENTRY)
+STAGE = stage.stage("positions", choices.PARAMS, ENTRY, is_followed=True)

@@ -7,6 +7,7 @@ from datetime import date
 from app.kit import stage
 from app.rooms.positions import export, message
 from app.rooms.positions.component import STAGE
+from app.session import screen
 from app.shell import run as shell_run
 
 
@@ -17,4 +18,5 @@ def show() -> None:
         return
     followed = stage.follow(STAGE, shown.facts)
     shown.say(*followed.notes)
-    stage.draw(STAGE, followed, message.header(shown.facts) | {"about": export.described(shown.facts, date.today())})
+    about = {"about": export.described(shown.facts, date.today()), "link": screen.link(shown.request)}
+    stage.draw(STAGE, followed, message.header(shown.facts) | about)

@@ -21,4 +21,4 @@ modules.add_constants(
     DIVISOR=DIVISOR,
     STYLE=(BROWSER / "step.css").read_text(encoding="utf-8") + scripts.MENU,
 )
-STAGE = stage.stage("step", PARAMS, "rooms/step/browser/step.js")
+STAGE = stage.stage("step", PARAMS, "rooms/step/browser/step.js", is_followed=True)

@@ -9,7 +9,7 @@ import streamlit as st
 from app.kit import stage
 from app.rooms.step import export, message, params
 from app.rooms.step.component import STAGE
-from app.session import service
+from app.session import screen, service
 from app.shell import run as shell_run
 from core.interventions import from_text
 from core.service import Facts
@@ -29,7 +29,11 @@ def show() -> None:
             facts = shell_run.edited(shown, edits) or facts
     if facts is not None:
         _begin(facts, followed.values)
-    header = {"run": None if facts is None else message.outline(facts), "about": export.described(facts)}
+    header = {
+        "run": None if facts is None else message.outline(facts),
+        "about": export.described(facts),
+        "link": {} if shown is None else screen.link(shown.request),
+    }
     stage.draw(STAGE, followed, header)
 
 

@@ -6,7 +6,7 @@
 import { classroom, KEPT } from "../../kit/browser/classroom.js";
 import { done, watch } from "../../kit/browser/progress.js";
 
-/** @typedef {{room: string, choices: number, kept: string, classroom: string}} Data */
+/** @typedef {{room: string, choices: number, kept: string, classroom: string, followed: string[]}} Data */
 /** @typedef {(name: string, value: unknown) => void} Tell */
 
 /** @type {WeakMap<Element, Bar>} */
@@ -48,6 +48,8 @@ class Bar {
     /** @type {import("../../classroom/browser/teacher.js").Teacher | null} */
     this.teacher = null; // until this browser has a class: nobody else loads what it takes
     this.classroom = "";
+    /** @type {string[]} Rooms that say what they show to a class */
+    this.followed = [];
     classroom.share = () => this.teach().then((teacher) => teacher?.share());
     const off = new AbortController();
     const { signal } = off;
@@ -81,7 +83,7 @@ class Bar {
     if (!this.root.isConnected) return null;
     if (!this.teacher) {
       this.teacher = /** @type {import("../../classroom/browser/teacher.js").Teacher} */ (new Teacher(this.root));
-      this.teacher.update(this.room);
+      this.teacher.update(this.room, this.followed);
     }
     return this.teacher;
   }
@@ -101,7 +103,8 @@ class Bar {
     this.kept = data.kept;
     this.address();
     this.classroom = data.classroom;
-    this.teacher?.update(this.room);
+    this.followed = data.followed;
+    this.teacher?.update(this.room, this.followed);
     if (!this.teacher && hasClass()) this.teach();
     if (data.choices < this.choices) return; // of a script that began before the last choice
     this.choices = data.choices;
@@ -111,7 +114,7 @@ class Bar {
   /** @param {string} room */
   mark(room) {
     this.room = room;
-    this.teacher?.update(room);
+    this.teacher?.update(room, this.followed);
     for (const link of this.links) {
       if (link.dataset.room === room) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
