@@ -123,19 +123,19 @@ async def open_class(request: Request) -> Response:
 
 @guarded
 async def join(request: Request) -> Response:
-    """A key for who knows the code. A key of before is given back, also behind a closed door. Only wrong codes are limited."""
+    """A key for who knows the code. A key of before is given back, also behind a closed door. Only wrong codes are limited: see Guesses."""
     (said,) = messages.fields(await messages.body(request), code=str)
     code, key = codes.read(said), request.headers.get(KEY, "")
     if key.isascii() and key and code and (known := school.find(code)) and known.is_follower(key):
         return _joined(code, key)
     address = _address(request)
-    if wait := school.guesses.wait(address):
+    wait = school.guesses.wait(address)
+    found = school.find(code) if code and not wait else None
+    if found is not None and found.door:
+        return _joined(code, found.join())
+    if wait := wait or school.guesses.wrong(address):
         raise Denied("codes", 429, sentences.WRONG_CODES.format(seconds=math.ceil(wait)), wait)
-    found = school.find(code) if code else None
-    if found is None or not found.door:
-        school.guesses.wrong(address)
-        raise Denied("code", 404, sentences.NO_CLASS)
-    return _joined(code, found.join())
+    raise Denied("code", 404, sentences.NO_CLASS)
 
 
 def _joined(code: str, key: str) -> Response:

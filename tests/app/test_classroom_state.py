@@ -277,13 +277,16 @@ def test_wrong_codes_are_limited_by_address_and_in_all() -> None:
     clock = Clock()
     guesses = codes.Guesses(clock)
     for _ in range(30):
-        assert guesses.wait("one") == 0
-        guesses.wrong("one")
+        assert guesses.wrong("one") == 0
         clock.now += 0.5
+    assert guesses.wrong("one") == pytest.approx(45) and guesses.wrong("two") == 0
+    assert guesses.wait("one") == guesses.wait("two") == 0, "a right code would be looked up"
+    for _ in range(269):
+        guesses.wrong("one")
     assert guesses.wait("one") == pytest.approx(45) and guesses.wait("two") == 0
-    for i in range(270):
+    for i in range(2_699):
         guesses.wrong(f"other {i}")
-    assert guesses.wait("nobody so far") > 0 and guesses.addresses == 271
+    assert guesses.wait("nobody so far") > 0 and guesses.addresses == 2_701
     clock.now += 60
     assert guesses.wait("one") == guesses.wait("nobody so far") == 0 and guesses.addresses == 0
 
