@@ -435,7 +435,7 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
 
 
 @pytest.mark.parametrize("window", [(390, 844)], indirect=True)
-def test_on_a_phone_maps_stand_below_each_other_and_a_tap_paints(room: Room):
+def test_on_a_phone_maps_stand_below_each_other_and_cells_beyond_the_text_are_left_out(room: Room):
     room.open(model="Storyteller", text=KING, forbid="11-3,40-1", **PLACE)
     room.fresh()
     room.says("old may not look at king")
