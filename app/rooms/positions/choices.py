@@ -112,12 +112,12 @@ def _places(text: str, run: Facts) -> str:
     found = read_places(text)
     if not any(sorted(found) == list(range(len(tokens_of(run, stack)))) for stack in stacks_of(run)):
         raise ValueError
-    return Places().written(found)
+    return Places().text_of(found)
 
 
 def _places_allowed(run: Facts) -> str:
     n = len(tokens_of(run, stacks_of(run)[0]))
-    return words.PLACES_ALLOWED.format(most=n - 1, example=Places().written((*range(1, n), 0)))
+    return words.PLACES_ALLOWED.format(most=n - 1, example=Places().text_of((*range(1, n), 0)))
 
 
 def _features(text: str, run: Facts) -> str:
