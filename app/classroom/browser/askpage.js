@@ -9,6 +9,7 @@ import { Files } from "../../kit/browser/files.js";
 import { swapped } from "./again.js";
 import { WORDS as words } from "./constants.js";
 
+const SPELLED = 0.3; // the agreement whose part of the bar has room for its number
 const ALIKE = 0.7; // the agreement that has the full colour
 
 export class AskPage {
@@ -201,8 +202,9 @@ export class AskPage {
     for (const [name, width, label] of parts) {
       const part = add(box, "div", name);
       part.style.width = width;
-      add(part, "span").textContent = label;
-      add(part, "b").textContent = name === "both" ? agreed(both) : "";
+      const isWide = name !== "both" || both >= SPELLED; // the sentence beside it says the number as well
+      add(part, "span").textContent = isWide ? label : "\u00a0"; // as high as its neighbours
+      add(part, "b").textContent = name === "both" && isWide ? agreed(both) : "";
       add(part, "small").textContent = name === "both" ? "" : fill(words.elsewhere, { p: agreed(1 - both) });
     }
     box.setAttribute("role", "img");

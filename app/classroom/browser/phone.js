@@ -9,6 +9,7 @@ import { WORDS as words } from "./constants.js";
 /** @typedef {{question: Question, mine: number | null, late: boolean, votes: import("./types.js").Votes | null, of: number}} Voting */
 
 const SHOWN = 7; // words with bars
+const SPELLED = 0.3; // the agreement whose part of the bar has room for its number
 
 /** The words to tap. @param {HTMLElement} box @param {Voting} now @param {(token: number) => void} tap */
 export function vote(box, { question, mine, late, votes, of }, tap) {
@@ -106,7 +107,7 @@ function agree(both) {
   for (const [name, part] of /** @type {const} */ ([["room", 1 - both], ["both", both], ["head", 1 - both]])) {
     const piece = add(bar, "i", name);
     piece.style.width = `${(100 * part) / (2 - both)}%`;
-    if (name === "both" && both > 0.12) piece.textContent = agreed(both);
+    if (name === "both" && both >= SPELLED) piece.textContent = agreed(both);
   }
   bar.setAttribute("role", "img");
   bar.setAttribute("aria-label", fill(words.venn_alt, { p: agreed(both) }));
