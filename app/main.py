@@ -17,7 +17,7 @@ import streamlit as st  # noqa: E402
 from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
-from app.shell import closing, errors, routes, warm  # noqa: E402
+from app.shell import closing, errors, projector, routes, warm  # noqa: E402
 from app.shell.streamlit_edge import collection, ending, page, sockets  # noqa: E402
 from app.transport import compress, doors, fair, metrics, safe  # noqa: E402
 from app.transport import routes as transport_routes  # noqa: E402
@@ -29,7 +29,7 @@ MIDDLEWARE = [
     Middleware(fair.Named, base=BASE),
     Middleware(
         page.Scripted,
-        more=[ROOT / "app" / "shell" / "scripts" / "projector.js"],
+        more=[projector.script()],
         policy=partial(safe.policy, embedding=safe.ancestors()),
     ),
     Middleware(compress.Gzipped),

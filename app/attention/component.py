@@ -40,7 +40,7 @@ modules.add_constants(
     WORDS=words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
     PALETTES=theme.PALETTES,
     OPTIONS={name: {"url": option.url, "value": option.default} for name, option in attention_params.OPTIONS.items()},
-    STYLE=(BROWSER / "attention.css").read_text(encoding="utf-8"),
+    STYLE=(BROWSER / "attention.css").read_text(encoding="utf-8") + scripts.LINK,
 )
 
 

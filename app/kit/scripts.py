@@ -13,7 +13,8 @@ COLOURS = {
     name: {tone: palette[tone] for tone in ("background", "panel", "ink", "mute", "line")}
     for name, palette in theme.PALETTES.items()
 }
-MENU = (BROWSER / "menu.css").read_text(encoding="utf-8")
+MENU = (BROWSER / "menu.css").read_text(encoding="utf-8")  # of files
+LINK = (BROWSER / "share.css").read_text(encoding="utf-8")  # to copy by hand
 
 
 def add() -> None:

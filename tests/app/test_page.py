@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -16,10 +14,7 @@ PAGE = "<html><head><title>Streamlit</title><script></script></head></html>"
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> TestClient:
-    more = tmp_path / "more.js"
-    more.write_text("more();\n")
-
+def client() -> TestClient:
     def page(_) -> Response:
         return HTMLResponse(PAGE, headers={"etag": '"1"'})
 
@@ -30,7 +25,7 @@ def client(tmp_path: Path) -> TestClient:
         Route("/static/frame.html", page),
     ]
     app = Starlette(routes=routes)
-    app.add_middleware(Scripted, more=[more])
+    app.add_middleware(Scripted, more=["more();\n"])
     return TestClient(app)
 
 

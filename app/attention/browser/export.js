@@ -9,6 +9,8 @@ import { add, choice, el, fill } from "../../kit/browser/dom.js";
 import { headsFigure, linesFigure, mapFigure } from "./figure.js";
 import { foldFigure } from "./foldfigure.js";
 import { base64, pack, unpack } from "../../kit/browser/messages.js";
+import { addressOf } from "./page.js";
+import { copy, save } from "../../kit/browser/save.js";
 import { canvas, png, svg } from "../../kit/browser/scene.js";
 
 // What the view is of, and what it looks like: all that an export must not see change
@@ -221,7 +223,7 @@ export class Export {
     const { text, target } = view.picture.link;
     const texts = [text, target].filter(Boolean).map((said) => `“${said.length > SENTENCE ? `${said.slice(0, SENTENCE)}…` : said}”`);
     if (view.picture.offline) return texts;
-    return [...texts, view.share.link.call({ view })];
+    return [...texts, addressOf(view)];
   }
 
   // ------------------------------------------------------------------ pictures
@@ -247,24 +249,13 @@ export class Export {
     const { scene, about } = await this.figure(view);
     const texts = { Title: about.title, Description: about.alt, Comment: about.caption, Source: about.snippet, Software: "Headlight" };
     const blob = await png(canvas(scene, scale), texts, scale);
-    return this.save(blob, `${about.name}${scale > 1 ? `@${scale}x` : ""}.png`);
+    return save(`${about.name}${scale > 1 ? `@${scale}x` : ""}.png`, blob);
   }
 
   /** @param {Still} view */
   async saveSvg(view) {
     const { scene, about } = await this.figure(view);
-    return this.save(new Blob([svg(scene, about)], { type: "image/svg+xml" }), `${about.name}.svg`);
-  }
-
-  /** @param {Blob} blob @param {string} name */
-  save(blob, name) {
-    const link = el("a", "");
-    link.href = URL.createObjectURL(blob);
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-    const size = blob.size < 1e6 ? `${Math.max(1, Math.round(blob.size / 1e3))} kB` : `${(blob.size / 1e6).toFixed(1)} MB`;
-    return fill(words.export_saved, { name, size });
+    return save(`${about.name}.svg`, new Blob([svg(scene, about)], { type: "image/svg+xml" }));
   }
 
   // ------------------------------------------------------------------ numbers, page, Plotly, clipboard
@@ -273,7 +264,7 @@ export class Export {
   async saveNumbers(view, format) {
     const about = await this.about(view, "numbers");
     const response = await this.ask(format, { ...this.params(view, "numbers"), alt: about.alt });
-    return this.save(await response.blob(), `${about.name}.${format}`);
+    return save(`${about.name}.${format}`, await response.blob());
   }
 
   // The page is the component itself with this run's bytes, opening on this place.
@@ -294,7 +285,7 @@ export class Export {
       receipts: await this.receipts(view),
     };
     const data = await base64(pack(told, body));
-    return this.save(new Blob([page.replace("{{DATA}}", () => data)], { type: "text/html" }), `${about.name}.html`);
+    return save(`${about.name}.html`, new Blob([page.replace("{{DATA}}", () => data)], { type: "text/html" }));
   }
 
   // The picture with all heads and all norms in it, whatever came later than the rest
@@ -346,11 +337,7 @@ export class Export {
   async copy(view, what) {
     const text = (await this.about(view, view.of))[what];
     this.view.root.dataset.copied = text;
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      throw { sentence: `${words.export_by_hand}\n${text}` }; // no permission, or no secure connection
-    }
+    if (!(await copy(text))) throw { sentence: `${words.export_by_hand}\n${text}` };
     return words.export_copied;
   }
 }

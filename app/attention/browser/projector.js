@@ -7,8 +7,7 @@
 import { WORDS as words } from "./constants.js";
 import { cover } from "../../kit/browser/cover.js";
 import { add, arrow, clamp, el, fill } from "../../kit/browser/dom.js";
-
-const TEXTLESS = ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]; // inputs that take no letters
+import { isFree, takesArrows } from "../../kit/browser/keys.js";
 
 /** @typedef {"frozen" | "spotlight" | "projector"} Name */
 export class Projector {
@@ -74,9 +73,7 @@ export class Projector {
 
   /** @param {KeyboardEvent} e */
   key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || !this.view.root.isConnected) return;
-    const at = /** @type {HTMLInputElement} */ (e.composedPath()[0]);
-    if (takesText(at)) return;
+    if (!isFree(e) || !this.view.root.isConnected) return;
     const letter = e.key.toLowerCase();
     const steps = arrow(e);
     if (letter === "p") {
@@ -89,7 +86,7 @@ export class Projector {
       this.toggle("projector", e);
     } else if (e.key === "PageDown" || e.key === "PageUp") {
       this.turn(e.key === "PageDown" ? 1 : -1, e);
-    } else if (steps && at?.type !== "range") {
+    } else if (steps && !takesArrows(e.composedPath()[0])) {
       const [down, right] = steps;
       if (right) this.turn(right, e);
       else this.step(down, e);
@@ -117,11 +114,4 @@ export class Projector {
     this.view.hover = null;
     this.view.choose({ query: lens.firstQuery(row) }, e);
   }
-}
-
-/** @param {HTMLInputElement | undefined} node */
-function takesText(node) {
-  if (!node?.tagName) return false;
-  if (node.tagName === "INPUT") return !TEXTLESS.includes(node.type);
-  return ["TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable;
 }

@@ -5,6 +5,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, choice, el } from "../../kit/browser/dom.js";
+import { isFree } from "../../kit/browser/keys.js";
 
 export class Tools {
   // The options open in `place`, in front of what is there: never over the map that they change
@@ -77,9 +78,7 @@ export class Tools {
   // O opens and closes the options, anywhere but where somebody writes.
   /** @param {KeyboardEvent} e */
   letter(e) {
-    const at = /** @type {HTMLElement} */ (e.composedPath()[0]);
-    const writes = at.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName);
-    if (e.key.toLowerCase() !== "o" || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || writes || !this.view.root.isConnected) return;
+    if (e.key.toLowerCase() !== "o" || !isFree(e) || !this.view.root.isConnected) return;
     if (this.view.options.projector) return;
     const open = this.panel.hidden === true;
     this.toggle(open);

@@ -250,7 +250,6 @@ export interface View extends Shown {
   facts: Facts;
   lines: Lines;
   tools: Tools;
-  share: import("../../kit/browser/share.js").Share;
   trigger: Tell;
   lens(): Lens;
   row(query: number): Row | null;

@@ -5,10 +5,11 @@ import { agreements, shares } from "./votes.js";
 import { ask, Refused, Stream } from "./wire.js";
 import { AskPage } from "./askpage.js";
 import { classroom, KEPT } from "../../kit/browser/classroom.js";
-import { colours, luminance, rgb } from "../../kit/browser/colours.js";
+import { colours, themeOf } from "../../kit/browser/colours.js";
 import { cover } from "../../kit/browser/cover.js";
 import { differing, nearest } from "./again.js";
 import { goTo, here } from "../../shell/streamlit_edge/browser/page.js";
+import { isFree } from "../../kit/browser/keys.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";
 import { button, paint, spaced } from "./parts.js";
@@ -27,14 +28,7 @@ const TOAST = 6000; // ms
 const TOLD_AFTER = 300; // ms before a screen reader hears the result
 const OF_THE_PAGE = ["view", "theme", "projector"]; // what an address says of the page and not of what is in it
 const OF_THE_RUN = ["text", "target", "with"];
-const LETTERLESS = ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]; // inputs that take no letters
 const settings = () => window.headlight.settings;
-
-/** @param {EventTarget | undefined} node */
-function takesText(node) {
-  if (node instanceof HTMLInputElement) return !LETTERLESS.includes(node.type);
-  return node instanceof HTMLElement && (["TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable);
-}
 
 // What a lesson covers until its teacher has looked, as the class is told
 function ofLesson() {
@@ -147,8 +141,7 @@ export class Teacher {
   }
 
   theme() {
-    const page = getComputedStyle(this.bar).getPropertyValue("--st-background-color").trim();
-    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    const name = themeOf(this.bar);
     if (name !== this.themeName || !this.ramp) {
       this.themeName = name;
       this.ramp = colours(this.palette.ramp);
@@ -588,7 +581,7 @@ export class Teacher {
   // J the code, A a question, H hides the votes, R or Page Down uncovers, arrows go through the heads
   /** @param {KeyboardEvent} e */
   key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || e.repeat || takesText(e.composedPath()[0])) return;
+    if (!isFree(e) || e.repeat) return;
     const letter = e.key.toLowerCase();
     const { asked, page } = this;
     const isAsking = page === "ask" && asked !== null;

@@ -28,6 +28,32 @@ export function colours(ramp) {
   };
 }
 
+// Light or dark, as the page is: Streamlit gives every component the colour of its background
+/** @param {Element} node @returns {"light" | "dark"} */
+export function themeOf(node) {
+  const page = getComputedStyle(node).getPropertyValue("--st-background-color").trim();
+  return /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+}
+
+// The palette of the page; each of its colours becomes a variable of this element's style.
+/** @template {object} Palette @param {HTMLElement} node @param {Record<"light" | "dark", Palette>} palettes @returns {Palette} */
+export function paletteOf(node, palettes) {
+  const theme = themeOf(node);
+  for (const [name, colour] of Object.entries(palettes[theme])) if (typeof colour === "string") node.style.setProperty(`--${name}`, colour);
+  node.dataset.theme = theme;
+  return palettes[theme];
+}
+
+// The two ramps of a palette, as colours to draw with and as variables of this element's style: a scale each, and a tone for bars
+/** @param {HTMLElement} node @param {{ramp: string[], ahead: string[]}} palette */
+export function rampsOf({ style }, { ramp, ahead }) {
+  style.setProperty("--ramp", `linear-gradient(90deg, ${ramp.join(", ")})`);
+  style.setProperty("--ahead", `linear-gradient(270deg, ${ahead.join(", ")})`);
+  style.setProperty("--bar", ramp[3]);
+  style.setProperty("--bar-ahead", ahead[3]);
+  return { ramp: colours(ramp), ahead: colours(ahead) };
+}
+
 // A canvas as large as its box on the screen, sharp on any display; returns its context in CSS pixels.
 /** @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
 export function fit(canvas, width, height) {

@@ -1,12 +1,11 @@
 // A button that opens a menu: the picture as PNG or SVG, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
 
 import { pixels, svg } from "./drawing.js";
-import { el, fill } from "./dom.js";
+import { el } from "./dom.js";
 import { columnsOf, npz } from "./npz.js";
+import { copy, save } from "./save.js";
 import { standalone } from "./standalone.js";
 import { WORDS as words } from "./words.js";
-
-const UNITS = ["bytes", "kB", "MB"];
 
 export class Files {
   /** @type {HTMLElement} Made anew whenever the menu opens */
@@ -76,9 +75,9 @@ export class Files {
     this.status = el("p", "", words.files_note);
     this.status.setAttribute("role", "status");
     const images = [...[1, 2].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.png(scale))), button("SVG", words.export_svg_help, () => this.svg())];
-    const tables = about.tables.map(([label, name, text]) => button(`CSV: ${label}`, words.files_csv_help, () => this.save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }))));
+    const tables = about.tables.map(([label, name, text]) => button(`CSV: ${label}`, words.files_csv_help, () => save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }))));
     if (about.arrays || about.tables.some(([, , , numbers]) => numbers)) tables.push(button("NPZ", words.export_npz_help, () => this.npz()));
-    const trees = (about.trees ?? []).map(([label, name, text]) => button(`JSON: ${label}`, words.files_json_help, () => this.save(`${name}.json`, new Blob([text], { type: "application/json" }))));
+    const trees = (about.trees ?? []).map(([label, name, text]) => button(`JSON: ${label}`, words.files_json_help, () => save(`${name}.json`, new Blob([text], { type: "application/json" }))));
     this.menu.replaceChildren(
       ...(about.picture === false ? [] : [kind(words.export_image, ...images)]),
       kind(words.export_numbers, ...tables, ...trees),
@@ -100,13 +99,13 @@ export class Files {
 
   svg() {
     const about = this.about();
-    return this.save(`${about.name}.svg`, new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }));
+    return save(`${about.name}.svg`, new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }));
   }
 
   /** @param {number} scale */
   async png(scale) {
     const about = this.about();
-    return this.save(`${about.name}.png`, await pixels(svg(this.drawn(), about, this.colours()), about, scale));
+    return save(`${about.name}.png`, await pixels(svg(this.drawn(), about, this.colours()), about, scale));
   }
 
   // The arrays that the room names, or its tables by their columns
@@ -115,37 +114,21 @@ export class Files {
     const several = about.tables.length > 1;
     const tables = about.tables.flatMap(([, , , numbers]) => (numbers ? [columnsOf(numbers.columns, numbers.rows, several ? `${numbers.of}.` : "")] : []));
     const said = Object.fromEntries(/** @type {const} */ (["caption", "alt", "snippet"]).map((name) => [name, { shape: [], values: [about[name]] }]));
-    return this.save(`${about.name}.npz`, npz({ ...Object.assign({}, ...tables), ...about.arrays, ...said }));
+    return save(`${about.name}.npz`, npz({ ...Object.assign({}, ...tables), ...about.arrays, ...said }));
   }
 
   async page() {
     const about = this.about();
     if (!about.page) return words.export_failed;
-    return this.save(`${about.name}.html`, await standalone(about, about.page));
-  }
-
-  /** @param {string} name @param {Blob} blob */
-  save(name, blob) {
-    const link = el("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    let [size, unit] = [blob.size, 0];
-    while (size >= 1000 && unit < UNITS.length - 1) [size, unit] = [size / 1000, unit + 1];
-    return fill(words.export_saved, { name, size: `${size.toFixed(unit ? 1 : 0)} ${UNITS[unit]}` });
+    return save(`${about.name}.html`, await standalone(about, about.page));
   }
 
   /** @param {string} text */
   async copy(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return words.export_copied;
-    } catch {
-      const field = Object.assign(el("textarea"), { value: text, readOnly: true, ariaLabel: words.export_snippet });
-      this.menu.append(field);
-      field.select();
-      return words.files_by_hand;
-    }
+    if (await copy(text)) return words.export_copied;
+    const field = Object.assign(el("textarea"), { value: text, readOnly: true, ariaLabel: words.export_snippet });
+    this.menu.append(field);
+    field.select();
+    return words.files_by_hand;
   }
 }

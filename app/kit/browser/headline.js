@@ -2,6 +2,7 @@
 // place, before the slider is let go; beside it are projector mode and the files of the chart.
 
 import { chartOf, sliders, turn, watchSliders } from "../../shell/streamlit_edge/browser/page.js";
+import { paletteOf } from "./colours.js";
 import { add } from "./dom.js";
 import { chart } from "./drawing.js";
 import { Files } from "./files.js";
@@ -70,9 +71,7 @@ class Headline {
   update(data, setStateValue) {
     this.data = data;
     this.set = setStateValue;
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
-    this.palette = page === COLOURS.dark.background ? COLOURS.dark : COLOURS.light;
-    for (const [name, colour] of Object.entries(this.palette)) this.root.style.setProperty(`--${name}`, colour);
+    this.palette = paletteOf(this.root, COLOURS);
     this.say();
     this.files.box.hidden = !data.about;
     Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", scale: this.scale() });

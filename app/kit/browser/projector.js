@@ -3,9 +3,8 @@
 // Whether the page is projected is the page's own (history.js), and so are P and Escape; its style does the rest.
 
 import { el } from "./dom.js";
+import { isFree } from "./keys.js";
 import { WORDS as words } from "./words.js";
-
-const LETTERLESS = ["button", "checkbox", "radio", "range"]; // inputs that take no letters
 
 export class Projector {
   /** @param {() => void} changed @param {(by: number) => void} [turn] */
@@ -40,9 +39,7 @@ export class Projector {
 
   /** @param {KeyboardEvent} e */
   key(e) {
-    const at = /** @type {HTMLInputElement} */ (e.composedPath()[0]);
-    const writes = at.tagName === "INPUT" ? !LETTERLESS.includes(at.type) : ["TEXTAREA", "SELECT"].includes(at.tagName) || at.isContentEditable;
-    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || e.repeat || writes || !this.button.isConnected) return;
+    if (!isFree(e) || e.repeat || !this.button.isConnected) return;
     if (!this.on || !this.turn || !["PageDown", "PageUp"].includes(e.key)) return;
     this.turn(e.key === "PageDown" ? 1 : -1);
     e.preventDefault();

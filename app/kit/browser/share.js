@@ -1,22 +1,41 @@
-// A link to exactly this screen, and the page's light or dark.
+// A link to exactly this screen, and a class that follows it.
 
 import { classroom } from "./classroom.js";
 import { WORDS as words } from "./words.js";
-import { add, choice, el } from "./dom.js";
+import { add, el } from "./dom.js";
+import { copy } from "./save.js";
 
 const THANKS_FOR = 2500; // ms that the button says that it worked
 
+// The address of this page with all that is said, and with its light or dark and its projector
+/** @param {Record<string, unknown>} said */
+export function linkTo(said) {
+  const page = Object.fromEntries(["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value));
+  const url = new URL(location.href);
+  url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ ({ ...said, ...page })));
+  url.hash = "";
+  return url.href;
+}
+
+// What is said by some text, of all that may be
+/** @param {Record<string, string>} texts */
+export const spoken = (texts) => Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== ""));
+
 export class Share {
-  /** @type {HTMLButtonElement} Made anew at every layout */
+  /** @type {HTMLButtonElement} Made anew by every layout that asks for actions() */
   button;
+  /** @type {HTMLButtonElement | undefined} */
+  sharing;
   copied = false;
   /** @type {number | undefined} A timer, while the button says that it worked */
   thanking;
 
-  /** @param {import("./types.js").Shared} view @param {HTMLElement} parent */
-  constructor(view, parent) {
-    this.view = view;
-    this.box = add(parent, "div", "link");
+  /** @param {HTMLElement} root of the room @param {() => string} link @param {(text: string) => void} announce for a screen reader */
+  constructor(root, link, announce) {
+    this.root = root;
+    this.link = link;
+    this.announce = announce;
+    this.box = add(root, "div", "by-hand");
     this.box.hidden = true;
     const label = add(this.box, "label", "mute");
     label.textContent = words.copy_by_hand;
@@ -29,54 +48,43 @@ export class Share {
   }
 
   actions() {
-    if (this.view.picture.offline) return []; // a page in a file has no address that another browser could open
-    const button = (this.button = el("button", "quiet", words.copy_link));
-    Object.assign(button, { type: "button", title: words.copy_link_help });
-    button.addEventListener("click", () => this.copy());
-    this.draw();
-    if (classroom.follows) return [button];
-    const share = el("button", "quiet", words.share_screen);
+    if (classroom.follows) return [this.copying()];
+    const share = (this.sharing = el("button", "quiet", words.share_screen));
     Object.assign(share, { type: "button", title: words.share_screen_help });
     share.addEventListener("click", () => classroom.share());
-    return [share, button];
+    return [share, this.copying()];
   }
 
-  settings() {
-    /** @type {import("./types.js").Choice<string>[]} */
-    const themes = [["auto", words.theme_auto], ["light", words.theme_light], ["dark", words.theme_dark]];
-    const node = choice(words.theme, themes, this.view.options.theme, (theme, e) => this.view.setOption("theme", theme, e));
-    return [{ label: words.theme, node, help: words.theme_help }];
+  // A page in a file has no address that another browser could open, and no class.
+  /** @param {boolean} isOffline */
+  set isOffline(isOffline) {
+    for (const button of [this.button, this.sharing]) if (button) button.hidden = isOffline;
   }
 
-  // Everything is spelled out, also what is as it opens: a link should still show this when the example has changed.
-  link() {
-    const { picture, place } = this.view;
-    const url = new URL(location.href);
-    const query = place.query === null ? "none" : place.query;
-    const page = Object.fromEntries(["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value));
-    const said = { ...picture.link, ...place, query, ...this.view.optionTexts(), ...page };
-    url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ (said)));
-    url.hash = "";
-    return url.href;
+  // The button that copies, by itself
+  copying() {
+    this.button = el("button", "quiet");
+    Object.assign(this.button, { type: "button", title: words.copy_link_help });
+    this.button.addEventListener("click", () => this.copy());
+    this.draw();
+    return this.button;
   }
 
   async copy() {
     const link = this.link();
-    this.view.root.dataset.link = link;
-    try {
-      await navigator.clipboard.writeText(link);
-    } catch {
-      this.field.value = link; // no permission, or no secure connection: the visitor's own keys can always copy
+    this.root.dataset.link = link;
+    if (!(await copy(link))) {
+      this.field.value = link; // the visitor's own keys can always copy
       this.box.hidden = false;
       this.field.focus();
       this.field.select();
-      this.view.announce(words.copy_by_hand);
+      this.announce(words.copy_by_hand);
       return;
     }
     this.close();
     this.copied = true;
     this.draw();
-    this.view.announce(words.copied);
+    this.announce(words.copied);
     clearTimeout(this.thanking);
     this.thanking = setTimeout(() => {
       this.copied = false;
@@ -86,7 +94,7 @@ export class Share {
 
   draw() {
     this.button.textContent = this.copied ? `✓ ${words.copied}` : words.copy_link;
-    this.button.classList.toggle("done", Boolean(this.copied));
+    this.button.classList.toggle("done", this.copied);
   }
 
   close() {

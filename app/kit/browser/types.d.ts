@@ -103,17 +103,6 @@ export interface Scene {
 /** What a request asks for, as its address spells it out. */
 export type Params = Record<string, string | number>;
 
-/** What share.js and the parts of a view that may be told to a visitor ask of it. */
-export interface Shared {
-  root: HTMLElement;
-  picture: { offline?: boolean; link: Record<string, string> };
-  place: { site: string; layer: number; head: number; query: number | null };
-  options: { theme: string };
-  optionTexts(): Record<string, string>;
-  setOption(name: string, value: unknown, event?: Event): void;
-  announce(text: string): void;
-}
-
 /** What is covered in a room, and how a visitor says what is there (app/kit/cover.py). */
 export interface Covered {
   step: string;

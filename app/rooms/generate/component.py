@@ -21,6 +21,6 @@ modules.add_constants(
     MOST_K=MOST_K,
     BEAMS=BEAMS,
     BRANCHES=BRANCHES,
-    STYLE=(BROWSER / "generate.css").read_text(encoding="utf-8") + scripts.MENU,
+    STYLE=(BROWSER / "generate.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
 STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js")

@@ -38,7 +38,7 @@ modules.add_constants(
         }
         for name, step in opening.steps().items()
     },
-    STYLE=(BROWSER / "lessons.css").read_text(encoding="utf-8"),
+    STYLE=(BROWSER / "lessons.css").read_text(encoding="utf-8") + scripts.LINK,
 )
 _rail = v2.component("lessons_rail", html='<div class="hl lessons"></div>', js=modules.loader(ENTRY))
 _truth = v2.component("lessons_truth", html="<i></i>", js=modules.loader(ENTRY, "truth"))

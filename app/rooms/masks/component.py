@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.kit import stage, theme
+from app.kit import scripts, stage, theme
 from app.rooms.masks import choices, words
 from app.transport import modules
 from core.rules import REASONS
@@ -21,7 +21,6 @@ modules.add_constants(
     PALETTES=theme.PALETTES,
     REASONS=REASONS,
     WHOLE=choices.WHOLE,
-    STYLE=(BROWSER / "masks.css").read_text(encoding="utf-8")
-    + (BROWSER.parents[2] / "kit/browser/menu.css").read_text(encoding="utf-8"),
+    STYLE=(BROWSER / "masks.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
 STAGE = stage.stage("masks", PARAMS, ENTRY, is_followed=True)

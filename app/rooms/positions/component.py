@@ -18,6 +18,6 @@ modules.add_constants(
     "rooms/positions/browser/constants.js",
     WORDS=words.COMPONENT,
     PALETTES=theme.PALETTES,
-    STYLE=(BROWSER / "positions.css").read_text(encoding="utf-8") + scripts.MENU,
+    STYLE=(BROWSER / "positions.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
 STAGE = stage.stage("positions", choices.PARAMS, ENTRY, is_followed=True)

@@ -18,5 +18,6 @@ def show() -> None:
         return
     followed = stage.follow(STAGE, shown.facts)
     shown.say(*followed.notes)
-    about = {"about": export.described(shown.facts, date.today()), "link": screen.link(shown.request)}
-    stage.draw(STAGE, followed, message.header(shown.facts) | about)
+    link = {"view": "positions", **screen.link(shown.request)}
+    about = export.described(shown.facts, date.today())
+    stage.draw(STAGE, followed, message.header(shown.facts) | {"link": link, "about": about})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from app.kit import stage, theme
+from app.kit import scripts, stage, theme
 from app.kit.params import Param, one_of, whole
 from app.rooms.train import words
 from app.transport import modules
@@ -52,7 +52,6 @@ modules.add_constants(
     WORDS=words.COMPONENT,
     PALETTES=theme.PALETTES,
     EXAMPLES={task: opening_example(task) for task in LIVE},
-    STYLE=(BROWSER / "train.css").read_text(encoding="utf-8")
-    + (BROWSER.parents[2] / "kit/browser/menu.css").read_text(encoding="utf-8"),
+    STYLE=(BROWSER / "train.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
 STAGE = stage.stage("train", PARAMS, ENTRY)

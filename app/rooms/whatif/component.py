@@ -17,6 +17,6 @@ modules.add_constants(
     "rooms/whatif/browser/constants.js",
     WORDS=words.COMPONENT,
     PALETTES=theme.PALETTES,
-    STYLE=(BROWSER / "whatif.css").read_text(encoding="utf-8") + scripts.MENU,
+    STYLE=(BROWSER / "whatif.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
 STAGE = stage.stage("whatif", PARAMS, "rooms/whatif/browser/whatif.js")

@@ -4,6 +4,7 @@
 // without loading the page: what was chosen is told as a number and a room, and stays told, so that no message can overtake it.
 
 import { classroom, KEPT } from "../../kit/browser/classroom.js";
+import { isFree } from "../../kit/browser/keys.js";
 import { done, watch } from "../../kit/browser/progress.js";
 
 /** @typedef {{room: string, choices: number, kept: string, classroom: string, followed: string[]}} Data */
@@ -11,7 +12,6 @@ import { done, watch } from "../../kit/browser/progress.js";
 
 /** @type {WeakMap<Element, Bar>} */
 const SHOWN = new WeakMap();
-const LETTERLESS = ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]; // inputs that take no letters
 const OF_THE_PAGE = ["theme", "projector"]; // what an address says of the page, whatever the room
 
 /** @param {{data: Data, parentElement: ParentNode & Element, setStateValue: Tell}} given */
@@ -205,9 +205,7 @@ class Bar {
   // 1 to 9 and 0 for the rooms in their order, L for the lessons, J for a class; not where somebody writes
   /** @param {KeyboardEvent} e */
   key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.shiftKey || e.defaultPrevented || e.repeat) return;
-    const at = e.composedPath()[0];
-    if (at instanceof HTMLElement && takesText(at)) return;
+    if (!isFree(e) || e.shiftKey || e.repeat) return;
     if (e.key.toLowerCase() === "j") {
       e.preventDefault();
       classroom.share();
@@ -227,10 +225,4 @@ function hasClass() {
   } catch {
     return false;
   }
-}
-
-/** @param {HTMLElement} node */
-function takesText(node) {
-  if (node instanceof HTMLInputElement) return !LETTERLESS.includes(node.type);
-  return ["TEXTAREA", "SELECT"].includes(node.tagName) || node.isContentEditable;
 }

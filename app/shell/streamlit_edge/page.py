@@ -22,17 +22,17 @@ INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit
 
 
 class Scripted:
-    """ASGI middleware: SCRIPTS, and `more` of them, at the top of the page, and of nothing else.
+    """ASGI middleware: SCRIPTS, and the text of `more`, at the top of the page, and of nothing else.
 
     `policy` gets the hashes of all scripts that stand in the page and gives its Content-Security-Policy.
     """
 
     def __init__(
-        self, app: ASGIApp, more: Iterable[Path] = (), policy: Callable[[Iterable[str]], str] | None = None
+        self, app: ASGIApp, more: Iterable[str] = (), policy: Callable[[Iterable[str]], str] | None = None
     ) -> None:
         self.app = app
         self.policy = policy
-        sources = (path.read_text(encoding="utf-8") for path in (*SCRIPTS, *more))
+        sources = (*(path.read_text(encoding="utf-8") for path in SCRIPTS), *more)
         self.script = "".join(f"<script>\n{source}</script>\n" for source in sources).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -7,7 +7,7 @@
 // does; the View draws what became stale, at most once a frame. constants.js is made of words.py, theme.py and attention.css.
 
 import { classroom } from "../../../kit/browser/classroom.js";
-import { colours, luminance, rgb } from "../../../kit/browser/colours.js";
+import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
 import { OPTIONS, PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
 import { add, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { Export } from "../../../attention/browser/export.js";
@@ -26,7 +26,7 @@ import { Projector } from "../../../attention/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { Site } from "../../../attention/browser/site.js";
 import { unpack } from "../../../kit/browser/messages.js";
-import { Share } from "../../../kit/browser/share.js";
+import { Page } from "../../../attention/browser/page.js";
 import { Strip } from "../../../attention/browser/strip.js";
 import { Tools } from "../../../attention/browser/tools.js";
 import { Underway } from "../../../attention/browser/underway.js";
@@ -168,14 +168,14 @@ class View {
     this.lines = new Lines(this);
     this.guide = new Guide(this, root);
     this.footer = new Footer(this, root);
-    this.share = new Share(this, root);
+    this.page = new Page(this, root);
     this.export = new Export(this, root);
     this.projector = new Projector(this, root);
     this.sections = { heads, map, facts };
     this.fold = add(this.main, "details", "fold");
     this.fold.append(el("summary"));
     this.fold.addEventListener("toggle", () => this.redraw("layout"));
-    const parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.guide, this.share, this.export, this.projector];
+    const parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.guide, this.page, this.export, this.projector];
     this.parts = /** @type {import("../../../attention/browser/types.js").ViewPart[]} */ (/** @type {object[]} */ (parts));
     this.tools = new Tools(this, this.map.row, heads);
     this.tip = add(root, "div", "tip");
@@ -416,22 +416,12 @@ class View {
   }
 
   theme() {
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    const name = themeOf(this.root);
     if (name === this.themeName) return;
     this.forget();
     this.themeName = name;
-    this.palette = PALETTES[name];
-    this.colour = colours(this.palette.ramp);
-    this.ahead = colours(this.palette.ahead);
-    for (const [key, value] of Object.entries(this.palette)) {
-      if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
-    }
-    this.root.style.setProperty("--ramp", `linear-gradient(90deg, ${this.palette.ramp.join(", ")})`);
-    this.root.style.setProperty("--ahead", `linear-gradient(270deg, ${this.palette.ahead.join(", ")})`);
-    this.root.style.setProperty("--bar-ahead", this.palette.ahead[3]);
-    this.root.style.setProperty("--bar", this.palette.ramp[3]);
-    this.root.dataset.theme = name;
+    this.palette = paletteOf(this.root, PALETTES);
+    ({ ramp: this.colour, ahead: this.ahead } = rampsOf(this.root, this.palette));
   }
 
   // Drawings that are kept between frames
@@ -880,7 +870,7 @@ class View {
     for (const part of [this.strip, this.map, this.footer, this.tools, this.guide]) part.build();
     const top = this.top();
     const below = 0.6 * em;
-    const foot = [this.footer, this.share, this.projector].reduce((sum, { box }) => sum + box.offsetHeight, 0);
+    const foot = [this.footer, this.page, this.projector].reduce((sum, { box }) => sum + box.offsetHeight, 0);
     const height = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
     const side = wide ? (projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE) * em : width;
     this.root.style.setProperty("--side", `${side}px`);

@@ -2,19 +2,19 @@
 
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
-import { colours } from "../../../kit/browser/colours.js";
+import { colours, paletteOf } from "../../../kit/browser/colours.js";
 import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
+import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Asks } from "./asks.js";
 import { OWN, chances, known } from "./chances.js";
 import { IN_SIGHT, columns } from "./columns.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Controls } from "./controls.js";
-import { Link } from "./link.js";
 import { Cache, bars, fact, layers, sayFact } from "./panel.js";
 import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
 import { strips } from "./strips.js";
@@ -85,8 +85,8 @@ class Generate {
     this.tableButton = this.button(acts, words.table, () => this.show("table"));
     this.files = new Files(() => rows([this.strips, this.left]), () => this.about(), () => /** @type {Record<"background" | "ink" | "mute", string>} */ (this.palette));
     this.projector = new Projector(() => this.soon(), (by) => this.asks.step(by));
-    this.link = new Link(root, () => ({ ...this.header.link, ...this.values }));
-    acts.append(...this.link.actions(), this.files.box, this.projector.button);
+    this.share = new Share(root, () => linkTo(spoken({ ...this.header.link, ...this.values })), (text) => void (root.dataset.announced = text));
+    acts.append(...this.share.actions(), this.files.box, this.projector.button);
     this.guide = add(root, "p", "guide");
     this.guide.textContent = words.guide_text;
     this.table = add(root, "div", "tables");
@@ -129,10 +129,7 @@ class Generate {
       this.say("");
     }
     this.header = header;
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
-    this.palette = page === PALETTES.dark.background ? PALETTES.dark : PALETTES.light;
-    for (const [name, colour] of Object.entries(this.palette)) if (typeof colour === "string") this.root.style.setProperty(`--${name}`, colour);
-    this.root.dataset.dark = String(this.palette === PALETTES.dark);
+    this.palette = paletteOf(this.root, PALETTES);
     this.root.dataset.run = header.key;
     this.asks.follow();
     this.soon();
@@ -326,7 +323,7 @@ class Generate {
     });
     scene.lens = this.asks.lens(all[focus]);
     const complete = writing.knows(this.path, this.by);
-    const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete, this.root.dataset.dark].join(" ");
+    const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete, this.root.dataset.theme].join(" ");
     // A slice that was made anew while it is pressed would lose the click: what stays the same is not drawn again.
     this.part("strips", text, () => strips(this.strips, scene, (v) => this.shade(v), (at) => this.focusOn(at)));
     const { how, t, k, p, beams, cache, other } = values;

@@ -3,8 +3,9 @@
 
 import { cover } from "../../../kit/browser/cover.js";
 import { fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { isFree } from "../../../kit/browser/keys.js";
 import { mounted } from "../../../kit/browser/mount.js";
-import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { paletteOf } from "../../../kit/browser/colours.js";
 import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
 import { goTo, here, note } from "../../../shell/streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
@@ -12,7 +13,7 @@ import { check } from "./check.js";
 import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js";
 import { addressOf, changes, read, written } from "./link.js";
 import { Rail } from "./rail.js";
-import { save } from "./page.js";
+import { savePage } from "./page.js";
 import { isDrawn, pictureOf } from "./picture.js";
 
 /** @typedef {import("./types.js").Answer} Answer */
@@ -25,7 +26,6 @@ const NAMES = Object.keys(STEPS);
 const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
 const VISIT = new Map(); // what was said and seen as long as the page is open; nobody else keeps it
-const THANKS_FOR = 2500; // ms
 const PATIENCE = 5000; // ms that a picture is waited for
 
 /** @param {import("../../../kit/browser/types.js").Given<Data>} given */
@@ -87,7 +87,7 @@ class Lessons {
   /** @param {Data} data */
   update(data) {
     this.data = data;
-    this.theme();
+    paletteOf(this.root, PALETTES);
     if (data.fresh && data.step === (this.going ?? data.step)) this.begin(data.step);
     else if (this.going !== null && data.step !== this.going) this.draw(); // of a run that began before
     else if (data.step !== this.step) this.arrive(data.step);
@@ -308,9 +308,7 @@ class Lessons {
 
   /** @param {KeyboardEvent} e */
   key(e) {
-    const at = /** @type {HTMLElement} */ (e.composedPath()[0]);
-    const writes = (at.tagName === "INPUT" && /** @type {HTMLInputElement} */ (at).type !== "range") || ["TEXTAREA", "SELECT"].includes(at.tagName) || at.isContentEditable;
-    if (writes || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || e.repeat || !this.root.isConnected) return;
+    if (!isFree(e) || e.repeat || !this.root.isConnected) return;
     if (!["PageDown", "PageUp"].includes(e.key) || document.documentElement.dataset.blank !== undefined) return;
     e.preventDefault();
     e.stopImmediatePropagation(); // a room turns its own pages with these, where there is no lesson
@@ -320,12 +318,6 @@ class Lessons {
   }
 
   // ------------------------------------------------------------------ what is on the screen
-
-  theme() {
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    const palette = PALETTES[/^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light"];
-    for (const [name, colour] of Object.entries(palette)) if (typeof colour === "string") this.root.style.setProperty(`--${name}`, colour);
-  }
 
   draw() {
     if (!this.step || !this.data) return;
@@ -347,22 +339,6 @@ class Lessons {
     return url.href;
   }
 
-  /** @param {HTMLButtonElement} button @param {HTMLInputElement} field */
-  async copy(button, field) {
-    const link = this.link();
-    this.root.dataset.link = link;
-    try {
-      await navigator.clipboard.writeText(link);
-      button.textContent = words.copied;
-      setTimeout(() => (button.textContent = words.copy_link), THANKS_FOR);
-    } catch {
-      field.value = link; // no permission, or no secure connection: the visitor's own keys can always copy
-      field.hidden = false;
-      field.focus();
-      field.select();
-    }
-  }
-
   // Whether every step of a lesson was looked at, by this browser
   /** @param {string} lesson */
   isFinished(lesson) {
@@ -374,7 +350,7 @@ class Lessons {
     if (this.seen) await this.keepPicture(this.step); // those of other steps were kept when they were looked at
     const lesson = this.step.split(".")[0];
     const steps = NAMES.filter((name) => name.startsWith(`${lesson}.`)).map((name) => ({ ...STEPS[name], ...VISIT.get(name), number: name }));
-    save(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);
+    savePage(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { el, fill } from "../../../kit/browser/dom.js";
+import { save } from "../../../kit/browser/save.js";
 
 const STYLE = "body{max-width:44rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif;color:#14181f;background:#fcfcfa}h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .3rem}p{margin:.3rem 0}.question{font-weight:650;border-left:3px solid #b45309;padding-left:.7rem}.answer{padding:.6rem .8rem;background:#e3efee;border-radius:.4rem}small{display:block;color:#5c6673}img{display:block;max-width:100%;margin:.6rem 0}@media(prefers-color-scheme:dark){body{color:#eceff3;background:#0f1216}.answer{background:#17302e}small{color:#9aa5b3}}";
 
@@ -27,10 +28,7 @@ export function pageOf(title, steps, rooms) {
 }
 
 /** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms */
-export function save(title, steps, rooms) {
-  const link = el("a");
-  link.href = URL.createObjectURL(new Blob([pageOf(title, steps, rooms)], { type: "text/html;charset=utf-8" }));
-  link.download = `headlight-${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.html`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+export function savePage(title, steps, rooms) {
+  const page = new Blob([pageOf(title, steps, rooms)], { type: "text/html;charset=utf-8" });
+  save(`headlight-${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.html`, page);
 }

@@ -3,6 +3,7 @@
 import { LESSONS, STEPS, WORDS as words } from "./constants.js";
 import { add, el, fill, phrase } from "../../../kit/browser/dom.js";
 import { done } from "../../../kit/browser/progress.js";
+import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
 
 /** @typedef {import("./lessons.js").View} View */
@@ -57,9 +58,10 @@ export class Rail {
     this.save.title = words.save_help;
     this.present = foot.appendChild(button("quiet", words.present, () => window.headlight.settings.set("projector", "true")));
     this.present.title = words.present_help;
-    this.copy = foot.appendChild(button("quiet", words.copy_link, () => view.copy(this.copy, this.field)));
-    this.field = add(root, "input", "by-hand");
-    Object.assign(this.field, { type: "text", readOnly: true, hidden: true, ariaLabel: words.copy_by_hand });
+    this.live = add(root, "p", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    this.share = new Share(root, () => view.link(), (text) => (this.live.textContent = text));
+    foot.append(this.share.copying());
   }
 
   toggle(open = !this.view.lists) {

@@ -1,16 +1,18 @@
 // Masks: five labs on one run. This file has what they share: choices, the run with another mask, keys, sentence, files and link.
 
 import { arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
+import { isFree, takesArrows } from "../../../kit/browser/keys.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
-import { Share } from "../../../kit/browser/share.js";
-import { STYLE, WORDS as words } from "./constants.js";
+import { linkTo, Share } from "../../../kit/browser/share.js";
+import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Kinds } from "./kinds.js";
 import { Leak } from "./leak.js";
 import { swatch, tones } from "./maps.js";
@@ -35,17 +37,6 @@ export default function ({ data, parentElement, setStateValue }) {
   const [view, leave] = mounted(parentElement, STYLE, (root) => new Masks(root));
   view.update(data, setStateValue);
   return leave;
-}
-
-class Link extends Share {
-  // Everything that is chosen, spelled out
-  link() {
-    const url = new URL(location.href);
-    const page = Object.fromEntries(["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value));
-    url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ ({ ...this.view.picture.link, ...this.view.optionTexts(), ...page })));
-    url.hash = "";
-    return url.href;
-  }
 }
 
 export class Masks {
@@ -92,14 +83,11 @@ export class Masks {
     this.tip.hidden = true;
     this.projector = new Projector(() => this.redraw(), (by) => this.turn(by));
     this.files = new Files(() => rows([this.fact, this.stage]), () => this.about(), () => this.tones.palette);
-    /** @type {any} */
-    const shared = { root, place: { query: null }, options: { theme: "auto" }, setOption: () => {}, announce: (/** @type {string} */ text) => this.announce(text), optionTexts: () => this.chosen.values };
-    Object.defineProperty(shared, "picture", { get: () => ({ link: this.header?.link ?? {} }) });
-    this.link = new Link(shared, root);
+    this.share = new Share(root, () => linkTo({ ...this.header.link, ...this.values }), (text) => this.announce(text)); // also what is empty: cells open otherwise
     this.tableButton = el("button", "quiet", words.table);
     this.tableButton.type = "button";
     this.tableButton.addEventListener("click", () => this.choose({ table: this.values.table === "on" ? "off" : "on" }));
-    acts.append(this.tableButton, ...this.link.actions(), this.files.box, this.projector.button);
+    acts.append(this.tableButton, ...this.share.actions(), this.files.box, this.projector.button);
     this.pressed = (/** @type {KeyboardEvent} */ e) => this.key(e);
     document.addEventListener("keydown", this.pressed);
     this.sized = new ResizeObserver(() => this.redraw());
@@ -128,7 +116,7 @@ export class Masks {
     const before = this.state();
     this.sent = [header, body];
     this.header = header;
-    this.link.button.hidden = Boolean(header.offline); // a page in a file has no address that another browser could open
+    this.share.isOffline = Boolean(header.offline);
     cover.take(header.cover);
     this.chosen.take(header.chosen, setStateValue);
     if (isNew) {
@@ -142,7 +130,7 @@ export class Masks {
 
   // All that Python and the page decide of what is drawn
   state() {
-    return JSON.stringify([this.header?.key, this.header?.lines, this.header?.text, this.values, getComputedStyle(this.root).getPropertyValue("--st-background-color")]);
+    return JSON.stringify([this.header?.key, this.header?.lines, this.header?.text, this.values, themeOf(this.root)]);
   }
 
   get values() {
@@ -223,16 +211,14 @@ export class Masks {
     if (!this.header || !this.root.isConnected) return;
     const began = performance.now();
     this.measure();
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
-    const scheme = page === tones("dark").palette.background ? "dark" : "light";
+    const scheme = themeOf(this.root);
     const name = /** @type {keyof typeof LABS} */ (this.values.lab in LABS ? this.values.lab : "paint");
     const projected = this.projector.on;
     const layout = [this.header.key, name, scheme, Math.round(this.pixels), this.type, projected, this.values.site].join(" ");
     if (layout !== this.layout) {
       this.layout = layout;
       this.tones = tones(scheme);
-      for (const [key, colour] of Object.entries(this.tones.palette)) if (typeof colour === "string") this.root.style.setProperty(`--${key}`, colour);
-      this.root.style.setProperty("--bar", this.tones.palette.ramp[scheme === "dark" ? 3 : 3]);
+      this.root.style.setProperty("--bar", paletteOf(this.root, PALETTES).ramp[3]);
       this.root.dataset.projector = String(projected);
       keepingFocus(this.root, () => {
         this.lab?.destroy?.();
@@ -326,11 +312,10 @@ export class Masks {
 
   /** @param {KeyboardEvent} e */
   key(e) {
-    const at = /** @type {HTMLElement} */ (e.composedPath()[0]);
-    const writes = ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName) || at.isContentEditable;
+    const [at] = e.composedPath();
     const inside = e.composedPath().includes(this.root);
-    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || writes || !this.root.isConnected || !(inside || at === document.body)) return;
-    const step = inside ? arrow(e) : undefined;
+    if (!isFree(e) || !this.root.isConnected || !(inside || at === document.body)) return;
+    const step = inside && !takesArrows(at) ? arrow(e) : undefined;
     const paints = this.values.lab === "paint";
     if (paints && e.key.toLowerCase() === "b") this.choose({ whose: this.values.whose === "yours" ? "model" : "yours" });
     else if (paints && e.key === "Escape" && this.isChanged && !this.projector.on) this.reset();

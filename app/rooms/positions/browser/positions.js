@@ -1,7 +1,7 @@
 // The room: four labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
 
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
-import { colours, luminance, rgb } from "../../../kit/browser/colours.js";
+import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { add, choice, el, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
@@ -13,7 +13,7 @@ import { Remote } from "../../../kit/browser/remote.js";
 import { scrolled } from "../../../shell/streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
-import { LinkButton } from "./link.js";
+import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Order } from "./order.js";
 import { csv, shown } from "./tables.js";
 import { Two } from "./two.js";
@@ -54,7 +54,7 @@ class View {
   labName = "";
   /** @type {"light" | "dark" | undefined} */
   theme;
-  /** @type {Record<string, any>} */
+  /** @type {typeof PALETTES.light} */
   palette;
   /** @type {import("./types.js").Ramp} */
   ramp;
@@ -103,9 +103,8 @@ class View {
       () => this.about(),
       () => /** @type {any} */ (this.palette),
     );
-    this.link = new LinkButton(this);
-    this.acts.append(this.link.button, this.files.box, this.projectorMode.button);
-    root.append(this.link.box);
+    this.share = new Share(root, () => linkTo({ ...this.header.link, ...spoken(this.chosen.values) }), (text) => this.say(text));
+    this.acts.append(...this.share.actions(), this.files.box, this.projectorMode.button);
     root.addEventListener("keydown", (event) => {
       if (event.defaultPrevented || !this.lab?.key?.(event)) return;
       event.preventDefault();
@@ -150,7 +149,7 @@ class View {
     cover.take(header.cover);
     this.chosen.take(header.chosen, setStateValue);
     if (isOther) this.leaveLab();
-    this.link.button.hidden = Boolean(header.offline); // a page in a file has no address that another browser could open
+    this.share.isOffline = Boolean(header.offline);
     this.paletteOf();
     if (this.root.dataset.painted && this.state() === before) return; // Python's answer to a change that is drawn already
     if (this.isPressed) return this.redraw();
@@ -171,18 +170,11 @@ class View {
   }
 
   paletteOf() {
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
+    const name = themeOf(this.root);
     if (name === this.theme) return;
     this.theme = name;
-    this.palette = PALETTES[name];
-    this.ramp = colours(this.palette.ramp);
-    this.ahead = colours(this.palette.ahead);
-    for (const [key, value] of Object.entries(this.palette)) if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
-    this.root.style.setProperty("--ramp", `linear-gradient(90deg, ${this.palette.ramp.join(", ")})`);
-    this.root.style.setProperty("--ahead", `linear-gradient(270deg, ${this.palette.ahead.join(", ")})`);
-    this.root.style.setProperty("--bar", this.palette.ramp[3]);
-    this.root.style.setProperty("--bar-ahead", this.palette.ahead[3]);
+    this.palette = paletteOf(this.root, PALETTES);
+    ({ ramp: this.ramp, ahead: this.ahead } = rampsOf(this.root, this.palette));
   }
 
   get isPressed() {

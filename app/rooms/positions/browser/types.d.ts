@@ -21,6 +21,7 @@ export interface Site {
 
 /** What Python sends (app/rooms/positions/message.py). */
 export interface Header {
+  link: Record<string, string>;
   key: string;
   model: string;
   kind: "encoder" | "decoder" | "encoder-decoder";

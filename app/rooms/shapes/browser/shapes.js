@@ -2,7 +2,7 @@
 //
 // Everything a visitor does here is drawn here, and Python is told once, debounced.
 
-import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { paletteOf } from "../../../kit/browser/colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Detail } from "./detail.js";
 import { add, arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
@@ -163,13 +163,7 @@ class View {
   }
 
   theme() {
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
-    this.palette = PALETTES[name];
-    for (const [key, value] of Object.entries(this.palette)) {
-      if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
-    }
-    this.root.dataset.theme = name;
+    this.palette = paletteOf(this.root, PALETTES);
   }
 
   // ------------------------------------------------------------------ drawing

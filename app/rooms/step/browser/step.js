@@ -1,12 +1,13 @@
 // Step through: one token through one layer. The rail is the scrubber; a step is a sentence, an equation, a line of PyTorch, a
 // picture; below stands where the chosen number came from. Everything but another walk is worked out here.
 
-import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { add, arrow, choice, clamp, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
+import { isFree, takesArrows } from "../../../kit/browser/keys.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
@@ -158,14 +159,10 @@ export class View {
   }
 
   theme() {
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    const name = /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
-    if (this.root.dataset.theme === name) return;
-    this.palette = PALETTES[name];
+    if (this.root.dataset.theme === themeOf(this.root)) return;
+    this.palette = paletteOf(this.root, PALETTES);
     this.paint = paintOf(this.palette);
-    for (const [key, value] of Object.entries(this.palette)) if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
     this.root.style.setProperty("--scale", `linear-gradient(90deg, ${[...this.palette.ahead].reverse().join(", ")}, ${this.palette.ramp.join(", ")})`);
-    this.root.dataset.theme = name;
     this.rail.shown = this.rail.barred = "";
   }
 
@@ -390,8 +387,7 @@ export class View {
   key(event) {
     const at = /** @type {HTMLElement} */ (event.composedPath()[0]);
     const ours = event.composedPath().includes(this.root) || at === document.body;
-    const writes = /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName ?? "") || at.isContentEditable;
-    if (!ours || writes || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !this.root.isConnected) return;
+    if (!ours || !isFree(event) || takesArrows(at) || !this.root.isConnected) return;
     if (at === this.pic || this.files.menu.contains(at)) return;
     const onRail = at === this.railBox;
     const step = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1, ...(onRail ? { ArrowDown: 1, ArrowUp: -1 } : {}) }[event.key];

@@ -8,8 +8,8 @@ import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
-import { Share } from "../../../kit/browser/share.js";
-import { luminance, rgb } from "../../../kit/browser/colours.js";
+import { linkTo, Share } from "../../../kit/browser/share.js";
+import { paletteOf } from "../../../kit/browser/colours.js";
 import { goTo } from "../../../shell/streamlit_edge/browser/page.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
@@ -29,17 +29,6 @@ export default function ({ data, parentElement, setStateValue }) {
   return leave;
 }
 
-class Link extends Share {
-  // Everything that is chosen, spelled out
-  link() {
-    const url = new URL(location.href);
-    const page = Object.fromEntries(["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value));
-    const said = { view: "train", ...this.view.optionTexts(), ...page };
-    url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ (said)));
-    url.hash = "";
-    return url.href;
-  }
-}
 /** @param {string} text */
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const COVERED = "main > section, .fact, .table, .foot .ok"; // what a lesson covers: all that a race comes to
@@ -99,16 +88,14 @@ class Train {
     this.projector = new Projector(() => this.redraw(), (by) => this.turn(by));
     this.guard = new Guard(root, { curve: COVERED, number: COVERED }, () => this.redraw());
     this.files = new Files(() => rows([this.fact, this.left, this.right]), () => this.about(), () => this.palette);
-    /** @type {any} */
-    const shared = { root, picture: {}, place: { query: null }, options: { theme: "auto" }, setOption: () => {}, announce: (/** @type {string} */ text) => this.announce(text), optionTexts: () => this.values };
-    this.link = new Link(shared, root);
+    this.share = new Share(root, () => linkTo({ view: "train", ...this.values }), (text) => this.announce(text));
     this.opens = [add(acts, "a", "quiet"), add(acts, "a", "quiet")]; // the run and its twin, in Explore
     this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.open(e, i)));
     this.download = add(acts, "a", "quiet");
     Object.assign(this.download, { textContent: words.download, title: words.download_help });
     this.recorded = this.quiet(acts, words.recorded, words.recorded_help, () => this.choose({ recorded: "on" }, true));
     this.tableButton = this.quiet(acts, words.table, words.table_help, () => this.choose({ table: this.values.table === "on" ? "off" : "on" }));
-    acts.append(...this.link.actions(), this.files.box, this.projector.button);
+    acts.append(...this.share.actions(), this.files.box, this.projector.button);
     this.live = add(root, "p", "unseen");
     this.live.setAttribute("role", "status");
     this.sized = new ResizeObserver(() => this.redraw());
@@ -278,13 +265,9 @@ class Train {
   // ------------------------------------------------------------------ drawing
 
   theme() {
-    const background = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim();
-    const name = /^#[0-9a-f]{6}$/i.test(background) && luminance(rgb(background)) < 0.2 ? "dark" : "light";
-    this.palette = PALETTES[name];
-    for (const [key, value] of Object.entries(this.palette)) if (typeof value === "string") this.root.style.setProperty(`--${key}`, value);
+    this.palette = paletteOf(this.root, PALETTES);
     this.root.style.setProperty("--run", this.palette.heads[0]);
     this.root.style.setProperty("--twin", this.palette.heads[2]);
-    this.root.dataset.theme = name;
   }
 
   draw() {

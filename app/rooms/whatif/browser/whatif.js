@@ -6,6 +6,7 @@ import { cover, Guard } from "../../../kit/browser/cover.js";
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
 import { beneath, drawTurned, drawWords, sentence } from "./answer.js";
 import { Chosen } from "../../../kit/browser/chosen.js";
+import { paletteOf } from "../../../kit/browser/colours.js";
 import { add, el, fill, keepingFocus, quoted } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
@@ -19,7 +20,7 @@ import { Pair } from "./pair.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Rack } from "./rack.js";
 import { Remote } from "../../../kit/browser/remote.js";
-import { Share } from "../../../kit/browser/share.js";
+import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Full, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
 
@@ -87,7 +88,7 @@ class View {
     Object.assign(this.explained, { textContent: words.how_text, hidden: true });
     this.npz = el("a", "quiet", words.npz);
     Object.assign(this.npz, { title: words.npz_help, download: "headlight-whatif.npz" });
-    this.share = new Share(/** @type {any} */ (this.shared()), root);
+    this.share = new Share(root, () => linkTo({ ...this.data.link, ...spoken(this.values) }), (text) => (this.live.textContent = text));
     acts.append(how, this.tabled, ...this.share.actions(), this.files.box, this.npz, this.projector.button);
     this.live = add(root, "span", "unseen");
     this.live.setAttribute("aria-live", "polite");
@@ -103,23 +104,6 @@ class View {
     button.type = "button";
     button.addEventListener("click", act);
     return button;
-  }
-
-  shared() {
-    const view = this;
-    return {
-      root: this.root,
-      get picture() {
-        return { link: view.data?.link ?? {} };
-      },
-      get place() {
-        return { query: view.values.query ?? "" };
-      },
-      options: { theme: "auto" },
-      optionTexts: () => Object.fromEntries(Object.entries(view.values).filter(([, text]) => text !== "")),
-      setOption: () => {},
-      announce: (/** @type {string} */ text) => (this.live.textContent = text),
-    };
   }
 
   destroy() {
@@ -147,9 +131,7 @@ class View {
     [this.data] = unpack(bytes);
     cover.take(this.data.cover);
     this.chosen.take(this.data.chosen, setStateValue);
-    const page = getComputedStyle(this.root).getPropertyValue("--st-background-color").trim().toLowerCase();
-    this.palette = page === PALETTES.dark.background ? PALETTES.dark : PALETTES.light;
-    for (const [name, colour] of Object.entries(this.palette)) if (typeof colour === "string") this.root.style.setProperty(`--${name}`, colour);
+    this.palette = paletteOf(this.root, PALETTES);
     this.root.style.setProperty("--less", this.palette.ramp[3]);
     this.root.style.setProperty("--more", this.palette.ahead[3]);
     if (this.remote?.key !== this.data.key) {
@@ -286,7 +268,6 @@ class View {
     const settled = (swept.about || swept.refused) && this.fresh;
     Object.assign(this.root.dataset, {
       painted: "1",
-      theme: this.palette === PALETTES.dark ? "dark" : "light",
       run: data.key,
       swept: String(swept.done),
       settled: String(Boolean(settled)),
