@@ -32,6 +32,11 @@ SITE_TABS = {"encoder": "self", "decoder": "causal", "cross": "cross"}
 
 # what the component writes; it fills in the braces itself, each part in its own colour
 COMPONENT: dict[str, Any] = kit.COMPONENT | {
+    "theme": "Theme",
+    "theme_auto": "same as browser",
+    "theme_dark": "dark",
+    "theme_help": "Light or dark, for the whole page. It is in the link.",
+    "theme_light": "light",
     "heads": "All heads",
     "heads_size": "{kind} · {layers} × {heads}",
     "layers": ["{n} layer", "{n} layers"],
