@@ -1,12 +1,34 @@
-"""What a link to a request says."""
+"""What is on a screen: a room, the run that it is of, and what is chosen there. A link says it, and it can be read from a link."""
 
 from __future__ import annotations
 
-from app.session.models import MODELS, spec_of
-from core.interventions import to_text
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
+
+from app.session import room as session_room
+from app.session import service
+from app.session.models import MODELS, TITLES, spec_of, trained
+from core.interventions import InterventionError, from_text, to_text
 from core.request import Request
 
 EDITS = "with"  # in the address: the edits of the run, as core.interventions writes them
+OF_THE_RUN = ("model", "text", "target", "step", EDITS)
+OF_THE_PAGE = ("theme", "projector")
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One screen. Two that are equal show the same."""
+
+    room: str  # "" is the one in which a visit begins
+    request: Request
+    params: Mapping[str, str] = field(default_factory=dict)  # of the room: what is chosen, as a link says it
+
+    def said(self) -> dict[str, str]:
+        """What a link to it says."""
+        room = {session_room.PARAM: self.room} if self.room else {}
+        return room | link(self.request) | dict(self.params)
 
 
 def model_of(request: Request) -> str:
@@ -15,10 +37,59 @@ def model_of(request: Request) -> str:
 
 
 def link(request: Request) -> dict[str, str]:
-    """What a link to this request says."""
+    """What a link says of the run alone."""
     model = model_of(request)
     point = request.model_id[len(model) + 1 :]
     said = {"model": spec_of(model).title, "text": request.texts[0]}
     said |= {"target": request.target_text} if request.target_text else {}
     said |= {EDITS: to_text(request.interventions)} if request.interventions else {}
     return said | ({"step": str(int(point))} if point else {})
+
+
+def is_link(text: str) -> bool:
+    """Whether this is the address of a screen that names its text, and not a text itself."""
+    address = text.strip()
+    return address.startswith(("http://", "https://", "?")) and "text" in _parts(address)
+
+
+def from_link(address: str) -> Screen:
+    """The screen that a link leads to. Raises ValueError for one that names no text, or a model or a step that there is not.
+
+    Links of this server and of any other say the same. What a link leaves out of the room is as the room opens.
+    """
+    said = _parts(address)
+    text = said.get("text", "")
+    if not text:
+        raise ValueError("the link names no text")
+    model = _model(said["model"]) if "model" in said else service.DEFAULT_MODEL
+    if step := said.get("step"):
+        points = {str(int(point)): point for point, _ in spec_of(model).points[:-1]}
+        last = {str(int(point)) for point, _ in spec_of(model).points[-1:]}
+        if step not in points and step not in last:
+            raise ValueError(f"{model} has no step {step[:20]!r}")
+        model = f"{model}@{points[step]}" if step in points else model
+    try:
+        edits = from_text(said.get(EDITS, ""))
+    except InterventionError as error:
+        raise ValueError(str(error)) from error
+    request = Request(model, (text,), said.get("target") or None, edits)
+    own = {n: t for n, t in said.items() if n not in (*OF_THE_RUN, *OF_THE_PAGE, session_room.PARAM)}
+    return Screen(said.get(session_room.PARAM, ""), request, own)
+
+
+def _parts(address: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(urlsplit(address.strip()).query, keep_blank_values=True, max_num_fields=100))
+    except ValueError:  # an address that is none, or that says a hundred things
+        return {}
+
+
+def _model(named: str) -> str:
+    """A model by its id or its title."""
+    if named in MODELS:
+        return named
+    found = next((name for name, title in TITLES.items() if title == named), None)
+    own = None if found else trained(named)
+    if found is None and own is None:
+        raise ValueError(f"there is no model {named[:40]!r}")
+    return found or str(own and own.id)

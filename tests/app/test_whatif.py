@@ -24,9 +24,11 @@ from starlette.testclient import TestClient
 import core
 from app.kit import params as kit_params
 from app.rooms.whatif import changes, export
+from app.session import screen as session_screen
 from app.session import service
 from app.shell import routes
 from app.transport import messages
+from core import comparison
 from core.interventions import Ablate, EditMask
 from core.request import Request
 from core.service import Facts
@@ -165,6 +167,27 @@ def test_another_sentence_and_another_model(client: TestClient, capsys: pytest.C
     assert not copy["shared"] and copy["kl"] is None and copy["model"] == "Copy"
 
 
+def test_a_link_stands_beside_with_all_that_it_says(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    silent = Ablate("decoder", 0, 5)
+    beside = session_screen.Screen("explore", Request("storyteller", (UNCLE,), interventions=(silent,)), {"layer": "3"})
+    address = f"https://school.test/?{urlencode(beside.said())}"
+    found = side(client, facts(), against=address, pick="off")
+    assert found["comparable"] and found["changed"] == [13] and found["source"][13] == "Uncle"
+    loaded = core.load("storyteller")
+    a, b = core.trace(loaded, DOROTHY), core.trace(loaded, UNCLE, interventions=[silent])
+    change = comparison.answer_change(a, b)
+    assert found["words"] == [
+        [word.id, word.label, pytest.approx(word.before), pytest.approx(word.after)] for word in change.words
+    ]
+    assert found["kl"] == pytest.approx(change.kl)
+    assert printed(found["snippet"], capsys)
+    also = side(client, facts(), against=address, edits="temperature_2", pick="off")
+    assert also["words"] != found["words"]  # what is changed here is changed beside as well
+    plain = urlencode(session_screen.link(Request("storyteller", (DOROTHY,))))
+    same = side(client, facts(), against=f"?{plain}", pick="off")
+    assert same["kl"] == pytest.approx(0, abs=1e-6) and same["changed"] == []
+
+
 @pytest.mark.parametrize(
     "path, said, sentence",
     [
@@ -174,6 +197,7 @@ def test_another_sentence_and_another_model(client: TestClient, capsys: pytest.C
         ("sweep", {"edits": "nonsense_1"}, "edits as Headlight writes them"),
         ("sweep", {"edits": "ablate_encoder_L0_H0"}, "no encoder"),
         ("side", {"other": "no-such-model"}, "a model that is offered"),
+        ("side", {"against": "?model=Nobody&text=A+cat"}, "a link to a screen of Headlight whose model is here"),
         ("side", {"edits": "positions_0-3"}, "positions are given"),
     ],
 )

@@ -7,8 +7,8 @@ import streamlit as st
 from app.kit import stage
 from app.rooms.generate import export, message, words
 from app.rooms.generate.component import STAGE
-from app.session import screen
 from app.session.models import MODELS, TITLES
+from app.session.screen import Screen
 from app.shell import request as shell_request
 from app.shell import run as shell_run
 
@@ -30,7 +30,7 @@ def show() -> None:
     shown.say(*followed.notes, *([words.EDITS_LEFT_OUT] if shown.facts.interventions else []))
     # Words that were taken behind another text, in an earlier visit to this room, do not go on from this one.
     changed = before not in (None, shown.facts.key) and not asked
-    link = {"view": "generate", **screen.link(shown.request)}
+    link = Screen("generate", shown.request).said()
     header = {
         "changed": changed,
         "link": link,

@@ -11,7 +11,8 @@ from app.kit import params as kit_params
 from app.kit import stage
 from app.rooms.masks import choices, sheet, words
 from app.rooms.masks.component import STAGE
-from app.session import screen, service
+from app.session import service
+from app.session.screen import Screen
 from app.shell import request, run
 from core.errors import Refused
 
@@ -42,7 +43,7 @@ def show() -> None:
     shown.say(*followed.notes)
     if st.session_state.get(LEFT_OUT) == (followed.stamp, followed.reported):
         shown.say(words.LEFT_OUT)
-    link = {"view": "masks", **screen.link(shown.request)}
+    link = Screen("masks", shown.request).said()
     header, body = sheet.packed(opened, followed.values, link, shown.request.texts[0])
     stage.draw(STAGE, followed, header, body)
 

@@ -7,7 +7,7 @@ from datetime import date
 from app.kit import stage
 from app.rooms.positions import export, message
 from app.rooms.positions.component import STAGE
-from app.session import screen
+from app.session.screen import Screen
 from app.shell import run as shell_run
 
 
@@ -18,6 +18,6 @@ def show() -> None:
         return
     followed = stage.follow(STAGE, shown.facts)
     shown.say(*followed.notes)
-    link = {"view": "positions", **screen.link(shown.request)}
+    link = Screen("positions", shown.request).said()
     about = export.described(shown.facts, date.today())
     stage.draw(STAGE, followed, message.header(shown.facts) | {"link": link, "about": about})

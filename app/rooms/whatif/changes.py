@@ -8,9 +8,11 @@ from typing import Any, Literal, cast
 
 from app.kit.params import Param, one_of, whole
 from app.rooms.whatif import words
+from app.session import screen
 from app.session.models import MODELS
 from core.errors import InterventionError
 from core.interventions import Ablate, Edit, EditMask, from_text, to_text
+from core.request import Request
 from core.service import MOST_LOOKS, Asked, CutLooks, Facts, PatchHeads, SilenceHeads
 
 SWEEPS = ("heads", "looks", "patch")
@@ -69,9 +71,25 @@ def _edits(text: str, _: Any) -> str:
 
 
 def _against(text: str, _: Any) -> str:
-    if len(text) > LONGEST:
+    if screen.is_link(text):
+        screen.from_link(text)  # of a model that there is
+    elif len(text) > LONGEST:
         raise ValueError
     return text
+
+
+def beside(said: Mapping[str, str], shown: Facts) -> Request:
+    """The run that is held against the one on the screen, before what is changed in it.
+
+    It is of another sentence, and of another model where one is chosen; or it is the run of a link that stands in place of the
+    sentence, with all that the link says of it.
+    """
+    against, other = said["against"], said["other"]
+    if screen.is_link(against):
+        of = screen.from_link(against).request
+        return replace(of, model_id=other) if other else of
+    target = None if shown.target is None else shown.target.text
+    return Request(other or shown.spec.id, (against or shown.source.text,), target)
 
 
 def model_ids() -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -33,17 +33,19 @@ MOVED = 0.02  # of a head's weight, beyond which it is said to look elsewhere
 
 @dataclass(frozen=True)
 class Both:
-    """What the visitor asks for: the plain run a, and what is changed."""
+    """What the visitor asks for: the plain run a, the run b beside it, and what is changed."""
 
     said: Mapping[str, str]
     a: Facts
     edits: tuple[Edit, ...]  # in every row of the sweep
-    text: str  # of b
-    model: str  # of b
+    b: RunRequest  # before what is changed
 
     @property
     def same_text(self) -> bool:
-        return self.text == self.a.source.text and self.model == self.a.spec.id
+        """Whether b is of the run on the screen, and differs from it by what is changed alone."""
+        same_model = self.b.model_id == self.a.spec.id
+        same_target = self.b.target_text == (None if self.a.target is None else self.a.target.text)
+        return same_model and same_target and self.b.texts == (self.a.source.text,) and not self.b.interventions
 
 
 async def read(request: Request) -> Both:
@@ -52,16 +54,15 @@ async def read(request: Request) -> Both:
     said, notes = kit_params.read(changes.PARAMS, facts, request.query_params)
     if notes:
         raise BadParameter(notes[0])
-    return Both(said, facts, changes.base(said), said["against"] or facts.source.text, said["other"] or facts.spec.id)
+    return Both(said, facts, changes.base(said), changes.beside(said, facts))
 
 
 async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
-    """The key of a run with these edits: of the text on the screen, or of the other text and model."""
+    """The key of a run with these edits: of what is on the screen, or of what stands beside it."""
     asked = service.service()
     if not other or both.same_text:
         return await asked.edited(both.a.key, edits) if edits else both.a.key
-    target = None if both.a.target is None else both.a.target.text
-    return await asked.submit(RunRequest(both.model, (both.text,), target, interventions=edits))
+    return await asked.submit(replace(both.b, interventions=(*both.b.interventions, *edits)))
 
 
 @fair.costing("sweeps")

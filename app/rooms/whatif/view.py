@@ -6,6 +6,7 @@ from app.kit import stage
 from app.rooms.whatif import changes, words
 from app.rooms.whatif.component import STAGE
 from app.session import models, screen
+from app.session.screen import Screen
 from app.shell import run
 
 
@@ -47,6 +48,6 @@ def show() -> None:
         "long": changes.is_long(facts),
         "device": facts.device,
         "dtype": facts.dtype,
-        "link": screen.link(shown.request) | {"view": "whatif"},
+        "link": Screen("whatif", shown.request).said(),
     }
     stage.draw(STAGE, followed, header)

@@ -14,7 +14,7 @@ EDITS_ALLOWED = (
     "edits as Headlight writes them, such as ablate_decoder_L0_H5 or temperature_4, joined by ~: "
     "silence a head here and press “Keep” to see one"
 )
-AGAINST_ALLOWED = "another sentence of at most 2,000 characters"
+AGAINST_ALLOWED = "another sentence of at most 2,000 characters, or a link to a screen of Headlight whose model is here"
 OTHER_ALLOWED = "a model that is offered here, such as storyteller or copy@00122"
 MOVED_ALLOWED = "a head by its kind of attention, layer and number, such as decoder.5.3"
 PATCH_NEEDS_TEXT = (
@@ -64,7 +64,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "temperature": "temperature of attention",
     "temperature_help": "Scores are divided by this before the softmax: below 1 sharper, above 1 flatter.",
     "other_text": "another sentence",
-    "other_text_help": "A second sentence beside the first, word by word. Of the same number of tokens it has a difference map.",
+    "other_text_help": "A second sentence beside the first, word by word. Of the same number of tokens it has a difference map. A link to any screen of Headlight compares with its model, text and edits.",
     "other_text_label": "Another sentence",
     "other_model": "another model",
     "step": "step of training",

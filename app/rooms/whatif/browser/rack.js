@@ -34,7 +34,7 @@ export class Rack {
     sentence.append(words.other_text);
     sentence.title = words.other_text_help;
     this.text = add(sentence, "input");
-    Object.assign(this.text, { type: "text", maxLength: 2000, ariaLabel: words.other_text_label });
+    Object.assign(this.text, { type: "text", ariaLabel: words.other_text_label });
     this.text.addEventListener("change", () => this.choose({ against: this.text.value.trim(), pick: this.values.sweep === "patch" ? "on" : "off", moved: "" }));
     this.model = this.select(other, words.other_model);
     this.step = this.select(other, words.step);
