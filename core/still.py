@@ -63,7 +63,7 @@ def _strongest(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> 
     found = weights.flatten().topk(min(3, weights.numel()))
     looks = []
     for value, at in zip(found.values.tolist(), found.indices.tolist(), strict=True):
-        query, key = divmod(at, weights.shape[1])
+        query, key = divmod(int(at), weights.shape[1])
         looks.append(f"“{one_line(queries[query])}” looks at “{one_line(keys[key])}”, {value:.0%}")
     return escape("Strongest: " + "; ".join(looks) + ".")
 
