@@ -203,7 +203,7 @@ CLUSTER: dict[str, tuple[str, ...]] = {
     "cluster.__main__": ("core", "cluster.deployment"),
 }
 WITH_RAY = frozenset(
-    {"cluster.deployment", "cluster.__main__", "core.atlas_ray", "benchmarks.cluster"}
+    {"cluster.deployment", "cluster.__main__", "core.atlas_ray", "benchmarks.replicas"}
 )  # no front end needs them
 
 

@@ -1,6 +1,6 @@
 """The Service over Ray against the same in this process: what one answer takes, and how many runs a second 1 and 2 replicas make.
 
-    .venv-cluster/bin/python -m benchmarks.cluster [--runs 200] [--seconds 20]
+    .venv-cluster/bin/python -m benchmarks.replicas [--runs 200] [--seconds 20]
 
 A cluster of two nodes with a core each on this machine, MiniLM and sentences of about 16 tokens, one thread for each process. A run is
 submit, follow to its end, and facts, as the page asks for it. The front end speaks HTTP to Ray Serve's proxy on the same machine, so no
