@@ -24,6 +24,7 @@ with left:
     said = st.text_area("Text", "one", key="text", bind="query-params")
     st.text(f"said: {said!r}")
     st.menu_button("Examples", ["first", "second"], key="examples")
+    st.selectbox("One", ["a", "b"])
     st.multiselect("Many", ["a", "b"], ["a"])
     st.segmented_control("Part", ["p", "q", "r"], default="p", key="part", required=True)
 with right:

@@ -158,6 +158,7 @@ def test_svg_has_real_text_and_agrees_with_the_png(screen: Screen, run: core.Tra
 def test_a_folded_map_is_saved_as_it_is_folded(screen: Screen):
     """Its rows and columns and no others, and how much of the row the others hold."""
     screen.open("?model=minilm&text=" + "+".join(f"the+cat+saw+{i}+dogs" for i in range(14)))
+    screen.wait(fetching="false")  # its rows are fetched, and which columns are shown follows from them
     shown = [part.split(":")[0] for part in screen.data()["folded"].split()]
     keys = [screen.tokens()[int(k)] for k in shown if int(k) >= 0]
     _, data = saved(screen, "SVG")

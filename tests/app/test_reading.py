@@ -117,7 +117,7 @@ def test_hebrew_stands_from_right_to_left(screen: Screen):
     screen.wait(cell="4,1")
     text = screen.page.get_by_label("Sentence").input_value()
     screen.run_text(f"{text} " * 9)  # too long for a map of all of it
-    screen.until("root.dataset.folded")
+    screen.until("root.dataset.folded && root.dataset.fetching === 'false'")
     columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]
     edges = [edge for _, start, end in columns for edge in (start, end)]
     assert edges == sorted(edges, reverse=True) and len(columns) > 5  # the first key stands at the right there too

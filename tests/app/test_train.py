@@ -48,6 +48,7 @@ def data(page: Page) -> dict[str, str]:
 
 def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, address: str) -> None:
     expect(page.locator(".fact")).to_have_text(words.COMPONENT["before"])
+    buttons = page.locator(":is(.tasks, .chips) button").element_handles()
     page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
     page.locator('.train[data-state="running"]').wait_for()
     page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
@@ -58,6 +59,8 @@ def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, 
     )
     found = data(page)
     assert (found["last"], found["twinlast"], found["at"]) == ("600", "600", "600")
+    # They are the same all along: no news took one away from under a click.
+    assert all(button.evaluate("node => node.isConnected") for button in buttons)
     fact = page.locator(".fact").inner_text()
     assert "below 0.001" in fact and " 0 of 48" in fact
     ahead = re.search(r"one place ahead, layer \d head \d with (\d+) %", fact)
@@ -86,6 +89,19 @@ def test_its_model_is_a_file_and_its_table_has_every_frame(page: Page) -> None:
     with urlopen(str(page.get_by_role("link", name=words.COMPONENT["download"]).get_attribute("href"))) as answer:
         names = ZipFile(BytesIO(answer.read())).namelist()
     assert names == ["card.md", "config.json", "model.safetensors", "recipe.json", "tokenizer.json"]
+
+
+def test_a_head_that_is_held_down_is_not_drawn_anew(page: Page) -> None:
+    tile = page.locator(".tile").first.element_handle()
+    tile.hover()
+    page.mouse.down()
+    page.set_viewport_size({"width": 1270, "height": 900})  # all is drawn in the width that there is
+    for _ in range(3):
+        page.evaluate("new Promise(requestAnimationFrame).then(() => true)")
+    assert tile.evaluate("node => node.isConnected")
+    page.mouse.up()
+    tile.wait_for_element_state("hidden", timeout=PATIENCE)  # gone, once it is let go
+    page.set_viewport_size({"width": 1280, "height": 900})
 
 
 def test_an_example_that_the_task_does_not_read_gets_a_sentence_and_loses_nothing(page: Page) -> None:

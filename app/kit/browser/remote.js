@@ -2,6 +2,8 @@
 
 /** @typedef {import("./types.js").Params} Params */
 
+const AGAIN = 3000; // ms after an answer that could not be had
+
 // Bytes of a large run, fetched once and kept for a while.
 export class Remote {
   /** @type {Map<string, Uint8Array> | null} On a page that works offline: all the answers that there are, by path and parameters */
@@ -74,7 +76,8 @@ export class Remote {
       })
       .catch(() => {
         this.failed = true;
-        this.again = performance.now() + 3000;
+        this.again = performance.now() + AGAIN;
+        setTimeout(() => this.arrived(path), AGAIN + 50); // who still wants it asks once more
       })
       .finally(() => {
         this.underway.delete(path);

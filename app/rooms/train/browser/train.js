@@ -46,6 +46,7 @@ class Train {
   /** @type {number | undefined} */
   hiding;
   opened = false;
+  isHeld = false; // a button, by a pointer
   told = ""; // how far run and twin were when that was last told
 
   /** @param {HTMLElement} root */
@@ -55,6 +56,13 @@ class Train {
     const ask = add(root, "div", "ask");
     this.tasks = add(ask, "div", "tasks");
     Object.assign(this.tasks, { role: "group", ariaLabel: words.task });
+    // Made once: news of a run come several times a second, and a button that is made anew under a finger hears no click.
+    this.taskButtons = Object.entries(words.tasks).map(([name, text]) => {
+      const button = add(this.tasks, "button");
+      Object.assign(button, { type: "button", textContent: text, title: words.lines[name] });
+      button.addEventListener("click", () => this.choose({ task: name }, true));
+      return /** @type {const} */ ([name, button]);
+    });
     const label = add(ask, "label", "example");
     this.where = add(label, "small");
     this.field = add(label, "input");
@@ -67,6 +75,14 @@ class Train {
     this.more.classList.add("more");
     this.chips = add(root, "div", "chips races");
     Object.assign(this.chips, { role: "group", ariaLabel: words.race });
+    this.chips.append(el("b", "", words.race));
+    this.twinChips = Object.entries(words.twins).map(([name, text]) => {
+      if (name === BROKEN[0]) this.chips.append(el("i", "", words.break_it));
+      const chip = add(this.chips, "button", `chip ${name}`);
+      Object.assign(chip, { type: "button", textContent: text, title: words.twin_help[name] });
+      chip.addEventListener("click", () => this.choose({ twin: name, from: "0" }, true));
+      return /** @type {const} */ ([name, chip]);
+    });
     this.unfold(false);
     this.fact = add(root, "h2", "fact");
     this.refused = add(root, "p", "refused");
@@ -100,13 +116,14 @@ class Train {
     this.live.setAttribute("role", "status");
     this.sized = new ResizeObserver(() => this.redraw());
     this.sized.observe(root);
-    this.seen = () => this.hidden();
-    document.addEventListener("visibilitychange", this.seen);
+    this.off = new AbortController();
+    document.addEventListener("visibilitychange", () => this.hidden(), { signal: this.off.signal });
+    this.holding(this.off.signal);
   }
 
   destroy() {
     this.sized.disconnect();
-    document.removeEventListener("visibilitychange", this.seen);
+    this.off.abort();
     clearTimeout(this.hiding);
     cancelAnimationFrame(this.frame);
     this.chosen.destroy();
@@ -125,6 +142,17 @@ class Train {
     return button;
   }
 
+  // While a button is held down, news of a run take nothing away: a head that is drawn anew under a finger hears no click.
+  /** @param {AbortSignal} signal */
+  holding(signal) {
+    this.root.addEventListener("pointerdown", (e) => (this.isHeld = /** @type {Element} */ (e.target).closest("button") !== null), { signal });
+    const release = () => this.isHeld && setTimeout(() => { // behind the click
+      this.isHeld = false;
+      this.redraw();
+    });
+    for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, release, { signal });
+  }
+
   // On a phone task, example and twins stand behind a button, so that what a run shows is seen first; elsewhere they are always there.
   unfold(open = !this.root.classList.contains("unfolded")) {
     this.root.classList.toggle("unfolded", open);
@@ -140,7 +168,7 @@ class Train {
     if (this.opened && before !== this.described) this.changed();
     this.opened = true;
     setField(this.field, this.example);
-    this.draw();
+    if (!this.isHeld) this.draw();
   }
 
   get values() {
@@ -252,9 +280,10 @@ class Train {
   }
 
   redraw() {
-    if (this.frame) return;
+    if (this.frame || this.isHeld) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
+      if (this.isHeld) return; // drawn once it is let go
       if (this.header) this.draw();
       const states = `${this.run?.state},${this.twin?.state}`;
       if (states !== this.told && /ended|paused/.test(states)) cover.news();
@@ -292,24 +321,11 @@ class Train {
 
   drawControls() {
     const { task, twin } = this.values;
-    this.tasks.replaceChildren();
-    for (const [name, text] of Object.entries(words.tasks)) {
-      const button = add(this.tasks, "button");
-      Object.assign(button, { type: "button", textContent: text, title: words.lines[name] });
-      button.setAttribute("aria-pressed", String(name === task));
-      button.addEventListener("click", () => this.choose({ task: name }, true));
-    }
+    for (const [name, button] of this.taskButtons) button.setAttribute("aria-pressed", String(name === task));
     this.go.textContent = this.isGoing ? words.pause : this.isPaused ? words.go_on : this.run ? words.train_again : words.train;
     this.go.title = this.isGoing ? words.pause_help : "";
     this.where.textContent = this.run?.seen?.unseen === false ? words.seen : words.unseen;
-    this.chips.replaceChildren(el("b", "", words.race));
-    for (const [name, text] of Object.entries(words.twins)) {
-      if (name === BROKEN[0]) this.chips.append(el("i", "", words.break_it));
-      const chip = add(this.chips, "button", `chip ${name}`);
-      Object.assign(chip, { type: "button", textContent: text, title: words.twin_help[name] });
-      chip.setAttribute("aria-pressed", String(name === twin));
-      chip.addEventListener("click", () => this.choose({ twin: name, from: "0" }, true));
-    }
+    for (const [name, chip] of this.twinChips) chip.setAttribute("aria-pressed", String(name === twin));
     const refused = this.run?.refused || this.twin?.refused || "";
     this.refused.hidden = !refused;
     if (this.refused.textContent !== refused) this.refused.textContent = refused;
