@@ -92,9 +92,9 @@ def test_its_model_is_a_file_and_its_table_has_every_frame(page: Page) -> None:
 
 
 def test_a_head_that_is_held_down_is_not_drawn_anew(page: Page) -> None:
-    tile = page.locator(".tile").first.element_handle()
-    tile.hover()
+    page.locator(".tile").first.hover()
     page.mouse.down()
+    tile = page.locator(".tile").first.element_handle()
     page.set_viewport_size({"width": 1270, "height": 900})  # all is drawn in the width that there is
     for _ in range(3):
         page.evaluate("new Promise(requestAnimationFrame).then(() => true)")
