@@ -350,11 +350,11 @@ def one_head(setup: Setup) -> tuple[int, int, int, int] | None:
     return found[0], found[1], found[2], found[3]
 
 
-def reached(setup: Setup, device: Device) -> dict[int, float]:
-    """Which part of a card's arithmetic one more token can use at a batch of 1 and of 32: its intensity over the ridge, at most 1."""
+def reached(setup: Setup, device: Device, step: str = "decode") -> dict[int, float]:
+    """Which part of a card's arithmetic a step can use at a batch of 1 and of 32: its intensity over the ridge, at most 1."""
     shares = {}
     for batch in (1, 32):
-        flops, n_bytes = ideal(replace(setup, batch=batch), "decode")
+        flops, n_bytes = ideal(replace(setup, batch=batch), step)
         shares[batch] = min(1.0, flops / n_bytes / device.ridge)
     return shares
 

@@ -128,8 +128,9 @@ def _roofline(setup: Setup, look: Look) -> None:
             rate=f"{setup.batch / time:,.0f}",
             batch=setup.batch,
         )
-        one, many = (f"{100 * part:.3g} %" for part in tables.reached(setup, device).values())
-        more += " " + words.ROOF_REACHED.format(one=one, many=many)
+    step = "decode" if "decode" in said else "prefill"
+    one, many = (f"{100 * part:.3g} %" for part in tables.reached(setup, device, step).values())
+    more += " " + words.ROOF_REACHED[step].format(one=one, many=many)
     table = tables.bounds_table(setup, device)
     sentence = controls.headline(
         look,

@@ -63,7 +63,10 @@ ROOF_Y = "TFLOP/s within reach"
 ROOF = "The {device} is compute-bound above {ridge:.0f} FLOPs per byte."
 ROOF_PREFILL = "Reading {n} tokens gives {prefill:.1f}: {prefill_limit} is the limit, {prefill_time} at the least."
 ROOF_DECODE = "The next token gives {decode:.1f}: {decode_limit} is the limit, {decode_time}, {rate} tokens a second at a batch of {batch}."
-ROOF_REACHED = "Of the card's arithmetic one token at a time can use {one} at a batch of 1 and {many} at 32."
+ROOF_REACHED = {
+    "prefill": "Of the card's arithmetic a text of this length can use {one} at a batch of 1 and {many} at 32.",
+    "decode": "Of the card's arithmetic one token at a time can use {one} at a batch of 1 and {many} at 32.",
+}
 ROOF_NOTE = "Numbers of 16 bits, as the makers' figures are for. All of it: the least traffic, every weight once, attention fused. "
 LIMITS = {"compute": "arithmetic", "memory": "memory"}
 CARDS = "Cards and their figures"
