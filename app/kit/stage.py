@@ -130,8 +130,8 @@ def follow(on: Stage, shown: Any, linked: Callable[[Mapping[str, str]], Any] | N
     `shown` is what the parameters are of, such as the facts of a run: a value that it does not have gives way to the one it opens
     with, and comes back with a run that has it. A link counts when the room is entered, and when the visitor goes back; what it
     leaves out stays as the visitor left it. `linked` gives what the parameters are of where the address says these values: for
-    a room in which what an address leaves out depends on the rest of it. A message that left the browser before its address knew what was chosen last says the
-    address before, and is late.
+    a room in which what an address leaves out depends on the rest of it. A message that left the browser before its address knew
+    what was chosen last says the address before, and is late.
     """
     asked = {param.name: st.query_params[param.name] for param in on.params if param.name in st.query_params}
     reported = (st.session_state.get(f"{on.room}_stage") or {}).get("chosen")

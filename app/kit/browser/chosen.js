@@ -3,8 +3,7 @@
 import { classroom } from "./classroom.js";
 
 const TELL_AFTER = 200; // ms without a change before Python is told
-
-const MOST_BESIDE = 700; // bytes of what is chosen that a class is told; of more it hears when Python knows it
+const MOST_BESIDE = 700; // bytes of what is chosen that a class is told (as in kit/stage.py); of more it hears when Python knows it
 
 /** @typedef {{values: Record<string, string>, stamp: number, reported: number, follow?: {room: string, drawn: string, base: Record<string, string>}}} FromPython */
 
