@@ -169,25 +169,28 @@ def values(room: str) -> dict[str, str]:
 def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes = b"") -> None:
     """Send a room to the browser: a header, raw numbers, and what is chosen."""
     chosen: dict[str, Any] = {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
+    head = messages.written(header)  # once for the visitor and for the others: of a large room this is most of the work
     if on.is_followed:
-        now = _kept(on, followed, header, body)
+        now = _kept(on, followed, head, body)
         last = st.session_state.get(DRAWN, ())[:1]  # also the one before: the browser may still speak of it
         st.session_state[DRAWN] = last if last == (now,) else (now, *last)
-        chosen["follow"] = {"room": on.room, "drawn": now.digest if now else "", "base": now.values if now else {}}
+        digest, base = (now.digest, now.values) if now else ("", {})
+        chosen["follow"] = {"room": on.room, "drawn": digest, "base": base, "most": MOST_BESIDE}
     on.mount(
         key=f"{on.room}_stage",
-        data=messages.pack({**header, "chosen": chosen, "cover": cover.sent()}, body),
+        data=messages.assembled(head, body, {"chosen": chosen, "cover": cover.sent()}),
         default={"chosen": None},
         on_chosen_change=lambda: None,
     )
 
 
-def _kept(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes) -> Drawn | None:
-    """The room for others; None where it is too large for them."""
+def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | None:
+    """The room for others, of its header as it travels; None where it is too large for them."""
     opening = kit_params.opening(on.params, followed.shown)
     other = {name: text for name, text in followed.values.items() if text != opening[name]}
     base = opening if len(json.dumps(other)) <= MOST_BESIDE else followed.values
-    message = messages.pack({**header, "chosen": {"values": base, "stamp": 0, "reported": 0}, "cover": None}, body)
+    more = {"chosen": {"values": base, "stamp": 0, "reported": 0}, "cover": None}
+    message = messages.assembled(head, body, more)
     if len(message) > MOST_DRAWN:
         return None
     digest = hashlib.blake2b(f"{on.room} ".encode() + message, digest_size=16).hexdigest()

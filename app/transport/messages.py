@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 
-def pack(header: dict[str, Any], body: bytes) -> bytes:
+def pack(header: Mapping[str, Any], body: bytes) -> bytes:
     """One message."""
-    head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    head += b" " * (-len(head) % 4)  # JSON ignores it, and numbers in the body stay aligned
-    return struct.pack("<I", len(head)) + head + body
+    return assembled(written(header), body)
+
+
+def written(header: Mapping[str, Any]) -> bytes:
+    """A header as it travels."""
+    return json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def assembled(head: bytes, body: bytes, more: Mapping[str, Any] | None = None) -> bytes:
+    """One message of a header that is written already: for several that differ only in `more`, which goes over what the header says."""
+    if more:
+        head = head[:-1] + b"," * (len(head) > 2) + written(more)[1:]  # of two fields of one name the later one counts
+    padding = b" " * (-len(head) % 4)  # JSON ignores it, and numbers in the body stay aligned
+    return b"".join((struct.pack("<I", len(head) + len(padding)), head, padding, body))
 
 
 def framed(header: dict[str, Any], body: bytes) -> bytes:

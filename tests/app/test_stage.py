@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
+from app.classroom import pictures
 from app.kit import params as kit_params
 from app.kit import stage as kit_stage
 from app.kit.params import Param, number, one_of, whole
@@ -175,6 +176,23 @@ def test_a_room_is_kept_for_others_once_as_nobody_chose_and_goes_with_who_shows_
         assert drawn(visit, mounted, {"title": title})["drawn"] != digest
     gc.collect()
     assert kit_stage.drawn(digest) is None
+
+
+def test_what_is_large_in_a_room_is_written_once_for_the_visitor_and_for_others(visit: Visit, monkeypatch: Any):
+    written: list[str] = []
+    plain = messages.written
+    monkeypatch.setattr(messages, "written", lambda header: written.extend(header) or plain(header))
+    mounted: list[Any] = []
+    told = drawn(visit, mounted, {"title": "one", "cover": "of the room's own"})
+    assert written.count("title") == 1
+    own, others = messages.unpack(mounted[0]), messages.unpack(kit_stage.drawn(told["drawn"]).message)  # pyright: ignore
+    assert own[1] == others[1] == b"1234" and own[0]["title"] == others[0]["title"] == "one"
+    assert own[0]["cover"] is None and others[0]["cover"] is None, "what the stage says goes over it"
+    assert messages.unpack(messages.assembled(messages.written({}), b"x", {"a": 1})) == ({"a": 1}, b"x")
+
+
+def test_a_browser_is_told_how_much_of_what_is_chosen_travels_beside_a_room(visit: Visit):
+    assert drawn(visit, [], {})["most"] == kit_stage.MOST_BESIDE < pictures.MOST_CHOSEN
 
 
 def test_what_is_too_much_for_a_message_comes_with_the_room(visit: Visit):

@@ -61,7 +61,7 @@ test("a class is told what is chosen otherwise than in the room that it has, at 
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const shown = () => classroom.shown && [classroom.shown.view, classroom.shown.run, classroom.shown.with];
   const chosen = new Chosen();
-  const follow = { room: "masks", drawn: "d1", base: { layer: "0", forbid: "" } };
+  const follow = { room: "masks", drawn: "d1", base: { layer: "0", forbid: "" }, most: 700 };
   chosen.take({ values: { layer: "0", forbid: "" }, stamp: 1, reported: 0, follow }, () => {});
   assert.deepEqual(shown(), ["masks", "d1", {}]);
   chosen.choose({ layer: "2" });
@@ -71,7 +71,7 @@ test("a class is told what is chosen otherwise than in the room that it has, at 
   chosen.take({ values: { ...chosen.values }, stamp: 1, reported: chosen.number, follow: { ...follow, drawn: "d2", base: { ...chosen.values } } }, () => {});
   assert.deepEqual(shown(), ["masks", "d2", {}]);
   const other = new Chosen();
-  other.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {} } }, () => {});
+  other.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } }, () => {});
   chosen.destroy();
   assert.deepEqual(shown(), ["step", "d3", {}]);
   other.destroy();

@@ -3,9 +3,9 @@
 import { classroom } from "./classroom.js";
 
 const TELL_AFTER = 200; // ms without a change before Python is told
-const MOST_BESIDE = 700; // bytes of what is chosen that a class is told (as in kit/stage.py); of more it hears when Python knows it
 
-/** @typedef {{values: Record<string, string>, stamp: number, reported: number, follow?: {room: string, drawn: string, base: Record<string, string>}}} FromPython */
+/** @typedef {{values: Record<string, string>, stamp: number, reported: number, follow?: Follow}} FromPython */
+/** @typedef {{room: string, drawn: string, base: Record<string, string>, most: number}} Follow `most` are the bytes of what is chosen that a class is told at once */
 
 export class Chosen {
   /** @type {Record<string, string>} */
@@ -17,7 +17,7 @@ export class Chosen {
   telling;
   /** @type {import("./types.js").Tell} */
   set = () => {};
-  /** @type {FromPython["follow"]} What a class that follows is to see */
+  /** @type {Follow | undefined} What a class that follows is to see */
   follow;
 
   // What Python sends. Returns whether a link decided: then all is as it says. Otherwise a change that Python does not know yet stays.
@@ -39,10 +39,10 @@ export class Chosen {
   // A class that follows this screen sees the room as it came, and what is chosen otherwise.
   show() {
     if (!this.follow) return;
-    const { room, drawn, base } = this.follow;
+    const { room, drawn, base, most } = this.follow;
     const chosen = drawn ? Object.fromEntries(Object.entries(this.values).filter(([name, text]) => text !== base[name])) : {};
-    const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels
-    if (length <= MOST_BESIDE) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] });
+    const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels; of more the class hears when Python knows it
+    if (length <= most) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] });
   }
 
   // The visitor changes something.
