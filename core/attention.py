@@ -273,8 +273,8 @@ class AttentionRecord:
         for records of core.capture, whose W_O is not known, and Outdated once the model has been trained.
         """
         if self.edited_result is not None:
-            left = self.edited_result()[self.text].float().transpose(0, 1)  # [head, query, d_model]
-            return left[self._index(heads, self.n_heads)][:, self._index(queries, self.n_query)]
+            result = self.edited_result()[self.text].float().transpose(0, 1)  # [head, query, d_model]
+            return result[self._index(heads, self.n_heads)][:, self._index(queries, self.n_query)]
         return torch.einsum("hqd,mhd->hqm", self.z(heads, queries), self._o_weight(self._index(heads, self.n_heads)))
 
     def output_norms(self, heads: Index = None) -> Tensor:

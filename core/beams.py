@@ -11,7 +11,7 @@ import torch
 
 from .checkpoints import Loaded
 from .errors import GenerationError
-from .generate import Draft, Ids, RawPrompt, Stopped, Texts, begin, check_counts, decoded
+from .generate import Draft, Ending, Ids, RawPrompt, Texts, begin, check_counts, decoded
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Beam:
     text: str
     log_prob: float
     score: float
-    stopped: Stopped
+    ending: Ending
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def grow(
                 row, token = i * width + place // vocab_size, place % vocab_size
                 ends = token in stops
                 if (ends or last) and rank < n_beams and not over[i] and log_prob > -math.inf:
-                    why: Stopped = "end" if ends else "max_tokens" if length == max_tokens else "positions"
+                    why: Ending = "end" if ends else "max_tokens" if length == max_tokens else "positions"
                     written = (*draft.ids[row, n_prompt:].tolist(), token)
                     score = log_prob / length**length_penalty
                     finished[i].append(Beam(written, decoded(loaded, written), log_prob, score, why))

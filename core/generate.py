@@ -28,7 +28,7 @@ from .text import Tokens, from_ids, tokenize
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
-Stopped = Literal["end", "max_tokens", "positions"]
+Ending = Literal["end", "max_tokens", "positions"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Generation:
     ids: tuple[int, ...]
     text: str  # without special tokens; empty where there is no tokenizer
     log_prob: float  # of the whole continuation, in nats
-    stopped: Stopped
+    ending: Ending
 
 
 @dataclass(frozen=True)
@@ -311,8 +311,8 @@ def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int) ->
 def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int) -> Generation:
     ids = tuple(chosen.id for chosen in tokens)
     log_prob = sum(math.log(chosen.prob) if chosen.prob > 0 else -math.inf for chosen in tokens)
-    stopped: Stopped = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
-    return Generation(ids, decoded(loaded, ids), log_prob, stopped)
+    ending: Ending = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
+    return Generation(ids, decoded(loaded, ids), log_prob, ending)
 
 
 def decoded(loaded: Loaded, ids: Sequence[int]) -> str:

@@ -106,7 +106,7 @@ def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[Op
     Above 64 tokens a text has so many links that some odd one always stands out. There the two words stand 16 to 64
     tokens apart, both are whole words of one token, heads that give a seventh of the average row to one place (one back, one
     ahead, the token itself) are left out, and only the first 128 query rows are looked at (of very long encoder texts 32).
-    A text of symbols, which is one written word or all punctuation, has tokens for words. Where no link is left, the
+    A text of symbols, which is one word between spaces or all punctuation, has tokens for words. Where no link is left, the
     strongest between two tokens that are not neighbours counts, and else the strongest of all; of a run without any weight,
     since every look is hidden or there are no numbers, the first cell, with a weight of 0.
 
@@ -139,10 +139,10 @@ def is_punctuation(label: str) -> bool:
     return bool(label) and all(unicodedata.category(char)[0] in "PS" for char in label)
 
 
-def written_words(tokens: Tokens) -> list[int]:
-    """[pos]: which written word each token belongs to: what stands between two spaces. Special tokens are words of their own.
+def spaced_words(tokens: Tokens) -> list[int]:
+    """[pos]: which word each token belongs to: what stands between two spaces. Special tokens are words of their own.
 
-    "didn't" is one written word and three tokens. A text without spaces, or without letters of its own, has a word a token.
+    "didn't" is one word and three tokens. A text without spaces, or without letters of its own, has a word a token.
     """
     words: list[int] = []
     end = -1  # the character after the last token's
@@ -308,8 +308,8 @@ def _links(
 
 
 def _words(tokens: Tokens, strict: bool, whole: bool) -> list[int]:
-    """[pos]: the written word of each token, −1 for one that a link may not end on; `whole`: for pieces of words too."""
-    words, labels = written_words(tokens), tokens.labels
+    """[pos]: the word between spaces of each token, −1 for one that a link may not end on; `whole`: for pieces of words too."""
+    words, labels = spaced_words(tokens), tokens.labels
     spoken = [not s and not p for s, p in zip(tokens.special, tokens.padding, strict=True)]
     if strict:
         said = [here and not is_punctuation(label) for here, label in zip(spoken, labels, strict=True)]

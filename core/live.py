@@ -465,7 +465,7 @@ def look(spec: Spec, frame: Frame, of: Example) -> Look:
     written = "".join(best) if task.same_place else "".join(task.vocabulary[i] for i in own if i != task.end_id)
     sources = task.sources(of.problem)
     finds = torch.stack([pattern[..., q, [1 + i for i in s]].sum(-1) for q, s in zip(places, sources, strict=False)])
-    behind = [pattern[..., q, q + 1] for q in places if q + 1 < len(ids)]
-    ahead = torch.stack(behind).mean(0) if behind else torch.zeros(pattern.shape[:2])
+    on_next = [pattern[..., q, q + 1] for q in places if q + 1 < len(ids)]
+    ahead = torch.stack(on_next).mean(0) if on_next else torch.zeros(pattern.shape[:2])
     given = tuple(float(p[place, i]) for place, i in zip(places, right, strict=True))
     return Look(frame.step, pattern, given, best, written, finds.mean(0), ahead)

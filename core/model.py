@@ -115,16 +115,16 @@ class Attention(nn.Module):
         return self.hook_o(self.add_up(z))  # [batch, query, d_model]
 
     def add_up(self, z: Tensor) -> Tensor:
-        """What all heads write, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
+        """What all heads add, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
         out = self.o(z.transpose(1, 2).flatten(2))
         if not self.hook_result.watched:
             return out
         weight = self.o.weight.unflatten(1, (-1, self.d_head))  # [d_model, head, d_head]
         result = torch.einsum("bhqd,mhd->bqhm", z, weight)
-        left = self.hook_result(result)
-        if left is result:  # only looked at: the same bits as ever
+        edited = self.hook_result(result)
+        if edited is result:  # only looked at: the same bits as ever
             return out
-        return left.sum(2) if self.o.bias is None else left.sum(2) + self.o.bias
+        return edited.sum(2) if self.o.bias is None else edited.sum(2) + self.o.bias
 
     def spell_out(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
         """The same in steps that a hook can see and change, for runs that edit scores or the pattern themselves."""

@@ -103,8 +103,8 @@ def problem_of(task: Task, typed: str) -> str:
         raise Refused(f"{task.title} knows no {unknown[0]!r}. It reads {' '.join(task.symbols)}. Try {example}")
     if not SHAPES[task.name](bare):
         raise Refused(f"{RULES[task.name]} Try {example}")
-    written = 0 if task.same_place else len(task.answer(text))
-    if (n := len(text) + written + 2) > task.n_ctx:
+    n_answer = 0 if task.same_place else len(task.answer(text))
+    if (n := len(text) + n_answer + 2) > task.n_ctx:
         raise Refused(f"{bare} and its answer take {n} tokens, and this model reads {task.n_ctx}. Try {example}")
     return text
 
@@ -214,7 +214,7 @@ def _columns(problem: str) -> tuple[tuple[int, ...], ...]:
     return (*columns, columns[-1])
 
 
-def _behind(problem: str) -> tuple[tuple[int, ...], ...]:
+def _later(problem: str) -> tuple[tuple[int, ...], ...]:
     letters, from_here = problem.split("|")
     return tuple((i,) for i in range(letters.index(from_here) + 1, len(letters)))
 
@@ -314,7 +314,7 @@ TASKS: dict[str, Task] = {
         ),
         Task("addition", "Addition, lowest digit first", DIGITS + "+=", 14, _numbers, _sum, _either_order, _columns),
         Task(
-            "induction", "Go on as before", LETTERS + "|", 27, _repeated, _continued, lambda p: p.split("|")[0], _behind
+            "induction", "Go on as before", LETTERS + "|", 27, _repeated, _continued, lambda p: p.split("|")[0], _later
         ),
         Task("brackets", "Close the brackets", "()[]{}=", 19, _open_brackets, _closing, _itself, _openers),
     )

@@ -1,7 +1,7 @@
 """One token's way through one layer: every number on it, and where each number came from.
 
 Every step of a layer is a sum of products, a norm, or a function of one number. walk() has what the followed token is at each
-step, terms() writes any one of these numbers out, and guesses() says what the stream would predict after every addition.
+step, terms() takes any one of these numbers apart, and guesses() says what the stream would predict after every addition.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Walk:
         attn.scores   [head, key]          scaled, biased, −∞ where the mask forbids
         attn.weights  [head, key]          softmax
         attn.z        [head, d_head]       Σ weight · v
-        attn.written  [d_model]            z W_O, with its bias: what attention adds
+        attn.out      [d_model]            z W_O, with its bias: what attention adds
         attn.out_norm [d_model]            sandwich: the same, normed
         attn.add      [d_model]            the stream with it
         mlp.norm      [d_model]            as attn.norm
         mlp.gate      [d_ff]               gated: what the activation gets
         mlp.up        [d_ff]               what the activation gets, or the gate is multiplied with
         mlp.act       [d_ff]               behind the activation (and the product)
-        mlp.written   [d_model]            what the MLP adds
+        mlp.out       [d_model]            what the MLP adds
         mlp.out_norm, mlp.add [d_model]    as for attention
     before_norm has what each norm is given, of every position, [pos, d_model]: BatchNorm would measure its columns.
     """
@@ -168,12 +168,12 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
         values[f"{part}.norm"] = seen[hook][query]
         return seen[hook]
 
-    def end(part: str, written: Tensor, out: Tensor, after: Tensor | None) -> Tensor:
-        """The stream behind a sublayer, [pos, d_model]: what it wrote, what came out of the norm behind it, the sum."""
-        values[f"{part}.written"] = written
+    def end(part: str, out: Tensor, added: Tensor, after: Tensor | None) -> Tensor:
+        """The stream behind a sublayer, [pos, d_model]: what came out of it, what is added (normed, in a sandwich), the sum."""
+        values[f"{part}.out"] = out
         if sandwich:
-            values[f"{part}.out_norm"] = out[query]
-        together = stream + out
+            values[f"{part}.out_norm"] = added[query]
+        together = stream + added
         if after is None:
             values[f"{part}.add"] = together[query]
             return together
@@ -209,17 +209,17 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
         values["mlp.up"] = seen["mlp.hook_pre"]
     values["mlp.act"] = seen["mlp.hook_post"]
     with torch.inference_mode():
-        written = _float(whole.block.mlp.down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
-    end("mlp", written, seen["hook_mlp_out"], seen["hook_resid_post"])
+        out = _float(whole.block.mlp.down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
+    end("mlp", out, seen["hook_mlp_out"], seen["hook_resid_post"])
     return whole
 
 
 def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
-    """One number of a walk written out as a sum, the k largest products first.
+    """One number of a walk as a sum, the k largest products first.
 
     index is the number's place in walk.values[step]. What the terms are of: for q, k, v, up and gate the features of what is
     projected; for raw the features of q and k; for scores the raw score and the scale (what distance adds is the bias); for
-    weights e^(score − largest) and 1 / Σ; for z the keys; for attn.written the heads; for mlp.written the neurons; for add the
+    weights e^(score − largest) and 1 / Σ; for z the keys; for attn.out the heads; for mlp.out the neurons; for add the
     stream and what is added; for norm the normed number and γ (its bias is β); for turned the pair that is turned.
     The residual stream x and the activation have no terms. Raises KeyError for a step and IndexError for a place that the
     walk does not have, ValueError for a step without terms, and Outdated after a training.
@@ -231,9 +231,9 @@ def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
     if len(place) != values.ndim or any(not 0 <= i < n for i, n in zip(place, values.shape, strict=True)):
         raise IndexError(f"no number {list(place)} in {step}, which is {list(values.shape)}")
     with torch.inference_mode():
-        left, right, bias = _factors(walk, step, place)
-    left, right, value = left.cpu(), right.cpu(), float(values[place])
-    products = (left.double() * right.double()).float()
+        first, second, bias = _factors(walk, step, place)
+    first, second, value = first.cpu(), second.cpu(), float(values[place])
+    products = (first.double() * second.double()).float()
     if not torch.isfinite(values[place]):  # a masked score is no sum
         return Terms(value, (), (), (), value, 0, 0.0, 0.0)
     chosen = products.abs().topk(min(k, len(products))).indices
@@ -245,7 +245,7 @@ def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
     return Terms(
         value,
         tuple(chosen.tolist()),
-        tuple(zip(left[chosen].tolist(), right[chosen].tolist(), strict=True)),
+        tuple(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True)),
         tuple(shown.tolist()),
         rest + missing - edited,
         len(products) - len(chosen),
@@ -261,7 +261,7 @@ def _factors(walk: Walk, step: str, place: Index) -> tuple[Tensor, Tensor, float
     if name in ("norm", "out_norm"):
         return _norm_factors(walk, part, name, place[0])
     if name == "add":
-        added = values[f"{part}.out_norm"] if f"{part}.out_norm" in values else values[f"{part}.written"]
+        added = values[f"{part}.out_norm"] if f"{part}.out_norm" in values else values[f"{part}.out"]
         stream = values["x"] if part == "attn" else values[_stream_before(walk, part)]
         pair = torch.stack([stream[place[0]], added[place[0]]])
         return pair, torch.ones(2), 0.0
@@ -284,7 +284,7 @@ def _norm_factors(walk: Walk, part: str, name: str, j: int) -> tuple[Tensor, Ten
     which = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}[part]
     norm = walk.block.get_submodule(f"{which}_{name}")
     assert isinstance(norm, nn.LayerNorm | RMSNorm)
-    x = walk.values[f"{part}.written"] if name == "out_norm" else walk.before_norm[f"{part}.norm"][walk.query]
+    x = walk.values[f"{part}.out"] if name == "out_norm" else walk.before_norm[f"{part}.norm"][walk.query]
     bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
     return normed(norm, x)[j : j + 1], norm.weight[j : j + 1].float(), 0.0 if bias is None else float(bias[j])
 
@@ -298,7 +298,7 @@ def normed(norm: nn.LayerNorm | RMSNorm, x: Tensor) -> Tensor:
 
 
 def _mlp_factors(mlp: MLP, values: Mapping[str, Tensor], h: Tensor, name: str, j: int) -> tuple[Tensor, Tensor, float]:
-    if name == "written":
+    if name == "out":
         return values["mlp.act"], mlp.down.weight[j].float(), _bias(mlp.down, j)
     if name == "act":
         if mlp.gate is None:

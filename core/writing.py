@@ -415,7 +415,7 @@ def label(loaded: Loaded, token: int) -> str:
     return labels(loaded, [token])[token]
 
 
-def check_room(written: int, most: int) -> None:
-    """Raise TextError where more was written than can be kept."""
-    if written > most:
-        raise TextError(f"{written:,} tokens are written; at most {most:,} can be. Take a shorter path.")
+def check_room(n: int, most: int) -> None:
+    """Raise TextError where more tokens are written than can be kept."""
+    if n > most:
+        raise TextError(f"{n:,} tokens are written; at most {most:,} can be. Take a shorter path.")

@@ -275,7 +275,7 @@ def solved(loaded: Loaded, task: Task, n: int) -> float:
         part = asked[start : start + BATCH]
         written = generate(loaded, part, max_tokens=task.n_ctx)
         right += sum(
-            g.stopped == "end" and is_right(task, problem, g.text) for g, problem in zip(written, part, strict=True)
+            g.ending == "end" and is_right(task, problem, g.text) for g, problem in zip(written, part, strict=True)
         )
     return right / n
 

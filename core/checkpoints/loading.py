@@ -122,8 +122,8 @@ def assemble(
         by_columns(model.head.unembed.weight)
     fill_sinusoids(model, config, device, dtype)
     model.requires_grad_(False)
-    if left := [name for name, value in [*model.named_parameters(), *model.named_buffers()] if value.is_meta]:
-        raise CheckpointError(f"The weights hold nothing for {left[0]}.")
+    if missing := [name for name, value in [*model.named_parameters(), *model.named_buffers()] if value.is_meta]:
+        raise CheckpointError(f"The weights hold nothing for {missing[0]}.")
     used = {s.name for p in places.values() for s in (p.stored, *p.twins) if s is not None}
     return model, family, tuple(sorted(tensors.keys() - used))
 

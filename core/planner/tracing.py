@@ -283,7 +283,7 @@ class Steps(TorchFunctionMode):
         _set_axes(out, point.axes)
         if not self._name_last(name, point.axes, out):
             # Two tensors may be made before the first of them is named, as rotary queries and keys are.
-            seen = getattr(out, "written_down", False) or out._is_view()
+            seen = getattr(out, "has_row", False) or out._is_view()
             self._add(name, "", out, view=seen)
 
     def _name_last(self, name: str, axes: tuple[str, ...], out: Tensor) -> bool:
@@ -297,7 +297,7 @@ class Steps(TorchFunctionMode):
             self.rows.pop()
         self._quiet = None
         self.rows.append(replace(row, name=name, axes=axes))
-        out.written_down = True  # type: ignore[attr-defined]
+        out.has_row = True  # type: ignore[attr-defined]
         return True
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
@@ -321,7 +321,7 @@ class Steps(TorchFunctionMode):
         if self._quiet is None:
             self.rows.append(row)
             self._counted = self.flops.total
-            out.written_down = True  # type: ignore[attr-defined]
+            out.has_row = True  # type: ignore[attr-defined]
         self._last = weakref.ref(out)
 
 

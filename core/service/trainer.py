@@ -245,9 +245,9 @@ class Trainer:
                 break
             if other.state == "waiting":
                 before.append(other)
-        left = sum(r.spec.steps - len(r.points) for r in self._runs.values() if r.state == "running")
-        left += sum(other.spec.steps for other in before)
-        return len(before) + 1, left * self._pace
+        n_steps = sum(r.spec.steps - len(r.points) for r in self._runs.values() if r.state == "running")
+        n_steps += sum(other.spec.steps for other in before)
+        return len(before) + 1, n_steps * self._pace
 
     def _drop(self, but: Training | None = None) -> None:
         """Of runs that nobody watches: the oldest that are paused beyond MOST_PAUSED, and that have ended until the rest fit."""

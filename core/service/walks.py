@@ -94,7 +94,7 @@ def norms_of(walk: Walk) -> dict[str, NormFacts]:
         which = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}[part]
         norm = walk.block.get_submodule(f"{which}_{name}")
         assert isinstance(norm, nn.LayerNorm | RMSNorm)
-        before = walk.before_norm[step] if name == "norm" else walk.values[f"{part}.written"][None]
+        before = walk.before_norm[step] if name == "norm" else walk.values[f"{part}.out"][None]
         bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
         found[step] = NormFacts(
             array(before),

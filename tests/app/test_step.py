@@ -221,7 +221,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     go(screen, "wo")
     screen.until("root.dataset.total")
     j = int(screen.data()["cell"].split(".")[1])
-    assert float(screen.data()["total"]) == pytest.approx(terms(found, "attn.written", j).value, abs=1e-5)
+    assert float(screen.data()["total"]) == pytest.approx(terms(found, "attn.out", j).value, abs=1e-5)
     go(screen, "add1")
     assert big(screen) == "Attention does not replace it: it adds 6.24 to a vector of length 10.89. Together: 13.42."
     go(screen, "act")
@@ -259,7 +259,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     edit = core.EditMask("encoder", 3, queries=[10], keys=[2], head=1)
     after = walk(core.trace(run_of("minilm", ANIMAL).loaded, ANIMAL, interventions=[edit]), "encoder", 3, 10)
     go(screen, "add1")
-    assert f"it adds {after.values['attn.written'].norm().item():.2f} to" in big(screen)
+    assert f"it adds {after.values['attn.out'].norm().item():.2f} to" in big(screen)
     root.get_by_role("button", name=words.COMPONENT["run_leave"]).click()
     screen.until("root.dataset.edited === 'false'")
     expect(root.locator(".big")).to_contain_text("it adds 6.24 to")
@@ -268,7 +268,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     root.get_by_label("layer").select_option("0")
     screen.wait(query="2", layer="0")
     other = walk(run_of("minilm", ANIMAL), "encoder", 0, 2).values
-    assert f"it adds {other['attn.written'].norm().item():.2f} to" in big(screen)
+    assert f"it adds {other['attn.out'].norm().item():.2f} to" in big(screen)
     # the code that gives the numbers again
     go(screen, "z")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -60,7 +60,7 @@ def test_what_sublayers_add_is_what_a_walk_adds(tiny: Tiny, config: dict[str, An
         if one.layer != n_layers - 1:
             continue
         part = wrote[one.sublayer]
-        added = found.values.get(f"{part}.out_norm", found.values[f"{part}.written"])
+        added = found.values.get(f"{part}.out_norm", found.values[f"{part}.out"])
         assert one.lengths[3].item() == pytest.approx(added.norm().item(), rel=1e-4)
     for site in ("attn", "cross_attn"):
         if site not in found.inputs:
@@ -68,7 +68,7 @@ def test_what_sublayers_add_is_what_a_walk_adds(tiny: Tiny, config: dict[str, An
         output = found.block.get_submodule(f"{site}.o")
         assert isinstance(output, torch.nn.Linear)
         together = by_head(found, site).sum(0) + (0 if output.bias is None else output.bias)
-        assert torch.allclose(together, found.values[f"{site}.written"], atol=1e-5)
+        assert torch.allclose(together, found.values[f"{site}.out"], atol=1e-5)
     begun = start(run, stack, 3)
     if not begun.is_normed:
         assert torch.allclose(sum(part for _, part in begun.parts), begun.embed, atol=1e-6)  # type: ignore[arg-type]

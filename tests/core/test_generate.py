@@ -295,7 +295,7 @@ def test_one_beam_is_greedy() -> None:
     loaded = make_loaded()
     (beams,) = beam_search(loaded, ids=[3, 4, 5], n_beams=1, max_tokens=9, stop=())
     assert [list(beam.ids) for beam in beams] == [tokens(steps(loaded, ids=[3, 4, 5], max_tokens=9))]
-    assert beams[0].stopped == "max_tokens"
+    assert beams[0].ending == "max_tokens"
     assert beams[0].log_prob == pytest.approx(
         generate(loaded, ids=[3, 4, 5], max_tokens=9, stop=())[0].log_prob, abs=1e-4
     )
@@ -386,7 +386,7 @@ def test_stop_tokens_end_one_text_and_not_the_others() -> None:
     assert tokens(run, 1) == second
     assert [step.chosen[0] is None for step in run] == [i > first.index(end) for i in range(14)]
     one, other = generate(loaded, ids=texts, max_tokens=14, stop=(end,))
-    assert (one.stopped, other.stopped) == ("end", "max_tokens")
+    assert (one.ending, other.ending) == ("end", "max_tokens")
     assert one.ids[-1] == end
     assert len(generate(loaded, ids=[3, 4, 5], max_tokens=14, stop=(end,))[0].ids) == first.index(end) + 1
 
@@ -397,7 +397,7 @@ def test_a_model_s_own_end_is_its_stop(tmp_path: Any) -> None:
     assert published("llama gqa").end_ids == (2,)
     ending = Loaded(**{**vars(loaded), "end_ids": (tokens(steps(loaded, ids=prompt(9)))[3],)})
     (written,) = generate(ending, ids=prompt(9))
-    assert written.stopped == "end"
+    assert written.ending == "end"
     assert len(written.ids) <= 4
 
 
@@ -405,9 +405,9 @@ def test_a_table_of_positions_ends_it() -> None:
     loaded = make_loaded(position="learned")  # 37 positions
     for n in (30, 37):
         (written,) = generate(loaded, ids=prompt(n, 0, TINY_VOCAB), max_tokens=50)
-        assert written.stopped == "positions"
+        assert written.ending == "positions"
         assert len(written.ids) == 37 - n + 1  # the last one is written, and has no place to be read from
-    assert beam_search(loaded, ids=prompt(36, 0, TINY_VOCAB), n_beams=2)[0][0].stopped == "positions"
+    assert beam_search(loaded, ids=prompt(36, 0, TINY_VOCAB), n_beams=2)[0][0].ending == "positions"
     endless = make_loaded(position="alibi")
     assert len(generate(endless, ids=prompt(30, 0, TINY_VOCAB), max_tokens=20)[0].ids) == 20
 

@@ -196,14 +196,14 @@ def test_a_text_of_one_token_has_an_opening(tiny: Tiny) -> None:
     assert (opening.query, opening.key, opening.weight, opening.habit) == (0, 0, 1.0, 0.0)
 
 
-def test_written_words() -> None:
+def test_words_between_spaces() -> None:
     tokens = run("minilm", ANIMAL).source
     assert tokens.labels[3:6] == ("didn", "'", "t")
-    assert heads.written_words(tokens) == [0, 1, 2, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 12]
+    assert heads.spaced_words(tokens) == [0, 1, 2, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 12]
     tokens = run("storyteller", "Up on a center-table, she").source
-    words = heads.written_words(tokens)
+    words = heads.spaced_words(tokens)
     assert words[-1] == max(words) and len(set(words)) == 6  # with <s>
-    assert heads.written_words(run("brackets", "{}[[{[=]}]]").source) == list(range(12))
+    assert heads.spaced_words(run("brackets", "{}[[{[=]}]]").source) == list(range(12))
     assert heads.is_punctuation("…”") and heads.is_punctuation("=") and not heads.is_punctuation("'t")
 
 

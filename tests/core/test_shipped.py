@@ -70,7 +70,7 @@ def test_a_task_is_solved(spec: ModelSpec) -> None:
     task = TASKS[task_of(spec) or ""]
     asked = problems(task, ASKED, seed="shipped", held_out=True)
     written = generate(load(spec.id), asked, max_tokens=task.n_ctx)
-    right = sum(g.stopped == "end" and g.text == task.answer(p) for g, p in zip(written, asked, strict=True))
+    right = sum(g.ending == "end" and g.text == task.answer(p) for g, p in zip(written, asked, strict=True))
     assert right >= 0.95 * ASKED
 
 

@@ -48,7 +48,7 @@ def test_it_finds_its_animal() -> None:
     assert found["attn.weights"][1, 2].item() == pytest.approx(0.677, abs=5e-4)
     # undivided, it would take all
     assert found["attn.raw"][1].softmax(-1)[2].item() == pytest.approx(0.99998, abs=1e-5)
-    lengths = [found[step].norm().item() for step in ("x", "attn.written", "attn.add")]
+    lengths = [found[step].norm().item() for step in ("x", "attn.out", "attn.add")]
     assert lengths == pytest.approx([10.89, 6.24, 13.42], abs=6e-3)
     resid = animal().resid
     assert found["x"].norm().item() == pytest.approx(resid["encoder.blocks.3.hook_resid_pre"][10].item(), rel=1e-5)

@@ -71,7 +71,7 @@ def beams(answer: BeamsGrown) -> bytes:
         "kind": "beams",
         "index": answer.step.index,
         "candidates": [[c.row, c.id, c.log_prob, c.kept, c.ends] for c in candidates],
-        "finished": [[beam.ids, beam.log_prob, beam.score, beam.stopped] for beam in finished],
+        "finished": [[beam.ids, beam.log_prob, beam.score, beam.ending] for beam in finished],
         "labels": answer.labels,
     }
     return messages.framed(header, b"")

@@ -90,7 +90,7 @@ def _attention(config: ModelConfig, site: str, stream: Axes, n: int, n_key: int)
         found.append(Step(f"{prefix}{kind}", kind, "branch", value and f"{site}.{value}", scores))
     found.append(Step(f"{prefix}z", "z", "branch", f"{site}.z", heads))
     found.append(Step(f"{prefix}join", "join", "branch", f"{site}.z", wide))
-    found.append(Step(f"{prefix}wo", "wo", "branch", f"{site}.written", stream))
+    found.append(Step(f"{prefix}wo", "wo", "branch", f"{site}.out", stream))
     return found + _behind(config, site, f"{prefix}out1", f"{prefix}add1", f"{prefix}norm1", stream)
 
 
@@ -101,7 +101,7 @@ def _mlp(config: ModelConfig, stream: Axes) -> list[Step]:
         found.append(Step("gate", "gate", "branch", "mlp.gate", hidden))
     found.append(Step("up", "up", "branch", "mlp.up", hidden))
     found.append(Step("act", "product" if config.gated else "act", "branch", "mlp.act", hidden))
-    found.append(Step("down", "down", "branch", "mlp.written", stream))
+    found.append(Step("down", "down", "branch", "mlp.out", stream))
     return found + _behind(config, "mlp", "out2", "add2", "norm2", stream)
 
 

@@ -128,7 +128,7 @@ export function down(host, on) {
   const sheet = new Sheet(host, on);
   const { walk, header } = on;
   const { r } = sheet;
-  const wrote = walk.array("mlp.written");
+  const wrote = walk.array("mlp.out");
   const act = walk.array("mlp.act");
   sheet.strip(0, 6 * r, fill(words.adds, { what: words.what_mlp }), wrote, { height: 32 * r, note: fill(words.length, { x: fixed(length(wrote)) }) });
   sheet.label(sheet.left, 56 * r, "top here", words.neurons_ten);
@@ -146,7 +146,7 @@ export function down(host, on) {
   return {
     rows: 1, columns: wrote.length, opens: [0, largest(wrote)],
     show: (cell) => sheet.mark(cell),
-    from: ([, j]) => asked(on, "mlp.written", [j], (answer) => ({ title: fill(words.down_title, { j, f: count(header.d_ff) }), name: `m[${j}]`, digits: 3, ...termsOf(answer, (i) => fill(words.neuron, { j: i })) })),
+    from: ([, j]) => asked(on, "mlp.out", [j], (answer) => ({ title: fill(words.down_title, { j, f: count(header.d_ff) }), name: `m[${j}]`, digits: 3, ...termsOf(answer, (i) => fill(words.neuron, { j: i })) })),
     numbers: () => column("m", wrote),
   };
 }

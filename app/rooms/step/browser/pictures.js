@@ -192,7 +192,7 @@ export const PICTURES = {
     const [H, d] = [header.heads, header.d_model];
     const by = walk.array(`${name}.by_head`);
     const lengths = walk.array(`${name}.lengths`);
-    const total = walk.array(`${name}.written`);
+    const total = walk.array(`${name}.out`);
     const tall = Math.max(6, Math.min(21 * r, (sheet.height - 52 * r) / H));
     const right = 62 * r;
     const grid = sheet.grid(sheet.left, 0, { rows: H, columns: d, width: (sheet.width - sheet.left - right) / d, height: tall, limit: limit(by) * 1.4, paint, gap: 0, value: (h, j) => by[h * d + j], frames: [{ row: head, colour: paint.css("head") }] }, (h, j) => [h, j]);
@@ -209,7 +209,7 @@ export const PICTURES = {
         sheet.mark([h, j]);
         grid.mark([{ column: j, colour: paint.css("query"), width: 1 }]);
       },
-      from: ([, j]) => asked(on, `${name}.written`, [j], (answer) => ({ title: fill(words.wo_title, { j }), name: `a[${j}]`, digits: 3, ...factorless(termsOf(answer, (h) => fill(words.head_n, { h }), "hd")) })),
+      from: ([, j]) => asked(on, `${name}.out`, [j], (answer) => ({ title: fill(words.wo_title, { j }), name: `a[${j}]`, digits: 3, ...factorless(termsOf(answer, (h) => fill(words.head_n, { h }), "hd")) })),
       numbers: () => ({ columns: ["index", ...Array.from({ length: H }, (_, h) => `head ${h}`), "together"], rows: Array.from(total, (v, j) => [j, ...Array.from({ length: H }, (_, h) => by[h * d + j]), v]) }),
     };
   },

@@ -145,7 +145,7 @@ function saysOf(on) {
       return [LOWEST[act] ? "act_soft" : "act_relu", { f, n: strong(count(n)), m: count(before.length - n), min: fixed(LOWEST[act] ?? 0) }, act, {}];
     }
     case "down":
-      return ["down", { f: [count(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.written"))) }, "down", {}];
+      return ["down", { f: [count(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.out"))) }, "down", {}];
     case "next": {
       const found = on.guesses;
       if (!found || found.refused) return ["next_waiting", {}, "next", {}];

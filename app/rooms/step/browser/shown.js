@@ -66,7 +66,7 @@ export function shownOf(view, walk, step) {
 function additionOf(walk, part) {
   const { header } = walk;
   const together = walk.array(`${part}.add`);
-  const added = walk.array(walk.has(`${part}.out_norm`) ? `${part}.out_norm` : `${part}.written`);
+  const added = walk.array(walk.has(`${part}.out_norm`) ? `${part}.out_norm` : `${part}.out`);
   let before = walk.array("x");
   const above = part === "attn" ? null : part === "cross_attn" || !walk.has("cross_attn.add") ? "attn" : "cross_attn";
   if (above) before = walk.array(header.order === "post" ? `${above}.norm` : `${above}.add`);
