@@ -2,9 +2,13 @@
 
 The model has the shape of GPT-2 small and random weights. Seconds are compared within a round, in which plain
 and traced passes alternate, so that whatever else the machine does meets both; the ratio is the median over
-rounds, goal ≤ 1.05. Peak memory is measured in a process of its own for each case, and beside transformers'.
+rounds, goal ≤ 1.05. Beside them stands how many pages of memory each pass was given anew by the system (minor page
+faults): what a trace keeps the next layer cannot use again. With --keep-freed, glibc keeps freed memory for later
+instead of handing it back, so that both passes find pages that have been touched. Peak memory is measured in a process of
+its own for each case, and beside transformers'.
 
     python -m benchmarks.capture --lengths 128 512 --rounds 9 --no-memory
+    python -m benchmarks.capture --no-memory --keep-freed
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import argparse
 import gc
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -33,6 +38,8 @@ MiB = 1 << 20
 LENGTHS = (128, 512, 1024, 2048, 4096)
 N_LAYERS, N_HEADS, D_MODEL, VOCAB = 12, 12, 768, 50_257
 CASES = ("plain", "traced", "transformers")
+# glibc reads these as a process begins. Blocks up to 2 GiB then come from its heap, and 4 GiB at its end stay with it.
+KEEP_FREED = {"MALLOC_MMAP_THRESHOLD_": str(2 << 30), "MALLOC_TRIM_THRESHOLD_": str(4 << 30)}
 
 T = TypeVar("T")
 
@@ -62,31 +69,38 @@ def plain_pass(loaded: Loaded, ids: Sequence[int]) -> Tensor:
         return loaded.model.last_residual(torch.tensor([ids]))
 
 
-class Times(NamedTuple):
-    """One pass: by the clock on the wall, and of the processors, which other programs disturb far less."""
+class Cost(NamedTuple):
+    """One pass: seconds by the clock on the wall, and of the processors, which other programs disturb far less; and the
+    pages of memory that it touched for the first time, which the system has to find and clear."""
 
     wall: float
     cpu: float
+    faults: int
 
 
-def time_of(work: Callable[[], object]) -> Times:
-    wall, cpu = time.perf_counter(), time.process_time()
+def cost_of(work: Callable[[], object]) -> Cost:
+    faults, wall, cpu = page_faults(), time.perf_counter(), time.process_time()
     work()
-    return Times(time.perf_counter() - wall, time.process_time() - cpu)
+    return Cost(time.perf_counter() - wall, time.process_time() - cpu, page_faults() - faults)
 
 
-def compare(loaded: Loaded, n: int, rounds: int) -> tuple[list[Times], list[Times]]:
-    """Times of the plain and of the traced passes, one of each a round."""
+def page_faults() -> int:
+    """The minor page faults of this process so far, all its threads together."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def compare(loaded: Loaded, n: int, rounds: int) -> tuple[list[Cost], list[Cost]]:
+    """What the plain and the traced passes cost, one of each a round."""
     ids = ids_of(n)
     cases = {"plain": lambda: plain_pass(loaded, ids), "traced": lambda: core.trace(loaded, ids=ids)}
-    times: dict[str, list[Times]] = {name: [] for name in cases}
+    costs: dict[str, list[Cost]] = {name: [] for name in cases}
     for work in cases.values():
         work()
     for i in range(rounds):
         order = list(cases) if i % 2 else list(reversed(cases))  # neither is always the one with warm caches
         for name in order:
-            times[name].append(time_of(cases[name]))
-    return times["plain"], times["traced"]
+            costs[name].append(cost_of(cases[name]))
+    return costs["plain"], costs["traced"]
 
 
 def default_rounds(n: int) -> int:
@@ -178,19 +192,27 @@ def machine() -> str:
 
 def print_seconds(lengths: Sequence[int], rounds: int | None) -> None:
     loaded = gpt2_small(max(LENGTHS))
-    print("\n| tokens | rounds | plain, ms | traced, ms | traced ÷ plain | quartiles | of processor time |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "\n| tokens | rounds | plain, ms | traced, ms | traced ÷ plain | quartiles | of processor time "
+        "| page faults, plain | traced |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for n in lengths:
         plain, traced = compare(loaded, n, rounds or default_rounds(n))
         pairs = list(zip(plain, traced, strict=True))
         low, ratio, high = statistics.quantiles([t.wall / p.wall for p, t in pairs], n=4, method="inclusive")
         cpu_ratio = statistics.median(t.cpu / p.cpu for p, t in pairs)
-        plain_ms, traced_ms = (statistics.median(t.wall for t in times) * 1e3 for times in (plain, traced))
+        plain_ms, traced_ms = (statistics.median(c.wall for c in costs) * 1e3 for costs in (plain, traced))
+        plain_faults, traced_faults = (statistics.median(c.faults for c in costs) for costs in (plain, traced))
         print(
             f"| {n:,} | {len(pairs)} | {plain_ms:,.1f} | {traced_ms:,.1f} "
-            f"| {ratio:.3f} | {low:.3f} to {high:.3f} | {cpu_ratio:.3f} |",
+            f"| {ratio:.3f} | {low:.3f} to {high:.3f} | {cpu_ratio:.3f} | {plain_faults:,.0f} | {traced_faults:,.0f} |",
             flush=True,
         )
+    print(
+        "\nA page fault is a page of memory that the pass touched for the first time, which the system had to find and clear: "
+        "where a traced pass has many more, that is the difference, and --keep-freed shows the ratio without most of them."
+    )
 
 
 def print_memory(lengths: Sequence[int]) -> None:
@@ -209,15 +231,21 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="torch's threads (default: torch's own choice)")
     parser.add_argument("--no-seconds", action="store_true", help="memory only")
     parser.add_argument("--no-memory", action="store_true", help="seconds only")
+    parser.add_argument(
+        "--keep-freed", action="store_true", help="start again with settings of glibc under which it keeps freed memory"
+    )
     parser.add_argument("--child", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if max(options.lengths) > max(LENGTHS):
         parser.error(f"the model has positions for {max(LENGTHS):,} tokens")
+    if options.keep_freed and any(os.environ.get(name) != value for name, value in KEEP_FREED.items()):
+        os.environ |= KEEP_FREED
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.capture", *sys.argv[1:]])
     if options.child:
         return child(options.child, options.lengths[0])
     if options.threads:
         torch.set_num_threads(options.threads)
-    print(machine())
+    print(machine() + (", freed memory kept" if options.keep_freed else ""))
     if not options.no_seconds:
         print_seconds(options.lengths, options.rounds)
     if not options.no_memory:
