@@ -74,12 +74,12 @@ def closest_rows(table: Tensor) -> tuple[int, int, float]:
     n = len(table)
     if n < 2:
         raise ValueError("a table of one row has no two rows to compare")
-    rows = table.double()
+    rows = table.cpu().double()
     squares = rows.pow(2).sum(-1)
     best = (0, 1, float("inf"))
     for block in row_blocks(n, n * 8):
         apart = squares[block, None] + squares - 2 * rows[block] @ rows.T  # [row, row]
-        columns = torch.arange(n, device=table.device)
+        columns = torch.arange(n)
         apart = apart.masked_fill(columns <= columns[block, None], float("inf"))
         least, at = apart.flatten().min(0)
         if float(least) < best[2]:
@@ -193,7 +193,8 @@ def score_by_distance(
     turns; what is not turned adds q·k as it is (Su et al. 2021, arXiv:2104.09864, §3.2.2).
     """
     half = len(frequencies)
-    a, b = (torch.complex(x[:half].double(), x[half : 2 * half].double()) for x in (q, k))
+    q, k, frequencies = q.cpu().double(), k.cpu().double(), frequencies.cpu().double()
+    a, b = (torch.complex(x[:half], x[half : 2 * half]) for x in (q, k))
     away = torch.tensor(list(distances), dtype=torch.float64)
-    turned = (a * b.conj() * torch.exp(1j * away[:, None] * frequencies.double())).real.sum(-1)
-    return (turned * factor**2 + q[2 * half :].double() @ k[2 * half :].double()) * scale
+    turned = (a * b.conj() * torch.exp(1j * away[:, None] * frequencies)).real.sum(-1)
+    return (turned * factor**2 + q[2 * half :] @ k[2 * half :]) * scale

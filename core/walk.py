@@ -232,14 +232,14 @@ def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
         raise IndexError(f"no number {list(place)} in {step}, which is {list(values.shape)}")
     with torch.inference_mode():
         first, second, bias = _factors(walk, step, place)
-    first, second, value = first.cpu(), second.cpu(), float(values[place])
-    products = (first.double() * second.double()).float()
+    first, second, value = first.cpu().double(), second.cpu().double(), float(values[place])
+    products = (first * second).float()
     if not torch.isfinite(values[place]):  # a masked score is no sum
         return Terms(value, (), (), (), value, 0, 0.0, 0.0)
     chosen = products.abs().topk(min(k, len(products))).indices
     shown = products[chosen]
-    rest = float(products.double().sum() - shown.double().sum())
-    missing = value - float(shown.double().sum()) - rest - bias
+    rest = float(products.sum(dtype=torch.float64) - shown.sum(dtype=torch.float64))
+    missing = value - float(shown.sum(dtype=torch.float64)) - rest - bias
     # What rounding leaves belongs to the others; what an edit changed is named.
     edited = missing if abs(missing) > 1e-3 * max(1.0, abs(value)) and walk.run.forward.edited else 0.0
     return Terms(
@@ -341,7 +341,7 @@ def _attention_factors(
             bias = float(of_heads[head if len(of_heads) > 1 else 0, 0, 0]) / rule.temperature
         return values[f"{site}.raw"][head, place[1] : place[1] + 1], torch.tensor([rule.scale / rule.temperature]), bias
     if name == "weights":
-        scores = values[f"{site}.scores"][head].double()
+        scores = values[f"{site}.scores"][head].cpu().double()
         shares = (scores - scores.max()).exp()
         return shares[place[1] : place[1] + 1], (1 / shares.sum())[None], 0.0
     if name == "z":

@@ -146,20 +146,19 @@ def test_any_moments_value_is_what_passed_there(config: dict[str, Any]) -> None:
         Custom(point, look(point)) for point in points
     )  # behind the edits: hooks around a run come before them
     core.trace_tokens(loaded, sources, targets, (*edits, *looks))
+    for i, (point, hook_point) in enumerate(points.items()):
+        if point == "head.hook_logits":
+            continue
+        place = next(i for i, axis in enumerate(hook_point.axes) if axis in ("pos", "query", "key")) - 1
+        # Of one text everything and of the other two positions, in turns: each question is a pass.
+        for text, positions in ((i % 2, None), (1 - i % 2, [2, 0])):
+            passed = seen[point][text if seen[point].shape[0] > 1 else 0]
+            passed = passed if positions is None else passed.index_select(place, torch.tensor(positions))
+            value, finite = run.text(text).value(point, positions), passed.isfinite()
+            assert value.shape == passed.shape, point
+            assert (value[finite].float() - passed[finite].float()).abs().max() <= 2e-5, point
     for text in range(2):
         one = run.text(text)
-        for point, hook_point in points.items():
-            if point == "head.hook_logits":
-                continue
-            passed = seen[point][text if seen[point].shape[0] > 1 else 0]
-            place = next(i for i, axis in enumerate(hook_point.axes) if axis in ("pos", "query", "key")) - 1
-            whole, some = one.value(point), one.value(point, [2, 0])
-            finite = passed.isfinite()
-            assert whole.shape == passed.shape, point
-            assert (whole[finite].float() - passed[finite].float()).abs().max() <= 2e-5, point
-            assert some.shape[place] == 2
-            wanted = whole.index_select(place, torch.tensor([2, 0]))
-            assert (some.float() - wanted.float()).abs().max() <= 1e-5, point
         logits = one.value("head.hook_logits", [1]).softmax(-1)
         assert torch.allclose(logits.topk(3).values[0], torch.tensor(one.predictions([1], 3).probs[0]), atol=1e-6)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,3 +93,16 @@ def test_a_container_s_limit_is_the_machine_s(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(devices.Path, "read_text", limited)
     assert total_bytes(CPU) == 1 << 20 < whole
+
+
+def test_double_precision_is_the_processor_s_alone() -> None:
+    """Apple's cards have no float64: what is worked out in it is brought to the processor first, or asks finest_dtype()."""
+    core = Path(devices.__file__).parent
+    for path in sorted(core.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                on, name = ast.unparse(node.func.value), node.func.attr
+                doubled = name == "double" or (name == "to" and any("float64" in ast.unparse(a) for a in node.args))
+                assert not doubled or on.endswith(".cpu()"), f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+    assert devices.finest_dtype(torch.device("mps")) == torch.float32
+    assert devices.finest_dtype(CPU) == torch.float64

@@ -477,8 +477,9 @@ def test_a_decoder_writes_behind_the_text_and_the_run_is_of_both() -> None:
 
 def test_a_decoder_draws_what_it_writes_and_the_same_each_time() -> None:
     story = "Once upon a time there was a"
-    drawn = core.generate(core.load("storyteller"), story, max_tokens=12, temperature=0.7, top_k=40, seed=1)[0].text
-    assert drawn != core.generate(core.load("storyteller"), story, max_tokens=12)[0].text
+    loaded = core.load("storyteller")
+    drawn = core.generate(loaded, story, max_tokens=12, temperature=0.7, top_k=40, seed=1)[0].text
+    assert drawn != core.generate(loaded, story, max_tokens=12)[0].text
     for _ in range(2):
         shared = core.Engine(device=torch.device("cpu"))
         assert shared.run(core.Request("storyteller", (story,), write=12)).source.text == story + drawn
