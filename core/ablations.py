@@ -138,10 +138,11 @@ class Rows:
         forward.weights.check()
         with torch.inference_mode():
             if self.trunk.streams:
-                final = self.trunk.grow(self.begins[start:stop], self.edits(start, stop))
+                final = self.trunk.grow(self.begins[start:stop], self.edits(start, stop), self.position)
             else:
                 final = replace(forward, prompt=_copies(forward.prompt, stop - start)).run(self.edits(start, stop))
-            outcome = self._read(_answered(forward, final, self.position))
+                final = final if self.position is None else final[:, self.position]
+            outcome = self._read(_answered(forward, final))
         forward.weights.check()  # a training may go on beside this
         return outcome
 
@@ -179,16 +180,17 @@ def rows_of(
     token: int | None,
     what: str,
     also: tuple[int, ...] = (),
+    looks: Mapping[str, Hook] | None = None,
 ) -> Rows:
     """Rows of one text of a batch, each edited in its own of `attentions` and nowhere before it, in the order of the pass.
 
-    Watched are a token, the likeliest of the run itself where none is named, and `also`.
+    Watched are a token, the likeliest of the run itself where none is named, and `also`. `looks` see the run itself.
     """
     alone = replace(forward, prompt=forward.prompt.of(text))
     forward.weights.check()
     with torch.inference_mode():
-        trunk = trunk_of(alone)
-        plain = _answered(alone, trunk.final, position)[0]
+        trunk = trunk_of(alone, looks or {})
+        plain = _answered(alone, trunk.final if position is None else trunk.final[:, position])[0]
     forward.weights.check()
     watched = () if position is None else (int(plain.argmax()) if token is None else token, *also)
     stacks = [name for name, _ in forward.loaded.config.stacks]
@@ -203,11 +205,11 @@ def in_batches(rows: Rows) -> Iterator[RowAnswers]:
         yield rows.run(start, min(rows.n, start + most))
 
 
-def _answered(forward: Pass, final: Tensor, position: int | None) -> Tensor:
-    """The last residual [row, pos, d_model] -> logits [row, vocab] behind a position, or itself; float32."""
-    if position is None:
+def _answered(forward: Pass, final: Tensor) -> Tensor:
+    """The last residual [row, d_model] of a position -> logits [row, vocab]; that of all, [row, pos, d_model], itself. float32."""
+    if final.ndim == 3:
         return final.float()
-    return head_of(forward.loaded)(final[:, position][:, None])[:, 0].float()
+    return head_of(forward.loaded)(final[:, None])[:, 0].float()
 
 
 def _array(x: Tensor) -> np.ndarray:

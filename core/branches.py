@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from .hooks import Hook
+from .model import Block, LayerInputs, Stack
 from .passes import Pass
 from .prompt import model_inputs
 
@@ -29,10 +31,11 @@ class Trunk:
     ]  # of each stack, of each layer [1, pos, d_model]; () where they are not kept
     memory: Tensor | None  # [1, pos, d_model]: what the decoder reads of the encoder
 
-    def grow(self, begins: Sequence[Begin], hooks: Mapping[str, Hook]) -> Tensor:
-        """The last residual [row, pos, d_model] of rows that branch off at `begins` [row], which is in the order of the pass.
+    def grow(self, begins: Sequence[Begin], hooks: Mapping[str, Hook], position: int | None = None) -> Tensor:
+        """The last residual [row, pos, d_model] of rows that branch off at `begins` [row], which is in the order of the pass;
+        [row, d_model] of one position where one is asked for.
 
-        The hooks see the rows that have branched off, in that order.
+        The hooks see the rows that have branched off, in that order; they are of attentions alone.
         """
         forward, n_rows = self.forward, len(begins)
         model, device = forward.loaded.model, forward.loaded.device
@@ -54,21 +57,36 @@ class Trunk:
                         inputs = stack.layer_inputs(
                             x.shape[1], device, _times(keep, rows), read, _times(memory_keep, rows)
                         )
-                    if inputs is not None:
+                    if inputs is not None and stack is model.stacks[-1] and layer == len(streams) - 1:
+                        x = self._last(stack, x, inputs, position)
+                    elif inputs is not None:
                         x = stack.through(layer, x, inputs)
                 if inputs is not None:
                     x = stack.hook_final(stack.norm(x))
-        return x
+        return (
+            x if position is None else x[:, min(position, x.shape[1] - 1)]
+        )  # of one position alone it is the only one
+
+    def _last(self, stack: Stack, x: Tensor, inputs: LayerInputs, position: int | None) -> Tensor:
+        """The stream behind the last layer, of the position that is asked for alone where nothing else is looked at behind its
+        attention: its MLP is two thirds of the layer. An edit there may count positions, so it gets all of them."""
+        at, name = len(stack.blocks) - 1, self.forward.loaded.config.stacks[-1][0]
+        block, here = cast(Block, stack.blocks[at]), (f"{name}.blocks.{at}.", f"{name}.hook_final")
+        behind = any(point.startswith(here) and "attn.hook_" not in point for point in self.forward.edits)
+        if position is None or block.parallel or behind:
+            return stack.through(at, x, inputs)
+        return block.fed(block.mixed(x, *stack.given(at, inputs))[:, position : position + 1])
 
 
-def trunk_of(forward: Pass) -> Trunk:
-    """A pass over one text, as it is run now. Hooks from outside may have a memory of their own, so every row then runs them all."""
+def trunk_of(forward: Pass, looks: Mapping[str, Hook]) -> Trunk:
+    """A pass over one text, as it is run now, with somebody else's looks at it. Hooks from outside may have a memory of their own,
+    so every row then runs them all."""
     config = forward.loaded.config
     lengths = (forward.prompt.source_len, forward.prompt.target_len)  # a stack alone reads the source
     tokens = sum(n * length for (_, n), length in zip(config.stacks, lengths, strict=False))
     held = tokens * config.d_model * forward.loaded.dtype.itemsize
     if forward.outside or held > HELD_BYTES:
-        return Trunk(forward, forward.run(), (), None)
+        return Trunk(forward, forward.run(looks), (), None)
     seen: dict[str, Tensor] = {}
     layers = {
         name: [f"{name}.embed.hook_embed", *(f"{name}.blocks.{i}.hook_resid_post" for i in range(n - 1))]
@@ -76,7 +94,7 @@ def trunk_of(forward: Pass) -> Trunk:
     }
     memory = "encoder.hook_final" if len(layers) > 1 else None
     points = [point for found in layers.values() for point in found] + ([memory] if memory else [])
-    final = forward.run({point: lambda x, point=point: seen.__setitem__(point, x) for point in points})
+    final = forward.run({point: lambda x, point=point: seen.__setitem__(point, x) for point in points}, looks)
     streams = tuple(tuple(seen[point] for point in found) for found in layers.values())
     return Trunk(forward, final, streams, seen[memory] if memory else None)
 

@@ -206,6 +206,20 @@ class Block(nn.Module):
         memory_mask: MaskRule | None,
         cache: LayerCache | None = None,
     ) -> Tensor:
+        x = self.mixed(x, mask, bias, turn, memory, memory_mask, cache)
+        return self.hook_resid_post(x) if self.parallel else self.fed(x)
+
+    def mixed(
+        self,
+        x: Tensor,
+        mask: MaskRule,
+        bias: BiasRule | None,
+        turn: Turn | None,
+        memory: Tensor | None,
+        memory_mask: MaskRule | None,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """The stream behind all in which a token reads others; in parallel order, behind everything."""
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
         def attention(h: Tensor) -> Tensor:
@@ -214,17 +228,21 @@ class Block(nn.Module):
         def cross_attention(h: Tensor) -> Tensor:
             return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None, cross)))
 
-        def mlp(h: Tensor) -> Tensor:
-            return self.hook_mlp_out(self.mlp_out_norm(self.mlp(h)))
-
         x = self.hook_resid_pre(x)  # [batch, pos, d_model]
         if self.parallel:
             after = x + attention(self.hook_attn_normed(self.attn_norm(x)))
-            return self.hook_resid_post(after + mlp(self.hook_mlp_normed(self.mlp_norm(x))))
+            return after + self.fed_forward(self.hook_mlp_normed(self.mlp_norm(x)))
         x = self.hook_resid_mid(self.residual(x, self.attn_norm, self.hook_attn_normed, attention))
         if memory is not None:
             x = self.hook_resid_cross(self.residual(x, self.cross_norm, self.hook_cross_normed, cross_attention))
-        return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, mlp))
+        return x
+
+    def fed(self, x: Tensor) -> Tensor:
+        """The stream behind the MLP, which is worked out for each token by itself, so that some alone may be asked for."""
+        return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, self.fed_forward))
+
+    def fed_forward(self, h: Tensor) -> Tensor:
+        return self.hook_mlp_out(self.mlp_out_norm(self.mlp(h)))
 
     def residual(
         self, x: Tensor, norm: nn.Module, hook_normed: nn.Module, sublayer: Callable[[Tensor], Tensor]
@@ -344,6 +362,12 @@ class Stack(nn.Module):
 
     def through(self, layer: int, x: Tensor, inputs: LayerInputs) -> Tensor:
         """The stream x [batch, pos, d_model] behind one layer."""
+        return self.blocks[layer](x, *self.given(layer, inputs))
+
+    def given(
+        self, layer: int, inputs: LayerInputs
+    ) -> tuple[MaskRule, BiasRule | None, Turn | None, Tensor | None, MaskRule | None, LayerCache | None]:
+        """What one layer is given beside the stream."""
         config, n = self.config, inputs.n
         windowed = config.is_windowed(layer)
         held = None if inputs.cache is None else inputs.cache.layers[layer]
@@ -358,7 +382,7 @@ class Stack(nn.Module):
             first_query=n_key - n,
         )
         bias = inputs.bias if inputs.bias is None or n_key == inputs.n_seen + n else inputs.bias.of_last_keys(n_key)
-        return self.blocks[layer](x, mask, bias, inputs.turns[windowed], inputs.memory, inputs.memory_mask, held)
+        return mask, bias, inputs.turns[windowed], inputs.memory, inputs.memory_mask, held
 
     def positions(self, n: int, device: torch.device, keep: Tensor | None) -> Tensor:
         """[batch or 1, pos]: each token's place among the real tokens, so that padding on either side moves nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from .ablations import (
     together,
 )
 from .errors import InterventionError, TextError
+from .hooks import Look
 from .predictions import checked_positions, head_of, labels_of
 from .rules import row_blocks
 from .text import Tokens
@@ -224,11 +226,13 @@ def begin_heads(run: Trace, asked: SilenceHeads) -> Sweeping:
     heads = heads_of(run.forward)
     edits = silenced(heads, to, run.forward.prompt.of(run.index))
     at = asked_position(run, asked.position, token)
-    rows = rows_of(
-        run.forward, run.index, read_last(run), [name for name, _ in heads], edits, at, token, "Silencing a head"
-    )
+    names = [name for name, _ in heads]
+    written: dict[str, Tensor] = {}
+    looks = _lengths(run, at, names, written)
+    rows = rows_of(run.forward, run.index, read_last(run), names, edits, at, token, "Silencing a head", looks=looks)
     places = tuple(HeadPlace(*place_of(name), head) for name, head in heads)
-    return Sweeping(places, rows, lengths=_lengths(rows, heads))
+    lengths = np.array([written[name][head].item() for name, head in heads], np.float32)
+    return Sweeping(places, rows, lengths=lengths)
 
 
 def begin_edges(run: Trace, asked: CutLooks) -> Sweeping:
@@ -323,18 +327,19 @@ def _last(run: Trace, name: str) -> slice:
     return slice(at, at + 1)
 
 
-def _lengths(rows: Rows, heads: Sequence[tuple[str, int]]) -> np.ndarray:
-    """How long a vector each head writes into the stream, before a norm behind it: behind the position that is asked about;
-    where none is, and in the encoder of two stacks, the mean over the tokens of the text. float32 [head]."""
-    prompt = rows.forward.prompt
-    last = rows.forward.loaded.config.stacks[-1][0]
+def _lengths(run: Trace, position: int | None, names: Sequence[str], found: dict[str, Tensor]) -> dict[str, Look]:
+    """Looks that leave in `found` how long a vector each head [head] of an attention writes into the stream, before a norm behind
+    it: behind the position that is asked about; where none is, and in the encoder of two stacks, the mean over the tokens of the
+    text."""
+    prompt = run.forward.prompt.of(run.index)
+    last = run.config.stacks[-1][0]
 
-    def norms(point: str, x: Tensor) -> Tensor:  # [1, pos, head, d_model] -> [head]
+    def norms(name: str, x: Tensor) -> None:  # [1, pos, head, d_model]
         each = x[0].float().norm(dim=-1)
-        if rows.position is not None and point.startswith(last):
-            return each[rows.position].cpu()
-        read = prompt.sources if point.startswith("encoder") or prompt.targets is None else prompt.targets
-        return each[~torch.tensor(read[0].padding, device=each.device)].mean(0).cpu()
+        if position is not None and name.startswith(last):
+            found[name] = each[position].cpu()
+            return
+        read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
+        found[name] = each[~torch.tensor(read[0].padding, device=each.device)].mean(0).cpu()
 
-    found = rows.forward.moments([f"{name}.hook_result" for name in dict.fromkeys(name for name, _ in heads)], norms)
-    return np.array([found[f"{name}.hook_result"][head].item() for name, head in heads], np.float32)
+    return {f"{name}.hook_result": Look(partial(norms, name)) for name in dict.fromkeys(names)}

@@ -188,6 +188,51 @@ def test_a_link_stands_beside_with_all_that_it_says(client: TestClient, capsys: 
     assert same["kl"] == pytest.approx(0, abs=1e-6) and same["changed"] == []
 
 
+def test_both_sides_have_their_own_edits_and_can_be_swapped(client: TestClient) -> None:
+    silent, warm = Ablate("decoder", 0, 5), core.Temperature(2)
+    loaded, own = core.load("storyteller"), "ablate_decoder_L0_H5"
+    ask, asked = service.calls(), service.service()
+    run = ask.result(asked.facts(ask.result(asked.submit(Request("storyteller", (DOROTHY,), interventions=(silent,))))))
+    a, plain = core.trace(loaded, DOROTHY, interventions=[silent]), core.trace(loaded, DOROTHY)
+
+    def check(found: dict[str, Any], a: core.Trace, b: core.Trace) -> None:
+        change = core.answer_change(a, b)
+        assert found["kl"] == pytest.approx(change.kl, rel=1e-3, abs=1e-6)
+        assert [word[0] for word in found["words"]] == [word.id for word in change.words]
+
+    # a link stands for itself: the plain run of the same text has none of these edits
+    here = f"?{urlencode(session_screen.link(Request('storyteller', (DOROTHY,))))}"
+    found = side(client, run, **{"with": own}, against=here, pick="off")
+    check(found, a, plain)
+    assert found["linked"] and found["kl"] > 0.1 and "with" not in found["there"]
+    # another sentence differs by its words alone
+    typed = side(client, run, **{"with": own}, against=UNCLE, pick="off")
+    check(typed, a, core.trace(loaded, UNCLE, interventions=[silent]))
+    assert not typed["linked"] and typed["there"]["with"] == own
+    # what is changed here goes into the link of the other side; read as side a, with the first as side b, the same two runs come
+    forth = side(client, facts(), edits="temperature_2", layer="0", head="5")
+    assert forth["there"] == {"model": "Storyteller", "text": DOROTHY, "with": f"temperature_2~{own}"}
+    request = session_screen.from_link(f"?{urlencode(forth['there'])}").request
+    assert request.interventions == (warm, silent)
+    there = ask.result(asked.facts(ask.result(asked.submit(request))))
+    back = side(client, there, **{"with": forth["there"]["with"]}, against=here, pick="off")
+    check(back, core.trace(loaded, DOROTHY, interventions=request.interventions), plain)
+    assert [word[:2] for word in back["likeliest"]] == [word[:2] for word in reversed(forth["likeliest"])]
+
+
+def test_a_link_to_this_room_has_the_changes_that_are_kept_there() -> None:
+    address = f"?{urlencode({'view': 'whatif', 'text': UNCLE, 'with': 'noscale', 'edits': 'temperature_2'})}"
+    assert changes.linked(address).interventions == (core.NoScale(), core.Temperature(2))
+    elsewhere = address.replace("whatif", "explore")
+    assert changes.linked(elsewhere).interventions == (core.NoScale(),)
+    opening = kit_params.opening(changes.PARAMS, facts())
+    values, notes = kit_params.read(changes.PARAMS, facts(), {"against": address.replace("temperature_2", "x_1")})
+    assert values["against"] == "" and "whose model is here" in notes[0]
+    silent = (Ablate("decoder", 0, 5),)
+    assert changes.beside(opening | {"against": address}, facts(), silent) == changes.linked(address)
+    assert changes.beside(opening | {"other": "copy"}, facts(), silent) == Request("copy", (DOROTHY,), None, silent)
+
+
 @pytest.mark.parametrize(
     "path, said, sentence",
     [
@@ -199,6 +244,7 @@ def test_a_link_stands_beside_with_all_that_it_says(client: TestClient, capsys: 
         ("side", {"other": "no-such-model"}, "a model that is offered"),
         ("side", {"against": "?model=Nobody&text=A+cat"}, "a link to a screen of Headlight whose model is here"),
         ("side", {"edits": "positions_0-3"}, "positions are given"),
+        ("side", {"with": "nonsense_1"}, "edits of the run on the screen cannot be read"),
     ],
 )
 def test_what_cannot_be_done_gets_its_sentence(

@@ -13,6 +13,7 @@ import torch
 import core
 from core import ablations, branches, memory
 from core.errors import InterventionError, Refused, TextError, TooLarge
+from core.model import MLP
 from core.service import Calls, CutLooks, LocalService, PatchHeads, SilenceHeads, SweepPart
 from core.sweeps import HeadPlace, LookPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
@@ -321,6 +322,30 @@ def test_rows_that_branch_off_are_whole_passes(tiny: Tiny, kind: str, monkeypatc
     assert begin_heads(outside, SilenceHeads()).rows.trunk.streams == (), (
         "a hook from outside may have a memory of its own"
     )
+
+
+@pytest.mark.parametrize("order", ["pre", "post", "sandwich"])
+def test_the_last_layer_is_finished_for_the_position_that_is_asked_about(
+    tiny: Tiny, order: str, monkeypatch: Any
+) -> None:
+    loaded = tiny(norm_order=order)
+    lengths: list[int] = []
+    whole = MLP.forward
+
+    def forward(self: MLP, x: torch.Tensor) -> torch.Tensor:
+        lengths.append(x.shape[1])
+        return whole(self, x)
+
+    monkeypatch.setattr(MLP, "forward", forward)
+    last = f"decoder.blocks.{loaded.config.n_decoder_layers - 1}"
+    for edits in ((), (Custom(f"{last}.hook_mlp_out", lambda x: x.flip(1)),)):
+        run = core.trace(loaded, ids=IDS, interventions=cast(Any, edits))
+        lengths.clear()
+        found = core.sweep_heads(run, position=3)
+        assert lengths[-1] == (len(IDS) if edits else 1), "an edit there may count positions"
+        for row in (0, 5, len(found.places) - 1):
+            place = cast(HeadPlace, found.places[row])
+            check_row(found, row, run, single(run, core.Ablate("decoder", place.layer, place.head)))
 
 
 def test_heads_that_share_keys_and_values_are_silenced_one_by_one(tiny: Tiny) -> None:

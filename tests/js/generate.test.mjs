@@ -11,6 +11,8 @@ const { Writing } = await served("rooms/generate/browser/writing.js");
 const { cell } = await served("rooms/generate/browser/tables.js");
 const { treeJson } = await served("rooms/generate/browser/tree.js");
 const { percent, size } = await served("rooms/generate/browser/shapes.js");
+const { fact } = await served("rooms/generate/browser/panel.js");
+const { lossOf } = await served("rooms/generate/browser/columns.js");
 const { columns } = expected("generate");
 
 const node = ({ ids, logits, rest }) => ({ ids: Int32Array.from(ids), logits: Float32Array.from(logits), rest: Float32Array.from(rest), told: new Map() });
@@ -57,6 +59,29 @@ test("where a column looks, by one head, by all, and where only some were sent",
   assert.equal(most([0.9, 0.06, 0.04], true), 1, "heads rest on the first token");
   assert.equal(most([0.9, 0.06, 0.04], false), 0);
   assert.equal(most([0.9, 0.1], true), 0);
+});
+
+test("the fact says what was taken, what was given, what the settings leave, and what is next", () => {
+  const text = ([template, parts]) => template.replace(/\{(\w+)\}/g, (_, name) => [parts[name]].flat()[0]);
+  const written = (column) => text(fact({ columns: [column], focus: 0, how: column.how ?? "greedy", header: { vocab: 6144 }, label: (id) => `w${id}` })).replaceAll("“", "").replaceAll("”", "");
+  const column = { node: { ids: [5, 7] }, take: 5, own: { probs: [0.5, 0.2] }, shown: { probs: [0.8, 0], left: 3 }, known: { prob: 0.5, rank: 1 }, given: false };
+  assert.equal(written(column), "w5 has 50 %, rank 1 of 6,144: 1.0 bits of surprise.");
+  assert.equal(written({ ...column, given: true, known: { prob: 1 / 256, rank: 1234 } }), "w5 follows. The model gave it 0.4 %, rank 1,234: 8.0 bits of surprise.");
+  assert.equal(written({ ...column, given: true, how: "sample" }), "w5 follows. The model gave it 50 %, rank 1: 1.0 bits of surprise.", "settings change nothing of what was given");
+  const drawn = { ...column, how: "sample" };
+  assert.equal(written(drawn), "w5 had 50 %; with these settings 80 %, of 3 words left.");
+  assert.equal(written({ ...drawn, take: 7, known: { prob: 0.2, rank: 2 } }), "w7 had 20 %; with these settings no chance, of 3 words left.");
+  assert.equal(written({ ...drawn, shown: { probs: [0.8, 0.1], left: null } }), "w5 had 50 %; with these settings 80 %, of more than 2 words left.");
+  assert.equal(written({ ...drawn, shown: { probs: [0.5, 0.2], left: 6144 } }), "w5 had 50 %; with these settings 50 %, of all 6,144 words.");
+  assert.equal(written({ ...column, take: null }), "Next is w5 with 50 %. Press Play, or click another word.");
+  assert.equal(written({ ...drawn, take: null }), "Likeliest is w5 with 80 %. Press Play to draw, or click a word.");
+});
+
+test("the loss is of the text that was given, and of what was written where nothing was; a prompt's last word is no part of it", () => {
+  const own = [{ given: true, known: { prob: 0.5 } }, { given: false, known: { prob: 0.25 } }, { given: false, known: null }];
+  assert.equal(lossOf({ losses: [1, 2, 6], prompt: [4, 5, 6], columns: own }), "loss on the given text 1.50 nats = 2.16 bits a token");
+  assert.equal(lossOf({ losses: [], prompt: [4], columns: own }), "loss on its own words 1.39 nats = 2.00 bits a token");
+  assert.equal(lossOf({ losses: [], prompt: [4], columns: [] }), "");
 });
 
 test("paths and branches", () => {

@@ -5,12 +5,14 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
-const { added, edited, finer, movedMost, percent, points, ranked, stepped, Swept, temperature, tone, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
+const { added, edited, finer, movedMost, percent, points, ranked, stepped, swapped, Swept, temperature, tone, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
+const { beneath } = await served("rooms/whatif/browser/answer.js");
+const { beside, rowName } = await served("rooms/whatif/browser/lead.js");
 const { messages } = await served("kit/browser/messages.js");
 
 test("a change is whole points with its sign, and nothing is no sign", () => {
   assert.deepEqual([-0.8703, 0.021, 0.004, -0.004, 0].map(points), ["−87", "+2", "0", "0", "0"]);
-  assert.equal(finer(-0.0094), "−0.9");
+  assert.deepEqual([-0.0094, -0.0001, 0.0123].map(finer), ["−0.9", "0.0", "1.2"]);
 });
 
 test("a probability is never rounded to nothing", () => {
@@ -37,6 +39,36 @@ test("edits are put in, taken out and read", () => {
   assert.equal(without("noscale~nocausal", "noscale"), "nocausal");
   assert.equal(edited("noscale~temperature_0.5", "temperature"), "temperature_0.5");
   assert.deepEqual(["temperature_0.5", "", "temperature_x"].map(temperature), [0.5, 1, 1]);
+});
+
+test("sides are swapped by a link that says both", () => {
+  const values = { sweep: "heads", by: "mean", where: "all", pick: "on", layer: "0", head: "5", edits: "noscale", against: "", other: "" };
+  const there = { model: "Storyteller", text: "A cat", with: "noscale~ablate_decoder_L0_H5" };
+  const here = "https://school.test/?view=whatif&text=A+cat";
+  assert.deepEqual(swapped(values, there, here), { view: "whatif", ...there, sweep: "heads", by: "mean", where: "all", against: here, pick: "off" });
+  assert.equal(swapped({ ...values, sweep: "patch" }, there, here).pick, "on");
+});
+
+const SIDE = { kl: null, elsewhere: 0, entropy: null, losses: null, edits: [], linked: false };
+const DATA = { places: [{ id: "decoder", title: "decoder", query: "source", key: "source" }], source: ["a", "b"], target: null, models: [["copy", "Copy"]], steps: [["storyteller@00122", "122"]] };
+
+test("below the answer stands what moved, and that other heads may stand in", () => {
+  const honest = "This answer changes: other heads may stand in for a silenced one, and zero is only one way to silence.";
+  assert.equal(beneath({ ...SIDE, kl: Math.LN2, elsewhere: 1 }, true, false), `The whole distribution moved by 1.00 bits (KL). 1 head looks elsewhere by more than 2 % of its weight. ${honest}`);
+  const both = { ...SIDE, elsewhere: 38, entropy: [1.25, 0.21], losses: [4.557, 4.013] };
+  assert.equal(beneath(both, false, true), "38 heads look elsewhere by more than 2 % of their weight. An average row of attention had 1.25 bits of entropy; now 0.21. The loss over the text itself goes from 4.557 to 4.013.");
+  assert.equal(beneath({ ...both, elsewhere: 0, entropy: [1.25, 1.27] }, false, false), "", "an entropy that hardly moved is not told, nor a loss without a mask that is gone");
+});
+
+test("what is changed is told in words: edits, the other sentence or the linked run, the other model or step", () => {
+  const values = { sweep: "heads", against: "", other: "" };
+  assert.equal(beside(DATA, values, null), "");
+  const side = { ...SIDE, edits: [["noscale", "no 1/√d"], ["temperature_2", "an attention temperature of 2"]] };
+  assert.equal(beside(DATA, values, side), "no 1/√d and an attention temperature of 2");
+  assert.equal(beside(DATA, { ...values, against: "A cat", other: "copy" }, SIDE), "the other sentence and Copy");
+  assert.equal(beside(DATA, { ...values, against: "?text=A+cat", other: "storyteller@00122" }, { ...SIDE, linked: true }), "the linked run and step of training 122");
+  assert.equal(beside(DATA, { ...values, sweep: "patch", against: "A cat" }, SIDE), "", "a head that is taken over says so itself");
+  assert.deepEqual([["decoder", 0, 5], [1, 0], undefined].map((row) => rowName(DATA, values, row)), ["L0 H5", "b → a", ""]);
 });
 
 test("arrows stop at the edges", () => {

@@ -4,7 +4,7 @@ from app.rooms.whatif import changes, routes, view, words
 from app.shell.registry import Room
 
 ROOM = Room(
-    id="whatif",
+    id=changes.ROOM,
     title=words.TITLE,
     group="try",
     line=words.LINE,

@@ -15,6 +15,7 @@ from core.interventions import Ablate, Edit, EditMask, from_text, to_text
 from core.request import Request
 from core.service import MOST_LOOKS, Asked, CutLooks, Facts, PatchHeads, SilenceHeads
 
+ROOM = "whatif"  # in links
 SWEEPS = ("heads", "looks", "patch")
 LONGEST = 2_000  # characters of another sentence in a link
 
@@ -70,26 +71,39 @@ def _edits(text: str, _: Any) -> str:
         raise ValueError from error
 
 
+def linked(address: str) -> Request:
+    """The run of the screen that a link leads to; of a screen of this room with the changes that are kept there.
+
+    Raises ValueError.
+    """
+    of = screen.from_link(address)
+    kept = base(of.params) if of.room == ROOM else ()
+    return replace(of.request, interventions=(*of.request.interventions, *kept))
+
+
 def _against(text: str, _: Any) -> str:
     if screen.is_link(text):
-        screen.from_link(text)  # of a model that there is
+        try:
+            linked(text)  # of a model that there is, with edits that can be read
+        except InterventionError as error:
+            raise ValueError from error
     elif len(text) > LONGEST:
         raise ValueError
     return text
 
 
-def beside(said: Mapping[str, str], shown: Facts) -> Request:
-    """The run that is held against the one on the screen, before what is changed in it.
+def beside(said: Mapping[str, str], shown: Facts, own: tuple[Edit, ...] = ()) -> Request:
+    """The run that is held against the one on the screen, which has edits of its `own`, before what is changed in it.
 
-    It is of another sentence, and of another model where one is chosen; or it is the run of a link that stands in place of the
-    sentence, with all that the link says of it.
+    It is of another sentence, and of another model where one is chosen, and otherwise as the one on the screen; or it is the run
+    of a link that stands in place of the sentence, with all that the link says of it and nothing else.
     """
     against, other = said["against"], said["other"]
     if screen.is_link(against):
-        of = screen.from_link(against).request
+        of = linked(against)
         return replace(of, model_id=other) if other else of
     target = None if shown.target is None else shown.target.text
-    return Request(other or shown.spec.id, (against or shown.source.text,), target)
+    return Request(other or shown.spec.id, (against or shown.source.text,), target, own)
 
 
 def model_ids() -> dict[str, str]:

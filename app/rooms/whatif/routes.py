@@ -17,11 +17,11 @@ from starlette.routing import Route
 from app.export import files
 from app.kit import params as kit_params
 from app.rooms.whatif import changes, export, words
-from app.session import service
+from app.session import screen, service
 from app.transport import fair, messages
 from app.transport.routes import BadParameter, answering, message
-from core.errors import Refused, TextError
-from core.interventions import Edit, edit_text
+from core.errors import InterventionError, Refused, TextError
+from core.interventions import Edit, edit_text, from_text
 from core.request import Request as RunRequest
 from core.service import Facts, HeadPlace, MapTransform, SweepPart
 
@@ -37,15 +37,15 @@ class Both:
 
     said: Mapping[str, str]
     a: Facts
+    own: tuple[Edit, ...]  # of a, as its link says them
     edits: tuple[Edit, ...]  # in every row of the sweep
     b: RunRequest  # before what is changed
 
     @property
-    def same_text(self) -> bool:
-        """Whether b is of the run on the screen, and differs from it by what is changed alone."""
-        same_model = self.b.model_id == self.a.spec.id
-        same_target = self.b.target_text == (None if self.a.target is None else self.a.target.text)
-        return same_model and same_target and self.b.texts == (self.a.source.text,) and not self.b.interventions
+    def same_run(self) -> bool:
+        """Whether b is the run on the screen, and differs from it by what is changed alone."""
+        target = None if self.a.target is None else self.a.target.text
+        return self.b == RunRequest(self.a.spec.id, (self.a.source.text,), target, self.own)
 
 
 async def read(request: Request) -> Both:
@@ -54,13 +54,17 @@ async def read(request: Request) -> Both:
     said, notes = kit_params.read(changes.PARAMS, facts, request.query_params)
     if notes:
         raise BadParameter(notes[0])
-    return Both(said, facts, changes.base(said), changes.beside(said, facts))
+    try:
+        own = from_text(request.query_params.get(screen.EDITS, ""))
+    except InterventionError:
+        raise BadParameter(words.EDITS_UNREADABLE.format(allowed=words.EDITS_ALLOWED)) from None
+    return Both(said, facts, own, changes.base(said), changes.beside(said, facts, own))
 
 
 async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
     """The key of a run with these edits: of what is on the screen, or of what stands beside it."""
     asked = service.service()
-    if not other or both.same_text:
+    if not other or both.same_run:
         return await asked.edited(both.a.key, edits) if edits else both.a.key
     return await asked.submit(replace(both.b, interventions=(*both.b.interventions, *edits)))
 
@@ -197,10 +201,12 @@ async def side(request: Request) -> Response:
         "source": b.source.labels,
         "target": None if b.target is None else b.target.labels,
         "changed": changed(both.a, b),
-        "columns": [] if both.same_text else export.columns(read_by(both.a), read_by(b)),
+        "columns": [] if both.same_run else export.columns(read_by(both.a), read_by(b)),
         "model": b.spec.title,
         "pick": None if pick is None else edit_text(pick),
         "edits": [[edit_text(edit), said(edit)] for edit in both.edits],
+        "linked": screen.is_link(both.said["against"]),
+        "there": screen.link(replace(both.b, interventions=(*both.b.interventions, *edits))),
         **export.of_side(both.a, b, answer, ranked, date.today()),
     }
     return message(messages.pack(header, body.bytes()))

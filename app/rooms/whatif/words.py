@@ -14,6 +14,7 @@ EDITS_ALLOWED = (
     "edits as Headlight writes them, such as ablate_decoder_L0_H5 or temperature_4, joined by ~: "
     "silence a head here and press “Keep” to see one"
 )
+EDITS_UNREADABLE = "The edits of the run on the screen cannot be read. Allowed: {allowed}."
 AGAINST_ALLOWED = "another sentence of at most 2,000 characters, or a link to a screen of Headlight whose model is here"
 OTHER_ALLOWED = "a model that is offered here, such as storyteller or copy@00122"
 MOVED_ALLOWED = "a head by its kind of attention, layer and number, such as decoder.5.3"
@@ -64,13 +65,15 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "temperature": "temperature of attention",
     "temperature_help": "Scores are divided by this before the softmax: below 1 sharper, above 1 flatter.",
     "other_text": "another sentence",
-    "other_text_help": "A second sentence beside the first, word by word. Of the same number of tokens it has a difference map. A link to any screen of Headlight compares with its model, text and edits.",
+    "other_text_help": "A second sentence beside the first, word by word. Of the same number of tokens it has a difference map. A link to any screen of Headlight, pasted here, compares with its model, its step of training, its text and its edits.",
     "other_text_label": "Another sentence",
     "other_model": "another model",
     "step": "step of training",
     "none": "none",
     "undo": "Undo",
     "undo_help": "Back to the plain run. Key: U.",
+    "swap": "Swap sides",
+    "swap_help": "The changed run becomes the one above, and what is above is held against it. Both are in the link.",
     "keep": "Keep",
     "keep_help": "Keep this change, and sweep again with it: changes add up.",
     "kept": "Kept changes",
@@ -116,6 +119,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "with": "With {changes}, ",
     "with_and": " and ",
     "of_text": "the other sentence",
+    "of_link": "the linked run",
     "falls": "{word} falls from {p} to {q}.",
     "rises": "{word} rises from {p} to {q}.",
     "stays": "{word} stays at {q}.",

@@ -24,7 +24,7 @@ export function labelsOf(data, site) {
 /** @param {import("./types.js").Header} data @param {Record<string, string>} values @param {import("./types.js").Side | null} side */
 export function beside(data, values, side) {
   const said = side ? side.edits.map(([, text]) => text) : [];
-  if (values.against && values.sweep !== "patch") said.push(words.of_text);
+  if (values.against && values.sweep !== "patch") said.push(side?.linked ? words.of_link : words.of_text);
   if (values.other) said.push([...data.models, ...data.steps.map(([id, step]) => [id, `${words.step} ${step}`])].find(([id]) => id === values.other)?.[1] ?? values.other);
   return said.length > 1 ? `${said.slice(0, -1).join(", ")}${words.with_and}${said[said.length - 1]}` : (said[0] ?? "");
 }

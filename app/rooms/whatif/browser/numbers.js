@@ -14,9 +14,12 @@ export function points(x) {
   return whole === 0 ? "0" : `${x < 0 ? MINUS : "+"}${whole}`;
 }
 
-// The same with one digit behind the point, for a sentence: "0.9"
+// The same with one digit behind the point, for a sentence: "−0.9"
 /** @param {number} x */
-export const finer = (x) => (x < 0 ? MINUS : "") + (Math.abs(x) * 100).toFixed(1);
+export function finer(x) {
+  const tenths = (Math.abs(x) * 100).toFixed(1);
+  return x < 0 && tenths !== "0.0" ? MINUS + tenths : tenths;
+}
 
 /** @param {number | null | undefined} p */
 export function percent(p) {
@@ -54,6 +57,10 @@ export function movedMost(before, after, columns, n) {
   }
   return found.sort((a, b) => Math.abs(b[2]) - Math.abs(a[2])).slice(0, n);
 }
+
+// What a link says in which the changed run, `there`, is above, and `here`, the address of the run that is above now, is held against it
+/** @param {Record<string, string>} values @param {Record<string, string>} there @param {string} here @returns {Record<string, string>} */
+export const swapped = ({ sweep, by, where, pick }, there, here) => ({ view: "whatif", ...there, sweep, by, where, against: here, pick: sweep === "patch" ? pick : "off" });
 
 // The edits of a link without every edit that begins with a word, and with `text` instead where it is not empty
 /** @param {string} edits @param {string} word @param {string} text */

@@ -100,6 +100,8 @@ export interface Side {
   model: string;
   pick: string | null;
   edits: [text: string, said: string][];
+  linked: boolean; // whether a link stands in place of the other sentence
+  there: Record<string, string>; // what a link to the changed run says
   caption: string;
   snippet: string;
   tables: [label: string, name: string, text: string][];

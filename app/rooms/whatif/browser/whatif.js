@@ -15,7 +15,7 @@ import { Left } from "./left.js";
 import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
-import { added, points, ranked, Swept } from "./numbers.js";
+import { added, points, ranked, swapped, Swept } from "./numbers.js";
 import { Pair } from "./pair.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Rack } from "./rack.js";
@@ -179,6 +179,11 @@ class View {
     return this.swept.done ? (this.swept.rows[ranked(this.swept.changes)[0]] ?? null) : null;
   }
 
+  // The edits of the run above, as its link says them
+  get own() {
+    return this.data.link.with ?? "";
+  }
+
   get place() {
     const { places } = this.data;
     return places.find(({ id }) => id === this.values.site) ?? places[places.length - 1];
@@ -186,7 +191,7 @@ class View {
 
   fetch() {
     const { values } = this;
-    const params = { run: this.data.key, ...Object.fromEntries(SWEPT_BY.map((name) => [name, values[name]])) };
+    const params = { run: this.data.key, with: this.own, ...Object.fromEntries(SWEPT_BY.map((name) => [name, values[name]])) };
     Object.assign(params, values.sweep === "looks" ? { site: values.site } : {});
     if (values.sweep === "looks" && this.data.long) Object.assign(params, { query: values.query });
     if (values.sweep === "looks" && values.only === "one") Object.assign(params, { layer: values.layer, head: values.head });
@@ -203,7 +208,7 @@ class View {
   sideParams() {
     const pick = this.pick;
     const { values } = this;
-    const chosen = { ...values, pick: pick ? "on" : "off" };
+    const chosen = { ...values, with: this.own, pick: pick ? "on" : "off" };
     if (pick?.length === 3) Object.assign(chosen, { site: pick[0], layer: pick[1], head: pick[2] });
     if (pick?.length === 2) Object.assign(chosen, { query: pick[0], key: pick[1] });
     return Object.fromEntries(Object.entries(chosen).map(([name, text]) => [name, String(text)]).filter(([, text]) => text !== ""));
@@ -354,11 +359,20 @@ class View {
     this.npz.href = new URL(`headlight/whatif/npz?${new URLSearchParams({ run: data.key, ...this.sideParams() })}`, document.baseURI).href;
     this.keep ??= this.rack.button(/** @type {HTMLElement} */ (this.rack.undo.parentElement), words.keep, words.keep_help, () => this.hold());
     this.keep.disabled = !(this.fresh && side?.pick);
+    if (!this.swap) {
+      this.swap = add(/** @type {HTMLElement} */ (this.rack.undo.parentElement), "a", "quiet");
+      Object.assign(this.swap, { textContent: words.swap, title: words.swap_help, target: "_self" });
+    }
+    const theirs = this.fresh && side && !side.refused && (pick || values.edits || values.against || values.other) ? side.there : null;
+    this.swap.hidden = !theirs;
+    if (theirs) this.swap.href = linkTo(spoken(swapped(values, theirs, linkTo(data.link))));
     this.tabled.setAttribute("aria-pressed", String(this.table));
   }
 
   /** @type {HTMLButtonElement | undefined} */
   keep;
+  /** @type {HTMLAnchorElement | undefined} A link, so that the step back leads to the sides as they were */
+  swap;
 
   // The pick becomes a change that stays, and the sweep goes on from there.
   hold() {
