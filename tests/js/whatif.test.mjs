@@ -68,6 +68,7 @@ test("what is changed is told in words: edits, the other sentence or the linked 
   assert.equal(beside(DATA, { ...values, against: "A cat", other: "copy" }, SIDE), "the other sentence and Copy");
   assert.equal(beside(DATA, { ...values, against: "?text=A+cat", other: "storyteller@00122" }, { ...SIDE, linked: true }), "the linked run and step of training 122");
   assert.equal(beside(DATA, { ...values, sweep: "patch", against: "A cat" }, SIDE), "", "a head that is taken over says so itself");
+  assert.equal(beside(DATA, { ...values, other: "storyteller" }, SIDE), "", "the model above is no other one");
   assert.deepEqual([["decoder", 0, 5], [1, 0], undefined].map((row) => rowName(DATA, values, row)), ["L0 H5", "b → a", ""]);
 });
 

@@ -1,6 +1,6 @@
 // What the room asks of the server: the columns of a path, words as they are written, beams as they grow, and what is measured.
 
-import { fill } from "../../../kit/browser/dom.js";
+import { counted, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { goesOn, grown, readAll, written, writtenAll } from "./paths.js";
 import { Writing } from "./writing.js";
@@ -197,7 +197,7 @@ export class Asks {
     view.state("");
     const why = this.writing.over.get(written(now));
     if (why) this.sayOver(why);
-    else if (!refused) view.say(n > 1 ? fill(words.wrote, { n: now.length - before.length }) : "");
+    else if (!refused) view.say(n > 1 ? counted([words.wrote_one, words.wrote], now.length - before.length) : "");
   }
 
   // A beam search that goes further, and its best text on the screen
@@ -220,7 +220,7 @@ export class Asks {
       this.playing.abort();
       this.playing = null;
       this.view.state("");
-      this.view.say(fill(words.stopped, { n: this.path.length }));
+      this.view.say(counted([words.stopped_one, words.stopped], this.path.length));
     }
     this.view.soon();
   }

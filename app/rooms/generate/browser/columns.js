@@ -18,8 +18,8 @@ const NAMED = 14; // words of a column that are drawn by themselves
 const LEAST = 11.5; // pixels of a slice that has its word written in it
 export const IN_SIGHT = 13;
 
-/** @param {SVGSVGElement} svg @param {Scene} scene @param {Acts} acts @param {{width: number, bars: number, scale: number}} sizes */
-export function columns(svg, scene, acts, { width: whole, bars, scale }) {
+/** @param {SVGSVGElement} svg @param {Scene} scene @param {Acts} acts @param {{width: number, bars: number, scale: number, brief: boolean}} sizes brief: without what is kept, the cache and other branches */
+export function columns(svg, scene, acts, { width: whole, bars, scale, brief }) {
   const width = whole / scale;
   const { inSight, first, focus } = scene;
   const beam = scene.how === "beam";
@@ -36,7 +36,7 @@ export function columns(svg, scene, acts, { width: whole, bars, scale }) {
   else inSight.forEach((column, i) => column_(svg, scene, acts, column, i, { x: x(i), step, wide, bars, next: i < inSight.length - 1 }));
   const at = focus - first;
   if (!beam && at >= 0 && at < inSight.length) draw(svg, "rect", { x: x(at) - 3, y: TOP - 3, width: wide + 6, height: bars + 6, fill: "none", stroke: "var(--query)", "stroke-width": 2, rx: 4 });
-  const height = rows(svg, scene, acts, { x, step, wide, y: TOP + bars + 19 });
+  const height = rows(svg, scene, acts, { x, step, wide, y: TOP + bars + 19, brief });
   inSight.forEach((_, i) => {
     const hit = draw(svg, "rect", { class: "hit", x: x(i), y: TOP + bars + 3, width: wide, height: 150, fill: "transparent" });
     hit.addEventListener("click", () => acts.focus(first + i));
@@ -142,8 +142,8 @@ function trees(svg, scene, acts, { x, step, wide, bars }) {
   if (step < 40) boxes.setAttribute("font-size", "10");
 }
 
-/** @param {Element} svg @param {Scene} scene @param {Acts} acts @param {{x: (i: number) => number, step: number, wide: number, y: number}} place */
-function rows(svg, scene, acts, { x, step, wide, y }) {
+/** @param {Element} svg @param {Scene} scene @param {Acts} acts @param {{x: (i: number) => number, step: number, wide: number, y: number, brief: boolean}} place */
+function rows(svg, scene, acts, { x, step, wide, y, brief }) {
   const { header, inSight, first, focus } = scene;
   const middle = (/** @type {number} */ i) => x(i) + wide / 2;
   const name = (/** @type {string} */ text, /** @type {number} */ at, small = 12.4) => draw(svg, "text", { x: GUTTER - 9, y: at, "text-anchor": "end", "font-size": small, fill: "var(--mute)" }, text);
@@ -177,6 +177,7 @@ function rows(svg, scene, acts, { x, step, wide, y }) {
     const text = header.source ? header.source[best] : scene.nameAt(best);
     draw(svg, "text", { x: middle(i), y, "text-anchor": "middle", "font-size": 12.4, fill: "var(--key)" }, cut(text, step - 3));
   });
+  if (brief) return y + 10;
   y += 10;
   name(words.cache, y + 14);
   name(words.line_is, y + 28, 11);

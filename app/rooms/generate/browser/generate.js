@@ -379,9 +379,10 @@ class Generate {
     const least = 66 + scene.inSight.length * 62; // on a phone the columns scroll
     const width = narrow ? Math.max(room, least) : room;
     const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16; // of the page's type: a projected page has larger
-    const bar = narrow ? 210 : scene.header.source ? 180 : 206;
+    const brief = this.projector.on && !narrow; // the sentence, the columns and the fact fit on one screen
+    const bar = narrow ? 210 : brief ? 160 : scene.header.source ? 180 : 206;
     const acts = { focus: (/** @type {number} */ at) => (this.figure.focus({ preventScroll: true }), this.focusOn(at)), take: (/** @type {number} */ at, /** @type {number} */ id) => (this.figure.focus({ preventScroll: true }), this.take(at, id)), go: (/** @type {number[]} */ path, /** @type {number | null} */ f) => this.go(path, f), choose: () => {}, time: () => {} };
-    columns(this.svg, scene, acts, { width, bars: bar, scale });
+    columns(this.svg, scene, acts, { width, bars: bar, scale, brief });
     const [template, parts] = fact(scene);
     this.svg.setAttribute("aria-label", `${fill(words.after, { read: quoted(scene.columns[scene.focus].read) })}: ${fill(template, Object.fromEntries(Object.entries(parts).map(([key, value]) => [key, Array.isArray(value) ? value[0] : value])))}`);
     if (width > room) {
@@ -400,7 +401,7 @@ class Generate {
     else if (scene.cost) add(this.proofs, "span", "fails").textContent = fill(words.not_same, { difference: scene.cost.difference.toExponential(1) });
     const n = scene.columns[scene.focus].node.position + 1;
     const hidden = scene.columns[0].node.position;
-    this.ran.textContent = [fill(words.read, { n: n.toLocaleString("en") }), this.header.ran, hidden ? fill(words.early, { n: hidden }) : ""].filter(Boolean).join(" · ");
+    this.ran.textContent = [n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }), this.header.ran, hidden ? fill(words.early, { n: hidden }) : ""].filter(Boolean).join(" · ");
     this.again.hidden = !this.path.length;
     this.guideButton.setAttribute("aria-expanded", String(this.guideShown));
     this.tableButton.setAttribute("aria-expanded", String(this.tableShown));

@@ -136,7 +136,7 @@ export class Cache {
     const { node } = scene.columns[scene.focus];
     const n = node.position + 1;
     const beams = scene.how === "beam" ? scene.nBeams : 1;
-    this.sum.replaceChildren(el("b", "", words.kv), " ", ...phrase(beams > 1 ? words.kv_beams : words.kv_sum, { n, per: size(bytes.token), beams, total: [size(node.cache * beams), "n"] }));
+    this.sum.replaceChildren(el("b", "", words.kv), " ", ...phrase(beams > 1 ? words.kv_beams : n === 1 ? words.kv_sum_one : words.kv_sum, { n, per: size(bytes.token), beams, total: [size(node.cache * beams), "n"] }));
     this.without.setAttribute("aria-pressed", String(!cached));
     this.said.replaceChildren(...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }));
     if (cost) {

@@ -25,7 +25,9 @@ export function labelsOf(data, site) {
 export function beside(data, values, side) {
   const said = side ? side.edits.map(([, text]) => text) : [];
   if (values.against && values.sweep !== "patch") said.push(side?.linked ? words.of_link : words.of_text);
-  if (values.other) said.push([...data.models, ...data.steps.map(([id, step]) => [id, `${words.step} ${step}`])].find(([id]) => id === values.other)?.[1] ?? values.other);
+  const models = [...data.models, ...data.steps.map(([id, step]) => [id, `${words.step} ${step}`])];
+  const other = models.find(([id]) => id === values.other);
+  if (other) said.push(other[1]); // a link may name the model above as the other one, which changes nothing
   return said.length > 1 ? `${said.slice(0, -1).join(", ")}${words.with_and}${said[said.length - 1]}` : (said[0] ?? "");
 }
 
