@@ -26,6 +26,7 @@ from app.kit import params as kit_params
 from app.rooms.whatif import changes, export
 from app.session import screen as session_screen
 from app.session import service
+from app.session.models import MODELS
 from app.shell import routes
 from app.transport import messages
 from core import comparison
@@ -231,6 +232,15 @@ def test_a_link_to_this_room_has_the_changes_that_are_kept_there() -> None:
     silent = (Ablate("decoder", 0, 5),)
     assert changes.beside(opening | {"against": address}, facts(), silent) == changes.linked(address)
     assert changes.beside(opening | {"other": "copy"}, facts(), silent) == Request("copy", (DOROTHY,), None, silent)
+
+
+def test_a_step_of_training_is_held_against_the_others_and_the_end() -> None:
+    (first, *_), (last, _) = [point for point, _ in MODELS["copy"].points], MODELS["copy"].points[-1]
+    whole = changes.steps(Request("copy", ("abc=abc",)))
+    assert whole[0] == (f"copy@{first}", f"{int(first):,}") and "copy" not in dict(whole)
+    early = dict(changes.steps(Request(f"copy@{first}", ("abc=abc",))))
+    assert f"copy@{first}" not in early and early["copy"] == f"{int(last):,}" and len(early) == len(whole)
+    assert set(early) < set(changes.model_ids()) and changes.steps(Request("minilm", ("A cat.",))) == []
 
 
 @pytest.mark.parametrize(

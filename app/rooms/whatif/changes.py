@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from app.kit.params import Param, one_of, whole
 from app.rooms.whatif import words
 from app.session import screen
-from app.session.models import MODELS
+from app.session.models import MODELS, spec_of
 from core.errors import InterventionError
 from core.interventions import Ablate, Edit, EditMask, from_text, to_text
 from core.request import Request
@@ -114,6 +114,14 @@ def model_ids() -> dict[str, str]:
         for point, _ in spec.points[:-1]:
             found[f"{name}@{point}"] = words.AT_STEP.format(title=spec.title, step=f"{int(point):,}")
     return found
+
+
+def steps(shown: Request) -> list[tuple[str, str]]:
+    """The points along the training of the model on the screen that another run may be of: (what `other` says, the step)."""
+    model = screen.model_of(shown)
+    points = [point for point, _ in spec_of(model).points]
+    found = [(f"{model}@{point}", point) for point in points[:-1]] + [(model, point) for point in points[-1:]]
+    return [(name, f"{int(point):,}") for name, point in found if name != shown.model_id]
 
 
 def _other(text: str, _: Any) -> str:

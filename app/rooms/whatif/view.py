@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.kit import stage
 from app.rooms.whatif import changes, words
 from app.rooms.whatif.component import STAGE
-from app.session import models, screen
+from app.session import screen
 from app.session.screen import Screen
 from app.shell import run
 
@@ -19,7 +19,6 @@ def show() -> None:
     shown.say(*followed.notes)
     facts = shown.facts
     model = screen.model_of(shown.request)
-    spec = models.spec_of(model)
     causal = facts.config.n_decoder_layers > 0
     header = {
         "key": facts.key,
@@ -44,7 +43,7 @@ def show() -> None:
         ],
         "cannot": {} if causal else {"nocausal": words.NO_CAUSAL_MASK},
         "models": [[name, title] for name, title in changes.model_ids().items() if name.partition("@")[0] != model],
-        "steps": [[f"{model}@{point}", f"{int(point):,}"] for point, _ in spec.points[:-1]],
+        "steps": changes.steps(shown.request),
         "long": changes.is_long(facts),
         "device": facts.device,
         "dtype": facts.dtype,
