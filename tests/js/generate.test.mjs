@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { expected, near, served } from "./golden.mjs";
 
+globalThis.document = { createTextNode: (text) => ({ textContent: text }) };
 const { OWN, bits, chances, known, look, most } = await served("rooms/generate/browser/chances.js");
 const paths = await served("rooms/generate/browser/paths.js");
 const { Writing } = await served("rooms/generate/browser/writing.js");
@@ -144,7 +145,7 @@ test("words come as they are written, and a refusal in between keeps what is the
       controller.close();
     },
   })));
-  globalThis.document = { baseURI: "http://localhost/" };
+  globalThis.document.baseURI = "http://localhost/";
   const writing = new Writing("key");
   const seen = [];
   assert.equal(await writing.write([], {}, new AbortController().signal, (path) => seen.push(path)), "Busy.");

@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
+globalThis.document = { createTextNode: (text) => ({ textContent: text }) };
 const { added, edited, finer, movedMost, percent, points, ranked, stepped, swapped, Swept, temperature, tone, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
 const { beneath } = await served("rooms/whatif/browser/answer.js");
 const { beside, rowName } = await served("rooms/whatif/browser/lead.js");
