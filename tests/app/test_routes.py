@@ -22,7 +22,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.attention import picture
+from app.attention import picture, words
+from app.attention import routes as attention_routes
 from app.kit import headline
 from app.rooms.explore import component as explore
 from app.rooms.shapes import component as shapes
@@ -34,7 +35,7 @@ from core.attention import AttentionRecord
 from core.engine import Engine
 from core.errors import Busy, Refused
 from core.request import Request
-from core.service import LocalService
+from core.service import Kept, LocalService
 from core.service.worker import MOST_WAITING
 from core.trace import Trace
 from tests.app.served import ask as answered
@@ -101,6 +102,18 @@ def test_heads_and_norms_are_what_pack_says(client: TestClient, trace: Trace):
     norms = answered(shared.norms(facts.key, "encoder"))
     assert ask(client, "norms", site="encoder").content == picture.norms_message(norms)
     assert "site must be one of encoder" in ask(client, "norms", site="cross").text
+
+
+@pytest.mark.parametrize("path", ["heads", "norms"])
+def test_what_a_large_run_has_of_every_head_is_never_worked_out(
+    client: TestClient, trace: Trace, path: str, monkeypatch: pytest.MonkeyPatch
+):
+    weights = serve(trace)[1].weights
+    monkeypatch.setattr(LocalService, path, None)  # who asked it would get no answer at all
+    monkeypatch.setattr(attention_routes, "MESSAGES", Kept(1 << 20, len))
+    monkeypatch.setattr(picture, "WHOLE", weights - 1)
+    answer = ask(client, path, site="encoder")
+    assert (answer.status_code, answer.text) == (400, words.ROUTE_LARGE)
 
 
 def test_everything_lies_below_the_path_that_the_page_is_served_at(trace: Trace):

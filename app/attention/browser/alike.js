@@ -3,6 +3,7 @@
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, el, fill } from "../../kit/browser/dom.js";
+import { likest } from "./metrics.js";
 import { drawSmall } from "./smallmaps.js";
 
 const SHOWN = 4;
@@ -83,38 +84,4 @@ export class Alike {
     }
     view.root.dataset.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");
   }
-}
-
-// Pearson correlation with every other head's map over the cells that may be seen, largest first
-/** @param {import("./types.js").Site} site @param {{layer: number, head: number}} place @param {number} count */
-function likest(site, place, count) {
-  const masked = site.masked(place.layer, place.head);
-  /** @type {number[]} */
-  const cells = [];
-  for (let at = 0; at < site.n_query * site.n_key; at++) if (!masked?.[at]) cells.push(at);
-  /** @param {number} layer @param {number} head @returns {[weights: Uint16Array, mean: number]} */
-  const centred = (layer, head) => {
-    const all = site.weights(layer, head);
-    let sum = 0;
-    for (const at of cells) sum += all[at];
-    return [all, sum / cells.length];
-  };
-  /** @param {[weights: Uint16Array, mean: number]} one @param {[weights: Uint16Array, mean: number]} other */
-  const product = ([a, ma], [b, mb]) => {
-    let sum = 0;
-    for (const at of cells) sum += (a[at] - ma) * (b[at] - mb);
-    return sum;
-  };
-  const mine = centred(place.layer, place.head);
-  const length = Math.sqrt(product(mine, mine));
-  const found = [];
-  for (let layer = 0; layer < site.layers; layer++) {
-    for (let head = 0; head < site.heads; head++) {
-      if (layer === place.layer && head === place.head) continue;
-      const other = centred(layer, head);
-      const scale = length * Math.sqrt(product(other, other));
-      if (scale > 0) found.push({ layer, head, r: product(mine, other) / scale });
-    }
-  }
-  return found.sort((a, b) => b.r - a.r).slice(0, count);
 }

@@ -1,4 +1,5 @@
-// One number for each head, by the definitions of core/measures.py: of a small run here, of a large one from the server.
+// One number for each head, by the definitions of core/measures.py: of a small run here, of a large one from the server. And how
+// alike two heads' maps are.
 
 /** @typedef {"entropy" | "distance" | "sink" | "previous" | "induction" | "diagonal"} Metric */
 /**
@@ -165,3 +166,38 @@ const OF = {
     return sum / after.length / 65535;
   },
 };
+
+// The heads whose maps are most like that of one, most alike first: Pearson's correlation over the cells that this one may
+// see, each weight less the mean of its map, and not of its row
+/** @param {Pick<Site, "layers" | "heads" | "n_query" | "n_key" | "weights"> & {masked: (layer: number, head: number) => ArrayLike<number> | null | undefined}} site @param {{layer: number, head: number}} place @param {number} count */
+export function likest(site, place, count) {
+  const masked = site.masked(place.layer, place.head);
+  /** @type {number[]} */
+  const cells = [];
+  for (let at = 0; at < site.n_query * site.n_key; at++) if (!masked?.[at]) cells.push(at);
+  /** @param {number} layer @param {number} head @returns {[weights: Uint16Array, mean: number]} */
+  const centred = (layer, head) => {
+    const all = site.weights(layer, head);
+    let sum = 0;
+    for (const at of cells) sum += all[at];
+    return [all, sum / cells.length];
+  };
+  /** @param {[weights: Uint16Array, mean: number]} one @param {[weights: Uint16Array, mean: number]} other */
+  const product = ([a, ma], [b, mb]) => {
+    let sum = 0;
+    for (const at of cells) sum += (a[at] - ma) * (b[at] - mb);
+    return sum;
+  };
+  const mine = centred(place.layer, place.head);
+  const length = Math.sqrt(product(mine, mine));
+  const found = [];
+  for (let layer = 0; layer < site.layers; layer++) {
+    for (let head = 0; head < site.heads; head++) {
+      if (layer === place.layer && head === place.head) continue;
+      const other = centred(layer, head);
+      const scale = length * Math.sqrt(product(other, other));
+      if (scale > 0) found.push({ layer, head, r: product(mine, other) / scale });
+    }
+  }
+  return found.sort((a, b) => b.r - a.r).slice(0, count);
+}
