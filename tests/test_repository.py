@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
+# What pages for newcomers name and is not ours: a published model's, and what the newcomer will write
+OWN_FILES = {"tokenizer.json", "figures.py", "tables.py", "tests/app/test_masks.py"}
 MODELS_LIMIT = 60_000_000  # bytes: a clone stays a matter of seconds
 
 PYTHON_FILES = sorted(
@@ -77,6 +79,54 @@ def test_every_test_can_fail(path: Path) -> None:
 def test_the_makefile_has(target: str) -> None:
     assert re.search(rf"^{target}:", read("Makefile"), re.MULTILINE)
     assert re.search(rf"^\.PHONY:.*\b{target}\b", read("Makefile"), re.MULTILINE)
+
+
+def drawn_folders() -> set[str]:
+    """Every folder of the picture in the README, by its path: four columns of a line are one step down."""
+    picture = read("README.md").split("## Where things are")[1].split("```")[1]
+    found: set[str] = set()
+    above: list[str] = []
+    for line in picture.strip().splitlines()[1:]:
+        indent, names = re.fullmatch(r"([│├└─ ]*)((?:[\w-]+/ *)+).*", line).groups()  # type: ignore[union-attr]
+        depth = len(indent) // 4 - 1
+        folders = ["/".join([*above[:depth], name]) for name in re.findall(r"[\w-]+(?=/)", names)]
+        above[depth:] = [names.split("/")[0]]
+        found.update(folders)
+    return found
+
+
+def test_the_picture_of_the_folders_is_what_there_is() -> None:
+    drawn = drawn_folders()
+    assert not [name for name in drawn if not (ROOT / name).is_dir()]
+
+    def inside(folder: str) -> set[str]:
+        paths = (path for path in (ROOT / folder).iterdir() if path.is_dir() and any(path.rglob("*.py")))
+        return {name_of(path) for path in paths}
+
+    assert {*inside("app"), *inside("app/rooms"), *inside("core")} <= drawn
+    assert set(PACKAGES) | {"models", "docs", "deploy"} <= drawn
+
+
+def test_the_architecture_names_every_module_of_core_and_every_folder_of_app() -> None:
+    picture = read("docs/architecture.md").split("## Folders")[1].split("```")[1]
+    named = set(re.findall(r"\w+", picture))
+    there = {path.stem for path in (ROOT / "core").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    there |= {path.name for path in (ROOT / "app").iterdir() if path.is_dir()}
+    there |= {path.name for path in (ROOT / "app" / "rooms").iterdir() if path.is_dir()}
+    assert not {name for name in there if not name.startswith("__")} - named
+
+
+@pytest.mark.parametrize("name", ["architecture", "adding-a-room"])
+def test_a_file_that_a_page_for_newcomers_names_is_there(name: str) -> None:
+    """A path in backticks leads from the root, from core or from app; a browser file may be named alone."""
+    paths = re.findall(r"`([\w/-]+\.(?:py|js|css|md|txt|json|toml|html))`", read(f"docs/{name}.md"))
+    browser = {path.name for path in (ROOT / "app").rglob("*.js")} | {
+        path.name for path in (ROOT / "app").rglob("*.d.ts")
+    }
+    folders = (ROOT, ROOT / "core", ROOT / "app", ROOT / "core" / "service", ROOT / "app" / "rooms" / "masks")
+    assert paths
+    gone = [path for path in paths if path not in browser and not any((folder / path).is_file() for folder in folders)]
+    assert not [path for path in gone if path not in OWN_FILES]
 
 
 @pytest.mark.parametrize(
