@@ -93,7 +93,7 @@ class _Memory:
     said: dict[str, str]  # by the link or the browser, whichever was last
     asked: dict[str, str]  # what the address is to say
     visit: int
-    named: bool = True  # whether the browser's address has said it by now
+    late: list[dict[str, str]] = field(default_factory=list)  # what messages may say until the address is `asked`
     reported: object = None  # what the browser sent last
     values: dict[str, str] = field(default_factory=dict)  # what is shown
     stamp: int = 0
@@ -146,10 +146,10 @@ def follow(on: Stage, shown: Any, linked: Callable[[Mapping[str, str]], Any] | N
         memory.said, memory.reported, by_link = asked, reported, True  # also over what was reported just before
     elif said is not None and reported != memory.reported:
         memory.said, memory.reported, memory.notes = said, reported, []
-    elif asked != memory.asked and memory.named:
-        memory.said, by_link = asked, True
     elif asked == memory.asked:
-        memory.named = True
+        memory.late.clear()
+    elif asked not in memory.late:
+        memory.said, by_link = asked, True
     st.session_state[f"{on.room}_params"] = memory
     values, notes = kit_params.read(on.params, shown, memory.said)
     memory.values = values
@@ -216,7 +216,8 @@ def _write(opening: Mapping[str, str], values: Mapping[str, str], memory: _Memor
     now = {name: st.query_params[name] for name in values if name in st.query_params}
     gone: dict[str, str | list[str]] = {name: [] for name in now.keys() - wanted.keys()}
     changed = gone | {name: text for name, text in wanted.items() if now.get(name) != text}
-    memory.asked, memory.named = wanted, memory.named and not changed
+    before, memory.asked = memory.asked, wanted
     if changed:
+        memory.late += [one for one in (now, before) if one not in memory.late]
         # The script may end here for the next one, which then has to know what the address says.
         st.query_params.update(changed)

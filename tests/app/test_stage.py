@@ -105,6 +105,17 @@ def test_a_message_with_the_address_of_before_takes_nothing_back(visit: Visit) -
     assert visit.run().values["layer"] == "0", "the visitor has changed the address"
 
 
+def test_a_link_counts_although_the_browser_has_not_yet_said_the_address_that_it_was_given(visit: Visit) -> None:
+    """As the next step of a lesson, where the run that it asks for takes longer than the message that came with it."""
+    visit.address |= {"layer": "3", "show": "map"}
+    visit.run()
+    assert visit.address == {"layer": "3"}, "which no message has said since"
+    visit.address.clear()
+    visit.address["show"] = "lines"
+    found = visit.run()
+    assert (found.values["show"], found.values["layer"], found.stamp) == ("lines", "0", 2)
+
+
 def test_back_counts_at_once(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     visit.run()
     visit.choose(layer="2")
