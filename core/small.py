@@ -1,5 +1,7 @@
 """Attention small enough to see every number: one head of 3 × 4, a batch and its transpose, the reshape into heads, places in digits.
 
+And a recurrent network beside it: what is left of a gradient that goes back step by step.
+
 The numbers are those that torch.manual_seed(42) gives the lessons' own code. They are drawn from a generator of their own, so
 that nothing which threads share is touched. Two printed results of the lessons are not what that code gives: for the weights of
 the first token they print .3505 .2858 .3637, and it is .3479 .3258 .3263.
@@ -173,6 +175,24 @@ def binary_digits(n: int, digits: int = 4) -> Tensor:
     Sinusoids do the same with waves, which change a little at every step instead of jumping.
     """
     return torch.arange(n)[:, None] >> torch.arange(digits) & 1
+
+
+def fading(width: int, steps: int) -> list[float]:
+    """Which share of its length a gradient of a plain RNN's last state has 0, 1, … `steps` steps back.
+
+    h' = tanh(W x + U h) on random tokens, with weights as torch.nn.RNNCell draws them: nothing is learnt yet.
+    """
+    generator = torch.Generator().manual_seed(SEED)
+    w, u = (linear(width, width, generator) for _ in range(2))
+    states = [torch.zeros(width)]
+    for token in torch.randn(steps, width, generator=generator):
+        states.append(torch.tanh(w @ token + u @ states[-1]))
+    gradient = torch.randn(width, generator=generator)
+    lengths = [float(gradient.norm())]
+    for state in reversed(states[1:]):
+        gradient = (gradient * (1 - state**2)) @ u
+        lengths.append(float(gradient.norm()))
+    return [length / lengths[0] for length in lengths]
 
 
 def linear(n_out: int, n_in: int, generator: torch.Generator) -> Tensor:

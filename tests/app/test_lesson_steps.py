@@ -236,6 +236,7 @@ def test_numbers(name: str, number: float, digits: int) -> None:
         ("4.5", "2,099,712 of 3,152,384"),
         ("5.7", "18,874,368 numbers"),
         ("5.8", "4,718,592 FLOPs"),
+        ("5.9", "All that it knows of the text is one vector, and 20 steps back"),
     ],
 )  # fmt: skip
 def test_figures_that_are_said(name: str, part: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import nn
@@ -113,3 +115,22 @@ def test_digits_jump_and_waves_do_not() -> None:
     table = sinusoid_table(64, 256, "interleaved")
     steps = (table[1:] - table[:-1]).norm(dim=-1)
     assert steps.tolist() == pytest.approx([2.671] * 63, abs=1e-3)
+
+
+def test_a_gradient_fades_on_its_way_back_through_an_rnn() -> None:
+    """F16: as autograd has it, with a cell whose weights are drawn alike."""
+    width, steps = 64, 20
+    left = small.fading(width, steps)
+    assert len(left) == steps + 1 and left[0] == 1
+    assert all(after < before for before, after in pairwise(left)), "each step takes some of it"
+    assert left[-1] == pytest.approx(1.3e-7, rel=0.05)
+    generator = torch.Generator().manual_seed(small.SEED)
+    w, u = (small.linear(width, width, generator) for _ in range(2))
+    tokens = torch.randn(steps, width, generator=generator)
+    last = torch.randn(width, generator=generator)
+    first = torch.zeros(width, requires_grad=True)
+    state = first
+    for token in tokens:
+        state = torch.tanh(w @ token + u @ state)
+    (found,) = torch.autograd.grad(state, first, last)
+    assert left[-1] == pytest.approx(float(found.norm() / last.norm()), rel=1e-4)

@@ -205,7 +205,7 @@ def _rnn(setup: Setup, look: Look) -> None:
     )
     st.text(more)
     controls.draw(look, "rnn", charts.figures(FIGURES).rnn(table, n, look.theme, look.scale), sentence)
-    st.caption(words.RNN_NOTE)
+    st.caption(words.RNN_NOTE.format(d=f"{d:,}"))
     controls.show_table(table, "rnn-attention")
 
 

@@ -94,7 +94,11 @@ RNN_ATTENTION = (
     "Attention takes {attention}FLOP for scores and sum, {whole}FLOP with its projections, in 1 step. "
     "Below {d} tokens attention's n²·d is the smaller term, above it the RNN's n·d²."
 )
-RNN_NOTE = "One layer, one text. RNN: O(n·d²), n sequential steps, n steps from the first token to the last. Self-attention: O(n²·d), 1 and 1 (Vaswani et al. 2017, table 1)."
+RNN_NOTE = (
+    "One layer, one text. RNN: O(n·d²), n sequential steps, n steps from the first token to the last. Self-attention: O(n²·d), 1 and 1 "
+    "(Vaswani et al. 2017, table 1). All that an RNN knows of the tokens before is one vector of {d} numbers, its bottleneck; a gradient "
+    "goes back through every step and is multiplied in each, so that it vanishes or grows. Step 5.9 of Lessons measures one."
+)
 RNN_AXIS = "tokens"
 RNN_FLOPS = "FLOPs of one layer"
 CROSS_TERMS = {

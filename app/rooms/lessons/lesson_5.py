@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.rooms.lessons import races, truths, words
+from app.kit.numbers import scientific
+from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from core.errors import Refused
 from core.planner import DEVICES, decode, kv_cache, prefill, total_flops
@@ -18,6 +19,7 @@ COURSE, SCRATCH = "The course", "Attention from scratch"
 STORY = "Once upon a time there was a"
 LISTED = 10  # words that can be pointed at
 CARD = "A100 80 GB"
+BACK, WIDE = 20, 64  # steps that a gradient goes back, in an RNN of this width
 
 
 async def next_word(shown: Shown) -> Truth:
@@ -229,7 +231,9 @@ async def three_terms(shown: Shown) -> Truth:
     return truths.choosing(
         "It reads n tokens and writes m. How does the cost of its attention maps grow?",
         f"Self-attention of either side and cross-attention between: {_maps(of, n, m):,} FLOPs for {n} and {m}. "
-        f"An RNN of width {d} would take n steps, one after the other, of 4 · d² FLOPs: {4 * n * d * d:,}.",
+        f"An RNN of width {d} would take n steps, one after the other, of 4 · d² FLOPs: {4 * n * d * d:,}. All that it knows of "
+        f"the text is one vector, and {BACK} steps back {scientific(small.left_of_gradient(WIDE, BACK))} of a gradient’s length is left "
+        f"(width {WIDE}, fresh weights). Attention goes back in one step.",
         words.FOOTER_COUNTED.format(what=f"{of.title}, five pairs of lengths"),
         options,
     )

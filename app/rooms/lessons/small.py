@@ -1,4 +1,4 @@
-"""Numbers that are of no model and of no run, in plain data: three tokens, a batch, a reshape and binary digits."""
+"""Numbers that are of no model and of no run, in plain data: three tokens, a batch, a reshape, binary digits and an RNN's gradient."""
 
 from __future__ import annotations
 
@@ -30,3 +30,8 @@ def flips(n: int) -> list[int]:
     """How often each binary digit changes from 0 to n − 1, the smallest first."""
     digits = small.binary_digits(n)
     return (digits[1:] != digits[:-1]).sum(0).tolist()
+
+
+def left_of_gradient(width: int, steps: int) -> float:
+    """The share of a gradient's length that is left so many steps back in a plain RNN with fresh weights."""
+    return small.fading(width, steps)[-1]
