@@ -188,7 +188,7 @@ export class Guard {
     const wall = el("div");
     wall.ariaHidden = "true";
     wall.inert = true;
-    wall.style.cssText = `position: absolute; left: 0; top: 0; visibility: hidden; width: ${width}px; height: ${height}px; overflow: hidden; pointer-events: none;`;
+    wall.style.cssText = `position: absolute; left: 0; top: 0; visibility: hidden; opacity: 0; width: ${width}px; height: ${height}px; overflow: hidden; pointer-events: none;`;
     box.append(wall);
     const within = wall.attachShadow({ mode: "closed" });
     const style = this.root.parentNode?.querySelector("style")?.cloneNode(true);

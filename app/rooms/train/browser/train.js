@@ -21,6 +21,7 @@ import { reading } from "./reading.js";
 const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
 const LARGE = 11.9; // em of the large head
+const STACKED = 56; // em of a width, as beside a lesson, in which curve and heads are no neighbours
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -302,6 +303,7 @@ class Train {
   draw() {
     this.theme();
     this.root.classList.toggle("projector", this.projector.on);
+    this.root.classList.toggle("stacked", !this.projector.on && this.root.clientWidth < STACKED * parseFloat(getComputedStyle(this.root).fontSize));
     keepingFocus(this.root, () => {
       this.drawControls();
       this.drawFact();
@@ -353,7 +355,7 @@ class Train {
     const name = this.twinName;
     if (!run) return phrase(words.before, {});
     for (const one of [run, twin]) {
-      if (one?.state === "failed") return phrase(words.failed, { why: one.why });
+      if (one?.state === "failed") return one.heard ? phrase(words.failed, { why: one.why }) : [document.createTextNode(one.why)]; // or it never began
       if (one?.state === "lost") return phrase(words.lost, {});
     }
     const waits = [run, twin].find((one) => one?.state === "waiting" && one.heard);
