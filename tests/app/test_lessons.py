@@ -57,6 +57,14 @@ def test_every_step_opens_a_room_that_there_is():
     assert {step.room for step in STEPS.values()} <= set(registry.ROOMS)
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_a_link_opens_each_step(name: str):
+    lesson, at = name.split(".")
+    for address in ({"lesson": name}, {"lesson": lesson, "at": at}):
+        asked = opening.read(address)
+        assert (asked.step, asked.fresh, asked.note) == (name, True, "")
+
+
 def test_a_room_inside_of_another_is_not_left(monkeypatch: pytest.MonkeyPatch):
     session = {session_room.STATE: session_room.Shown("lessons", 0, named=True)}
     monkeypatch.setattr(session_room.st, "session_state", session)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.app.browsing import PATIENCE, go_to
+from app.shell import registry
+from tests.app.browsing import PATIENCE
 from tests.app.pages import lend
 
 APP = "app/main.py"
@@ -137,13 +138,20 @@ def page(browser: Browser):
         yield page
 
 
+def test_every_room_is_one_click_from_the_first_screen(page: Page, address: str) -> None:
+    page.goto(address)
+    bar = page.get_by_role("navigation")
+    for room in registry.rooms():
+        link = bar.get_by_role("link", name=room.title, exact=True)
+        expect(link).to_be_visible()
+        expect(link).to_have_attribute("href", re.compile(rf"\\?view={room.id}(&|$)"))
+
+
 @pytest.mark.parametrize("rows", PATHS)
 def test_three_clicks_from_the_first_screen(page: Page, address: str, rows: str) -> None:
+    """The first of them is the room, where its link leads."""
     room, clicks, says = PATHS[rows]
-    page.goto(address)
-    page.locator(".hl[data-painted]").first.wait_for()
-    if room != "Explore":
-        go_to(page, room)
+    page.goto(f"{address}/?view={next(one.id for one in registry.rooms() if one.title == room)}")
     for click in clicks:
         click(page)
     expect(page.locator("[data-testid=stMain]")).to_contain_text(says, timeout=PATIENCE)

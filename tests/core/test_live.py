@@ -47,12 +47,6 @@ def test_a_run_follows_from_its_description_and_its_twin_learns_from_the_same() 
         assert torch.equal(weights, first[1].weights[name]), f"{name}: the same first weights"
 
 
-def test_post_ln_learns_more_slowly_at_first() -> None:
-    """train.md, D6: 2.69 against 2.18 at step 50, as the mean of the last five."""
-    plain, post = (sum(curve(spec, 50)[-5:]) / 5 for spec in (Spec(), Spec(twin="postln")))
-    assert plain == pytest.approx(2.18, abs=0.01) and post == pytest.approx(2.69, abs=0.01)
-
-
 def test_echo_needs_nobody_else() -> None:
     """The same letters at the same places: learnt at once, and right on its own since nothing is read that was written."""
     spec = Spec(task="echo", steps=120)

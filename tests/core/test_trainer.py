@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import aclosing
@@ -13,7 +14,7 @@ import pytest
 from core import live
 from core.errors import Busy, Refused
 from core.live import Frame, Point, Spec
-from core.service import News
+from core.service import News, training_process
 from core.service.trainer import DIED, KEPT_BYTES, MOST_WAITING, Trainer, frame_from, frame_text, key_of, spec_from
 
 T = TypeVar("T")
@@ -115,6 +116,25 @@ def test_a_run_that_nobody_watches_ends_within_its_turn(trainer: Trainer) -> Non
         await asyncio.wait_for(whole(trainer, SHORT), 60)  # the process is free for others
 
     ask(look_in())
+
+
+def test_a_command_is_obeyed_behind_the_step_that_is_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a run is cancelled within one step, however long its turn would be."""
+    monkeypatch.setattr(training_process, "TURN", 1e9)
+    commands: queue.Queue[Any] = queue.Queue()
+    made: list[int] = []
+
+    def steps() -> Iterator[Point]:
+        for step in range(1, 100):
+            if step == 3:
+                commands.put({"stop": 0})  # while it is being made
+            made.append(step)
+            yield Point(step, 1.0, 0.5)
+
+    said: list[dict[str, Any]] = []
+    training_process._turn(0, {0: steps()}, commands, lambda **what: said.append(what))
+    assert made == [1, 2, 3]
+    assert [point[0] for one in said for point in one["points"]] == made, "and what it came to is told"
 
 
 def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(trainer: Trainer) -> None:
