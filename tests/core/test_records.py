@@ -179,7 +179,8 @@ def test_what_the_record_says_was_added_is_what_the_pass_added(config: dict[str,
                 assert record.output is not None and record.o_weight is not None
                 real = first_added[f"{record.name}.hook_o"][text]
                 bias = record.output().bias
-                given = record.result().sum(0) + (0 if bias is None else bias)
+                result = record.result()
+                given = result.sum(0) + (0 if bias is None else bias)
                 assert (given - real).abs().max() <= 2e-5 * max(1, real.abs().max()), (record.name, text, padded, said)
                 if not any(point in str(said) for point in ("hook_z", "hook_result", "Ablate", "ScaleHead")):
                     v = record.v.repeat_interleave(record.n_heads // record.n_kv_heads, 0)
@@ -187,8 +188,7 @@ def test_what_the_record_says_was_added_is_what_the_pass_added(config: dict[str,
                         (record.pattern() @ v).transpose(0, 1).flatten(1), record.o_weight, bias
                     )
                     assert (by_hand - real).abs().max() <= 2e-5 * max(1, real.abs().max()), (record.name, said)
-                norms = record.result().norm(dim=-1)
-                assert torch.allclose(record.output_norms(), norms, atol=1e-4, rtol=1e-4)
+                assert torch.allclose(record.output_norms(), result.norm(dim=-1), atol=1e-4, rtol=1e-4)
                 z = record.z()
                 assert (record.z([1, 0], [2, 0]) - z[[1, 0]][:, [2, 0]]).abs().max() <= 1e-5 * max(1, z.abs().max())
                 receipt = record.receipt()
