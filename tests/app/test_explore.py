@@ -386,3 +386,15 @@ def test_a_phone_has_one_column_and_no_sideways_scroll(another: Another):
     screen = another((390, 844), has_touch=True).open()
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert screen.root.evaluate("root => root.classList.contains('narrow')")
+    screen.run_text(
+        "The old keeper climbed the narrow stairs every evening to light the lamp because many ships needed it very badly."
+    )
+    columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]
+    assert len([key for key, *_ in columns if key >= 0]) > 5
+    assert min(abs(right - left) for _, left, right in columns) >= 24  # every name is written, over what a finger finds
+    assert float(screen.data()["size"]) >= 16
+    screen.run_text("שלום לכל העולם")  # all of it has room
+    xs = [float(x) for x in screen.data()["columns"].split()]
+    assert xs == sorted(xs, reverse=True) and not screen.data()["folded"]  # the first key stands at the right
+    screen.page.mouse.move(*screen.cell(4, 1))
+    screen.wait(cell="4,1")

@@ -171,6 +171,18 @@ def test_a_folded_map_is_saved_as_it_is_folded(screen: Screen):
     assert not any("Click" in line for line in written)
 
 
+def test_a_picture_of_hebrew_has_its_first_key_at_the_right(screen: Screen):
+    screen.open("?model=minilm&text=שלום לכל")
+    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+    cells = [float(node.attrib["x"]) for node in root.iter(f"{SVG}rect") if node.get("width") == node.get("height")]
+    n = len(screen.tokens())
+    assert len(cells) == n * n and cells[:n] == sorted(cells[:n], reverse=True)
+    texts = [("".join(node.itertext()), node.get("transform", "")) for node in root.iter(f"{SVG}text")]
+    across = {label: float(turned.split("(")[1].split(" ")[0]) for label, turned in texts if turned}
+    assert across["[CLS]"] > across["[SEP]"]
+    assert "← key" in [label for label, _ in texts]
+
+
 def test_a_picture_is_in_the_colours_on_screen_or_on_white(another: Another):
     screen = another((1280, 720), scheme="dark").open()
     assert sum(pixel(screen.page, saved(screen, "PNG 1×")[1], "image/png", 3, 3)[:3]) < 150

@@ -227,6 +227,9 @@ def test_several_heads_have_a_hue_a_dash_and_a_name_each(screen: Screen, run: co
     assert screen.root.locator(".map h2").inner_text() == "Layer 3 · 12 heads"
     assert "of the mean of these heads" in screen.root.locator(".tokenlines .note").inner_text()
     assert screen.facts().startswith("On the mean of these heads")
+    assert (
+        screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
+    )  # nothing is cut off
     screen.page.wait_for_url("**heads=3.0%2C3.1**")
     chips.nth(4).click()
     settled(screen, heads=",".join(heads[:4] + heads[5:]))

@@ -178,11 +178,16 @@ def test_a_part_of_a_map_is_in_the_link_until_it_is_all_there_again(screen: Scre
 def test_the_options_open_and_close_by_keyboard(screen: Screen):
     screen.open()
     button = screen.root.get_by_role("button", name=re.compile(WORDS["options"]))
+    picture = box_of(screen.root.locator(".matrix"))
     button.focus()
     screen.page.keyboard.press("Enter")
     panel = screen.root.get_by_role("dialog", name=WORDS["options_label"])
     panel.wait_for()
     assert panel.evaluate("panel => panel.contains(panel.getRootNode().activeElement)")
+    assert box_of(panel)["x"] > picture["x"] + picture["width"]  # never over the map that they change
+    panel.get_by_role("button", name=WORDS["kinds"]["mean"][0], exact=True).click()
+    screen.wait(kind="mean")
+    assert box_of(screen.root.locator(".matrix")) == picture
     screen.page.keyboard.press("Escape")
     panel.wait_for(state="hidden")
     assert button.evaluate("button => button === button.getRootNode().activeElement")

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.rooms.train import component, routes, words
+from app.rooms.train.recorded import view as recorded_view
 from app.rooms.train.recorded import words as recorded_words
 from app.transport import messages
 from core import live
@@ -238,6 +239,13 @@ def test_the_recorded_curves_are_train_s_and_lead_back(page: Page, address: str)
     page.locator(".train[data-painted]").wait_for()
     page.get_by_role("button", name=words.COMPONENT["recorded"]).click()
     expect(page.get_by_role("heading", name=re.compile("99 % of tokens right"))).to_be_visible()
+
+
+def test_who_learns_at_the_same_step_is_named_together() -> None:
+    said = recorded_view.sentence({"Post-LN": 237, "Pre-LN": 237})
+    assert said == "99 % of tokens right: Post-LN and Pre-LN at the same step, 237."
+    said = recorded_view.sentence({"one": 5, "two": 5, "four": 9, "eight": 9})
+    assert said == "99 % of tokens right: one and two first, at step 5; four and eight last, at step 9."
 
 
 def test_a_phone_has_it_all_and_never_scrolls_sideways(browser: Browser, address: str) -> None:

@@ -42,20 +42,42 @@ test("keys and gaps are the whole text", () => {
 });
 
 // A folded map of forty keys, of which twelve have room; a band of three rows around the one chosen
-const measured = (letter) => {
+const measured = (letter, { weighed = true, query = 20, narrow = false } = {}) => {
   const keys = Array.from({ length: n }, (_, k) => `${letter}${k}`);
   const row = { weights, order };
-  const lens = { keys, n_key: n, n_query: n, queryOf: (i) => i, keyOf: (i) => i, firstQuery: (i) => i, row: () => row };
+  const lens = { keys, n_key: n, n_query: n, queryOf: (i) => i, keyOf: (i) => i, firstQuery: (i) => i, row: () => (weighed ? row : null) };
   const site = { id: "self", query: "source", key: "source" };
-  const view = { lens: () => lens, place: { query: 20 }, pin: null, picture: { key: "run" }, site, map: { widthsOf: (all) => all.map(() => 3) }, ranking: () => row };
-  return new Fold(view).measure(800, 200, 16, 100);
+  const picture = { key: "run", tokens: { source: keys, target: null } };
+  const ranking = () => (weighed ? row : null);
+  const map = { widthsOf: (all) => all.map(() => 3) };
+  const view = { lens: () => lens, place: { query }, query, pin: null, picture, site, map, narrow, ranking };
+  const fold = new Fold(view);
+  map.geometry = fold.measure(narrow ? 358 : 800, narrow ? 390 : 200, 16, narrow ? 70 : 100);
+  return Object.assign(map.geometry, { isWaiting: fold.isWaiting });
 };
 
 test("a text that is read from the right has its first column there", () => {
   const [left, right] = [measured("a"), measured("\u05d0")];
   assert.deepEqual([left.isMirrored, right.isMirrored], [false, true]);
+  assert(!left.isWaiting);
   assert.deepEqual(right.columns, left.columns, "the same keys, in the order of the text");
   const last = left.xs.length - 1;
   assert(left.columns.length > 8 && left.xs[0] === 100);
   for (let c = 0; c <= last; c++) assert(Math.abs(left.xs[0] + left.xs[last] - left.xs[c] - right.xs[c]) < 1e-9);
+});
+
+test("while nobody knows who looks where, the columns are those beside the rows", () => {
+  for (const query of [20, null]) {
+    const { columns, isWaiting } = measured("a", { weighed: false, query });
+    const shown = columns.filter((k) => k >= 0);
+    assert(shown.length > 5 && shown.includes(query ?? n - 1));
+    assert(isWaiting);
+  }
+});
+
+test("on a phone the words stand upright, each over a column as wide as its type", () => {
+  const { columns, xs, header, cell } = measured("a", { narrow: true });
+  assert(columns.filter((k) => k >= 0).length >= 6);
+  for (let c = 0; c < columns.length; c++) assert(xs[c + 1] - xs[c] >= 1.05 * header);
+  assert(cell >= 1.05 * header);
 });

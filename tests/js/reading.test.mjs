@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { finely, share } = await served("kit/browser/dom.js");
-const { areLetters, isRightToLeft } = await served("attention/browser/direction.js");
+const { across, areLetters, isMirrored, isRightToLeft } = await served("attention/browser/direction.js");
 const { levelOf, levelsOfRoots } = await served("attention/browser/scale.js");
 
 test("a share in words is whole only where that says enough, and 0 % and 100 % are exact", () => {
@@ -31,4 +31,11 @@ test("map, words and small maps have the same colour for the same weight", () =>
   const roots = levelsOfRoots("linear");
   for (const weight of [0, 0.04, 0.25, 0.5, 1]) assert(Math.abs(roots[Math.round(255 * Math.sqrt(weight))] - levelOf("linear", weight, 1)) <= 1);
   assert.deepEqual([1e-4, 1e-2, 1].map((weight) => levelOf("log", weight, 1)), [0, 128, 255]);
+});
+
+test("maps are mirrored by the text whose tokens are keys, whichever side that is", () => {
+  const picture = { tokens: { source: ["[CLS]", "\u05e9", "\u05dc"], target: ["<s>", "peace"] } };
+  assert.deepEqual(["source", "target"].map((key) => isMirrored(picture, { key })), [true, false]);
+  assert.deepEqual([0, 1, 2].map((k) => across(k, 3, true)), [2, 1, 0]);
+  assert.deepEqual([0, 1, 2].map((k) => across(k, 3, false)), [0, 1, 2]);
 });

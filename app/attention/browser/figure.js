@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { clamp, fill, short } from "../../kit/browser/dom.js";
+import { across, isMirrored } from "./direction.js";
 import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN } from "./lens.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
@@ -27,6 +28,7 @@ export function mapFigure(view, style, about) {
   if (!tile) return null;
   const [q0, q1, k0, k1] = tile.area;
   const [rows, columns] = [q1 - q0, k1 - k0];
+  const isBack = isMirrored(view.picture, view.site);
   const most = Math.max(rows, columns);
   const cell = most > 40 ? SIDE / most : clamp(560 / most, 14, 34);
   const size = clamp(cell * 0.6, 9, 15);
@@ -45,7 +47,7 @@ export function mapFigure(view, style, about) {
   const y = heading(shapes, width, style, about);
   const top = y + rise;
   shapes.push(text(MARGIN, top - 12, [[words.axis_query, palette.query, 600]], SMALL));
-  shapes.push(text(MARGIN, top - 12 - SMALL * 1.35, [[words.axis_key, palette.key, 600]], SMALL));
+  shapes.push(text(MARGIN, top - 12 - SMALL * 1.35, [[isBack ? words.axis_key_back : words.axis_key, palette.key, 600]], SMALL));
 
   cells(shapes, view, tile, style, left, top, cell);
   const { query } = view.place;
@@ -63,7 +65,7 @@ export function mapFigure(view, style, about) {
   keys.forEach((label, i) => {
     const is = k0 + i === key;
     if (!shown(i, key, k0)) return;
-    shapes.push(text(left + (i + 0.5) * cell, top - 8, [[label, is ? palette.key : palette.ink, is ? 700 : 0]], size, { angle: LEAN }));
+    shapes.push(text(left + (across(i, columns, isBack) + 0.5) * cell, top - 8, [[label, is ? palette.key : palette.ink, is ? 700 : 0]], size, { angle: LEAN }));
   });
   if (chosen !== null && chosen >= q0 && chosen < q1) {
     const line = cell < 6 ? 1.5 : 2.5;
@@ -94,11 +96,12 @@ const strongest = ({ weights, masked }) => {
 function cells(shapes, view, tile, { colour }, left, top, cell) {
   const levels = view.map.levels(tile);
   const [q0, q1, k0, k1] = tile.area;
-  const across = (cell * (k1 - k0)) / tile.columns;
+  const wide = (cell * (k1 - k0)) / tile.columns;
+  const isBack = isMirrored(view.picture, view.site);
   const down = (cell * (q1 - q0)) / tile.rows;
-  const gap = across > 12 ? 1 : across > 5 ? 0.5 : 0;
+  const gap = wide > 12 ? 1 : wide > 5 ? 0.5 : 0;
   /** @param {number} c */
-  const x = (c) => left + c * across;
+  const x = (c) => left + across(c, tile.columns, isBack) * wide;
   /** @param {number} r */
   const y = (r) => top + r * down;
   if (tile.rows * tile.columns > RECTS) {
@@ -107,17 +110,20 @@ function cells(shapes, view, tile, { colour }, left, top, cell) {
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     const image = context.createImageData(tile.columns, tile.rows);
     const pixels = new Uint32Array(image.data.buffer);
-    for (let i = 0; i < levels.length; i++) pixels[i] = tile.masked?.[i] ? 0 : colour.packed[levels[i]];
+    for (let i = 0; i < levels.length; i++) {
+      const c = i % tile.columns;
+      pixels[i - c + across(c, tile.columns, isBack)] = tile.masked?.[i] ? 0 : colour.packed[levels[i]];
+    }
     context.putImageData(image, 0, 0);
-    shapes.push({ shape: "image", canvas, x: left, y: top, w: across * tile.columns, h: down * tile.rows });
+    shapes.push({ shape: "image", canvas, x: left, y: top, w: wide * tile.columns, h: down * tile.rows });
   }
   for (let r = 0; r < tile.rows; r++) {
     for (let c = 0; c < tile.columns; c++) {
       const from = c;
       while (c < tile.columns && tile.masked?.[r * tile.columns + c]) c++;
-      if (c > from) shapes.push({ shape: "hatch", x: x(from), y: y(r), w: (c - from) * across, h: down });
+      if (c > from) shapes.push({ shape: "hatch", x: Math.min(x(from), x(c - 1)), y: y(r), w: (c - from) * wide, h: down });
       if (c === tile.columns || tile.rows * tile.columns > RECTS) continue;
-      shapes.push({ shape: "rect", x: x(c), y: y(r), w: across - gap, h: down - gap, fill: colour.css[levels[r * tile.columns + c]] });
+      shapes.push({ shape: "rect", x: x(c), y: y(r), w: wide - gap, h: down - gap, fill: colour.css[levels[r * tile.columns + c]] });
     }
   }
 }
@@ -142,7 +148,7 @@ export function headsFigure(view, style, about) {
   }
   const found = view.overview.metric === "maps" ? null : view.overview.numbers.get(site);
   if (view.overview.metric !== "maps" && !found) return null;
-  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, view.map.wholeScale, left, top, pitch);
+  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, view.map.wholeScale, isMirrored(view.picture, site), left, top, pitch);
   if (site.kv_heads < site.heads) {
     const group = site.heads / site.kv_heads;
     for (let first = 0; first < site.heads; first += group) {
@@ -163,11 +169,12 @@ export function headsFigure(view, style, about) {
  * @param {Site} site
  * @param {Style} style
  * @param {"linear" | "log"} scale
+ * @param {boolean} isBack
  * @param {number} left
  * @param {number} top
  * @param {number} pitch
  */
-function mapsGrid(shapes, site, { colour }, scale, left, top, pitch) {
+function mapsGrid(shapes, site, { colour }, scale, isBack, left, top, pitch) {
   const levels = levelsOfRoots(scale);
   const { rows, columns } = site.thumbnail(0, 0);
   const [gapRows, gapColumns] = [rows, columns].map((n) => Math.max(1, Math.round(n * 0.07)));
@@ -179,7 +186,10 @@ function mapsGrid(shapes, site, { colour }, scale, left, top, pitch) {
       const { values } = site.thumbnail(l, h);
       const image = context.createImageData(columns, rows);
       const pixels = new Uint32Array(image.data.buffer);
-      for (let i = 0; i < pixels.length; i++) pixels[i] = colour.packed[levels[values[i]]];
+      for (let i = 0; i < pixels.length; i++) {
+        const c = i % columns;
+        pixels[i - c + across(c, columns, isBack)] = colour.packed[levels[values[i]]];
+      }
       context.putImageData(image, h * (columns + gapColumns), l * (rows + gapRows));
     }
   }

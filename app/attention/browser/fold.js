@@ -3,7 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { cover } from "../../kit/browser/cover.js";
 import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
-import { isRightToLeft, mirrored } from "./direction.js";
+import { isMirrored as isMirroredOf, mirrored } from "./direction.js";
 import { unfolded, withGaps } from "./folding.js";
 import { HIDDEN } from "./lens.js";
 import { levelOf } from "./scale.js";
@@ -12,6 +12,8 @@ const ASKED = 40; // keys
 const ROWS = 9; // as many as there is room for, up to this; more where rows as high as they may be leave room
 const TALLEST = 2.4; // em of a row
 const HEADER = 2.2; // em, of the words above the columns
+const UPRIGHT = 1.5; // em of a column or gap on a phone, where the words above it stand upright,
+const TALL = 6; // as high as this in em
 const ARCS = 2.2; // em, above them
 const GAP = 1.9; // em, for keys that are folded away
 const OPENED = 4; // keys that a click on a gap shows at each of its ends
@@ -21,6 +23,7 @@ export class Fold {
   extra = [];
   /** @type {number | null} The row that the band is around, where that is not the locked one */
   centre = null;
+  isWaiting = false; // for the weights that the columns are chosen by
   of = ""; // which picture these are of
   basis = ""; // and what was locked in it
 
@@ -36,8 +39,8 @@ export class Fold {
 
   // Whether a map whose words do not fit above it is shown so
   get isWanted() {
-    const { options, narrow, map } = this.view;
-    return options.show === "map" && !options.whole && !narrow && !map.zoomed() && !this.isAsked;
+    const { options, map } = this.view;
+    return options.show === "map" && !options.whole && !map.zoomed() && !this.isAsked;
   }
 
   // What of it has room: rows of the band, columns with gaps (−n for n keys), where they are
@@ -49,7 +52,11 @@ export class Fold {
     if (this.of !== of) [this.of, this.extra] = [of, []];
     const basis = `${of},${view.place.query},${view.pin}`;
     if (this.basis !== basis) [this.basis, this.centre] = [basis, null];
-    const top = (ARCS + HEADER) * em + 2;
+    const size = em; // of the type above the columns
+    const widths = view.map.widthsOf(lens.keys);
+    const isUpright = view.narrow;
+    const header = isUpright ? Math.min(TALL, widths.reduce((a, b) => Math.max(a, b), 0) + 1) * size : HEADER * em;
+    const top = ARCS * em + header + 2;
     const most = Math.max(ROWS, Math.floor((height - top - 2) / (TALLEST * em)));
     const fit = clamp(Math.floor((height - top - 2) / (1.5 * em)), 3, most);
     const rows = Math.min(fit, lens.n_query);
@@ -58,21 +65,22 @@ export class Fold {
     const q0 = clamp(centre - Math.floor(rows / 2), 0, lens.n_query - rows);
     const cell = Math.min((height - top - 2) / rows, TALLEST * em);
     const font = clamp(0.6 * cell, 0.72 * em, em);
-    const widths = view.map.widthsOf(lens.keys);
-    const size = em; // of the type above the columns
     /** @param {number} k */
-    const wide = (k) => Math.max(1.6 * em, Math.min(10, widths[k] + 0.8) * size);
+    const wide = (k) => (isUpright ? UPRIGHT * em : Math.max(1.6 * em, Math.min(10, widths[k] + 0.8) * size));
     const room = width - left - 2;
+    const gap = (isUpright ? UPRIGHT : GAP) * em;
     /** @param {number[]} keys */
-    const taken = (keys) => withGaps(keys, lens.n_key).reduce((sum, k) => sum + (k < 0 ? GAP * em : wide(k)), 0);
+    const taken = (keys) => withGaps(keys, lens.n_key).reduce((sum, k) => sum + (k < 0 ? gap : wide(k)), 0);
     const ranking = query === null ? null : view.ranking(lens.firstQuery(query));
     const band = Array.from({ length: rows }, (_, r) => lens.row(q0 + r)?.weights).filter((row) => row !== undefined);
     const pinned = view.pin === null ? [] : [lens.keyOf(view.pin)];
     const own = query === null || view.site.query !== view.site.key ? [] : [query];
     const strongest = ranking?.order.slice(0, 1) ?? [];
+    this.isWaiting = !ranking && !band.length; // who looks where is not known yet: the columns are those beside the rows
+    const beside = this.isWaiting ? [Math.min(centre, lens.n_key - 1)] : [];
     const keys = unfolded({
       n: lens.n_key,
-      must: [...pinned, ...strongest, ...own, ...this.extra],
+      must: [...pinned, ...strongest, ...own, ...this.extra, ...beside],
       order: ranking?.order ?? [],
       weights: ranking?.weights ?? [],
       band,
@@ -82,8 +90,8 @@ export class Fold {
     const spare = Math.max(0, room - taken(keys)) / Math.max(1, keys.length);
     const places = new Float64Array(columns.length + 1);
     places[0] = left;
-    columns.forEach((k, c) => (places[c + 1] = places[c] + (k < 0 ? GAP * em : wide(k) + Math.min(spare, 2 * em))));
-    const isMirrored = isRightToLeft(lens.keys);
+    columns.forEach((k, c) => (places[c + 1] = places[c] + (k < 0 ? gap : wide(k) + Math.min(spare, 2 * em))));
+    const isMirrored = isMirroredOf(view.picture, view.site);
     const xs = isMirrored ? mirrored(places) : places;
     return { left, top, cell, font, xs, columns, rows: [q0, q0 + rows], isHeader: false, isFold: true, isMirrored, header: size, width };
   }
@@ -143,7 +151,7 @@ export class Fold {
     const here = query === null ? null : lens.queryOf(query);
     const { column, key } = view.map.at();
     const y = ARCS * em;
-    const h = HEADER * em - 2;
+    const h = g.top - y - 4;
     context.textAlign = "center";
     context.textBaseline = "middle";
     g.columns?.forEach((k, c) => {
@@ -151,8 +159,9 @@ export class Fold {
       if (k < 0) {
         context.fillStyle = palette.mute;
         context.font = `${0.82 * em}px ${family}`;
-        context.fillText("⋯", x + w / 2, y + 0.3 * h);
-        context.fillText(number(-k), x + w / 2, y + 0.72 * h);
+        if (view.narrow) upright(context, `⋯ ${number(-k)}`, x + w / 2, y + h - 0.3 * em, h);
+        else context.fillText("⋯", x + w / 2, y + 0.3 * h);
+        if (!view.narrow) context.fillText(number(-k), x + w / 2, y + 0.72 * h);
         return;
       }
       const code = ranking?.masked?.[k];
@@ -163,7 +172,8 @@ export class Fold {
       const isKey = k === column || k === key;
       context.fillStyle = code ? palette.mute : view.colour.ink[level];
       context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
-      context.fillText(short(lens.keys[k]), x + (w - 2) / 2, y + h / 2, w - 6);
+      if (view.narrow) upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);
+      else context.fillText(short(lens.keys[k]), x + (w - 2) / 2, y + h / 2, w - 6);
       if (!isQuery && !isKey) return;
       context.strokeStyle = isQuery ? palette.query : palette.key;
       context.lineWidth = 2.5;
@@ -191,7 +201,7 @@ export class Fold {
 
   // The same with how to see it
   note() {
-    return [this.said(), this.said() && words.unfold].filter(Boolean).join(" ");
+    return [this.said(), this.said() && !this.isWaiting && words.unfold].filter(Boolean).join(" ");
   }
 
   // What is folded away, and how much of the row it holds
@@ -202,11 +212,12 @@ export class Fold {
     const shown = columns.filter((k) => k >= 0);
     const folded = lens.n_key - shown.length;
     if (!folded) return "";
-    const parts = { folded: number(folded), n: number(lens.n_key) };
+    const parts = { folded: number(folded), shown: number(shown.length), n: number(lens.n_key) };
+    if (this.isWaiting) return fill(words.folded_waiting, parts);
     const ranking = this.row();
-    if (!ranking || lens.unit === "norm" || lens.kind === "max") return fill(words.folded, parts);
+    if (!ranking || lens.unit === "norm" || lens.kind === "max") return fill(folded > 1 ? words.folded : words.folded_one, parts);
     const held = Math.max(0, ranking.weights.reduce((sum, p) => sum + p, 0) - shown.reduce((sum, k) => sum + ranking.weights[k], 0));
-    return fill(words.folded_share, { ...parts, share: finely(held) });
+    return fill(folded > 1 ? words.folded_share : words.folded_share_one, { ...parts, share: finely(held) });
   }
 
   // A click on ⋯: some keys at each of its ends
@@ -231,6 +242,17 @@ export class Fold {
     if (isHidden) this.extra = [key, ...this.extra.filter((k) => k !== key)];
     if (isOut || isHidden) this.view.map.refold();
   }
+}
+
+// A word that begins here and goes up
+/** @param {CanvasRenderingContext2D} context @param {string} word @param {number} x @param {number} y @param {number} most px */
+function upright(context, word, x, y, most) {
+  context.save();
+  context.translate(x, y);
+  context.rotate(-Math.PI / 2);
+  context.textAlign = "left";
+  context.fillText(word, 0, 0, most);
+  context.restore();
 }
 
 // Left edge and width of a column

@@ -7,7 +7,7 @@ import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
-import { isRightToLeft, mirrored } from "./direction.js";
+import { isMirrored, mirrored } from "./direction.js";
 import { isStill, named, Slide } from "./motion.js";
 import { nextOf, writes } from "./next.js";
 import { roleOf } from "./roles.js";
@@ -29,6 +29,7 @@ const MOST_ROWS = 48; // queries beside that: of more, rows would be lines
 const PROJECTED = 1.3; // em, of the words above a map that the last row of a class must read
 const FADES = 160; // ms
 const SHORT = 24; // keys of a text whose rows have room to say more in large type
+const APART = 1.05; // of their type, from a name to the next
 const NEXT = 10; // em, for what a row is about to write
 
 export class HeadMap {
@@ -180,7 +181,8 @@ export class HeadMap {
   // Whether there is more than the screen shows at a size that can be read
   get canFold() {
     const { options, narrow } = this.view;
-    return options.show === "map" && !narrow && !this.geometry?.isHeader && !this.fold.isAsked;
+    const isSmall = narrow && !this.geometry?.isFold && !options.whole; // and all there
+    return options.show === "map" && !isSmall && !this.geometry?.isHeader && !this.fold.isAsked;
   }
 
   zooms() {
@@ -296,20 +298,30 @@ export class HeadMap {
     const rows = q1 - q0;
     const header = this.header(width, height, em);
     if (header) return header;
-    if (this.fold.isWanted && !this.view.lens().refused) return this.fold.measure(width, height, em, this.leftOf(queries, 0, rows, em, em));
+    const isFolded = this.fold.isWanted && !this.view.lens().refused;
+    const fold = () => this.fold.measure(width, height, em, this.leftOf(queries, 0, rows, em, em));
+    const { narrow } = this.view;
+    if (isFolded && !narrow) return fold();
     const columns = k1 - k0;
     const guess = Math.min(width / (columns + 3), height / (rows + 3));
-    const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.68), 0.66 * em, em);
+    const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.68), (narrow ? 0.72 : 0.66) * em, em);
     const left = this.leftOf(queries, q0, q1, font, em);
     const tall = this.longest(keys, k0, k1, font);
     const isUpright = this.isUpright;
-    const lean = isUpright || this.view.narrow ? 0 : tall * 0.5; // room for the last label, which leans to the right
-    const top = this.view.narrow ? tall + font * 0.6 + 0.95 * em : isUpright ? 2 * em : tall * 0.87 + font * 0.6 + 0.6 * em;
+    const lean = isUpright || narrow ? 0 : tall * 0.5; // room for the last label, which leans to the right
+    const top = narrow ? tall + font * 0.6 + 0.95 * em : isUpright ? 2 * em : tall * 0.87 + font * 0.6 + 0.6 * em;
     const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
     const cell = Math.min(across, (height - top - 2) / rows, 4 * em);
-    const xs = Float64Array.from({ length: columns + 1 }, (_, k) => left + k * cell);
+    if (isFolded && cell < font * APART) return fold(); // one column, in which names would be left out
+    const places = Float64Array.from({ length: columns + 1 }, (_, k) => left + k * cell);
+    const xs = this.isMirrored ? mirrored(places) : places;
     const all = left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em);
-    return { left, top, cell, font, xs, isHeader: false, isFold: false, isMirrored: false, header: 0, width: all };
+    return { left, top, cell, font, xs, isHeader: false, isFold: false, isMirrored: this.isMirrored, header: 0, width: all };
+  }
+
+  // Whether the first key stands at the right
+  get isMirrored() {
+    return isMirrored(this.view.picture, this.view.site);
   }
 
   // How many rows are on the screen
@@ -355,9 +367,8 @@ export class HeadMap {
     const places = new Float64Array(n + 1);
     places[0] = left;
     for (let k = 0; k < n; k++) places[k + 1] = places[k] + own[k] + Math.min(spare, 2.2 * em);
-    const isMirrored = isRightToLeft(keys);
-    const xs = isMirrored ? mirrored(places) : places;
-    return { left, top, cell, font, xs, isHeader: true, isFold: false, isMirrored, header: size, width };
+    const xs = this.isMirrored ? mirrored(places) : places;
+    return { left, top, cell, font, xs, isHeader: true, isFold: false, isMirrored: this.isMirrored, header: size, width };
   }
 
   // Room for the names of the rows, and for what they are about to write
@@ -505,18 +516,20 @@ export class HeadMap {
     this.drawNote(how);
     Object.assign(this.view.root.dataset, { exact: tile.exact, fetching: !own, size: g.cell, left: g.left, top: g.top });
     Object.assign(this.view.root.dataset, { folded: "", row: "" });
-    this.view.root.dataset.columns = g.isHeader ? Array.from(g.xs, (x) => x.toFixed(1)).join(" ") : "";
+    this.view.root.dataset.columns = g.isHeader || g.isMirrored ? Array.from(g.xs, (x) => x.toFixed(1)).join(" ") : "";
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
     const [a0, a1, b0, b1] = tile.area;
     const down = (g.cell * (a1 - a0)) / tile.rows; // on the screen, one cell of the tile
     const y0 = g.top + (a0 - q0) * g.cell;
     const isExact = tile.columns === b1 - b0;
     const across = g.isHeader ? Infinity : (g.cell * (b1 - b0)) / tile.columns;
-    const [x0, end] = [g.left + (b0 - k0) * g.cell, Math.max(g.xs[0], g.xs[k1 - k0])];
+    const [start, end] = [Math.min(g.xs[0], g.xs[k1 - k0]), Math.max(g.xs[0], g.xs[k1 - k0])];
+    const x0 = g.isMirrored ? end - (b0 - k0) * g.cell : start + (b0 - k0) * g.cell; // where the tile's first column begins
+    const onward = g.isMirrored ? -1 : 1;
     // Left edge and width of a column of the tile
     /** @param {number} c @returns {[x: number, width: number]} */
     const column = (c) => {
-      if (!g.isHeader) return [x0 + c * across, across];
+      if (!g.isHeader) return [x0 + onward * c * across - (g.isMirrored ? across : 0), across];
       const [from, to] = isExact ? [c, c + 1] : [Math.floor((c * (k1 - k0)) / tile.columns), Math.floor(((c + 1) * (k1 - k0)) / tile.columns)];
       return [Math.min(g.xs[from], g.xs[to]), Math.abs(g.xs[to] - g.xs[from])];
     };
@@ -528,7 +541,11 @@ export class HeadMap {
     if (!g.isHeader && (tile.rows * tile.columns > MANY_CELLS || across < 5)) {
       const canvas = dots(tile, levels, this.view.colour.packed);
       context.imageSmoothingEnabled = false;
-      context.drawImage(canvas, x0, y0, across * tile.columns, down * tile.rows);
+      context.translate(x0, 0);
+      context.scale(onward, 1);
+      context.drawImage(canvas, 0, y0, across * tile.columns, down * tile.rows);
+      context.scale(onward, 1);
+      context.translate(-x0, 0);
     } else {
       const gap = g.isHeader ? (down > 16 ? 2 : 1) : across > 12 ? 1 : 0.5;
       for (let c = 0; c < tile.columns; c++) {
@@ -548,8 +565,8 @@ export class HeadMap {
           while (c < tile.columns && tile.masked[r * tile.columns + c] % HIDDEN) c++; // hidden keys stay blank
           if (c === from) continue;
           const [[x, w], [last, wide]] = [column(from), column(c - 1)];
-          const start = Math.min(x, last);
-          context.fillRect(start, y0 + r * down, Math.max(x + w, last + wide) - start, down);
+          const leftmost = Math.min(x, last);
+          context.fillRect(leftmost, y0 + r * down, Math.max(x + w, last + wide) - leftmost, down);
         }
       }
     }
@@ -646,7 +663,7 @@ export class HeadMap {
     context.textAlign = "left";
     if (g.isFold) this.fold.drawHeader(context, g);
     if (g.isFold) this.drawAxes(context);
-    else if (!g.isHeader) context.fillText(words.axes, 0, 0.5 * em);
+    else if (!g.isHeader) context.fillText(g.isMirrored ? words.axes_back : words.axes, 0, 0.5 * em);
     const lit = this.view.options.spotlight && query !== null && query >= q0 && query < q1;
     if (lit) {
       context.globalAlpha = 0.85;
@@ -655,7 +672,7 @@ export class HeadMap {
       context.fillRect(g.left, g.top + g.cell * (query - q0 + 1), right - g.left, g.cell * (q1 - query - 1));
       context.globalAlpha = 1;
     }
-    const every = Math.max(1, Math.ceil((g.font * 1.05) / g.cell));
+    const every = Math.max(1, Math.ceil((g.font * APART) / g.cell));
     /** @param {number} i @param {number | null} chosen */
     const near = (i, chosen) => chosen !== null && i !== chosen && Math.abs(i - chosen) < every; // leave room for the chosen one
     const lens = this.view.lens();
@@ -692,7 +709,8 @@ export class HeadMap {
     for (let k = k0; k < k1 && !g.isHeader && !g.isFold; k++) {
       if (k !== key && ((k - k0) % every || near(k, key))) continue;
       context.save();
-      context.translate(g.left + (k - k0 + 0.5) * g.cell, g.top - 0.45 * em);
+      const [x, w] = this.columnAt(k);
+      context.translate(x + w / 2, g.top - 0.45 * em);
       if (this.isUpright && columns[k].length < 3) context.textAlign = "center";
       else context.rotate(-this.tilt);
       context.font = `${k === key ? "700 " : ""}${g.font}px ${family}`;
@@ -823,7 +841,7 @@ export class HeadMap {
       const key = g.columns[this.keyAt(e.clientX - box.left)] ?? -1;
       return key < 0 ? null : { query: null, key: this.view.lens().firstKey(key) };
     }
-    const k = k0 + Math.floor((e.clientX - box.left - g.left - above / Math.tan(this.tilt)) / g.cell); // labels lean
+    const k = k0 + this.keyAt(e.clientX - box.left - above / Math.tan(this.tilt)); // labels lean
     return k >= k0 && k < k1 ? { query: null, key: this.view.lens().firstKey(k) } : null;
   }
 
@@ -932,7 +950,7 @@ export class HeadMap {
     if (this.dragging) {
       const { x, y, area, cell } = this.dragging;
       const q = Math.round((y - e.clientY) / cell);
-      const k = Math.round((x - e.clientX) / cell);
+      const k = Math.round((x - e.clientX) / cell) * (this.geometry.isMirrored ? -1 : 1);
       if (q || k) this.dragging.moved = true;
       this.show([area[0] + q, area[1] + q, area[2] + k, area[3] + k]);
       return;

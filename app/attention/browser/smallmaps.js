@@ -1,5 +1,6 @@
 // The small pictures of heads, drawn side by side once and copied from there.
 
+import { across, isMirrored } from "./direction.js";
 import { levelsOfRoots } from "./scale.js";
 
 /** @typedef {import("./types.js").Site} Site */
@@ -13,6 +14,7 @@ export function atlasOf(view, site, from = 0, to = site.layers) {
   canvas.width = columns * site.heads;
   canvas.height = rows * (to - from);
   const { packed } = view.colour;
+  const isBack = isMirrored(view.picture, site);
   const levels = levelsOfRoots(view.map.wholeScale);
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = context.createImageData(canvas.width, canvas.height);
@@ -22,7 +24,7 @@ export function atlasOf(view, site, from = 0, to = site.layers) {
       const { values } = site.thumbnail(l, h);
       for (let r = 0; r < rows; r++) {
         const at = ((l - from) * rows + r) * canvas.width + h * columns;
-        for (let c = 0; c < columns; c++) pixels[at + c] = packed[levels[values[r * columns + c]]];
+        for (let c = 0; c < columns; c++) pixels[at + across(c, columns, isBack)] = packed[levels[values[r * columns + c]]];
       }
     }
   }

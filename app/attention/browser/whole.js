@@ -36,6 +36,7 @@ export class WholeMap {
     const canvas = dots(tile, levels, view.colour.packed);
     const top = 5;
     const size = side - top;
+    if (view.map.geometry.isMirrored) context.transform(-1, 0, 0, 1, side, 0);
     context.imageSmoothingEnabled = tile.columns > side;
     context.drawImage(canvas, 0, top, side, size);
     context.fillStyle = view.palette.key;

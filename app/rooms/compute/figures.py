@@ -120,7 +120,7 @@ def roofline(
             hovertemplate="%{x:.3g} FLOPs a byte: at most %{y:.3g} TFLOP/s<extra></extra>",
         )
     figure.add_vline(x=device.ridge, line={"color": palette["mute"], "dash": "dot", "width": 1})
-    layout(figure, theme, 380)
+    layout(figure, theme, 340)
     figure.update_xaxes(type="log", title={"text": words.ROOF_X}, dtick=1)
     figure.update_yaxes(type="log", title={"text": words.ROOF_Y}, dtick=1)
     return figure.figure(scale)

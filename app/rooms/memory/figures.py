@@ -145,7 +145,7 @@ def curves(
             x=log10(ceiling), y=0, yref="paper", text=words.TABLE_ENDS.format(n=f"{ceiling:,}"), showarrow=False,
             xanchor="left", yanchor="bottom", xshift=4, font={"size": 14, "color": palette["mute"]},
         )  # fmt: skip
-    kit_figure.layout(figure, theme, 360)
+    kit_figure.layout(figure, theme, 320)
     start = min(lengths[0], measured.points[0].n) if measured is not None else lengths[0]
     figure.update_xaxes(title={"text": words.LENGTH_AXIS}, **kit_figure.length_ticks(start, lengths[-1]))
     figure.update_yaxes(title={"text": words.TOTAL_AXIS}, **kit_figure.log_byte_ticks(low, high))

@@ -36,7 +36,7 @@ PHASE_WORDS = {"inference": "run", "training": "train"}
 
 BREAKS = "{device}, {size}: "
 BREAKS_FITS = "{n} {what} fit ({bytes}), {more} do not ({next})."
-BREAKS_ALL = "all {n} {what} of its table of positions fit ({bytes}); by memory alone it would be {more}."
+BREAKS_ALL = "all {n} {what} of its table fit, {bytes}; by memory alone {more}."
 BREAKS_NONE = "not even 1 of the {what} fits (it takes {next})."
 BREAKS_TABLE = "Its table of positions ends at {ceiling}, whatever the memory: beyond it the lines say what a longer table would take."
 TABLE_ENDS = " table ends at {n}"
