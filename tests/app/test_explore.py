@@ -387,7 +387,7 @@ def test_a_phone_has_one_column_and_no_sideways_scroll(another: Another):
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert screen.root.evaluate("root => root.classList.contains('narrow')")
     screen.run_text(
-        "The old keeper climbed the narrow stairs every evening to light the lamp because many ships needed it very badly."
+        "The old keeper climbed the narrow stairs every single evening to light the lamp, because many ships needed it so very badly."
     )
     columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]
     assert len([key for key, *_ in columns if key >= 0]) > 5
