@@ -40,6 +40,7 @@ def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
         screen = Screen(page, address).open(f"?layer={LAYER}&head={HEAD}&query={QUERY}")
         if screen.root.locator(".fold").is_visible():
             screen.root.locator(".fold summary").click()
+            screen.page.mouse.move(0, 0)  # off the words, which are where the summary was once a longer text is there
         yield screen
         screen.leave()
 
