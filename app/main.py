@@ -19,7 +19,7 @@ from starlette.middleware import Middleware  # noqa: E402
 
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
 from app.shell.streamlit_edge import collection, ending, page, sockets  # noqa: E402
-from app.transport import compress, doors, fair, metrics, safe  # noqa: E402
+from app.transport import compress, doors, fair, files, metrics, safe  # noqa: E402
 from app.transport import routes as transport_routes  # noqa: E402
 
 BASE = transport_routes.BASE
@@ -40,6 +40,7 @@ MIDDLEWARE = [
 async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     """Nobody is the first visitor: the default model and its first picture are ready before the port answers."""
     doors.house.most = doors.most()
+    files.allow(doors.house.most)
     fair.begin()
     metrics.log_runs()
     sockets.send_at_once(asyncio.get_running_loop())

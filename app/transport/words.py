@@ -16,6 +16,9 @@ NO_LIMIT = (
     "{name} changes what one visitor may ask for: parts such as runs=60/2 (60 at once, 2 more a second) with spaces between "
     "them, of {names}; or off. “{value}” is not one."
 )
+FEW_FILES = (
+    "The system lets this server have {files:,} files open; {visitors:,} visitors need up to {needed:,} (ulimit -n)."
+)
 NO_MOST = "{name} is how many visitors fit at a time, a whole number from 1; it is “{value}”."
 
 # limits

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import resource
 
 import pytest
 
 import core
 from app.session import idle
 from app.sizes import controls
+from app.transport import files
 from app.transport.limits import BOUNDS, MOST_DIGITS, bounded, read, whole
 from core.planner import PRESETS, with_layers
 
@@ -65,3 +67,38 @@ def test_minutes_that_say_nothing_are_refused_when_the_server_starts(value: str)
     with pytest.raises(ValueError, match="HEADLIGHT_IDLE_MINUTES"):
         idle.seconds(value)
     assert (idle.seconds("0.5"), idle.seconds(idle.DEFAULT)) == (30, 1800)
+
+
+END = resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize(
+    ("before", "gives", "after", "said"),
+    [
+        ((1024, 524288), True, 524288, False),  # a service of systemd
+        ((1024, 4096), True, 4096, True),
+        ((256, END), True, files.OTHERS + 1000 * files.EACH, False),
+        ((256, END), False, 256, True),  # macOS, where it does have an end
+        ((END, END), True, END, False),
+    ],
+)
+def test_a_server_asks_for_as_many_open_files_as_its_visitors_need(
+    before: tuple[int, int],
+    gives: bool,
+    after: int,
+    said: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    now = [before]
+
+    def ask(_: int, wanted: tuple[int, int]) -> None:
+        if not gives:
+            raise ValueError("current limit exceeds maximum limit")
+        now.append(wanted)
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: before)
+    monkeypatch.setattr(resource, "setrlimit", ask)
+    files.allow(1000)
+    assert now[-1] == (after, before[1])
+    assert ("files open; 1,000 visitors need" in caplog.text) is said

@@ -6,14 +6,24 @@ import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from streamlit import runtime
+from streamlit.components.lib.local_component_registry import LocalComponentRegistry
+from streamlit.runtime import Runtime, RuntimeConfig
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.memory_session_storage import MemorySessionStorage
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.session_manager import SessionInfo
 from streamlit.testing.v1 import AppTest
 
 from app.shell import streamlit_edge
-from app.shell.streamlit_edge import collection, components, page
+from app.shell.streamlit_edge import collection, components, departures, page
 from app.transport import compress
 from tests.app.browsing import PATIENCE, once
 from tests.app.pages import lend
@@ -255,6 +265,22 @@ def test_memory_stays_flat_however_long_it_goes_on(monkeypatch: pytest.MonkeyPat
         assert not collection.collect(now + 60)  # nothing has run since
     finally:
         gc.enable()
+
+
+def test_who_stays_away_is_forgotten_without_another_who_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a server keeps its sessions: what a new Streamlit keeps elsewhere would be kept for ever."""
+    config = RuntimeConfig(
+        script_path="",
+        component_registry=LocalComponentRegistry(),
+        media_file_storage=MemoryMediaFileStorage("/media"),
+        uploaded_file_manager=MemoryUploadedFileManager("/upload"),
+        session_storage=(kept := MemorySessionStorage(ttl_seconds=0)),
+    )
+    monkeypatch.setattr(Runtime, "_instance", None)
+    served = Runtime(config)
+    assert runtime.get_instance() is served and departures.forget() == 0
+    kept.save(SessionInfo(None, cast(AppSession, SimpleNamespace(id="gone"))))
+    assert (departures.forget(), departures.forget()) == (1, 0)
 
 
 def test_a_slider_says_where_it_is_while_it_moves(visitor: Page) -> None:

@@ -11,6 +11,8 @@ import asyncio
 import gc
 import time
 
+from app.shell.streamlit_edge.departures import forget
+
 IDLE = 1.0  # seconds without a script
 LONGEST = 20.0  # seconds that garbage waits, however much is going on
 LOOK = 0.5  # seconds between two looks
@@ -51,4 +53,6 @@ async def in_idle_moments() -> None:
     """Until it is cancelled."""
     while True:
         await asyncio.sleep(LOOK)
+        if forget():
+            ran()  # what a session has held is garbage now
         collect(time.monotonic())

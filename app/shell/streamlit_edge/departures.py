@@ -1,4 +1,4 @@
-"""What is done when a visitor has gone: the tab is closed, or nothing is heard of it any more."""
+"""What is done when a visitor has gone: the tab is closed, or nothing is heard of it any more; and when he stays away."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.runtime.caching.ttl_cache import TTLCache
+from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 
 
 @dataclass
@@ -27,6 +30,24 @@ def when_gone(act: Callable[[], object] | None) -> None:
     context = get_script_run_ctx()
     if context is not None:
         _visit(context.session_id).act = act
+
+
+def forget() -> int:
+    """Let go of the sessions of visitors who have not come back in time; how many. In the thread of the server's loop.
+
+    Streamlit keeps the session of a closed tab for two minutes, up to 128 of them, in case its visitor was only cut off; but it
+    looks for those that are over only when the next visitor leaves. The last 128 of a day would be kept all night, with three
+    open files each.
+    """
+    if not runtime.exists():
+        return 0
+    manager = runtime.get_instance()._session_mgr
+    if not (
+        isinstance(manager, WebsocketSessionManager) and isinstance(manager._session_storage, MemorySessionStorage)
+    ):
+        return 0
+    kept = manager._session_storage._cache
+    return len(kept.expire()) if isinstance(kept, TTLCache) else 0
 
 
 def _released(visit: _Visit) -> None:
