@@ -60,7 +60,7 @@ async def latencies(service: Service, name: str, n: int) -> dict[str, str]:
         return f"{1000 * cuts[9]:.1f} / {1000 * cuts[18]:.1f}"
 
     key = await run(service, sentence(name))
-    long = await run(service, Request("minilm", (" ".join(f"word{i}" for i in range(100)),)))
+    long = await run(service, Request("minilm", (" ".join(f"word{i}" for i in range(120)),)))
     return {
         "run": await timed(lambda i: run(service, sentence(name, i))),
         "row": await timed(lambda i: service.row(key, HEAD, i % 16)),
