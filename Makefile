@@ -60,7 +60,7 @@ bench: browser
 cluster: runtime $(CLUSTER)/.installed
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v haproxy >/dev/null || { echo "make cluster needs HAProxy in front of the two Streamlit processes, and there is none on the PATH. Debian and Ubuntu, as root: apt-get install haproxy" >&2; exit 1; }
 	@echo "Ray, two front ends and a proxy are starting; http://$(ADDRESS):$(or $(PORT),8501) answers in about half a minute. Ctrl-C ends all."
-	@BIND=$(ADDRESS) PORT=$(or $(PORT),8501) PATH="$$PATH:/usr/sbin:/usr/local/sbin" FRONT=$(PYTHON) MODELS=$(CLUSTER)/bin/python $(CLUSTER)/bin/python -m honcho -f deploy/Procfile -d . start
+	@exec env BIND=$(ADDRESS) PORT=$(or $(PORT),8501) PATH="$$PATH:/usr/sbin:/usr/local/sbin" FRONT=$(PYTHON) MODELS=$(CLUSTER)/bin/python $(CLUSTER)/bin/python deploy/start.py
 
 test-cluster: $(CLUSTER)/.installed
 	$(CLUSTER)/bin/python -m pytest -W default -m cluster tests/cluster/test_ray.py tests/cluster/test_atlas_ray.py $(ARGS)
