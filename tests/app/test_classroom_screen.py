@@ -13,7 +13,9 @@ from app.classroom import words
 from app.kit import words as kit_words
 from app.rooms.masks import words as masks_words
 from app.rooms.memory import words as memory_words
-from tests.app.browsing import PATIENCE, Another, Screen, go_to
+from app.rooms.shapes import words as shapes_words
+from app.rooms.whatif import words as whatif_words
+from tests.app.browsing import PATIENCE, Another, Screen, eventually, go_to
 from tests.app.test_accessibility import findings
 
 APP = "app/main.py"
@@ -207,6 +209,33 @@ def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Scre
     tap(desk, "animal")
     teacher.page.keyboard.press("r")
     expect(desk.page.locator(".follow .result")).to_have_text(re.compile(r"You said animal: 67\.\d %, rank 1 of 16\."))
+
+
+@pytest.mark.parametrize(
+    ("room", "choice", "said"),
+    [
+        (shapes_words.TITLE, ".row[data-id='encoder.attn.scores']", ("run", "tensor", "shape", "bytes")),
+        (whatif_words.TITLE, ".racks button:has-text('no 1/√d')", ("run", "settled", "pick", "change", "answer")),
+    ],
+)
+def test_a_phone_shows_what_the_teacher_chooses_in_a_room(
+    screen: Screen, another: Another, room: str, choice: str, said: tuple[str, ...]
+):
+    teacher = screen.open()
+    phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    go_to(teacher.page, room)
+    teacher.root.locator(choice).click()
+    expect(phone.page.locator(".follow .place").locator(choice)).to_have_attribute("aria-pressed", "true")
+
+    def same() -> None:
+        shown, seen = teacher.data(), phone.data()
+        assert {name: shown[name] for name in said} == {name: seen[name] for name in said}
+        assert shown.get("settled") != "false"
+
+    eventually(phone.page, same)
+    expect(main(phone)).to_have_attribute("data-state", "follow")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
 def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Screen, another: Another):

@@ -1,6 +1,6 @@
 """Shapes: every tensor of the pass."""
 
-from app.rooms.shapes import pasted, values, view, words
+from app.rooms.shapes import component, pasted, values, view, words
 from app.shell.registry import Room
 
 ROOM = Room(
@@ -11,6 +11,6 @@ ROOM = Room(
     show=view.show,
     old=("Shapes",),
     titles={"of": view.CHOICES},
-    params=(pasted.CONFIG,),
+    params=(pasted.CONFIG, *component.PARAMS),
     routes=values.ROUTES,
 )

@@ -12,11 +12,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.attention import live
-from app.kit import cover, params
+from app.kit import cover, params, stage
 from app.kit.numbers import quoted
 from app.rooms.shapes import debugger, pasted, words
 from app.rooms.shapes import export as shapes_export
-from app.rooms.shapes.component import shapes
+from app.rooms.shapes.component import STAGE
 from app.rooms.shapes.diagram import Diagram, Part, diagram
 from app.session import answer as session_answer
 from app.session import notices, room, screen
@@ -112,7 +112,7 @@ def show() -> None:
         sentences.text(note)
     st.session_state["shapes_last"] = data
     with cover.over("shape"):
-        shapes(data)
+        stage.draw(STAGE, stage.follow(STAGE, None), data)
 
 
 def _chosen() -> None:

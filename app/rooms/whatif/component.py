@@ -19,4 +19,4 @@ modules.add_constants(
     PALETTES=theme.PALETTES,
     STYLE=(BROWSER / "whatif.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
-STAGE = stage.stage("whatif", PARAMS, "rooms/whatif/browser/whatif.js")
+STAGE = stage.stage("whatif", PARAMS, "rooms/whatif/browser/whatif.js", is_followed=True)

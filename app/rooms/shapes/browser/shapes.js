@@ -1,14 +1,18 @@
 // The Shapes component: the pass as rows on a rail, the chosen tensor spelled out below, or all of it as a table.
 //
-// Everything a visitor does here is drawn here, and Python is told once, debounced.
+// Everything a visitor does here is drawn here, and Python is told once, a moment later (chosen.js).
 
-import { paletteOf } from "../../../kit/browser/colours.js";
+import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { classroom } from "../../../kit/browser/classroom.js";
+import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { Guard } from "../../../kit/browser/cover.js";
 import { Detail } from "./detail.js";
 import { add, arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
+import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { cross, glyph, rail } from "./rails.js";
@@ -18,9 +22,8 @@ import { Table } from "./table.js";
 /** @typedef {import("./types.js").Part} Part */
 /** @typedef {import("./types.js").Item} Item */
 /** @typedef {import("./types.js").View} Shown */
-const TELL_AFTER = 250; // ms without a change before Python is told
 
-/** @param {import("../../../kit/browser/types.js").Given<import("./types.js").Diagram>} given */
+/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
 export default function ({ data, parentElement, setStateValue }) {
   const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
   view.update(data, setStateValue);
@@ -31,12 +34,9 @@ export default function ({ data, parentElement, setStateValue }) {
 class View {
   /** @type {import("./types.js").Diagram} */
   data;
-  /** @type {import("../../../kit/browser/types.js").Tell} */
-  set;
+  texts = new Chosen();
   /** @type {import("./types.js").Place} */
   place;
-  /** @type {Record<string, string>} What is chosen and not as it opens, in the words of the URL */
-  asked = {};
   /** @type {Map<string, {part: Part, row: Row}>} */
   byId = new Map();
   opening = ""; // the tensor that a diagram opens at
@@ -46,15 +46,10 @@ class View {
   columns;
   /** @type {SVGSVGElement} Lines from one stack to another, above both */
   over;
-  /** @type {number | undefined} */
-  stamp;
-  /** @type {number | undefined} A timer, while Python is still to be told */
-  telling;
 
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.told = 0;
     root.replaceChildren();
     this.files = new Files(() => rows([this.top, this.body, this.detail.box]), () => this.about(), () => this.palette);
     this.projector = new Projector(() => {
@@ -71,43 +66,46 @@ class View {
     this.watch.observe(this.body);
     this.body.addEventListener("keydown", (event) => this.key(event));
     document.fonts.ready.then(() => this.rails());
+    // What a lesson covers its own page has out of sight already; a class that follows it has only this.
+    this.guard = classroom.follows ? new Guard(root, { shape: ".body, .detail, .tablebox" }, () => this.rails()) : null;
   }
 
   destroy() {
     this.watch.disconnect();
     this.files.destroy();
     this.projector.destroy();
-    clearTimeout(this.telling);
+    this.guard?.destroy();
+    this.texts.destroy();
   }
 
   // ------------------------------------------------------------------ data in, place out
 
-  /** @param {import("./types.js").Diagram} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
-  update(data, setStateValue) {
-    this.set = setStateValue;
-    const fresh = data.stamp !== this.stamp;
-    if (data !== this.data) {
-      this.data = data;
-      if (fresh) {
-        this.stamp = data.stamp;
-        this.asked = { ...data.opened };
-      }
-      this.read();
-    }
+  /** @param {Uint8Array} bytes @param {import("../../../kit/browser/types.js").Tell} setStateValue */
+  update(bytes, setStateValue) {
+    const [data] = unpack(bytes);
+    const before = this.state();
+    this.data = data;
+    const fresh = this.texts.take(data.chosen, setStateValue);
+    this.read();
     this.theme();
+    if (!fresh && this.state() === before) return; // Python's answer to a change that is drawn already: what was timed or fetched stays
     this.draw();
     if (fresh && (this.projector.on || this.place.tensor !== this.opening)) requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
   }
 
+  // All that Python and the page decide of what is drawn
+  state() {
+    return this.data && JSON.stringify([{ ...this.data, chosen: null, cover: null }, this.texts.values, themeOf(this.root)]);
+  }
+
   // What the link, or the visitor before this diagram, asked for, as far as this diagram has it
   read() {
-    const { data, asked } = this;
+    const { data } = this;
+    const asked = this.texts.values;
     this.byId = new Map();
     for (const part of data.parts) for (const row of part.rows) this.byId.set(row.id, { part, row });
     const opening = `${data.stacks.at(-1)}.attn.weights`;
     const deepest = Math.max(...Object.values(data.layers)) - 1;
-    /** @param {string | undefined} text */
-    const whole = (text) => (/^\d{1,4}$/.test(text ?? "") ? Number(text) : 0);
     this.place = {
       tensor: this.byId.has(asked.tensor) ? asked.tensor : opening,
       at: clamp(whole(asked.at), 0, deepest),
@@ -132,10 +130,7 @@ class View {
       break: place.break,
       with_head: place.with_head ? String(place.with_head) : "",
     };
-    this.asked = Object.fromEntries(Object.entries(now).filter(([, value]) => value));
-    this.told += 1;
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.set("place", { told: this.told, said: this.asked }), TELL_AFTER);
+    this.texts.choose(now);
     keepingFocus(this.root, () => this.draw());
     if (focus) this.focus();
     const { row } = this.chosen;

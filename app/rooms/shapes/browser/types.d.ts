@@ -46,8 +46,7 @@ export interface Part {
 }
 
 export interface Diagram {
-  stamp: number;
-  opened: Record<string, string>;
+  chosen: import("../../../kit/browser/chosen.js").FromPython;
   title: string;
   caption: string;
   snippet: string;
