@@ -1,4 +1,4 @@
-"""The models that visitors may choose: the catalog's as far as they are there, and those that the operator names in HEADLIGHT_MODELS."""
+"""The models that visitors may choose: those of the catalog whose files are here, and those that the operator names in HEADLIGHT_MODELS."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def is_link(text: str) -> bool:
 
 
 def from_link(address: str) -> Screen:
-    """The screen that a link leads to. Raises ValueError for one that names no text, or a model or a step that there is not.
+    """The screen that a link leads to. Raises ValueError for one that names no text, or a model or a step that does not exist.
 
     Links of this server and of any other say the same. What a link leaves out of the room is as the room opens.
     """

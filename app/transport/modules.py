@@ -63,7 +63,7 @@ def source(name: str) -> str:
 
 
 def imports(name: str) -> list[str]:
-    """The names of the modules that a module imports. Raises ValueError for one that there is not."""
+    """The names of the modules that a module imports. Raises ValueError for one that does not exist."""
     found = [resolved(name, match[2]) for match in IMPORT.finditer(source(name))]
     for imported in found:
         if imported not in _sources:

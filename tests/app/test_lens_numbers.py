@@ -167,7 +167,7 @@ def test_metrics_of_a_whole_run_are_core_s_measures(client: TestClient, trace: T
         ("metrics", {"site": "cross"}, "site must be one of encoder; it is “cross”."),
     ],
 )
-def test_a_parameter_that_does_not_do_gets_a_sentence(client: TestClient, trace: Trace, path: str, params, said: str):
+def test_a_wrong_parameter_gets_a_sentence(client: TestClient, trace: Trace, path: str, params, said: str):
     if "hide" in params and params["hide"].count(",") == 12:
         params = {"hide": ",".join(map(str, range(len(trace.source))))}
     answer = ask(client, path, **({"query": 0} | params))

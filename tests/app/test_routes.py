@@ -148,7 +148,7 @@ def test_a_proof_is_the_record_s_receipt(client: TestClient, trace: Trace):
         ("proof", {"record": "<b>"}, "record must be a whole number; it is “<b>”."),
     ],
 )
-def test_a_parameter_that_does_not_do_gets_a_sentence(client: TestClient, trace: Trace, path, params, said):
+def test_a_wrong_parameter_gets_a_sentence(client: TestClient, trace: Trace, path, params, said):
     answer = ask(client, path, **params)
     assert answer.status_code == 400
     assert said in answer.text
