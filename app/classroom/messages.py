@@ -37,6 +37,7 @@ class Shown:
     run: str
     chosen: Mapping[str, str]
     cover: str
+    said: str = ""  # why there is no picture, in the words that stand on the teacher's page
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ async def body(request: Request) -> dict[str, Any]:
     return _object(said, "it must be an object")
 
 
-def fields(said: Mapping[str, Any], **kinds: type) -> list[Any]:
+def fields(said: Mapping[str, Any], /, **kinds: type) -> list[Any]:
     """The values of exactly these fields, of these kinds, in this order."""
     if said.keys() != kinds.keys():
         raise BadMessage(sentences.NOT_KNOWN.format(what=f"its fields must be {', '.join(kinds)}"))
@@ -78,9 +79,9 @@ def fields(said: Mapping[str, Any], **kinds: type) -> list[Any]:
 
 
 def shown(said: object) -> Shown:
-    """A screen. `cover` may be left out."""
-    told = {"cover": "", **_object(said, "a screen must be an object")}
-    view, run, chosen, cover = fields(told, **{"view": str, "run": str, "with": dict, "cover": str})
+    """A screen. `cover` and `said` may be left out."""
+    told = {"cover": "", "said": "", **_object(said, "a screen must be an object")}
+    view, run, chosen, cover, why = fields(told, **{"view": str, "run": str, "with": dict, "cover": str, "said": str})
     if len(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")) > MOST_SCREEN:
         raise TooLong(sentences.TOO_LONG)
     if not VIEW.fullmatch(view):
@@ -89,7 +90,9 @@ def shown(said: object) -> Shown:
         raise BadMessage(sentences.NOT_KNOWN.format(what="its cover must be head, row, of a lesson or empty"))
     if not all(isinstance(part, str) for pair in chosen.items() for part in pair):
         raise BadMessage(sentences.NOT_KNOWN.format(what="what is chosen must be text"))
-    return Shown(view, run, chosen, cover)
+    if why and run:
+        raise BadMessage(sentences.NOT_KNOWN.format(what="what is said stands in for a picture"))
+    return Shown(view, run, chosen, cover, why)
 
 
 def question(said: Mapping[str, Any]) -> Question:

@@ -36,13 +36,9 @@ async def screen_of(shown: Shown) -> Screen:
         if drawn is None or drawn.room != shown.view:
             raise Unknown(sentences.NO_RUN)
         packed, chosen = drawn.message, drawn.chosen(shown.chosen)
-    return Screen(shown.view, shown.run, {"with": _fitting(chosen)}, shown.cover, packed)
-
-
-def _fitting(chosen: Mapping[str, str]) -> Mapping[str, str]:
-    if len(json.dumps(chosen)) > MOST_CHOSEN:
+    if len(json.dumps(chosen)) + len(json.dumps(shown.said)) > MOST_CHOSEN:
         raise TooLong(sentences.TOO_LONG)
-    return chosen
+    return Screen(shown.view, shown.run, {"with": chosen, "said": shown.said}, shown.cover, packed)
 
 
 async def message(run: str) -> bytes:

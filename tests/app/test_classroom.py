@@ -394,6 +394,25 @@ def test_a_room_is_followed_as_it_was_drawn_with_what_is_chosen_beside_it(monkey
     ask(lesson())
 
 
+def test_a_sentence_stands_in_for_a_picture_and_never_beside_one() -> None:
+    async def lesson() -> None:
+        async with teaching() as teacher, reading(teacher.code, teacher.key) as board:
+            refused = {"view": "masks", "run": "", "with": {}, "said": "Masks shows <b>64</b> tokens. …"}
+            assert (await teacher.do("screen", screen=refused)).status == 204
+            told = await board.until("screen", view="masks")
+            assert (told["said"], told["picture"]) == ("Masks shows <b>64</b> tokens. …", "")
+            assert (await teacher.do("screen", screen={**refused, "said": "ü" * 120})).status == 204
+            await board.until("screen", said="ü" * 120)
+            assert max(board.sizes) < 1000
+            assert (await teacher.do("screen", screen={**refused, "said": "ü" * 150})).status == 413
+            assert (await teacher.do("screen", screen={**refused, "run": teacher.run})).status == 400
+            assert (await teacher.do("screen", screen={**refused, "said": 1})).status == 400
+            assert (await teacher.do("screen", screen=screen(teacher.run))).status == 204
+            assert (await board.until("screen", picture=teacher.run))["said"] == ""
+
+    ask(lesson())
+
+
 def test_nothing_of_a_class_is_logged(caplog) -> None:
     async def lesson() -> list[str]:
         async with teaching() as teacher:

@@ -70,6 +70,10 @@ test("a class is told what is chosen otherwise than in the room that it has, at 
   assert.deepEqual(shown(), ["masks", "d1", { layer: "2" }], "too much for a message: it comes with the room");
   chosen.take({ values: { ...chosen.values }, stamp: 1, reported: chosen.number, follow: { ...follow, drawn: "d2", base: { ...chosen.values } } }, () => {});
   assert.deepEqual(shown(), ["masks", "d2", {}]);
+  let heard = 0;
+  classroom.chose = () => (heard += 1);
+  chosen.choose({ layer: "3" });
+  assert.equal(heard, 1, "at once, and not when Python is told");
   const other = new Chosen();
   other.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } }, () => {});
   chosen.destroy();

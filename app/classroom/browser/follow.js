@@ -57,6 +57,7 @@ class Follower {
   /** @param {HTMLElement} main */
   constructor(main) {
     classroom.follows = true;
+    classroom.chose = () => this.view?.isTouched && !this.isOwn && this.lookAround(); // at once: the teacher's next change would take it back; a room may also choose by itself
     this.main = main;
     /** @type {Record<string, string>} */
     this.views = JSON.parse(main.dataset.views ?? "{}");
@@ -298,9 +299,8 @@ class Follower {
       header = { ...header, chosen: { values: view.values, stamp: view.stamp, reported: 0 }, cover: null, offline: true };
     }
     const tell = (/** @type {string} */ name, /** @type {any} */ value) => {
-      if (name !== "place" && name !== "chosen") return;
+      if (name !== "place") return; // of other rooms' choices classroom.chose has heard at once
       view.told = Math.max(view.told, value?.told ?? 0);
-      if (name === "chosen" && !view.isTouched) return; // a room may choose by itself
       if (!this.isOwn && view === this.view) this.lookAround(); // a touch of the picture is a look around
     };
     view.component({ data: pack(header, new Uint8Array(view.body)), parentElement: view.box, setStateValue: tell, setTriggerValue: () => {} });
@@ -333,6 +333,7 @@ class Follower {
 
   comeBack() {
     this.isOwn = false;
+    if (this.view) this.view.isTouched = false;
     this.draw();
     this.follow();
     scrollTo(0, 0);
@@ -403,7 +404,7 @@ class Follower {
     const isShown = joined !== null && !asks && (this.view !== null || !screen);
     this.place.hidden = !isShown || this.isClosed;
     if (asks && isOpen) this.count();
-    const said = asks ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes] : [this.isOwn, isOpen, screen?.view, screen?.cover, this.view?.view];
+    const said = asks ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes] : [this.isOwn, isOpen, screen?.view, screen?.cover, screen?.said, this.view?.view];
     const drawing = JSON.stringify([this.isClosed, joined?.code, this.wrong, asks, said]);
     if (drawing === this.drawing) return;
     this.drawing = drawing;
@@ -440,7 +441,7 @@ class Follower {
       const parts = [];
       if (isVeiled) parts.push(el("p", "big", words.choosing));
       if (!screen || (!this.view && this.isDrawn(screen))) parts.push(el("p", "note", words.waiting));
-      else if (!this.view) parts.push(el("p", "big", screen.no_picture || words.no_picture), this.door(words.open_tab, "quiet big"));
+      else if (!this.view) parts.push(...(screen.said ? [el("p", "big", screen.said)] : [el("p", "big", words.no_picture), this.door(words.open_tab, "quiet big")]));
       panel.replaceChildren(...parts);
       if (this.isOwn) low.append(button(asked?.open ? words.teacher_asks : words.to_teacher, "primary", () => this.comeBack()));
       else low.append(button(words.look_around, "quiet", () => this.lookAround()));

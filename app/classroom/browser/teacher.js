@@ -8,7 +8,7 @@ import { classroom, KEPT } from "../../kit/browser/classroom.js";
 import { colours, themeOf } from "../../kit/browser/colours.js";
 import { cover } from "../../kit/browser/cover.js";
 import { differing, nearest } from "./again.js";
-import { goTo, here } from "../../shell/streamlit_edge/browser/page.js";
+import { goTo, here, texts } from "../../shell/streamlit_edge/browser/page.js";
 import { isFree } from "../../kit/browser/keys.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";
@@ -22,7 +22,9 @@ const SEND_AFTER = 60; // ms without a change before the class is told
 const LOOK = 250; // ms between two looks at the address, in rooms that do not say what they show
 const ASKS = "explore"; // the room whose rows are asked about
 const LESSONS = "lessons"; // in which every other room stands
-const MOST_LINK = 700; // bytes of a link to a room that is not followed
+const MOST_LINK = 700; // bytes of a link to a room that is not followed, and of what is said in place of a picture
+const REFUSED = "sentences"; // where a room says why it shows nothing
+const SILENT = 2; // looks in a row without a picture, after which the room is taken to show none
 const SAY = 5000; // ms between two sentences for a screen reader
 const TOAST = 6000; // ms
 const TOLD_AFTER = 300; // ms before a screen reader hears the result
@@ -40,8 +42,19 @@ function ofLesson() {
 /** @param {[name: string, text: string][]} address */
 function linked(address) {
   const all = address.filter(([name]) => !OF_THE_PAGE.includes(name));
-  const found = [all, all.filter(([name]) => !OF_THE_RUN.includes(name)), []].find((said) => JSON.stringify(said).replace(/[^ -~]/g, "\\u0000").length <= MOST_LINK);
+  const found = [all, all.filter(([name]) => !OF_THE_RUN.includes(name)), []].find((said) => size(said) <= MOST_LINK);
   return Object.fromEntries(found ?? []);
+}
+
+// As many bytes as it travels in
+const size = (/** @type {unknown} */ said) => JSON.stringify(said).replace(/[^ -~]/g, "\\u0000").length;
+
+/** The sentences above a room, as many words of them as there is room for. @param {string[]} sentences */
+function cut(sentences) {
+  const words = sentences.join(" ").split(" ");
+  if (size(words.join(" ")) <= MOST_LINK) return words.join(" ");
+  while (words.length && size(`${words.join(" ")} …`) > MOST_LINK) words.pop();
+  return `${words.join(" ")} …`;
 }
 
 export class Teacher {
@@ -65,6 +78,7 @@ export class Teacher {
   page = ""; // what lies over the room: "share", "ask", or nothing; "pick" is the room itself, covered
   isLost = false;
   isAsking = false;
+  silent = 0; // looks in a row in which a room that is followed showed nothing, with its script done
   room = "";
   /** @type {string[]} Rooms that say what they show */
   followed = [];
@@ -108,7 +122,7 @@ export class Teacher {
     addEventListener("keydown", (e) => this.key(e), { signal, capture: true }); // before the projector, which turns heads with Page Down
     addEventListener("resize", () => this.place(), { signal });
     const unwatch = [classroom.watch(() => this.moved()), cover.watch(() => this.send()), settings().watch(() => this.theme())];
-    const looking = setInterval(() => this.taught && !this.isShown && this.send(), LOOK);
+    const looking = setInterval(() => this.taught && this.seek(), LOOK);
     const saying = setInterval(() => this.say(), SAY);
     this.destroy = () => {
       off.abort();
@@ -133,6 +147,7 @@ export class Teacher {
   /** @param {string} room @param {string[]} followed */
   update(room, followed) {
     this.followed = followed;
+    if (room !== this.room) this.silent = 0;
     if (room !== this.room && this.page === "pick") this.unpick();
     this.room = room;
     this.theme();
@@ -275,15 +290,22 @@ export class Teacher {
     const { shown } = classroom;
     const covers = this.page === "pick" || this.pending || this.isAsking ? "head" : this.asked?.open ? "row" : ofLesson();
     if (shown && this.isShown) return { view: shown.view, run: shown.run, with: shown.with, cover: covers };
-    return { view: this.room, run: "", with: linked([...here()]), cover: covers };
+    const said = this.followed.includes(this.room) ? cut(texts(REFUSED) ?? []) : "";
+    return { view: this.room, run: "", with: said ? {} : linked([...here()]), cover: covers, said };
+  }
+
+  // A room that says nothing of itself is looked at; of those that do, one that was refused.
+  seek() {
+    this.silent = this.isShown || texts(REFUSED) === null ? 0 : this.silent + 1;
+    if (!this.isShown) this.send();
   }
 
   send() {
     if (!this.taught || this.isLost || !this.room) return;
     clearTimeout(this.sending);
     this.sending = setTimeout(() => {
-      if (this.followed.includes(this.room) && !this.isShown) return; // its picture is on its way
       const screen = this.screen();
+      if (this.followed.includes(this.room) && !this.isShown && !(screen.said && this.silent >= SILENT)) return; // its picture is on its way
       const text = JSON.stringify(screen);
       if (!this.taught || text === this.sent) return;
       this.sent = text;

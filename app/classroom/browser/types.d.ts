@@ -7,7 +7,7 @@ export interface ScreenNow {
   picture: string;
   with: Record<string, string>;
   cover: "" | "head" | "row";
-  no_picture?: string;
+  said: string; // why there is no picture, as the teacher reads it; "" where there is one
 }
 
 /** A question: where will this word look, in this head? */

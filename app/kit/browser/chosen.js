@@ -50,6 +50,7 @@ export class Chosen {
   choose(changes, atOnce = false) {
     Object.assign(this.values, changes);
     this.number += 1;
+    classroom.chose();
     this.show();
     clearTimeout(this.telling);
     this.telling = setTimeout(() => this.tell(), atOnce ? 0 : TELL_AFTER);

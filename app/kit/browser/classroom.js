@@ -10,6 +10,7 @@ class Classroom {
   /** @type {Shown | null} The run or the room on the screen, and what is chosen in it */
   shown = null;
   follows = false; // whether this page is a follower's
+  chose = () => {}; // something is chosen in the room, by whoever is at this page or by the room itself: a follower's page says what then
   share = () => {}; // opens a class, or the page with its code: the bar says how
   /** @type {Set<() => void>} */
   heard = new Set();
