@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
+from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, eventually
 from tests.app.pages import lend
 
@@ -84,12 +84,28 @@ class Lab:
         return waiting.value.path()
 
     def axe(self) -> list[str]:
-        """What axe finds on the page that is serious."""
-        found: list[dict[str, Any]] = (
-            Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
-        )
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in serious]
+        """What axe finds on the page."""
+        return faults(self.page)
+
+
+def everywhere(root: Locator, check: Callable[[], object]) -> None:
+    """Have `check` read the room in the dark, then on a phone, then projected, and leave it as it was."""
+    page, size = root.page, root.page.viewport_size
+    assert size is not None
+    page.emulate_media(color_scheme="dark")
+    expect(root).to_have_attribute("data-theme", "dark", timeout=PATIENCE)
+    check()
+    page.set_viewport_size({"width": 390, "height": 844})
+    check()
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    page.evaluate("headlight.settings.set('projector', 'true')")
+    expect(root).to_have_attribute("data-projector", "true", timeout=PATIENCE)
+    check()
+    page.evaluate("headlight.settings.set('projector', null)")
+    page.set_viewport_size(size)
+    for name, value in (("projector", "false"), ("theme", "light")):
+        expect(root).to_have_attribute(f"data-{name}", value, timeout=PATIENCE)
 
 
 @contextlib.contextmanager

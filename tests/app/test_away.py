@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from app.kit import words as kit_words
 from app.rooms.positions import words as positions_words
+from app.rooms.step import words as step_words
 from tests.app.lab import Lab, visiting
 from tests.app.test_export import opened
 
@@ -88,6 +89,14 @@ def test_arrays_the_code_that_makes_them_and_the_page_that_works_offline(
         names: dict[str, Any] = {}
         exec(compile(str(found["snippet"]), "snippet", "exec"), names)
         agree(names, found)
+        if kind is Step:
+            drawn = room.saved("SVG").read_text("utf-8")
+            assert "67.7" in drawn and "animal" in drawn
+            assert room.saved("PNG 1×").read_bytes().startswith(b"\x89PNG")
+            lines = room.saved(f"CSV: {step_words.COMPONENT['csv']}").read_text("utf-8-sig").splitlines()
+            columns, *rows = [line.split(",") for line in lines if line[0] not in '#"']
+            weights = [float(row[columns.index("weight")]) for row in rows]
+            assert weights == pytest.approx(found["weight"], abs=1e-6)
         data = room.saved("HTML").read_bytes()
     assert len(data) < 3_000_000
     page, faults = opened(browser, tmp_path / f"{kind.ROOM}.html", data)

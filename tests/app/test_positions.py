@@ -23,7 +23,7 @@ from app.session import models, service
 from app.transport import messages, modules
 from core.service import Facts
 from tests.app.browsing import PATIENCE, box_of, eventually
-from tests.app.lab import Lab, away, printed, visiting
+from tests.app.lab import Lab, away, everywhere, printed, visiting
 from tests.app.served import ask, local
 
 APP = "app/main.py"
@@ -287,6 +287,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
         ">99.9 % to 11 %: it no longer knows where back is.",
         "it → animal (layer 3, head 1) falls from 68 % to 4 %.",
     )
+    everywhere(room.root, lambda: room.says("it → animal (layer 3, head 1) falls from 68 % to 4 %."))
     assert room.number("moved") == pytest.approx(0.901, abs=1e-3)
     assert room.number("without") < 1e-5 and room.number("with") > 0.99
     assert room.axe() == []
@@ -354,6 +355,7 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
     room.says("Rows 20 and 26 have cosine 0.67; 20 and 23 are nearer and less alike, 0.47: it learnt waves of its own.")
     table = core.load("minilm").model.get_parameter("encoder.embed.position.weight").detach()
     alike = core.order.cosine_to(table, 20)
+    everywhere(room.root, lambda: room.says(f"Rows 20 and 26 have cosine {alike[26].item():.2f}"))
     assert room.number("cosine") == pytest.approx(alike[26].item(), abs=1e-6)
     assert room.number("closest") == pytest.approx(core.order.closest_rows(table)[2], abs=1e-6)
     expect(room.root.locator(".end")).to_contain_text(
@@ -391,6 +393,7 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
     room.lab("binary")
     room.says("Position 7 in binary is 0111", "One step on, 4 digits flip")
     assert room.number("step") == pytest.approx(2.671, abs=5e-4)
+    everywhere(room.root, lambda: room.says("Position 7 in binary is 0111", "4 digits flip"))
     room.root.locator("[role=slider][data-drag=t]").focus()
     room.page.keyboard.press("ArrowRight")
     room.says("Position 8 in binary is 1000", "One step on, 1 digit flips")
@@ -407,6 +410,8 @@ def test_clocks_and_a_decoders_order(room: Room) -> None:
     king = local().engine.run(core.Request("storyteller", (KING,)))
     assert room.number("score") == pytest.approx(king.attention[1].scores(0, 11, 10).item(), abs=1e-4)
     assert room.number("shift") < 1e-4
+    score = f"{king.attention[1].scores(0, 11, 10).item():.2f}"
+    everywhere(room.root, lambda: room.says(f"at 1 it is {score}"))
     room.press(WORDS["move_both"])
     room.says("Both words moved on by 20, and every hand turned.", "so is the score: 7.251")
     room.link("m=31", "n=30")

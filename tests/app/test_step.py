@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 import core
 from app.kit import params as kit_params
@@ -23,7 +24,8 @@ from app.transport import messages
 from core import small
 from core.service import Facts, LocalService
 from core.walk import guesses, terms, walk
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, eventually
+from tests.app.lab import everywhere
 from tests.app.served import ask, serve
 from tests.app.test_accessibility import findings
 
@@ -163,6 +165,49 @@ def test_any_link_gives_a_room(model: str) -> None:
             assert text == values[name] or any(f"for {name} " in note for note in notes) or text.strip(), (name, text)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("page", "two", "run, one, batch, reshape"),
+        ("at", "pie", "softmax"),
+        ("stack", "decoder", "encoder"),
+        ("layer", "6", "0 to 5"),
+        ("head", "12", "0 to 11"),
+        ("query", "16", "0 to 15"),
+        ("key", "-1", "0 to 15"),
+        ("cell", "3", "as in 2.10"),
+        ("divide", "0", "0.05"),
+        ("hide", ",".join(map(str, range(16))), "one of them stays"),
+        ("act", "tanh", "relu"),
+        ("norm", "rms", "batch"),
+        ("edits", "nothing", "Run it so"),
+    ],
+)
+def test_what_is_asked_in_vain_gets_a_sentence_with_what_there_is(name: str, text: str, says: str) -> None:
+    run = served("minilm", ANIMAL)[1]
+    values, notes = kit_params.read(PARAMS, run, {name: text})
+    assert values == kit_params.read(PARAMS, run, {})[0] and len(notes) == 1
+    assert f"for {name} " in notes[0] and says in notes[0]
+
+
+def test_a_sentence_takes_two_lines_at_most_so_that_the_picture_never_jumps() -> None:
+    parts = {name: "12" for says in words.SAYS.values() for name in re.findall(r"{(\w+)}", says)}
+    parts |= {
+        "q": "it",
+        "k": "animal",
+        "w": "67.7 %",
+        "n": "340",
+        "m": "1,196",
+        "min": "−0.17",
+        "f": "GELU",
+        "x": "10.89",
+    }
+    parts |= {"how": words.SAYS["embed_rotary"], "kind": "sinusoidal", "why": "the future", "model": "MiniLM-L6"}
+    parts |= {"sublayer": "attention", "p": "10"}
+    long = {name: len(says.replace("*", "").format(**parts)) for name, says in words.SAYS.items()}
+    assert max(long.values()) <= 95, long
+
+
 def test_small_numbers_travel_as_core_has_them() -> None:
     found, _ = messages.unpack(small_message())
     one = small.one_head()
@@ -279,6 +324,9 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     exec(page.evaluate("navigator.clipboard.readText()"), names)
     assert np.allclose(names["numbers"].numpy(), other["attn.z"][1].numpy(), atol=1e-6)
     assert findings(screen) == []
+    go(screen, "add1")
+    adds = f"it adds {other['attn.out'].norm().item():.2f} to"
+    everywhere(root, lambda: expect(root.locator(".big")).to_contain_text(adds))
 
 
 def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(screen: Screen) -> None:
@@ -297,6 +345,8 @@ def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(sc
     screen.wait(cell="7.0")
     text = screen.root.locator(".from").inner_text().replace("\xa0", " ")
     assert f"After layer 3’s attention: best guess door, {100 * found[7].probability:.1f} %" in text
+    door = f"door, {100 * found[-1].probability:.1f}"
+    everywhere(screen.root, lambda: expect(screen.root.locator(".big")).to_contain_text(door))
 
 
 def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(screen: Screen) -> None:
@@ -310,6 +360,31 @@ def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(scree
     assert screen.root.locator(".from .sum").is_visible()
 
 
+def clear(root: Locator, css: str) -> None:
+    """Nothing that is written there lies on something else that is, or beyond the edge of the page."""
+    on_another = root.evaluate(
+        """(root, css) => {
+          const written = [...root.querySelectorAll(css)].filter((node) => node.offsetParent && node.textContent.trim());
+          const boxes = written.map((node) => {
+            const [range, box] = [document.createRange(), node.getBoundingClientRect()];
+            range.selectNodeContents(node);
+            const text = node.matches(".msg, button") ? box : range.getBoundingClientRect();
+            return {
+              left: Math.max(text.left, box.left), right: Math.min(text.right, box.right),
+              top: Math.max(text.top, box.top), bottom: Math.min(text.bottom, box.bottom),
+            };
+          });
+          const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+          return boxes.flatMap((box, i) => [
+            ...(box.right > innerWidth ? [`${written[i].textContent} ends beyond the page`] : []),
+            ...boxes.flatMap((other, j) => (j > i && over(box, other) ? [`${written[i].textContent} × ${written[j].textContent}`] : [])),
+          ]);
+        }""",
+        css,
+    )
+    assert on_another == []
+
+
 def test_pages_of_small_numbers(screen: Screen) -> None:
     root = screen.root
     screen.open("?view=step&page=one&at=output")
@@ -321,20 +396,41 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     x = small.one_head().x.clone()
     x[0, 0] = 2.5
     row = small.one_head(x).output[0].tolist()
-    expect(root.locator(".big")).to_contain_text(f"= [{', '.join(fixed(v) for v in row)}]")
+    numbers = f"= [{', '.join(fixed(v) for v in row)}]"
+    expect(root.locator(".big")).to_contain_text(numbers)
+    everywhere(root, lambda: expect(root.locator(".big")).to_contain_text(numbers))
     expect(root.locator(".slips")).to_have_count(0)
     root.get_by_role("button", name="F.softmax(scaled, dim=-1)").click()
     for cell in (".3505 .2858 .3637", ".3872 .2564 .3564", ".2689 .7311", ".1886 .8114"):  # printed, and what it is
         expect(root.get_by_role("cell", name=cell, exact=True)).to_be_visible()
+    assert findings(screen) == []
     root.get_by_role("button", name=words.COMPONENT["page_batch"]).click()
     screen.wait(page="batch")
     batch = small.batch()
     expect(root.locator(".msg.bad").first).to_contain_text(batch.error)
-    expect(root.locator(".msg.bad").last).to_contain_text("4.62")
+    wrong_by = f"{batch.wrong_by:.2f}"
+    everywhere(root, lambda: expect(root.locator(".msg.bad").last).to_contain_text(wrong_by))
     root.get_by_role("button", name=words.COMPONENT["page_reshape"]).click()
     screen.wait(page="reshape", cell="a0.2.5")
     text = root.locator(".from").inner_text()
     assert "0.5029" in text and "memory 53" in text and "memory 21" in text and "[0, 1, 2, 1]" in text
+    number = f"{small.reshape().qkv[0, 2, 5].item():.4f}"
+    everywhere(root, lambda: expect(root.locator(".from")).to_contain_text(number))
+    page = screen.page
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.evaluate("headlight.settings.set('projector', 'true')")
+    screen.wait(projector="true")
+    for name, overlaps in (
+        ("reshape", ".lab, .from .h > span"),
+        ("batch", ".lab, .msg, .foot button, .from .h > span"),
+    ):
+        if name == "batch":
+            screen.open("?view=step&page=batch&projector=true")
+        for size in ((1280, 720), (1920, 1080)):
+            page.set_viewport_size({"width": size[0], "height": size[1]})
+            eventually(page, lambda css=overlaps: clear(root, css))
+    page.evaluate("headlight.settings.set('projector', null)")
+    screen.wait(projector="false")
     assert findings(screen) == []
 
 

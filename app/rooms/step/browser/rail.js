@@ -34,10 +34,6 @@ export class Rail {
   /** @param {HTMLElement} host @param {(at: number) => void} go */
   constructor(host, go) {
     this.host = host;
-    host.tabIndex = 0;
-    host.setAttribute("role", "slider");
-    host.setAttribute("aria-label", words.rail);
-    host.setAttribute("aria-valuemin", "1");
     let down = false;
     const to = (/** @type {PointerEvent} */ event) => {
       const y = event.clientY - host.getBoundingClientRect().top;
@@ -75,9 +71,16 @@ export class Rail {
       row.classList.toggle("todo", i > current);
     });
     this.lines(paint, rem, current);
-    this.host.setAttribute("aria-valuemax", String(this.rows.length));
-    this.host.setAttribute("aria-valuenow", String(current + 1));
-    this.host.setAttribute("aria-valuetext", fill(words.rail_value, { i: current + 1, n: this.rows.length, name: nameOf(walk.steps[current], walk.header) }));
+    const name = fill(words.rail_value, { i: current + 1, n: this.rows.length, name: nameOf(walk.steps[current], walk.header) });
+    const said = { role: "slider", tabindex: "0", "aria-label": words.rail, "aria-valuemin": "1", "aria-valuemax": this.rows.length, "aria-valuenow": current + 1, "aria-valuetext": name };
+    for (const [attribute, text] of Object.entries(said)) this.host.setAttribute(attribute, String(text));
+  }
+
+  // It is no slider where a page of small numbers has its own buttons
+  leave() {
+    this.host.replaceChildren();
+    this.shown = this.barred = "";
+    for (const attribute of this.host.getAttributeNames()) if (attribute !== "class") this.host.removeAttribute(attribute);
   }
 
   // The vectors as barcodes; where only the head or its scores changed, those alone that are of it

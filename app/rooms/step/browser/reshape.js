@@ -36,10 +36,11 @@ export class ReshapePage {
     const box = host.getBoundingClientRect();
     const narrow = box.width < 760;
     const r = (view.rem ?? 16) / 15.55;
-    const tall = narrow ? 18 : Math.max(8, Math.min(15.6 * r, (box.height - 110 * r) / 17));
+    const tall = narrow ? 18 : Math.max(8, Math.min(15.6 * r, (box.height - 120 * r) / 16)); // sixteen rows of numbers, and what is written above and below them
     const left = 34 * r;
     const wide = (box.width - left) / 24;
-    const size = (/** @type {number} */ cell) => (cell > 26 * r ? Math.min(11 * r, tall * 0.72) : 0);
+    const letters = Math.min(11 * r, tall * 0.72);
+    const size = (/** @type {number} */ cell) => (cell > 2.4 * letters ? letters : 0);
     const code = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ i) => this.small.label(x, y, "top", [el("b", "", words.reshape_codes[i][0]), " ", el("code", "", words.reshape_codes[i][1])]);
     code(0, 0, 0);
     ["q", "k", "dh"].forEach((colour, i) => this.small.label(left + wide * 8 * i, 17 * r, `top ${colour}`, words.reshape_parts[i]));
@@ -50,7 +51,7 @@ export class ReshapePage {
     }
     const y1 = 34 * r + 2 * (tall * 4 + 6 * r) + 10 * r;
     const half = narrow ? box.width / 2 : 0;
-    const columns = narrow ? [0, half, 0, half] : [0, box.width * 0.262, box.width * 0.524, box.width * 0.77];
+    const columns = narrow ? [0, half, 0, half] : [0, 0.245, 0.49, 0.735].map((part) => box.width * part);
     const cell = ((narrow ? half : box.width * 0.235) - 16 * r) / 8;
     const down = narrow ? 36 * r + 2 * (tall * 4 + 8 * r) + 26 * r : 0;
     const tops = [y1, y1, y1 + down, y1 + down];

@@ -61,8 +61,7 @@ export class Small {
     if (page !== this.page) this.spot = null;
     this.page = page;
     view.rem = parseFloat(getComputedStyle(view.root).fontSize) || 16;
-    view.railBox.replaceChildren();
-    view.rail.shown = view.rail.barred = "";
+    view.rail.leave();
     view.walk = null;
     view.drawn = view.asks = "";
     view.pic.replaceChildren();
