@@ -124,13 +124,14 @@ export class Masks {
       this.remote = new Remote(header.key, () => this.arrived());
       this.layout = "";
     }
-    if (this.root.dataset.painted && this.state() === before) return; // Python's answer to a change that is drawn already
+    const isDrawn = this.root.dataset.painted && this.state() === before && this.root.dataset.theme === themeOf(this.root);
+    if (isDrawn) return; // Python's answer to a change that is drawn already
     this.redraw(true);
   }
 
-  // All that Python and the page decide of what is drawn
+  // All that Python decides of what is drawn
   state() {
-    return JSON.stringify([this.header?.key, this.header?.lines, this.header?.text, this.values, themeOf(this.root)]);
+    return JSON.stringify([this.header?.key, this.header?.lines, this.header?.text, this.values]);
   }
 
   get values() {

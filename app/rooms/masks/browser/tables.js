@@ -20,7 +20,7 @@ export function table(caption, columns, rows, tone = () => "") {
   const node = el("table");
   node.append(el("caption", "", caption));
   const head = el("tr");
-  head.append(...columns.map((name) => Object.assign(el("th", "", name), { scope: "col" })));
+  head.append(...columns.map((name) => (name ? Object.assign(el("th", "", name), { scope: "col" }) : el("td"))));
   const top = el("thead");
   top.append(head);
   const body = el("tbody");
