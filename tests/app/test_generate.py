@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Expect, Locator, Page
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -25,6 +24,7 @@ from app.session import service
 from app.transport import messages
 from core.service import MOST_WRITTEN, Begun, Facts
 from core.writing import label
+from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen
 
 APP = "app/main.py"
@@ -199,16 +199,6 @@ def percents(found: Locator) -> list[float]:
     return [float(re.findall(r"[\d.]+", text)[-1]) for text in found.locator(".bar u").all_text_contents()]
 
 
-def serious(page: Page) -> list[str]:
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    return [
-        f"{rule['id']}: {node['html'][:160]}"
-        for rule in found
-        if rule["impact"] in ("serious", "critical")
-        for node in rule["nodes"]
-    ]
-
-
 def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     page, found = screen.page, see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", f=str(LAST + 1))
     opening = core.opening(storyteller(), STORY, path=[KING, WHO])
@@ -220,7 +210,7 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     ranks = found.locator(".lens .rank").all_text_contents()
     assert ranks == ["5,925", "64", "40", "12", "5", "3", "1"]
     expect(found.locator(".cache h2")).to_contain_text("9 tokens × 12 KiB = 108 KiB")
-    assert not serious(page)
+    assert faults(page) == []
 
     # the same as a table
     found.get_by_role("button", name=SAID["table"], exact=True).click()
@@ -377,6 +367,6 @@ def test_a_phone_shows_the_bars_first_and_columns_that_scroll(browser: Browser, 
     assert not small
     found.locator(".bar").nth(1).click()
     expect(found).to_have_attribute("data-path", str(KING))
-    assert not serious(screen.page)
+    assert faults(screen.page) == []
     assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
     context.close()

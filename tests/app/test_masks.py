@@ -342,13 +342,11 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     room.page.keyboard.press("ArrowLeft")
     room.page.keyboard.press("Space")
     room.says("old may not look at old")
-    pad.hover(position={"x": 10.5 * size, "y": 11.5 * size})
-    expect(room.root.locator(".tip")).to_contain_text(f"may not look, {words.COMPONENT['reasons'][4]}.")
     room.page.goto(link)
     room.says("In this head alone, old may not look at king.")
     room.fresh()
     assert room.weight(3) == 0
-    edited = core.trace(own.loaded, KING, interventions=[EditMask("decoder", 3, cells=[(11, 3)], head=6)])
+    edited = core.trace(own.loaded, KING, interventions=[EditMask(None, 3, cells=[(11, 3)], head=6)])
     before, after = (100 * run.predictions(k=1).probs[0][0] for run in (own, edited))
     everywhere(room.root, lambda: room.says(f"The next word man falls from {before:.0f} % to {after:.0f} %."))
 

@@ -80,7 +80,7 @@ def test_on_a_phone_the_sentence_and_its_chart_stand_above_the_sliders(
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str) -> None:
+def test_axe_finds_nothing(browser: Browser, address: str, state: str) -> None:
     """Light and dark; every chart has a name, a sentence above and a table below."""
     view, params = STATES[state]
     with visiting(browser, address) as screen:
@@ -108,7 +108,7 @@ def test_axe_finds_nothing_serious(browser: Browser, address: str, state: str) -
 @pytest.mark.parametrize(
     "query", ["", "&as=table", "&of=transformer-base&tensor=decoder.cross.weights", "&projector=true"]
 )
-def test_axe_finds_nothing_serious_on_shapes(browser: Browser, address: str, query: str) -> None:
+def test_axe_finds_nothing_on_shapes(browser: Browser, address: str, query: str) -> None:
     with visiting(browser, address) as screen:
         screen.page.goto(f"{address}/?view={shapes_words.TITLE}{query}")
         shapes = screen.page.locator(".hl.shapes[data-painted]")

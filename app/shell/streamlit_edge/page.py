@@ -16,7 +16,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HERE = Path(__file__).with_name("scripts")
-SCRIPTS = tuple(HERE / name for name in ("history.js", "theme.js", "enter.js", "menus.js"))  # in this order
+IN_ORDER = ("history.js", "theme.js", "enter.js", "menus.js", "landmark.js")
+SCRIPTS = tuple(HERE / name for name in IN_ORDER)
 BEFORE = b"<title>"  # in Streamlit's page, before any script of its own
 INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit's; all others in its page are files
 

@@ -29,7 +29,7 @@ export class Table {
     scroll.setAttribute("aria-label", words.table_caption);
     const table = add(scroll, "table");
     const heads = add(add(table, "thead"), "tr");
-    for (const text of words.table_columns) Object.assign(add(heads, "th"), { textContent: text, scope: "col" });
+    for (const text of words.table_columns) text ? Object.assign(add(heads, "th"), { textContent: text, scope: "col" }) : add(heads, "td");
     const body = add(table, "tbody");
     for (const line of this.lines()) {
       const row = add(body, "tr");

@@ -32,7 +32,7 @@ export default function ({ data, parentElement, setStateValue }) {
 
 /** @param {string} text */
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-const COVERED = "main > section, .fact, .table, .foot .ok"; // what a lesson covers: all that a race comes to
+const COVERED = ".main > section, .fact, .table, .foot .ok"; // what a lesson covers: all that a race comes to
 
 class Train {
   /** @type {import("./types.js").Header} */
@@ -88,7 +88,7 @@ class Train {
     this.fact = add(root, "h2", "fact");
     this.refused = add(root, "p", "refused");
     this.refused.setAttribute("role", "alert");
-    const main = add(root, "main");
+    const main = add(root, "div", "main");
     this.left = add(main, "section");
     this.heading = add(this.left, "h3");
     this.curve = new Curve(this.left, (step) => this.choose({ at: String(step) }));

@@ -35,7 +35,7 @@ export class Left {
     this.choose = choose;
     this.take = take;
     const line = add(box, "div", "line");
-    this.heading = add(line, "h3");
+    this.heading = add(line, "h2");
     this.switches = add(line, "span", "switches");
     this.map = add(box, "div", "grid");
     this.map.tabIndex = 0;

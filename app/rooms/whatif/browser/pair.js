@@ -27,7 +27,7 @@ export class Pair {
     this.box = box;
     this.ask = ask;
     const line = add(box, "div", "line");
-    this.heading = add(line, "h3");
+    this.heading = add(line, "h2");
     this.tabs = add(line, "span", "tabs");
     this.note = add(box, "p", "note");
     const grid = (this.grid = add(box, "div", "maps"));
