@@ -347,7 +347,7 @@ def check_writes(loaded: Loaded) -> None:
     """Raise GenerationError for a model that cannot write."""
     if loaded.config.kind == "encoder":
         raise GenerationError(
-            f"{loaded.spec.title} is an encoder: it reads a text from both sides and cannot write on. "
+            f"{loaded.spec.title} is an encoder: it reads a text from both sides and cannot continue it. "
             "Choose a decoder or an encoder–decoder."
         )
     if loaded.model.head is None:

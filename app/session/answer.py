@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import streamlit as st
 
 from app.session import service, words
+from app.session.keys import ANSWERED, Side
 from app.shell.streamlit_edge.departures import when_gone
 from app.shell.streamlit_edge.yielding import give_way
 from app.transport import fair, metrics
@@ -21,7 +22,6 @@ from core.service import Facts, Following
 
 log = logging.getLogger("headlight")
 
-ANSWERED = "answered"  # in the session: for which sides a room has asked for a run while it was drawn
 SIDES = ("", "b")  # of a room: the run that the request box asks for, and one beside it
 AT_ONCE = 0.8  # seconds that a script waits for a run before it says that it runs
 Picture = TypeVar("Picture")
@@ -51,12 +51,12 @@ def answer(
     of its own.
     """
     sentence, unreadable = None, False
-    session = st.session_state
-    session[ANSWERED] = {*session.get(ANSWERED, ()), side}
-    before: Following | None = session.get(f"ticket{side}")
-    if session.get(f"stopped{side}") == request:
+    of = Side(side)
+    ANSWERED.put((ANSWERED.get() or frozenset()) | {side})
+    before = of.ticket.get()
+    if of.stopped.get() == request:
         return _last_good(draw, words.STOPPED, side, stopped=True)
-    session.pop(f"stopped{side}", None)
+    of.stopped.take()
     try:
         if before is not None and before.request == request and not before.cancelled:
             ticket = before
@@ -65,10 +65,10 @@ def answer(
             ticket = _submitted(request, side)
         if not ended(ticket, patience):
             return _last_good(draw, None, side, ticket=ticket)
-        session.pop(f"ticket{side}")
+        of.ticket.take()
         ticket.check()
         result = Answer(request, _facts(request), draw(request), None)
-        session[f"last_good{side}"] = request
+        of.last_good.put(request)
         return result
     except RunCancelled:
         return _last_good(draw, words.STOPPED, side, stopped=True)
@@ -82,13 +82,13 @@ def answer(
 
 def _submitted(request: Request, side: str) -> Following:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
-    if st.session_state.get(f"last_good{side}") != request and (wait := fair.accounts.take(_visitor(), "runs")):
+    if Side(side).last_good.get() != request and (wait := fair.accounts.take(_visitor(), "runs")):
         metrics.LIMITED.labels("runs").inc()
         raise Busy(fair.sentence(wait))
     ticket = service.calls().submit(request)
     try:
         when_gone(ticket.cancel)
-        st.session_state[f"ticket{side}"] = ticket
+        Side(side).ticket.put(ticket)
     except BaseException:
         ticket.cancel()
         raise
@@ -104,9 +104,9 @@ def _visitor() -> str:
 @contextmanager
 def room() -> Iterator[None]:
     """A room is drawn. For a side that it asks no run for, what was asked before is no longer wanted."""
-    st.session_state.pop(ANSWERED, None)
+    ANSWERED.take()
     yield
-    answered = st.session_state.pop(ANSWERED, ())
+    answered = ANSWERED.take() or frozenset()
     for side in SIDES:
         if side not in answered:
             leave(side)
@@ -114,7 +114,7 @@ def room() -> Iterator[None]:
 
 def leave(side: str = "") -> None:
     """Nobody looks any longer at what the newest request of a side will show."""
-    ticket: Following | None = st.session_state.pop(f"ticket{side}", None)
+    ticket = Side(side).ticket.take()
     if ticket is not None:
         ticket.cancel()
 
@@ -134,15 +134,15 @@ def ended(ticket: Following, seconds: float) -> bool:
 
 def stop(side: str = "") -> None:
     """The visitor waits no longer for the newest request of a side."""
-    ticket: Following | None = st.session_state.pop(f"ticket{side}", None)
+    ticket = Side(side).ticket.take()
     if ticket is not None:
         ticket.cancel()
-        st.session_state[f"stopped{side}"] = ticket.request
+        Side(side).stopped.put(ticket.request)
 
 
 def start_again(side: str = "") -> None:
     """The visitor wants what was stopped after all."""
-    st.session_state.pop(f"stopped{side}", None)
+    Side(side).stopped.take()
 
 
 def _last_good(
@@ -155,7 +155,7 @@ def _last_good(
     unreadable: bool = False,
 ) -> Answer[Picture]:
     """What was on the screen before, with what there is to say."""
-    last: Request | None = st.session_state.get(f"last_good{side}")
+    last = Side(side).last_good.get()
     if last is None:
         return Answer(None, None, None, sentence, ticket, stopped, unreadable)
     try:
@@ -168,7 +168,7 @@ def _last_good(
 
 def last_facts(side: str = "") -> Facts | None:
     """The run of a side that was drawn last; None where none was, or it cannot be had any more."""
-    last: Request | None = st.session_state.get(f"last_good{side}")
+    last = Side(side).last_good.get()
     try:
         return None if last is None else _facts(last)
     except Refused:

@@ -10,7 +10,10 @@ import pytest
 
 from app.attention import words as attention
 from app.rooms.compute import words as compute
+from app.rooms.generate import words as generate
+from app.rooms.masks import words as masks
 from app.rooms.memory import words as memory
+from app.rooms.positions import words as positions
 from app.rooms.train.recorded import words as training
 from app.sizes import words as sizes
 
@@ -29,6 +32,12 @@ SHOWN: dict[str, list[str]] = {
     "sliders": [name for name, _ in sizes.LABELS.values()],
     "parts of the work": [compute.GROUPS[name] for name in ("o", "mlp", "embed", "head")],
     "measures of training": [*training.MEASURES.values()],
+    "ways to choose the next word": [
+        generate.COMPONENT[name] for name in ("greedy", "sample", "beam", "temperature", "top_k", "top_p", "seed")
+    ],
+    "what a token was worth": [generate.COMPONENT["surprise"]],
+    "labs of Masks": [masks.COMPONENT["lab"][name] for name in ("padding", "leak")],
+    "kinds of positions": [*positions.COMPONENT["kinds"].values()],
     "charts of compute": [compute.COMPUTE_PARTS[name] for name in ("roofline", "rnn")],
 }
 
@@ -81,7 +90,7 @@ def test_no_word_of_others_is_used_for_a_thing_that_has_our_name():
         for word in re.sub(r"\(.*?\)", "", row[2]).split(",")
         if re.search(r"[\w-]+[ _][\w-]+", word.strip())
     } - known
-    modules = (attention, compute, memory, training, sizes)
+    modules = (attention, compute, generate, masks, memory, positions, training, sizes)
     shown = [
         text.lower()
         for module in modules

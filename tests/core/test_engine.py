@@ -495,7 +495,7 @@ def test_writing_ends_where_the_positions_do() -> None:
 
 def test_what_cannot_write_says_so() -> None:
     shared = core.Engine(device=torch.device("cpu"))
-    with pytest.raises(GenerationError, match="cannot write on"):
+    with pytest.raises(GenerationError, match="cannot continue it"):
         shared.run(core.Request("minilm", ("A cat.",), write=5))
     with pytest.raises(GenerationError, match="One text"):
         shared.run(core.Request("copy", ("ab=", "cd="), write=5))

@@ -1,7 +1,7 @@
 """Words of Generate."""
 
 TITLE = "Generate"
-LINE = "Write on, word by word"
+LINE = "Continue the text, word by word"
 CANNOT_WRITE = (
     "{title} writes no next word: it reads a text, and has nothing to write one with. Take a model that writes."
 )
@@ -22,7 +22,7 @@ COMPONENT = {
     "on": "One column on (→): behind the last one, one word is written",
     "play": "Play",
     "stop": "Stop",
-    "play_help": "Steps to the last column, then writes on until you stop it (Space)",
+    "play_help": "Steps to the last column, then continues until you stop it (Space)",
     "how": "How the next word is chosen",
     "greedy": "greedy",
     "greedy_help": "The likeliest word each time",
