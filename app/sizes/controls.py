@@ -16,6 +16,7 @@ from app.kit import headline as kit_headline
 from app.kit import words as kit_words
 from app.kit.numbers import quoted
 from app.session import notices, room
+from app.shell.streamlit_edge.history import is_history_navigation
 from app.sizes import export, words
 from app.sizes.setup import Setup, layers, planned, shaped
 from app.transport.limits import bounded
@@ -131,7 +132,8 @@ def show(
         st.session_state["plan_model"] = RUN
         st.session_state["plan_phase"] = "inference"
     asked = IDS.get(st.query_params.get("plan_model", ""), st.query_params.get("plan_model", FIRST))
-    is_run = st.session_state.get("plan_model", asked) == RUN
+    # Where the visitor goes back, or on to a step of a lesson, the address wins over what the session says.
+    is_run = (asked if is_history_navigation() else st.session_state.get("plan_model", asked)) == RUN
     facts = above(is_run)
     if is_run:
         if facts is None:
@@ -327,6 +329,8 @@ def _take_again() -> None:
 
     A visitor moves one slider at a time, so two that are back where they were are no visitor's doing.
     """
+    if is_history_navigation():
+        st.session_state.pop("plan_taken", None)  # the sizes are the address's
     if (taken := st.session_state.get("plan_taken")) is None:
         return
     title, before, sizes = taken
@@ -373,13 +377,13 @@ def _columns(table: Any) -> dict[str, Any]:
 
 
 def _remember() -> list[str]:
-    """On the first run of a visit, read what the link says: any whole number within reason is a value of a slider."""
+    """Where a link is followed, read what it says: any whole number within reason is a value of a slider."""
     notes: list[str] = []
-    if "plan_extra" in st.session_state:
+    arrives = is_history_navigation()
+    if "plan_extra" in st.session_state and not arrives:
         return notes
     asked = st.query_params
-    title = asked.get("plan_model", FIRST)
-    title = st.session_state.get("plan_model", title) if "plan_model" not in asked else title
+    title = asked.get("plan_model", FIRST if arrives else st.session_state.get("plan_model", FIRST))
     if title not in MODELS:
         notes.append(kit_words.UNREADABLE.format(name=words.PRESET, asked=quoted(title), shown=FIRST))
         title = FIRST

@@ -1,4 +1,7 @@
-"""Lessons in a browser: steps open as links do, what is asked is covered until somebody looks, and keys alone lead through all of them."""
+"""Lessons in a browser: steps open as links do, what is asked is covered until somebody looks, and keys alone lead through all of them.
+
+Of the steps about a training test_train.py says the same.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from app.rooms.lessons import opening
 from app.session import room as session_room
 from app.shell import registry
 from tests.app.axe import faults
-from tests.app.browsing import Screen, digit
-from tests.app.rail import SAYS, rail, read, ready
+from tests.app.browsing import PATIENCE, Screen, digit, once
+from tests.app.rail import HERE, READ, SAYS, rail, read, ready
 
 APP = "app/main.py"
 STEPS = opening.steps()
@@ -54,7 +57,12 @@ def test_a_sentence_of_the_visitor_stays_with_its_model_and_ours_do_not():
 
 def test_every_step_opens_a_room_that_there_is():
     assert len(STEPS) == 39
-    assert {step.room for step in STEPS.values()} <= set(registry.ROOMS)
+    assert {step.room for step in STEPS.values()} == {*HERE, "train"} <= set(registry.ROOMS)
+
+
+def test_every_covered_step_and_every_kind_of_answer_is_read_before_look():
+    assert set(SAYS) == {name for name, step in STEPS.items() if step.room in HERE and step.cover}
+    assert {STEPS[name].kind for name in SAYS} == {step.kind for step in STEPS.values()}
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -164,7 +172,10 @@ def test_a_step_has_no_fault_of_access(visit: Screen):
 
 
 def test_keys_alone_lead_through_all_steps(visit: Screen):
-    """From the bar's key on: each step is answered with arrows and Enter, looked at with Enter, and left with Enter."""
+    """From the bar's key on: each step is answered with arrows and Enter, looked at with Enter, and left with Enter.
+
+    Its room takes all that it opens with, and what it asks for is nowhere to read before Look, and then it is.
+    """
     page = visit.page
     page.goto(f"{visit.address}/?view=memory")
     page.locator(".planner[data-painted]").wait_for()
@@ -175,12 +186,18 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
     look.focus()
     for step in STEPS:
         ready(page, step)
+        if says := SAYS.get(step):
+            assert "This link" not in page.locator(".st-key-lessons_view").inner_text(), f"{step}: asked in vain"
+            assert says not in read(page), step
+            expect(look).to_be_visible()
         if look.is_visible():
             for _ in range(2):  # what is said, where the focus is on an answer; and Look
                 if rail(page).get_attribute("data-seen") == "false":
                     page.keyboard.press("Enter")
             expect(rail(page)).to_have_attribute("data-seen", "true")
             expect(rail(page).locator(".answer p").first).not_to_be_empty()
+        if says:
+            once(page, f"(says) => ({READ})().includes(says)", arg=says, timeout=PATIENCE)
         expect(on).to_be_focused()
         if step != LAST:
             page.keyboard.press("Enter")

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 from zipfile import ZipFile
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from app.rooms.train import component, routes, words
 from app.rooms.train.recorded import view as recorded_view
@@ -21,7 +21,7 @@ from app.transport import messages
 from core import live
 from core.live import Frame, Point, Spec
 from core.service import Looked, News
-from core.service.trainer import FrameFacts
+from core.service.trainer import DIED, FrameFacts
 from core.tasks import problems
 from tests.app.rail import rail, read, ready
 
@@ -246,6 +246,26 @@ def test_who_learns_at_the_same_step_is_named_together() -> None:
     assert said == "99 % of tokens right: Post-LN and Pre-LN at the same step, 237."
     said = recorded_view.sentence({"one": 5, "two": 5, "four": 9, "eight": 9})
     assert said == "99 % of tokens right: one and two first, at step 5; four and eight last, at step 9."
+
+
+def test_a_run_that_is_lost_and_one_that_is_refused_say_so(page: Page, address: str) -> None:
+    """What is lost and when one is refused: core/test_trainer.py."""
+    full = "20 trainings wait already, and that is the most. Try again in a minute."
+    begun = News("running", points=tuple(live.Point(step, 2.5, 0.5) for step in (1, 2)))
+    died = routes.line(begun) + routes.line(News("failed", why=DIED))
+    answers: list[Callable[[Route], None]] = [
+        lambda route: route.fulfill(status=503, body=full),
+        lambda route: route.fulfill(body=died, content_type="application/x-ndjson"),
+    ]
+    page.route("**/headlight/train/run?*", lambda route: answers.pop(0)(route))
+    page.goto(f"{address}/?view=train&twin=none")
+    page.locator(".train[data-painted]").wait_for()
+    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
+    expect(page.locator(".fact")).to_have_text(full)
+    page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
+    expect(page.locator(".fact")).to_have_text(words.COMPONENT["failed"].format(why=DIED))
+    expect(page.locator(".train")).to_have_attribute("data-last", "2")  # what there was stays
+    page.unroute_all()
 
 
 def test_a_phone_has_it_all_and_never_scrolls_sideways(browser: Browser, address: str) -> None:
