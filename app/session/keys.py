@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import streamlit as st
 
+from core.interventions import Edit
 from core.request import Request
 from core.service import Following
 
@@ -54,4 +55,9 @@ class Side:
 
 
 ANSWERED: Key[frozenset[str]] = Key("answered")  # the sides for which a room has asked for a run while it was drawn
+EDITS: Key[tuple[Edit, ...]] = Key("edits")  # of the run that the request box asks for, in every room
+WRITING: Key[Request] = Key("writing")  # what the model is to continue, until it has
+WRITTEN: Key[str] = Key("written")  # the text that a model wrote last: nobody typed it
+FILLED: Key[tuple[str, dict[str, str]]] = Key("filled")  # a model, and what it wrote for boxes that are not drawn yet
+TRAINED: Key[dict[str, str]] = Key("trained_models")  # titles, by id, of the runs of Train that links have named
 NOTICES: Key[tuple[str, ...]] = Key("notices")  # sentences that wait for the next room

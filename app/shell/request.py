@@ -13,6 +13,7 @@ from app.kit import numbers
 from app.session import answer as session_answer
 from app.session import examples, notices, screen, service
 from app.session import models as session_models
+from app.session.keys import EDITS, FILLED, TRAINED, WRITING, WRITTEN
 from app.session.links import newly_asked
 from app.session.models import MODELS, TITLES
 from app.shell import words
@@ -88,13 +89,14 @@ def request() -> tuple[Request, list[str]]:
 
 def _edits(notes: list[str]) -> tuple[Intervention, ...]:
     """The edits of the run: those of the link when a visit begins or the visitor goes back, and then those that were chosen."""
-    if "edits" not in st.session_state or is_history_navigation():
+    edits = EDITS.get()
+    if edits is None or is_history_navigation():
         try:
-            st.session_state["edits"] = from_text(st.query_params.get(screen.EDITS, ""))
+            edits = from_text(st.query_params.get(screen.EDITS, ""))
         except InterventionError as error:
-            st.session_state["edits"] = ()
+            edits = ()
             notes.append(words.UNKNOWN_EDITS.format(why=error))
-    edits: tuple[Edit, ...] = st.session_state["edits"]
+        EDITS.put(edits)
     if not edits:
         st.query_params.pop(screen.EDITS, None)
     elif st.query_params.get(screen.EDITS) != (text := to_text(edits)):
@@ -105,7 +107,7 @@ def _edits(notes: list[str]) -> tuple[Intervention, ...]:
 def take_edits(edits: tuple[Edit, ...]) -> None:
     """Have the run of the request box changed in this way, in every room; for a callback. Raises InterventionError if a link cannot hold it."""
     to_text(edits)
-    st.session_state["edits"] = edits
+    EDITS.put(edits)
 
 
 def keep() -> None:
@@ -117,7 +119,7 @@ def keep() -> None:
 
 def _fill(model: str) -> None:
     """What the model wrote, put into the boxes before they are drawn; not where another one was chosen meanwhile."""
-    writer, texts = st.session_state.pop("filled", (model, {}))
+    writer, texts = FILLED.take() or (model, {})
     if writer == model:
         st.session_state.update(texts)
 
@@ -125,11 +127,11 @@ def _fill(model: str) -> None:
 def _model_changed() -> None:
     """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
     spec, session = session_models.spec_of(st.session_state["model"]), st.session_state
-    if session.get("edits"):
+    if EDITS.get():
         take_edits(())
         notices.add(words.EDITS_LEFT.format(now=spec.title))
     text = session.get("text") or ""
-    typed = examples.was_typed(text, MODELS) and text != session.get("written")
+    typed = examples.was_typed(text, MODELS) and text != WRITTEN.get()
     if not typed and not examples.fits(text, spec):
         session["text"] = examples.first_text(spec)
         if "target" in session:
@@ -182,7 +184,7 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
     own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
     if run is None and not spec.note and not asked.interventions:
         return
-    edits = st.session_state.get("edits")
+    edits = EDITS.get()
     # That a run is changed is said in the projector as well.
     row = st.container(horizontal=True, gap="medium", key="edited" if edits else "about", vertical_alignment="center")
     if edits:
@@ -206,7 +208,7 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
 
 def was_written(asked: Request, run: Facts | None) -> None:
     """Put what the model wrote into its box and begin again with it. No run: it was refused, and will not be tried again."""
-    st.session_state.pop("writing", None)
+    WRITING.take()
     if run is None:
         return
     if run.target is None:
@@ -217,7 +219,7 @@ def was_written(asked: Request, run: Facts | None) -> None:
         full = run.config.has_position_table and len(run.target or run.source) >= run.config.n_ctx
         notices.add((words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title))
     if name == "text":
-        st.session_state["written"] = now
+        WRITTEN.put(now)
     st.session_state["written_over"] = (name, before, now)
     _put(screen.model_of(asked), {name: now})
     st.rerun()
@@ -226,15 +228,15 @@ def was_written(asked: Request, run: Facts | None) -> None:
 def _with_what_to_write(asked: Request) -> Request:
     """A request with what the visitor wants written behind it: behind this very text and model, not when they come back."""
     more = replace(asked, write=WRITTEN_AT_ONCE)
-    if st.session_state.get("writing") == more:
+    if WRITING.get() == more:
         return more
-    st.session_state.pop("writing", None)
+    WRITING.take()
     return asked
 
 
 def _write_on(asked: Request) -> None:
     """Let the model go on with a text; for a callback."""
-    st.session_state["writing"] = replace(asked, write=WRITTEN_AT_ONCE)
+    WRITING.put(replace(asked, write=WRITTEN_AT_ONCE))
     name, before, now = st.session_state.get("written_over", ("text", None, None))
     goes_on = asked.texts[0] if name == "text" else asked.target_text
     if goes_on == now and (st.session_state.get(name) or "") == (before or ""):
@@ -243,7 +245,7 @@ def _write_on(asked: Request) -> None:
 
 def _put(model: str, texts: dict[str, str]) -> None:
     """What a model wrote into the boxes, before they are drawn next."""
-    st.session_state["filled"] = (model, texts)
+    FILLED.put((model, texts))
 
 
 def take(example: examples.Example) -> None:
@@ -292,13 +294,13 @@ def _take_chosen() -> None:
 
 def _titles() -> dict[str, str]:
     """The models that this visitor may choose: those on offer, and the runs of Train that a link of theirs has named."""
-    own: dict[str, str] = st.session_state.setdefault("trained_models", {})
+    own = TRAINED.get() or {}
     asked = session_models.trained(st.query_params.get("model", ""))
     if asked is not None and asked.id not in own:
         own = {**dict([*own.items()][1 - MOST_TRAINED :]), asked.id: asked.title}
         if (now := st.session_state.get("model")) not in own and session_models.trained(now or "") is not None:
             st.session_state["model"] = asked.id
-        st.session_state["trained_models"] = own
+        TRAINED.put(own)
     return TITLES | own
 
 
