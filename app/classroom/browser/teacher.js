@@ -51,10 +51,10 @@ const size = (/** @type {unknown} */ said) => JSON.stringify(said).replace(/[^ -
 
 /** The sentences above a room, as many words of them as there is room for. @param {string[]} sentences */
 function cut(sentences) {
-  const words = sentences.join(" ").split(" ");
-  if (size(words.join(" ")) <= MOST_LINK) return words.join(" ");
-  while (words.length && size(`${words.join(" ")} …`) > MOST_LINK) words.pop();
-  return `${words.join(" ")} …`;
+  const kept = sentences.join(" ").split(" ");
+  if (size(kept.join(" ")) <= MOST_LINK) return kept.join(" ");
+  while (kept.length && size(`${kept.join(" ")} …`) > MOST_LINK) kept.pop();
+  return `${kept.join(" ")} …`;
 }
 
 export class Teacher {
