@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app.rooms.lessons import opening
 from app.session import room as session_room
 from app.shell import registry
+from app.transport import modules
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen, digit, once
 from tests.app.rail import HERE, READ, SAYS, rail, read, ready
@@ -144,6 +145,28 @@ def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
     strip.click()
     expect(rail(page)).to_have_attribute("data-said", "8")
     expect(view(page)).to_have_attribute("data-locked", "10")  # the row that is asked about stays
+
+
+def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
+    """Streamlit starts the components of a page in any order: here a second rail comes when all the rest is there."""
+    page = open_step(visit, "1.2")
+    late = page.evaluate(
+        """async (address) => {
+          const root = document.body.appendChild(document.createElement("div"));
+          root.attachShadow({ mode: "open" }).innerHTML = '<div class="hl lessons"></div>';
+          const parentElement = root.shadowRoot;
+          const states = new Proxy({}, { get: () => ({}) });
+          const data = { step: "1.2", fresh: false, rooms: {}, models: {}, states, own: {} };
+          const { default: rail } = await import(address);
+          const leave = rail({ data, parentElement, setStateValue() {} });
+          const { ready } = parentElement.querySelector(".hl").dataset;
+          root.remove();
+          leave();
+          return ready;
+        }""",
+        f"{visit.address}/headlight/m/{modules.address('rooms/lessons/browser/lessons.js')}",
+    )
+    assert late == "true"
 
 
 def test_progress_is_kept_by_the_browser_and_goes_along_in_a_copied_link(visit: Screen):

@@ -27,19 +27,29 @@ const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
 const VISIT = new Map(); // what was said and seen as long as the page is open; nobody else keeps it
 const PATIENCE = 5000; // ms that a picture is waited for
+/** @type {Told | null} */
+let latest = null; // what is true of the run on the screen, as long as the room is there
 
 /** @param {import("../../../kit/browser/types.js").Given<Data>} given */
 export default function ({ data, parentElement, setStateValue }) {
   const [view, leave] = mounted(parentElement, STYLE, (root) => new Lessons(root));
+  const isNew = !SHOWN.has(view);
+  SHOWN.add(view);
   view.set = setStateValue;
   view.update(data);
+  if (isNew && latest) view.hears(latest);
   return leave;
 }
 
-// A component of its own, with nothing on the screen: what is true of the run that the room shows.
-/** @param {{data: Told}} given */
-export function truth({ data }) {
+// A component of its own, with nothing on the screen: what is true of the run that the room shows. Streamlit starts the two in any
+// order, so it is kept for a rail that comes later.
+/** @param {{data: Told, parentElement: HTMLElement}} given */
+export function truth({ data, parentElement }) {
+  latest = data;
   for (const view of SHOWN) view.hears(data);
+  return () => {
+    if (!parentElement.isConnected && latest === data) latest = null;
+  };
 }
 
 /** @typedef {Lessons} View */
@@ -65,7 +75,6 @@ class Lessons {
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    SHOWN.add(this);
     this.root = root;
     this.rail = new Rail(this, root);
     const off = new AbortController();
