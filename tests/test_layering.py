@@ -359,6 +359,20 @@ def test_no_request_leaves_for_another_host(path: Path) -> None:
     assert not found, f"{path.name} names {found}"
 
 
+def test_what_the_page_as_a_whole_is_told_has_one_owner() -> None:
+    """<html data-projector> and the like: one script writes each of them, and in an exported page another."""
+    owners: dict[str, set[str]] = {}
+    for path in assets(".js"):
+        text = path.read_text(encoding="utf-8")
+        root = r"document\.documentElement\.dataset" + (
+            r"|(?<![\w.])dataset" if "{ dataset } = document.documentElement" in text else ""
+        )
+        for name in re.findall(rf"(?:{root})\.(\w+) =[^=]", text):
+            owners.setdefault(name, set()).add(path.name)
+    assert owners.pop("projector") == {"history.js", "offline.js"}
+    assert owners and all(len(names) == 1 for names in owners.values()), owners
+
+
 @pytest.mark.parametrize("path", assets(".js"), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_browser_files_import_only_what_lies_below(path: Path) -> None:
     """By folder, as Python does; constants.js and words.js are written by Python."""
