@@ -50,14 +50,16 @@ class Mounts:
 
     picture: Callable[..., Any]
     underway: Callable[..., Any]  # tells the picture before of a run that still goes on, and draws on its place
+    opens: Callable[[], None]  # called before the script runs when somebody asks for what is opened over the picture
 
 
-def register(entry: str) -> Mounts:
+def register(entry: str, opens: Callable[[], None]) -> Mounts:
     """The components of a room whose module `entry` exports them as default and as `underway`."""
     stage.ENTRIES["explore"] = entry
     return Mounts(
         v2.component("explore", html='<div class="hl"></div>', js=modules.loader(entry)),
         v2.component("underway", html="<i></i>", js=modules.loader(entry, "underway")),
+        opens,
     )
 
 
@@ -142,8 +144,8 @@ def _mount(mounts: Mounts, header: dict[str, Any], body: bytes) -> None:
         data=messages.pack(header, body),
         default={"place": None},
         on_place_change=lambda: None,
-        on_inspect_change=lambda: None,
-        on_shapes_change=lambda: None,
+        on_inspect_change=mounts.opens,
+        on_shapes_change=mounts.opens,
     )
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import core
+from app.attention import component
+from app.rooms.explore import component as explore
 from app.session import words
 from app.shell import words as shell_words
 from tests.app.browsing import Another, Screen, box_of, once
@@ -373,6 +377,19 @@ def test_the_shapes_are_of_the_sentence_that_was_on_its_way_when_they_were_asked
     screen.shapes().click()  # the picture of the sentence before is still there
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
     assert screen.tokens() == ["[CLS]", "A", "shorter", "one", ".", "[SEP]"]
+
+
+def test_what_is_opened_is_noted_even_if_the_script_is_begun_anew_at_once(monkeypatch: pytest.MonkeyPatch):
+    """Streamlit tells it to one run of the script, which the next choice may end: so it is noted before that run begins."""
+    given: dict[str, Any] = {}
+    session: dict[str, Any] = {"explore": {"shapes": {"run": "before"}}}
+    monkeypatch.setattr(explore.st, "session_state", session)
+    component._mount(replace(explore.EXPLORE, picture=lambda **named: given.update(named)), {}, b"")
+    given["on_shapes_change"]()
+    assert session[explore.OPENED] == ("shapes", {})
+    session["explore"] = {"inspect": {"run": "now", "layer": 1}}
+    given["on_inspect_change"]()
+    assert session[explore.OPENED] == ("inspect", {"run": "now", "layer": 1})
 
 
 def test_a_wide_window_shows_it_larger(another: Another):

@@ -14,7 +14,7 @@ from app.attention import selection as attention_selection
 from app.attention import words as attention_words
 from app.kit import numbers, theme
 from app.rooms.explore import tables, words
-from app.rooms.explore.component import EXPLORE
+from app.rooms.explore.component import EXPLORE, OPENED
 from app.session import answer as session_answer
 from app.session import notices, screen, service
 from app.shell import request as shell_request
@@ -27,7 +27,6 @@ from core.service import Facts, Following
 
 def show() -> None:
     """Draw the view."""
-    _asked()
     request, notes = shell_request.request()
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
@@ -80,22 +79,13 @@ def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:
     return sentences
 
 
-def _asked() -> None:
-    """Note what the visitor asked to have opened over the picture; the next run of the script would no longer be told."""
-    told = st.session_state.get("explore") or {}
-    if isinstance(asked := told.get("inspect"), Mapping):
-        st.session_state["opened_dialog"] = ("inspect", asked)
-    if isinstance(told.get("shapes"), Mapping):
-        st.session_state["opened_dialog"] = ("shapes", {})
-
-
 def _dialog(run: Facts) -> None:
     """What the visitor opened over the picture, in every run of the script: one without it would close it."""
-    name, asked = st.session_state.get("opened_dialog", ("", {}))
+    name, asked = st.session_state.get(OPENED, ("", {}))
     # Whoever asks for the table while the next run is on its way reads about that one: it is on the screen when the table
     # opens. The cells that `inspect` names are of the picture that was clicked, and of no other.
     if name == "shapes" and "run" not in asked:
-        st.session_state["opened_dialog"] = (name, asked := {"run": run.key})
+        st.session_state[OPENED] = (name, asked := {"run": run.key})
     if asked.get("run") != run.key:
         return
     if name == "inspect":
@@ -105,7 +95,7 @@ def _dialog(run: Facts) -> None:
 
 
 def _closed() -> None:
-    st.session_state.pop("opened_dialog", None)
+    st.session_state.pop(OPENED, None)
 
 
 @st.dialog(words.INSPECT, width="large", on_dismiss=_closed)
