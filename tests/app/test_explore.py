@@ -379,6 +379,23 @@ def test_the_shapes_are_of_the_sentence_that_was_on_its_way_when_they_were_asked
     assert screen.tokens() == ["[CLS]", "A", "shorter", "one", ".", "[SEP]"]
 
 
+def test_what_is_beside_the_proofs_keeps_its_place_until_the_next_are_there(screen: Screen):
+    """A click on it that is under way when a picture comes would else be lost."""
+    screen.open()
+    screen.until("root.querySelectorAll('.proofs .holds').length === 2")
+    ran, held = screen.root.locator("footer .ran"), []
+    left = box_of(ran)["x"]
+    screen.page.route("**/headlight/proof*", lambda route: held.append(route))
+    try:
+        screen.type("A shorter one.")
+        screen.until("root.dataset.tokens === '6' && !root.querySelector('.proofs .holds')")
+        assert abs(box_of(ran)["x"] - left) <= 1
+    finally:
+        screen.page.unroute("**/headlight/proof*")  # which lets those go on that were held
+    screen.until("root.querySelectorAll('.proofs .holds').length === 2")
+    assert screen.root.locator("footer .proofs").get_attribute("style") == ""
+
+
 def test_what_is_opened_is_noted_even_if_the_script_is_begun_anew_at_once(monkeypatch: pytest.MonkeyPatch):
     """Streamlit tells it to one run of the script, which the next choice may end: so it is noted before that run begins."""
     given: dict[str, Any] = {}
