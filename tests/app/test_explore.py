@@ -393,7 +393,7 @@ def test_what_is_beside_the_proofs_keeps_its_place_until_the_next_are_there(scre
     finally:
         screen.page.unroute("**/headlight/proof*")  # which lets those go on that were held
     screen.until("root.querySelectorAll('.proofs .holds').length === 2")
-    assert screen.root.locator("footer .proofs").get_attribute("style") == ""
+    assert screen.root.locator("footer .proofs").get_attribute("style") == ""  # as wide as they are
 
 
 def test_what_is_opened_is_noted_even_if_the_script_is_begun_anew_at_once(monkeypatch: pytest.MonkeyPatch):
@@ -403,10 +403,10 @@ def test_what_is_opened_is_noted_even_if_the_script_is_begun_anew_at_once(monkey
     monkeypatch.setattr(explore.st, "session_state", session)
     component._mount(replace(explore.EXPLORE, picture=lambda **named: given.update(named)), {}, b"")
     given["on_shapes_change"]()
-    assert session[explore.OPENED] == ("shapes", {})
+    assert explore.OPENED.get() == ("shapes", {})
     session["explore"] = {"inspect": {"run": "now", "layer": 1}}
     given["on_inspect_change"]()
-    assert session[explore.OPENED] == ("inspect", {"run": "now", "layer": 1})
+    assert explore.OPENED.get() == ("inspect", {"run": "now", "layer": 1})
 
 
 def test_a_wide_window_shows_it_larger(another: Another):

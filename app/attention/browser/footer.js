@@ -80,7 +80,7 @@ export class Footer {
     if (!receipt && this.proofs.dataset.run === picture.key) return; // those of the layer before, for a moment
     this.proofs.dataset.run = picture.key;
     // What follows them keeps its place until there are others: a click may be under way.
-    this.proofs.style.width = receipt ? "" : `${this.proofs.offsetWidth}px`;
+    this.proofs.style.width = receipt || !this.proofs.offsetWidth ? "" : `${this.proofs.offsetWidth}px`;
     this.proofs.replaceChildren();
     if (!receipt) return;
     if (receipt.refused) return void this.proofs.append(el("span", "mute", receipt.refused));

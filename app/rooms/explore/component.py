@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from app.attention import component
+from app.session.keys import Key
 from app.transport import modules
 
 modules.add("rooms/explore/browser", Path(__file__).parent / "browser")
 ENTRY = "rooms/explore/browser/explore.js"
-OPENED = (
-    "opened_dialog"  # in the session: what was asked to be opened over the picture, "shapes" or "inspect", and of what
-)
+# What was asked to be opened over the picture, "shapes" or "inspect", and of what
+OPENED: Key[tuple[str, Mapping[str, Any]]] = Key("opened_dialog")
 
 
 def note_opened() -> None:
@@ -25,9 +26,9 @@ def note_opened() -> None:
     """
     told = st.session_state.get("explore") or {}
     if isinstance(asked := told.get("inspect"), Mapping):
-        st.session_state[OPENED] = ("inspect", asked)
+        OPENED.put(("inspect", asked))
     if isinstance(told.get("shapes"), Mapping):
-        st.session_state[OPENED] = ("shapes", {})
+        OPENED.put(("shapes", {}))
 
 
 EXPLORE = component.register(ENTRY, note_opened)

@@ -81,11 +81,11 @@ def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:
 
 def _dialog(run: Facts) -> None:
     """What the visitor opened over the picture, in every run of the script: one without it would close it."""
-    name, asked = st.session_state.get(OPENED, ("", {}))
+    name, asked = OPENED.get() or ("", {})
     # Whoever asks for the table while the next run is on its way reads about that one: it is on the screen when the table
     # opens. The cells that `inspect` names are of the picture that was clicked, and of no other.
     if name == "shapes" and "run" not in asked:
-        st.session_state[OPENED] = (name, asked := {"run": run.key})
+        OPENED.put((name, asked := {"run": run.key}))
     if asked.get("run") != run.key:
         return
     if name == "inspect":
@@ -95,7 +95,7 @@ def _dialog(run: Facts) -> None:
 
 
 def _closed() -> None:
-    st.session_state.pop(OPENED, None)
+    OPENED.take()
 
 
 @st.dialog(words.INSPECT, width="large", on_dismiss=_closed)
