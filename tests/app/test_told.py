@@ -39,7 +39,11 @@ class Visit:
         self.sent: list[dict[str, Any]] = []
         self.st = SimpleNamespace(session_state=self.session, query_params=Params())
         monkeypatch.setattr(component, "st", self.st)
-        self.mounts = component.Mounts(lambda **given: self.sent.append(messages.unpack(given["data"])[0]), print)
+        self.mounts = component.Mounts(
+            picture=lambda **given: self.sent.append(messages.unpack(given["data"])[0]),
+            underway=print,
+            opens=lambda: None,
+        )
 
     def script(self, run: str, address: str = "", told: dict[str, Any] | None = None, *, back: bool = False) -> str:
         """Run the script for a message with this address, and what was told last; the address that it writes.
