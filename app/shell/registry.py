@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -10,6 +10,8 @@ from importlib import import_module
 from starlette.routing import Route
 
 from app.kit.params import Param
+from core.interventions import Intervention
+from core.service import Facts
 
 ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first
     "explore",
@@ -39,6 +41,9 @@ class Room:
     old_state: Mapping[str, str] = field(default_factory=dict)  # and what such a link means of its parameters
     titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # parameter of a link -> {id: title}
     params: Sequence[Param] = ()  # what can be chosen in it, as links say it
+    edits: Callable[[Facts, Mapping[str, str]], Awaitable[Sequence[Intervention]]] | None = (
+        None  # of the run, that a link's choices ask for: what is on the screen is the run with these
+    )
     steps: int = 0  # of which the bar says how many were looked at; 0: it has none
     holds_rooms: bool = False  # whether it shows other rooms, with their parameters in the address
     routes: Sequence[Route] = ()  # below the path that the page is served at

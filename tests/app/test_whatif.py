@@ -30,7 +30,7 @@ from app.session.models import MODELS
 from app.shell import routes
 from app.transport import messages
 from core import comparison
-from core.interventions import Ablate, EditMask
+from core.interventions import Ablate, EditMask, to_text
 from core.request import Request
 from core.service import Facts
 from tests.app.browsing import Screen
@@ -187,6 +187,33 @@ def test_a_link_stands_beside_with_all_that_it_says(client: TestClient, capsys: 
     plain = urlencode(session_screen.link(Request("storyteller", (DOROTHY,))))
     same = side(client, facts(), against=f"?{plain}", pick="off")
     assert same["kl"] == pytest.approx(0, abs=1e-6) and same["changed"] == []
+
+
+@pytest.mark.parametrize(
+    "there, edits",
+    [
+        ({"view": "masks", "mask": "window", "window": "2"}, (core.SetMask("window", 2),)),
+        ({"view": "masks", "forbid": "13-9,5-0..2"}, (core.EditMask(cells=((13, range(9, 10)), (5, range(3)))),)),
+        ({"view": "masks", "lab": "scale", "scale": "off"}, (core.NoScale(),)),
+        ({"view": "masks", "lab": "padding", "mask": "none"}, ()),
+        ({"view": "positions"}, (core.DropPositions(),)),
+        (
+            {"view": "positions", "order": "words", "swap": "3-7"},
+            (core.SetPositions((0, 1, 2, 7, 4, 5, 6, 3, *range(8, 14))),),
+        ),
+        ({"view": "step", "edits": "temperature_2"}, (core.Temperature(2),)),
+        ({"view": "generate", "t": "0.5"}, ()),
+    ],
+)
+def test_what_is_chosen_in_the_room_of_a_link_comes_along(
+    client: TestClient, there: dict[str, str], edits: tuple[Any, ...]
+) -> None:
+    address = f"?{urlencode({'model': 'Storyteller', 'text': DOROTHY, **there})}"
+    found = side(client, facts(), against=address, pick="off")
+    loaded = core.load("storyteller")
+    change = core.answer_change(core.trace(loaded, DOROTHY), core.trace(loaded, DOROTHY, interventions=edits))
+    assert found["kl"] == pytest.approx(change.kl, rel=1e-3, abs=1e-6) and (found["kl"] > 1e-3) == bool(edits)
+    assert found["there"].get("with", "") == to_text(edits)
 
 
 def test_both_sides_have_their_own_edits_and_can_be_swapped(client: TestClient) -> None:

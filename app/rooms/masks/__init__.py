@@ -10,5 +10,6 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=component.PARAMS,
+    edits=view.edits,
     routes=routes.ROUTES,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -15,6 +15,8 @@ from app.session import service
 from app.session.screen import Screen
 from app.shell import request, run
 from core.errors import Refused
+from core.interventions import Edit
+from core.service import Facts
 
 LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut
 
@@ -46,6 +48,15 @@ def show() -> None:
     link = Screen("masks", shown.request).said()
     header, body = sheet.packed(opened, followed.values, link, shown.request.texts[0])
     stage.draw(STAGE, followed, header, body)
+
+
+async def edits(facts: Facts, said: Mapping[str, str]) -> Sequence[Edit]:
+    """What a link to the room changes in its run: what is painted, or the scale where it is taken away."""
+    shown = _shown(await sheet.opened(service.service(), facts), said)
+    values, _ = kit_params.read(choices.PARAMS, shown, said)
+    if values["lab"] == "scale" and values["scale"] == "off":
+        return (choices.NO_SCALE,)
+    return choices.edits(values, facts) if values["lab"] == "paint" else ()
 
 
 def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:

@@ -10,5 +10,6 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=choices.PARAMS,
+    edits=routes.edits,
     routes=routes.ROUTES,
 )

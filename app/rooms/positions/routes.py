@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -13,12 +15,19 @@ from app.rooms.positions.component import OFFLINE
 from app.session import service
 from app.shell import style
 from app.transport import routes
-from core.service import paper_rules
+from core.interventions import Intervention
+from core.service import Facts, paper_rules
 
 REACH = 8  # tokens to either side, of the bars by distance
 MOST_PROVEN = 256  # tokens: five passes, and every weight of each
 BY = 100  # places that a whole text is moved on by
 LONGEST = 1 << 20
+
+
+async def edits(facts: Facts, said: Mapping[str, str]) -> Sequence[Intervention]:
+    """What a link to the room changes in its run: the order of the words, where that is what it shows."""
+    values, _ = kit_params.read(choices.PARAMS, facts, said)
+    return choices.edits_of(facts, values, choices.places_of(facts, values)) if values["lab"] == "order" else ()
 
 
 @routes.answering

@@ -11,5 +11,6 @@ ROOM = Room(
     line=step_words.LINE,
     show=view.show,
     params=params.PARAMS,
+    edits=view.edits,
     routes=routes.ROUTES,
 )

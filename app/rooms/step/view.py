@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from app.kit import params as kit_params
 from app.kit import stage
 from app.rooms.step import export, message, params
 from app.rooms.step.component import STAGE
 from app.session import screen, service
 from app.shell import run as shell_run
-from core.interventions import from_text
+from core.interventions import Edit, from_text
 from core.service import Facts
 
 BEGUN = "step_begun"  # in the session: the visit to the room, and the run, whose first walk was begun
@@ -35,6 +36,12 @@ def show() -> None:
         "link": {} if shown is None else screen.link(shown.request),
     }
     stage.draw(STAGE, followed, header)
+
+
+async def edits(run: Facts, said: Mapping[str, str]) -> Sequence[Edit]:
+    """What a link to the room changes in its run: what was tried in one head and then run so."""
+    values, _ = kit_params.read(params.PARAMS, run, said)
+    return from_text(values["edits"])
 
 
 def _begin(run: Facts, values: Mapping[str, str]) -> None:

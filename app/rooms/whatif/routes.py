@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -18,10 +18,11 @@ from app.export import files
 from app.kit import params as kit_params
 from app.rooms.whatif import changes, export, words
 from app.session import screen, service
+from app.shell import registry
 from app.transport import fair, messages
 from app.transport.routes import BadParameter, answering, message
 from core.errors import InterventionError, Refused, TextError
-from core.interventions import Edit, edit_text, from_text
+from core.interventions import Edit, Intervention, edit_text, from_text
 from core.request import Request as RunRequest
 from core.service import Facts, HeadPlace, MapTransform, SweepPart
 
@@ -58,7 +59,21 @@ async def read(request: Request) -> Both:
         own = from_text(request.query_params.get(screen.EDITS, ""))
     except InterventionError:
         raise BadParameter(words.EDITS_UNREADABLE.format(allowed=words.EDITS_ALLOWED)) from None
-    return Both(said, facts, own, changes.base(said), changes.beside(said, facts, own))
+    b = changes.beside(said, facts, own)
+    if screen.is_link(said["against"]):
+        b = replace(b, interventions=(*b.interventions, *await chosen_there(said["against"], b)))
+    return Both(said, facts, own, changes.base(said), b)
+
+
+async def chosen_there(address: str, run: RunRequest) -> Sequence[Intervention]:
+    """The edits that the room of a link asks for by what is chosen in it: a painted mask, an order of the words."""
+    there = screen.from_link(address)
+    room_id = registry.redirects().get(there.room, there.room)
+    room = next((room for room in registry.rooms() if room.id == room_id), None)
+    if room is None or room.edits is None:
+        return ()
+    asked = service.service()
+    return await room.edits(await asked.facts(await asked.submit(run)), there.params)
 
 
 async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:

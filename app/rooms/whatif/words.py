@@ -65,7 +65,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "temperature": "temperature of attention",
     "temperature_help": "Scores are divided by this before the softmax: below 1 sharper, above 1 flatter.",
     "other_text": "another sentence",
-    "other_text_help": "A second sentence beside the first, word by word. Of the same number of tokens it has a difference map. A link to any screen of Headlight, pasted here, compares with its model, its step of training, its text and its edits.",
+    "other_text_help": "A second sentence beside the first, word by word. Of the same number of tokens it has a difference map. A link to any screen of Headlight, pasted here, compares with its model, its step of training, its text and its edits: a mask painted in Masks and words moved in Positions among them.",
     "other_text_label": "Another sentence",
     "other_model": "another model",
     "step": "step of training",
