@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -38,6 +38,7 @@ class Job:
     request: Request
     future: Future[Trace] = field(default_factory=Future)
     waiting: int = 0
+    aside: bool = False  # in which of the two lines of turns it waits
     cancelled: threading.Event = field(default_factory=threading.Event)
     stage: Stage = "loading"
     layers_done: int = 0
@@ -92,7 +93,8 @@ class Ticket:
 class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
-    At most `workers` passes run at once and `max_waiting` more wait. Traces are dropped, oldest use first, when there are
+    At most `workers` passes run at once and `max_waiting` more wait, in two lines that have their turns by turns: what is asked
+    for aside, such as the runs of many sweeps, keeps nobody else waiting for more than one of its turns. Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
     hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory. A trace that
     nobody asked about for `idle` seconds is dropped as well (None: never); whoever comes back to it has it run again.
@@ -131,6 +133,8 @@ class Engine:
         self._request_bytes = 0
         self._waiting = 0  # passes that run or wait
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="pass")
+        self._lines: tuple[deque[Callable[[], object]], ...] = (deque(), deque())  # of turns, the second one's aside
+        self._next_aside = False  # which line has the next turn
         # For loading what runs need: a slow download must not keep other runs from starting.
         self._loaders = ThreadPoolExecutor(self.workers + self.max_waiting, thread_name_prefix="load")
         if self.idle is not None:
@@ -212,13 +216,13 @@ class Engine:
 
     def submit(self, request: Request) -> Ticket:
         """Begin a run, or join one, without waiting for it. Raises Busy; everything else comes with Ticket.result()."""
-        return Ticket(self, request, self._job(request, waiting=1))
+        return Ticket(self, request, self._job(request, waiting=1, aside=False))
 
-    def begin(self, request: Request) -> None:
+    def begin(self, request: Request, aside: bool = False) -> None:
         """Begin a run that nobody waits for yet; it is cancelled when everybody who has joined it meanwhile cancels."""
-        self._job(request, waiting=0)
+        self._job(request, waiting=0, aside=aside)
 
-    def _job(self, request: Request, waiting: int) -> Job:
+    def _job(self, request: Request, waiting: int, aside: bool) -> Job:
         what = "A request of this size"
         memory.admit(request.nbytes, LARGEST_REQUEST, what, "Shorten the text, or edit fewer cells.")
         key = request.key
@@ -234,7 +238,7 @@ class Engine:
             is_new = job is None
             if job is None:
                 self._take_place()
-                job = self._jobs[key] = Job(request)
+                job = self._jobs[key] = Job(request, aside=aside)
             job.waiting += waiting
         if is_new:
             self._loading(request.model_id).add_done_callback(partial(self._line_up, job))
@@ -251,13 +255,37 @@ class Engine:
                 raise Unknown("This run is no longer known. Reload the page.")
             return self._requests[key]
 
-    def again(self, make: Callable[[], T]) -> Future[T]:
+    def again(self, make: Callable[[], T], aside: bool = False) -> Future[T]:
         """Something that runs a model once more, when its turn among the passes comes. Raises Busy."""
         with self._lock:
             self._take_place()
-        future = self._pool.submit(self._guarded, make)
+        future: Future[T] = Future()
         future.add_done_callback(lambda _: self._leave_place())
+
+        def turn() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(self._guarded(make))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._wait_in_line(turn, aside)
         return future
+
+    def _wait_in_line(self, turn: Callable[[], object], aside: bool) -> None:
+        """Have it done in its turn, in a thread of the pool."""
+        with self._lock:
+            self._lines[aside].append(turn)
+        self._pool.submit(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """One turn, of the line whose turn it is; of the other where nobody waits there."""
+        with self._lock:
+            aside = bool(self._lines[1]) and (self._next_aside or not self._lines[0])
+            self._next_aside = not aside
+            turn = self._lines[aside].popleft()
+        turn()
 
     def _guarded(self, make: Callable[[], T]) -> T:
         with memory.guarded(self.device, "This run"):
@@ -272,7 +300,7 @@ class Engine:
             if job.stage == "loading":
                 job.stage = "waiting"
         job.changed()
-        self._pool.submit(self._run, loading.result(), job)
+        self._wait_in_line(partial(self._run, loading.result(), job), job.aside)
 
     def _run(self, loaded: Loaded, job: Job) -> None:
         """In a turn: the pass itself, unless nobody waits for it any longer."""
@@ -343,8 +371,12 @@ class Engine:
         if job.stage != "waiting":
             return 0
         with self._lock:
-            before = takewhile(lambda other: other is not job, self._jobs.values())
-            return sum(other.stage in ("waiting", "running") for other in before)
+            jobs = self._jobs.values()
+            before = takewhile(lambda other: other is not job, jobs)
+            own = sum(other.stage == "waiting" and other.aside == job.aside for other in before)
+            others = sum(other.stage == "waiting" and other.aside != job.aside for other in jobs)
+            running = sum(other.stage == "running" for other in jobs)
+            return running + own + min(others, own + (self._next_aside != job.aside))
 
     def drop_idle(self, seconds: float) -> None:
         """Drop every trace that nobody asked about for so long."""

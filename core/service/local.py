@@ -55,7 +55,7 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         super().__init__(engine, workers)
         self._live = Live()
         engine.watch = self._live.watch
-        self._sweeps = Sweeps(engine.again, self._run)
+        self._sweeps = Sweeps(partial(engine.again, aside=True), self._run)
 
     # runs
 
@@ -154,13 +154,13 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
     async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
         async def make() -> AnswerChange:
             first = await self._run(key)
-            return await self._again(other, lambda run: answer_change(first, run, position, k))
+            return await self._again(other, lambda run: answer_change(first, run, position, k), aside=True)
 
         return await self._kept.get(("answer", key, other, position, k), make)
 
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
         first = await self._run(key)
-        return await self._again(other, lambda run: compare(first, run, k))
+        return await self._again(other, lambda run: compare(first, run, k), aside=True)
 
     async def status(self) -> dict[str, Any]:
         return self.engine.status()

@@ -53,7 +53,9 @@ class Worker:
         return request.key
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
-        return await self.submit(await self.edited_request(key, interventions))
+        request = await self.edited_request(key, interventions)
+        self.engine.begin(request, aside=True)
+        return request.key
 
     async def edited_request(self, key: str, interventions: Sequence[Intervention]) -> Request:
         """What edited() begins."""
@@ -78,11 +80,11 @@ class Worker:
         finally:
             ticket.cancel()
 
-    async def _again(self, key: str, make: Callable[[Trace], T]) -> T:
+    async def _again(self, key: str, make: Callable[[Trace], T], aside: bool = False) -> T:
         """Something that runs the model once more, in its turn. Raises Refused for positions that the run does not have."""
         run = await self._run(key)
         try:
-            return await arrival(self.engine.again(partial(make, run)))
+            return await arrival(self.engine.again(partial(make, run), aside))
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
 

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -260,6 +261,30 @@ def test_a_crowd_is_asked_to_wait() -> None:
             shared.run(core.Request("one", ("us all",)))
         gate.set()
         assert [visit.result().texts for visit in visits] == [1, 1, 1]
+
+
+def test_a_line_aside_keeps_nobody_waiting_for_more_than_one_of_its_turns() -> None:
+    gate = Gate()
+    shared = engine(gate)
+    first = shared.submit(core.Request("one", ("first",)))
+    assert gate.begun.wait(10)
+    done: list[str] = []
+    shared.begin(core.Request("one", ("aside",)), aside=True)
+    aside = shared.submit(core.Request("one", ("aside",)))
+    aside.job.future.add_done_callback(lambda _: done.append("a run"))
+    turns = [shared.again(partial(done.append, f"aside {i}"), aside=True) for i in range(3)]
+    typed = shared.submit(core.Request("one", ("typed",)))
+    typed.job.future.add_done_callback(lambda _: done.append("typed"))
+    assert (aside.progress.ahead, typed.progress.ahead) == (1, 2)
+    turns.append(shared.again(partial(done.append, "typed again")))
+    gate.open.set()
+    for turn in turns:
+        turn.result(10)
+    assert done == ["a run", "typed", "aside 0", "typed again", "aside 1", "aside 2"] and first.done()
+    failing = shared.again(partial(int, "x"), aside=True)
+    with pytest.raises(ValueError, match="invalid literal"):
+        failing.result(10)
+    assert shared.status()["running_or_waiting"] == 0
 
 
 def test_who_waits_hears_how_many_are_before() -> None:
