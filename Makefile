@@ -22,12 +22,13 @@ CLUSTER := .venv-cluster
 run: runtime
 	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
-# Two processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process
-# has a browser and servers of its own. Of the screen's files the longest come first (tests/app/conftest.py).
+# Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process of
+# the screen's has a browser and servers of its own. Each waits a third of its time: three keep two cores busy.
+# Of the screen's files the longest come first (tests/app/conftest.py).
 # Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
 	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? -eq 5 ]
 
 # The tables of families with two rows swapped: `make test` tries some swaps of each, other ones every time.
 mutants: dev

@@ -18,13 +18,13 @@ expect.set_options(timeout=PATIENCE)  # its own five seconds are short for a mac
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 # Files of half a minute and more, the longest first: begun last, one of them would keep one process busy and the other idle.
 LONGEST = (
+    "test_train",
     "test_planning_pages",
     "test_accessibility",
     "test_hosted",
     "test_explore",
     "test_export",
     "test_running",
-    "test_train",
     "test_session",
     "test_projector",
     "test_shapes",
