@@ -35,7 +35,7 @@ SESSION = "x-session-id"
 SPREAD = 16  # parts of a model's runs, each of which is on one machine
 PATIENCE = 60.0  # seconds for a machine that was lost to be replaced
 PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before asking again; the last one from then on
-REMEMBERED_BYTES = 16 << 20  # of requests, so that they can be asked again
+REMEMBERED_BYTES = 64 << 20  # of requests, so that they can be asked again
 TIMEOUT = httpx2.Timeout(5.0, read=30.0, write=30.0, pool=None)  # there is a beat every five seconds
 KEY = re.compile("[0-9a-f]{64}")
 NOBODY = {

@@ -26,7 +26,7 @@ from .trace import Trace, trace
 
 T = TypeVar("T")
 
-REMEMBERED_BYTES = 16 << 20  # of requests, so that an old link still finds its run
+REMEMBERED_BYTES = 64 << 20  # of requests, so that an old link still finds its run
 LOOK = 30.0  # seconds at most between two looks for traces that nobody asks about
 LARGEST_REQUEST = 8 << 20  # bytes of one
 

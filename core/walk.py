@@ -135,7 +135,8 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
 
     def part(point: str, x: Tensor) -> Tensor:
         x = x[run.index if x.shape[0] > 1 else 0]
-        return (x[query] if ".mlp.hook_" in point else x).float()  # of the wide moments the one row
+        # Of the wide moments the one row: a view of it would keep all rows for as long as the walk is kept.
+        return (x[query].clone() if ".mlp.hook_" in point else x).float()
 
     seen = run.forward.moments(points, part)
     return _walk(run, stack, layer, query, {point.removeprefix(f"{name}."): x for point, x in seen.items()})

@@ -9,7 +9,7 @@ from ..engine import Engine
 from ..errors import Refused
 from ..walk import Guess, Terms, Walk, guesses, terms, walk
 from .kept import Kept, arrival
-from .walks import AddedFacts, Walked, added, walk_bytes, walked
+from .walks import AddedFacts, Walked, added, walk_bytes, walked, without_run
 from .worker import Worker
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
@@ -53,7 +53,8 @@ class LocalWalks(Worker):
         return await self._kept.get(("guesses", key, query), make)
 
     async def _walk(self, key: str, stack: str, layer: int, query: int) -> Walk:
-        async def make() -> Walk:
-            return await self._again(key, lambda run: walk(run, stack, layer, query))
+        async def make() -> partial[Walk]:
+            return await self._again(key, lambda run: without_run(walk(run, stack, layer, query)))
 
-        return await self._walks.get((key, stack, layer, query), make)
+        of = await self._run(key)
+        return (await self._walks.get((key, stack, layer, query), make))(of)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 import torch
@@ -133,8 +134,14 @@ def added(run: Trace, stack: str) -> tuple[AddedFacts, ...]:
     return tuple(AddedFacts(one.layer, one.sublayer, array(one.lengths)) for one in additions(run, stack))
 
 
-def walk_bytes(walk: Walk) -> int:
-    """About what a walk holds."""
-    tensors = [*walk.values.values(), *walk.before_norm.values(), *walk.turned_keys.values()]
-    tensors += [x for pair in walk.inputs.values() for x in pair]
-    return sum(x.nbytes for x in tensors)
+def without_run(walk: Walk) -> partial[Walk]:
+    """A walk's own numbers, for the same run again: runs are the engine's to hold, and to drop."""
+    return partial(Walk, **{field.name: getattr(walk, field.name) for field in fields(walk) if field.name != "run"})
+
+
+def walk_bytes(kept: partial[Walk]) -> int:
+    """About what it holds: the whole of whatever its tensors are parts of."""
+    own = kept.keywords
+    tensors = [x for name in ("values", "before_norm", "turned_keys") for x in own[name].values()]
+    tensors += [x for pair in own["inputs"].values() for x in pair]
+    return 16_384 + sum({x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in tensors}.values())

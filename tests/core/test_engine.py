@@ -138,9 +138,9 @@ def test_the_bytes_of_all_traces_are_always_those_that_are_held() -> None:
 
 
 def test_requests_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.engine.REMEMBERED_BYTES", 500)
     shared = engine()
     first, *others = (core.Request("one", (text,)) for text in sentences(10))
+    monkeypatch.setattr("core.engine.REMEMBERED_BYTES", 5 * first.nbytes)
     shared.run(first)
     assert shared.trace(first.key).texts == 1
     for request in others:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, cast
@@ -63,6 +65,34 @@ def test_every_answer_is_plain_data_that_can_travel(name: str) -> None:
         assert_plain((torch.zeros(1),))
     with pytest.raises(AssertionError, match="function"):
         assert_plain({"a": lambda: 1})
+
+
+def test_nothing_that_is_kept_of_an_answer_holds_its_run() -> None:
+    """Else runs that the engine has dropped stay, however many it may hold: so a server grew with every visitor of Step through."""
+    shared, request = service(), core.Request("decoder", (TEXT,))
+    run = run_of(shared, request)
+    held = [weakref.ref(record) for record in run.records]
+    key = request.key
+    ask(everything(shared, request, "decoder"))
+    for call in (
+        shared.walk(key, "decoder", 1, 2),
+        shared.terms(key, "decoder", 1, 2, "attn.q", (0, 0)),
+        shared.additions(key, "decoder"),
+        shared.tile(key, MapTransform(1, 0, "rollout"), (0, 3), (0, 3)),
+        shared.tile(key, MapTransform(1, 0, "value"), (0, 3), (0, 3)),
+        shared.roles(key),
+        shared.openings(key),
+        shared.positions(key),
+        shared.masked(key, "decoder"),
+        shared.compare(key, key),
+    ):
+        ask(call)
+    del run, call
+    shared.engine.drop_idle(0)
+    gc.collect()
+    assert [x for x in held if x() is not None] == []
+    walked = ask(shared.walk(key, "decoder", 1, 2))  # and they are of the run that is there when it is asked for again
+    assert walked.sites[0].record == 1
 
 
 @pytest.mark.parametrize(
