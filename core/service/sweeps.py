@@ -19,7 +19,8 @@ from .kept import Kept, arrival
 
 T = TypeVar("T")
 
-TURN = 0.05  # seconds that one batch of a sweep is meant to take: what somebody who types waits at most for it
+TURN = 0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
+LONGEST = 0.1  # seconds by the clock; where others keep the processor busy, batches of a row or two would cost many times the work
 KEPT_BYTES = 16 << 20  # of sweeps that are done
 MOST_WAITING = 128  # sweeps that have begun or wait
 LABEL_BYTES = 80  # of a token's name in memory, about
@@ -75,15 +76,15 @@ class Sweeps:
                 raise Busy(f"{self._waiting} sweeps are waiting already. Try again in a few seconds.")
             self._waiting += 1
         try:
-            sweeping = await self._turn(partial(begun, run, other, asked))
+            sweeping, turns = await self._turn(partial(timed, partial(begun, run, other, asked)))
             n, most = sweeping.rows.n, sweeping.rows.most()
             done: list[RowAnswers] = []
-            at, size = 0, max(1, int(TURN / max(run.seconds, 1e-4)))
+            at, size = 0, max(1, int(turns))  # to begin with as if each row were a pass
             while at < n:
                 stop = min(n, at + min(size, most))
-                outcome, seconds = await self._turn(partial(timed, sweeping.rows.run, at, stop))
+                outcome, turns = await self._turn(partial(timed, partial(sweeping.rows.run, at, stop)))
                 tell(SweepPart(at, n, sweeping.part(outcome, at)))
-                size = max(1, min(4 * size, int((stop - at) * TURN / max(seconds, 1e-4))))
+                size = max(1, min(4 * size, int((stop - at) * turns)))
                 done.append(outcome)
                 at = stop
             return SweepPart(0, n, sweeping.part(together(done), 0))
@@ -107,10 +108,12 @@ def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
     return begin_edges(run, asked)
 
 
-def timed(run: Callable[[int, int], RowAnswers], start: int, stop: int) -> tuple[RowAnswers, float]:
-    """Rows of a sweep, and the seconds that they took."""
-    before = time.perf_counter()
-    return run(start, stop), time.perf_counter() - before
+def timed(make: Callable[[], T]) -> tuple[T, float]:
+    """What it gives, and how many times it would fit into one turn."""
+    clock, work = time.perf_counter(), time.thread_time()
+    made = make()
+    work, clock = time.thread_time() - work, time.perf_counter() - clock
+    return made, min(TURN / max(work, 1e-4), LONGEST / max(clock, 1e-4))
 
 
 def sweep_bytes(part: SweepPart) -> int:
