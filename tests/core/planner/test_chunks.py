@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 import core
 from core import chunks
@@ -35,7 +34,6 @@ def measure(
         needed = predicted(case, rows or 1, padded=padded, keep_values=keep_values)
         cut = None if rows is None else chunks.Chunks(rows, False, needed.total)
         patch.setattr(tracing, "choose", lambda *_: cut)
-        contexts.enter_context(FakeTensorMode())
         loaded = untrained(case.config, getattr(torch, case.dtype))
         live = contexts.enter_context(LiveBytes())
         live.track(*loaded.model.parameters(), *loaded.model.buffers())
