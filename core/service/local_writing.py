@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
+from ..engine import Engine
 from ..generate import Sampling
 from ..trace import Trace
 from ..writing import CacheCost, LensRow, beginning, cache_cost, lens
-from .kept import arrival
+from .kept import Kept, arrival
 from .worker import Worker
-from .writing import BeamsGrown, Begun, Desk, Search, Written, own_target
+from .writing import BeamsGrown, Begun, Desk, Search, Written, begun_bytes, own_target
+
+BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: whoever follows somebody's path asks for the same
 
 
 class LocalWriting(Worker):
     """Writing, beams, the lens and the cache."""
 
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._begun = Kept(BEGUN_BYTES, begun_bytes)
+
     async def write(
         self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
     ) -> AsyncGenerator[Begun | Written]:
+        if n == 0:
+            yield await self._begun.get((key, tuple(path), tuple(also)), lambda: self._opened(key, path, also))
+            return
         request, run = self.engine.request_of(key), await self._run(key)
-        desk = await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), max(1, n))))
+        desk = await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), n)))
         now: Begun | Written = await arrival(self.engine.again(lambda: desk.open(also)))
         yield now
         for _ in range(n):
@@ -29,11 +40,34 @@ class LocalWriting(Worker):
             now = await arrival(self.engine.again(partial(desk.write, how)))
             yield now
 
-    async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
+    async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> Begun:
         request, run = self.engine.request_of(key), await self._run(key)
-        search = await arrival(self.engine.again(lambda: Search(run, request, n_beams, n)))
-        while (grown := await arrival(self.engine.again(search.grow))) is not None:
-            yield grown
+        desk = await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), 1)))
+        return await arrival(self.engine.again(lambda: desk.open(also)))
+
+    async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
+        coming: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()
+
+        async def make() -> tuple[BeamsGrown, ...]:
+            request, run = self.engine.request_of(key), await self._run(key)
+            search = await arrival(self.engine.again(lambda: Search(run, request, n_beams, n)))
+            found: list[BeamsGrown] = []
+            while (grown := await arrival(self.engine.again(search.grow))) is not None:
+                found.append(grown)
+                coming.put_nowait(grown)
+            return tuple(found)
+
+        searching = asyncio.ensure_future(self._kept.get(("beams", key, n_beams, n), make))
+        searching.add_done_callback(lambda _: coming.put_nowait(None))
+        told = 0
+        try:
+            while (grown := await coming.get()) is not None:
+                told += 1
+                yield grown
+            for grown in (await searching)[told:]:  # it was known, or somebody else had begun it
+                yield grown
+        finally:
+            searching.cancel()
 
     async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
         request = self.engine.request_of(key)

@@ -14,6 +14,7 @@ from ..planner import KVCache, kv_cache
 from ..request import Request
 from ..trace import Trace
 from ..writing import Opening, Reading, Taken, Writer, beginning, check_path, check_room, labels
+from .sweeps import LABEL_BYTES
 
 MOST_WRITTEN = 512  # tokens behind a prompt, so that a link can name them
 Over = Literal["", "end", "positions", "most"]  # why no further token can be written
@@ -41,6 +42,12 @@ class Written:
     reading: Reading | None
     labels: dict[int, str]
     over: Over
+
+
+def begun_bytes(begun: Begun) -> int:
+    """About what an opened text takes."""
+    arrays = [a for r in begun.opening.readings for a in (r.ids, r.logits, r.rest, r.rows)]
+    return 2048 + begun.opening.losses.nbytes + sum(a.nbytes for a in arrays) + LABEL_BYTES * len(begun.labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, expect
 
 from app.classroom import words
 from app.kit import words as kit_words
+from app.rooms.generate import words as generate_words
 from app.rooms.masks import words as masks_words
 from app.rooms.memory import words as memory_words
 from app.rooms.shapes import words as shapes_words
@@ -220,16 +221,22 @@ def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Scre
 
 
 @pytest.mark.parametrize(
-    ("room", "choice", "said"),
+    ("link", "room", "choice", "said"),
     [
-        (shapes_words.TITLE, ".row[data-id='encoder.attn.scores']", ("run", "tensor", "shape", "bytes")),
-        (whatif_words.TITLE, ".racks button:has-text('no 1/√d')", ("run", "settled", "pick", "change", "answer")),
+        ("", shapes_words.TITLE, ".row[data-id='encoder.attn.scores']", ("run", "tensor", "shape", "bytes")),
+        ("", whatif_words.TITLE, ".racks button:has-text('no 1/√d')", ("run", "settled", "pick", "change", "answer")),
+        (
+            "?model=storyteller&text=Once+upon+a+time",
+            generate_words.TITLE,
+            f".controls button:has-text('{generate_words.COMPONENT['beam']}')",
+            ("run", "how", "path", "focus", "columns", "steps", "complete"),
+        ),
     ],
 )
 def test_a_phone_shows_what_the_teacher_chooses_in_a_room(
-    screen: Screen, another: Another, room: str, choice: str, said: tuple[str, ...]
+    screen: Screen, another: Another, link: str, room: str, choice: str, said: tuple[str, ...]
 ):
-    teacher = screen.open()
+    teacher = screen.open(link)
     phone = follow(another(PHONE), share(teacher))
     over(teacher).get_by_role("button", name=text("show_sentence")).click()
     go_to(teacher.page, room)

@@ -7,7 +7,7 @@ import gc
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import core
 from core.chunks import Chunks
 from core.engine import Job
 from core.errors import Busy, RunCancelled, TextError, Unknown
+from core.generate import Sampling
 from core.service import Calls, Kept, MapTransform, RunDone
 from core.service.answers import HeadDone, LayerDone
 from core.trace import Trace
@@ -234,6 +235,30 @@ def test_what_values_write_is_worked_out_once_for_all_who_ask() -> None:
     norms = run.attention[1].value_norms()[3]
     for query, row in enumerate(found):
         assert close(row.values, run.attention[1].pattern(3, query)[0, 0] * norms)
+
+
+def test_a_text_that_many_open_and_beams_that_many_ask_for_are_worked_out_once() -> None:
+    shared = service()
+    run_of(shared)
+
+    async def all_of(many: AsyncGenerator[Any]) -> list[Any]:
+        return [one async for one in many]
+
+    async def asked() -> list[list[Any]]:
+        openings = (all_of(shared.write(REQUEST.key, [1, 2], 0, Sampling(), [3])) for _ in range(5))
+        searches = (all_of(shared.beams(REQUEST.key, 2, 3)) for _ in range(5))
+        return await asyncio.gather(*openings, *searches)
+
+    found = ask(asked())
+    assert len({id(opened) for (opened,) in found[:5]}) == 1
+    assert len(found[5]) >= 3 and len({tuple(map(id, steps)) for steps in found[5:]}) == 1
+    assert shared._begun.nbytes > 0
+
+    async def first_step() -> Any:
+        async for step in shared.beams(REQUEST.key, 3, 3):
+            return step
+
+    assert ask(first_step()).step.index == 0, "who goes away ends the search"
 
 
 def test_who_waits_goes_on_when_whoever_began_it_waits_no_longer() -> None:

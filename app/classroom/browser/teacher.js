@@ -24,7 +24,8 @@ const ASKS = "explore"; // the room whose rows are asked about
 const LESSONS = "lessons"; // in which every other room stands
 const MOST_LINK = 700; // bytes of a link to a room that is not followed, and of what is said in place of a picture
 const REFUSED = "sentences"; // where a room says why it shows nothing
-const SILENT = 2; // looks in a row without a picture, after which the room is taken to show none
+const SILENT = 2; // looks in a row without a picture, after which a room that says why is taken to show none
+const LONG = 8; // the same of a room that says nothing, and gets a link
 const SAY = 5000; // ms between two sentences for a screen reader
 const TOAST = 6000; // ms
 const TOLD_AFTER = 300; // ms before a screen reader hears the result
@@ -305,7 +306,7 @@ export class Teacher {
     clearTimeout(this.sending);
     this.sending = setTimeout(() => {
       const screen = this.screen();
-      if (this.followed.includes(this.room) && !this.isShown && !(screen.said && this.silent >= SILENT)) return; // its picture is on its way
+      if (this.followed.includes(this.room) && !this.isShown && this.silent < (screen.said ? SILENT : LONG)) return; // its picture is on its way
       const text = JSON.stringify(screen);
       if (!this.taught || text === this.sent) return;
       this.sent = text;

@@ -23,4 +23,4 @@ modules.add_constants(
     BRANCHES=BRANCHES,
     STYLE=(BROWSER / "generate.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
-STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js")
+STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js", is_followed=True)

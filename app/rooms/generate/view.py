@@ -22,7 +22,8 @@ def show() -> None:
     if shown is None:
         return
     if not shown.facts.writes:
-        _offer_writers(shown.facts.spec.title)
+        shown.say(words.CANNOT_WRITE.format(title=shown.facts.spec.title))
+        _offer_writers()
         return
     before, asked = st.session_state.get(SHOWN), "path" in st.query_params
     st.session_state[SHOWN] = shown.facts.key
@@ -40,9 +41,8 @@ def show() -> None:
     stage.draw(STAGE, followed, header)
 
 
-def _offer_writers(title: str) -> None:
-    """A model that cannot write gets a sentence, and one click to a model that can."""
-    st.text(words.CANNOT_WRITE.format(title=title))
+def _offer_writers() -> None:
+    """Below the sentence that the model cannot write: one click to a model that can."""
     row = st.container(horizontal=True, gap="small", key="generate_writers")
     for model in WRITERS:
         if model in MODELS:

@@ -1,5 +1,6 @@
 // What the room asks of the server: the columns of a path, words as they are written, beams as they grow, and what is measured.
 
+import { classroom } from "../../../kit/browser/classroom.js";
 import { counted, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { goesOn, grown, readAll, written, writtenAll } from "./paths.js";
@@ -12,6 +13,7 @@ const BEAM_STEPS = 8; // tokens that a search begins with, and goes on by
 const PACE = 420; // ms for each column that Play steps over
 const LENS_AFTER = 80; // ms that the ring rests before the layers are read
 const MOST_LENSES = 400;
+const EACH = 500; // ms between two readings of a follower, whose path grows as fast as its teacher's model writes
 const TIMED = 240; // tokens at which the cache is timed
 
 export class Asks {
@@ -28,6 +30,9 @@ export class Asks {
   /** @type {ReturnType<typeof setTimeout> | undefined} While the ring has not rested long enough */
   resting;
   asked = "";
+  /** @type {ReturnType<typeof setTimeout> | undefined} Until a follower may ask again */
+  waiting;
+  askedAt = -EACH;
   searched = "";
   /** @type {Map<string, import("./types.js").LensRow[]>} */
   lenses = new Map();
@@ -53,6 +58,7 @@ export class Asks {
 
   destroy() {
     this.stop();
+    clearTimeout(this.waiting);
     this.loading?.abort();
     this.searching?.abort();
     clearTimeout(this.resting);
@@ -85,6 +91,10 @@ export class Asks {
     const { view, path } = this;
     const wanted = `${this.writing.key} ${this.values.path} ${this.values.layer}.${this.values.head}`;
     if (this.asked === wanted || this.playing) return;
+    clearTimeout(this.waiting);
+    const rest = classroom.follows ? this.askedAt + EACH - performance.now() : 0;
+    if (rest > 0) return void (this.waiting = setTimeout(() => this.follow(), rest));
+    this.askedAt = performance.now();
     this.asked = wanted;
     this.loading?.abort();
     const stopped = (this.loading = new AbortController());

@@ -9,6 +9,7 @@ import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
+import { classroom } from "../../../kit/browser/classroom.js";
 import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Asks } from "./asks.js";
 import { OWN, chances, known } from "./chances.js";
@@ -123,12 +124,13 @@ class Generate {
     const byLink = this.chosen.take(header.chosen, setStateValue);
     const isNew = this.header?.key !== header.key;
     if (isNew || byLink) this.asks.stop();
-    if ((isNew && this.header && !byLink) || header.changed) this.chosen.choose({ path: "", other: "", f: "" }); // words behind another text
+    if ((isNew && this.header && !byLink) || (header.changed && !classroom.follows)) this.chosen.choose({ path: "", other: "", f: "" }); // words behind another text
     if (isNew) {
       this.asks.begin(header.key);
       this.say("");
     }
     this.header = header;
+    this.share.isOffline = Boolean(header.offline);
     this.palette = paletteOf(this.root, PALETTES);
     this.root.dataset.run = header.key;
     this.asks.follow();
