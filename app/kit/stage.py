@@ -71,6 +71,7 @@ class Stage:
     params: tuple[Param, ...]
     mount: Callable[..., Any]
     is_followed: bool = False
+    told: tuple[Param, ...] = ()  # what a class hears beside the link
 
 
 @dataclass(frozen=True)
@@ -100,17 +101,21 @@ class _Memory:
     notes: list[str] = field(default_factory=list)  # of the last link
 
 
-def stage(room: str, params: Sequence[Param], entry: str, is_followed: bool = False) -> Stage:
+def stage(
+    room: str, params: Sequence[Param], entry: str, is_followed: bool = False, told: Sequence[Param] = ()
+) -> Stage:
     """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`.
 
     A class can follow a room whose message, with what is chosen, says all that is on the screen: what it asks of routes beside that
-    they answer anybody, and work out once for all.
+    they answer anybody, and work out once for all. `told` are parameters that the class hears of and no link says, such as that a
+    training goes on.
     """
     scripts.add()
     if is_followed:
         ENTRIES[room] = entry
     html = f'<div class="hl {room}"></div>'
-    return Stage(room, tuple(params), v2.component(f"{room}_stage", html=html, js=modules.loader(entry)), is_followed)
+    mount = v2.component(f"{room}_stage", html=html, js=modules.loader(entry))
+    return Stage(room, tuple(params), mount, is_followed, tuple(told))
 
 
 def entered(room: str, names: Mapping[str, Sequence[str]]) -> None:
@@ -197,7 +202,8 @@ def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | No
     with _drawing:
         known = _drawn.get(digest)
         if known is None:
-            known = _drawn[digest] = Drawn(on.room, digest, message, base, on.params, followed.shown)
+            values, params = base | kit_params.opening(on.told, followed.shown), (*on.params, *on.told)
+            known = _drawn[digest] = Drawn(on.room, digest, message, values, params, followed.shown)
         return known
 
 

@@ -19,6 +19,8 @@ export class Chosen {
   set = () => {};
   /** @type {Follow | undefined} What a class that follows is to see */
   follow;
+  /** @type {Record<string, string>} What a class hears beside the link */
+  beside = {};
 
   // What Python sends. Returns whether a link decided: then all is as it says. Otherwise a change that Python does not know yet stays.
   /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
@@ -40,9 +42,15 @@ export class Chosen {
   show() {
     if (!this.follow) return;
     const { room, drawn, base, most } = this.follow;
-    const chosen = drawn ? Object.fromEntries(Object.entries(this.values).filter(([name, text]) => text !== base[name])) : {};
+    const chosen = drawn ? Object.fromEntries(Object.entries({ ...this.values, ...this.beside }).filter(([name, text]) => text !== base[name])) : {};
     const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels; of more the class hears when Python knows it
     if (length <= most) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] });
+  }
+
+  /** The class that follows hears of something that no link says. @param {Record<string, string>} beside */
+  tellClass(beside) {
+    this.beside = beside;
+    this.show();
   }
 
   // The visitor changes something.

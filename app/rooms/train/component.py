@@ -54,4 +54,5 @@ modules.add_constants(
     EXAMPLES={task: opening_example(task) for task in LIVE},
     STYLE=(BROWSER / "train.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
-STAGE = stage.stage("train", PARAMS, ENTRY)
+RACE = one_of("race", "off", "on", "paused")  # whether the runs on the screen were begun: a link begins none
+STAGE = stage.stage("train", PARAMS, ENTRY, is_followed=True, told=(RACE,))

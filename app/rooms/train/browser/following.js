@@ -92,6 +92,12 @@ export class Following {
     this.changed();
   }
 
+  // The run waits where it is, as another page has told the server: watched on, it would not.
+  rest() {
+    this.close();
+    if (this.state === "stopped") this.state = "paused";
+  }
+
   // The same run from where it waits: its news come from the beginning, and what was seen of the example stays.
   again() {
     const one = new Following(this.spec, this.example, this.changed);

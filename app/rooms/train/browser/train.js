@@ -19,6 +19,7 @@ import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.
 import { reading } from "./reading.js";
 
 const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
+const LEFT = ["paused", "stopped", "lost"]; // a run that is not watched any longer, and goes on where it is watched again
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
 const LARGE = 11.9; // em of the large head
 const STACKED = 56; // em of a width, as beside a lesson, in which curve and heads are no neighbours
@@ -168,6 +169,9 @@ class Train {
     this.chosen.take(this.header.chosen, setStateValue);
     if (this.opened && before !== this.described) this.changed();
     this.opened = true;
+    this.share.isOffline = Boolean(this.header.offline);
+    if (this.header.offline) this.asTaught(this.values.race);
+    for (const one of [this.run, this.twin]) one?.watch(this.example);
     setField(this.field, this.example);
     if (!this.isHeld) this.draw();
   }
@@ -232,11 +236,25 @@ class Train {
   }
 
   train() {
+    this.begin();
+    this.choose({ at: String(this.header.steps) });
+  }
+
+  begin() {
     this.run?.close();
     this.twin?.close();
     this.run = this.follow("none", 0);
     this.twin = this.values.twin === "none" ? null : this.follow(this.values.twin, this.from);
-    this.choose({ at: String(this.header.steps) });
+  }
+
+  // On the page of somebody who follows: the runs that the teacher has begun, as long as the teacher lets them go on
+  /** @param {string | undefined} race */
+  asTaught(race) {
+    const runs = [this.run, this.twin];
+    if (race === "on" && !this.run) this.begin();
+    else if (race === "on") [this.run, this.twin] = runs.map((one) => (one && LEFT.includes(one.state) ? one.again() : one));
+    else for (const one of runs) one?.rest();
+    if (race !== "on" && race !== "paused") [this.run, this.twin] = [null, null];
   }
 
   pause() {
@@ -268,6 +286,7 @@ class Train {
   hidden() {
     clearTimeout(this.hiding);
     if (document.hidden && this.isGoing) this.hiding = setTimeout(() => this.stop(), HIDDEN);
+    else if (!document.hidden && this.header?.offline) this.asTaught(this.values.race);
   }
 
   // By the clicker, in front of a class: on means Train, Pause, the next twin; back means Go on, the twin before.
@@ -314,6 +333,8 @@ class Train {
       this.drawTable();
       this.drawFoot();
     });
+    const rests = [this.run, this.twin].some((one) => one?.state === "paused" || one?.state === "stopped");
+    this.chosen.tellClass({ race: this.isGoing || (this.run && !rests) ? "on" : this.run ? "paused" : "off" });
     const frame = this.run && upTo(this.run.frames, this.at);
     Object.assign(this.root.dataset, {
       painted: "1", task: this.values.task, twin: this.values.twin, state: this.run?.state ?? "none", twinstate: this.twin?.state ?? "none",

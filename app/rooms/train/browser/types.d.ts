@@ -8,7 +8,8 @@ export interface Header {
   batch: number;
   version: string;
   date: string;
-  chosen: { values: Record<string, string>; stamp: number; reported: number };
+  chosen: import("../../../kit/browser/chosen.js").FromPython;
+  offline?: boolean; // on the page of somebody who follows
 }
 
 /** [step, loss or null where it is no number, share of the batch right] */
