@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from app.classroom.component import FOLLOW
 from app.kit import stage
+from app.shell.streamlit_edge.page import PLAIN
 from app.transport import modules, routes, safe
 
 PAGE = Path(__file__).with_name("page.html")
@@ -21,7 +22,8 @@ PAGE = Path(__file__).with_name("page.html")
 
 async def follow(_: Request) -> Response:
     """The page; the browser reads the code from its address."""
-    return HTMLResponse(text(), headers={"Cache-Control": "no-cache", "Content-Security-Policy": safe.policy((), ())})
+    headers = {"Cache-Control": "no-cache", "Content-Security-Policy": safe.policy((), ()), "Content-Encoding": PLAIN}
+    return HTMLResponse(text(), headers=headers)
 
 
 @cache

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 HERE = Path(__file__).with_name("scripts")
 IN_ORDER = ("history.js", "theme.js", "enter.js", "menus.js", "landmark.js")
 SCRIPTS = tuple(HERE / name for name in IN_ORDER)
+PLAIN = "identity"  # the encoding that a page says which Streamlit shall not compress on its way to here
 BEFORE = b"<title>"  # in Streamlit's page, before any script of its own
 INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit's; all others in its page are files
 
@@ -47,8 +48,9 @@ class Scripted:
             nonlocal start, body
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message["headers"])
-                plain = headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers
-                if plain and message["status"] == 200:
+                is_plain = headers.get("content-encoding", PLAIN) == PLAIN
+                if is_plain and headers.get("content-type", "").startswith("text/html") and message["status"] == 200:
+                    del headers["content-encoding"]
                     start = message
                     return
             elif start is not None and message["type"] == "http.response.body":
