@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -35,7 +36,8 @@ async def screen_of(shown: Shown) -> Screen:
         drawn = stage.drawn(shown.run)
         if drawn is None or drawn.room != shown.view:
             raise Unknown(sentences.NO_RUN)
-        packed, chosen = drawn.message, drawn.chosen(shown.chosen)
+        packed = await asyncio.to_thread(lambda: drawn.message)  # some are made for the first who asks
+        chosen = drawn.chosen(shown.chosen)
     if len(json.dumps(chosen)) + len(json.dumps(shown.said)) > MOST_CHOSEN:
         raise TooLong(sentences.TOO_LONG)
     return Screen(shown.view, shown.run, {"with": chosen, "said": shown.said}, shown.cover, packed)

@@ -19,6 +19,7 @@ from app.classroom.channel import Channel
 from app.classroom.school import MOST_CLASSES, School
 from app.classroom.state import MOST_FOLLOWERS, Asked, Classroom, Question, Screen
 from app.session import service
+from app.sizes import seen
 from app.transport import doors, metrics, routes
 from app.transport import words as transport_words
 from core.errors import Refused, Unknown
@@ -338,6 +339,7 @@ metrics.FOLLOWERS.set_function(lambda: sum(found.of for found in school.classes(
 
 ROUTES = [
     *page.ROUTES,
+    *seen.ROUTES,
     Route(f"{ROOT}/open", open_class, methods=["POST"]),
     Route(f"{ROOT}/join", join, methods=["POST"]),
     Route(f"{ROOT}/{{code}}/events", events),

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -41,10 +42,15 @@ class Drawn:
 
     room: str
     digest: str
-    message: bytes
+    make: Callable[[], bytes]
     values: Mapping[str, str]
     params: tuple[Param, ...]
     shown: Any  # what the parameters are of
+
+    @cached_property
+    def message(self) -> bytes:
+        """What the room is drawn from."""
+        return self.make()
 
     def chosen(self, said: Mapping[str, str]) -> dict[str, str]:
         """What is chosen otherwise than in `values`, with nothing in it that the room does not have."""
@@ -177,8 +183,7 @@ def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes =
     head = messages.written(header)  # once for the visitor and for the others: of a large room this is most of the work
     if on.is_followed:
         now = _kept(on, followed, head, body)
-        last = st.session_state.get(DRAWN, ())[:1]  # also the one before: the browser may still speak of it
-        st.session_state[DRAWN] = last if last == (now,) else (now, *last)
+        _hold(now)
         digest, base = (now.digest, now.values) if now else ("", {})
         chosen["follow"] = {"room": on.room, "drawn": digest, "base": base, "most": MOST_BESIDE}
     on.mount(
@@ -187,6 +192,19 @@ def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes =
         default={"chosen": None},
         on_chosen_change=lambda: None,
     )
+
+
+def keep(found: Drawn) -> None:
+    """Keep for others what this visitor has on the screen without a stage."""
+    with _drawing:
+        found = _drawn.setdefault(found.digest, found)
+    _hold(found)
+
+
+def _hold(now: Drawn | None) -> None:
+    """As long as the visitor shows it; also the one before, since the browser may still speak of it."""
+    last = st.session_state.get(DRAWN, ())[:1]
+    st.session_state[DRAWN] = last if last == (now,) else (now, *last)
 
 
 def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | None:
@@ -203,7 +221,7 @@ def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | No
         known = _drawn.get(digest)
         if known is None:
             values, params = base | kit_params.opening(on.told, followed.shown), (*on.params, *on.told)
-            known = _drawn[digest] = Drawn(on.room, digest, message, values, params, followed.shown)
+            known = _drawn[digest] = Drawn(on.room, digest, lambda: message, values, params, followed.shown)
         return known
 
 

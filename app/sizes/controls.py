@@ -17,7 +17,7 @@ from app.kit import words as kit_words
 from app.kit.numbers import quoted
 from app.session import notices, room
 from app.shell.streamlit_edge.history import is_history_navigation
-from app.sizes import export, words
+from app.sizes import export, seen, words
 from app.sizes.setup import Setup, layers, planned, shaped
 from app.transport.limits import bounded
 from core.config import ModelConfig
@@ -60,6 +60,7 @@ TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
+OF_THE_PAGE = ("view", "theme", "projector")  # what an address says of the page and not of what is in it
 COVERS = ("bar", "headline", "number", "curve")  # what a lesson may cover here: the chart with all that is said of it
 MOST_PROJECTED = (
     265  # pixels of a projected chart's height, at a type of 16: such a page is 490 high, whatever its screen
@@ -204,11 +205,12 @@ def headline(
     wanted: str = "plan.total",
     live: bool = True,
     counted: Setup | None = None,
+    figure: Callable[..., Any] | None = None,
 ) -> str:
     """Draw the sentence of a part, which follows a slider while it is held, and the files of its chart. Returns it.
 
     `tables` are (label, file name, DataFrame); `wanted` is the expression that the exported code prints; `counted` is what the
-    chart shows where it is another setup than `found`.
+    chart shows where it is another setup than `found`; figure(theme=, scale=) is the chart, for a class that follows.
     """
     counted = counted or found
     sentence = sentence_of(found)
@@ -221,20 +223,29 @@ def headline(
         caption = export.caption(counted, look.part, date.today())
         data |= {"chart": f"{look.view}_{chart}"}
         data["about"] = about.about(f"headlight-{look.view}-{chart}", sentence, note, caption, code, tables)
+        if figure is not None:
+            said = {**data["about"], "sentence": sentence, "note": note}
+            data["follow"] = seen.keep(look.view, chart, said, _linked(), figure)
     with look.place:
         kit_headline.headline(look.view, data)
     return sentence
 
 
-def draw(look: Look, name: str, figure: Any, alt: str, *, shrinks: bool = True) -> None:
-    """Draw a chart, with `alt` for those who do not see it; the same as a table stands below.
+def _linked() -> dict[str, str]:
+    """What the address says of the room."""
+    return {name: text for name, text in st.query_params.to_dict().items() if name not in OF_THE_PAGE}
+
+
+def draw(look: Look, name: str, figure: Callable[..., Any], alt: str, *, shrinks: bool = True) -> None:
+    """Draw the chart figure(theme=, scale=), with `alt` for those who do not see it; the same as a table stands below.
 
     A projected one leaves room for the sliders, unless it has a row of type for each of many things (`shrinks`).
     """
     key = f"{look.view}_{name}"
+    drawn = figure(theme=look.theme, scale=look.scale)
     if look.projected and shrinks:
-        figure.update_layout(height=min(figure.layout.height, MOST_PROJECTED * look.scale))
-    st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
+        drawn.update_layout(height=min(drawn.layout.height, MOST_PROJECTED * look.scale))
+    st.plotly_chart(drawn, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
 
 
 def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:

@@ -11,10 +11,12 @@ from playwright.sync_api import Locator, expect
 
 from app.classroom import words
 from app.kit import words as kit_words
+from app.rooms.compute import words as compute_words
 from app.rooms.generate import words as generate_words
 from app.rooms.masks import words as masks_words
 from app.rooms.memory import words as memory_words
 from app.rooms.shapes import words as shapes_words
+from app.rooms.train import words as train_words
 from app.rooms.whatif import words as whatif_words
 from tests.app.browsing import PATIENCE, Another, Screen, eventually, go_to
 from tests.app.test_accessibility import findings
@@ -205,10 +207,26 @@ def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Scre
     teacher.type("The animal was tired.")
     expect(place.locator(".hl.masks .fact")).to_contain_text("may look at every word")
 
-    go_to(teacher.page, memory_words.TITLE)
+    # Rooms of charts: the sentence and the chart of the part that the teacher has chosen.
+    sentence = teacher.page.locator(".hl.planner h2")
+    for title, room, part in (
+        (memory_words.TITLE, "memory", memory_words.MEMORY_PARTS["kept"]),
+        (compute_words.TITLE, "compute", compute_words.COMPUTE_PARTS["roofline"]),
+    ):
+        go_to(teacher.page, title)
+        seen = place.locator(f".hl.{room}")
+        expect(seen).to_have_attribute("data-theme", "dark")
+        before = sentence.inner_text()
+        expect(seen.locator("h2")).to_have_text(before)
+        teacher.page.get_by_role("radio", name=part).click()
+        expect(seen.locator("h2")).not_to_have_text(before)
+        expect(seen.locator("h2")).to_have_text(sentence.inner_text())
+        expect(seen.locator(".main-svg").first).to_be_visible()
+
+    teacher.page.goto(f"{teacher.address}/?view=train&recorded=on")
     expect(panel).to_contain_text(text("no_picture"))
     link = panel.get_by_role("link", name=text("open_tab"))
-    expect(link).to_have_attribute("href", re.compile(r"\?.*view=memory"))
+    expect(link).to_have_attribute("href", re.compile(r"\?.*view=train"))
 
     # What a lesson covers is covered for all until its teacher looks, and can be asked.
     teacher.page.goto(f"{teacher.address}/?view=lessons&lesson=1.2")
@@ -251,6 +269,28 @@ def test_a_phone_shows_what_the_teacher_chooses_in_a_room(
     eventually(phone.page, same)
     expect(main(phone)).to_have_attribute("data-state", "follow")
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def test_a_race_is_watched_as_long_as_its_teacher_lets_it_go_on(screen: Screen, another: Another):
+    teacher = screen.open()
+    phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    go_to(teacher.page, train_words.TITLE)
+    taught, watched = teacher.page.locator(".hl.train"), phone.page.locator(".follow .place .hl.train")
+    taught.locator(".chip.nomask").click()
+    expect(watched).to_have_attribute("data-twin", "nomask")
+    expect(watched).to_have_attribute("data-state", "none")
+    taught.locator(".go").click()
+    for races in (taught, watched):
+        expect(races).to_have_attribute("data-state", "running")
+        expect(races).not_to_have_attribute("data-twinlast", "0")
+    taught.locator(".go").click()
+    for races in (taught, watched):  # the server lets a run rest once nobody watches it any longer
+        expect(races).to_have_attribute("data-state", "paused")
+        expect(races).to_have_attribute("data-twinstate", "paused")
+    expect(main(phone)).to_have_attribute("data-state", "follow")
+    go_to(teacher.page, "Explore")
+    expect(watched).to_have_count(0)
 
 
 def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Screen, another: Another):

@@ -1,6 +1,7 @@
 // The sentence above a chart of Memory, Compute or Training. While a slider moves, it says what the server has worked out for that
 // place, before the slider is let go; beside it are projector mode and the files of the chart.
 
+import { classroom } from "./classroom.js";
 import { chartOf, sliders, turn, watchSliders } from "../../shell/streamlit_edge/browser/page.js";
 import { paletteOf } from "./colours.js";
 import { add } from "./dom.js";
@@ -11,7 +12,7 @@ import { Projector } from "./projector.js";
 import { COLOURS, STYLE } from "./words.js";
 
 /** @typedef {import("./types.js").AboutFiles} AboutFiles */
-/** @typedef {{view: string, sentence: string, at: Record<string, string>, ahead?: Record<string, Record<string, string>>, chart?: string, about?: AboutFiles, scale: number}} Data */
+/** @typedef {{view: string, sentence: string, at: Record<string, string>, ahead?: Record<string, Record<string, string>>, chart?: string, about?: AboutFiles, scale: number, follow?: string}} Data */
 const SETTLED = 200; // ms without a change of the window's size
 const TELLS = 5;
 const ANSWERED = 1000; // ms in which Python answers, unless it never heard
@@ -62,6 +63,7 @@ class Headline {
     window.removeEventListener("resize", this.resized);
     clearTimeout(this.waiting);
     clearTimeout(this.asked);
+    if (this.data?.follow) classroom.leave(this.data.view);
     this.watch.disconnect();
     this.projector.destroy();
     this.files.destroy();
@@ -73,6 +75,7 @@ class Headline {
     this.set = setStateValue;
     this.palette = paletteOf(this.root, COLOURS);
     this.say();
+    if (data.follow) classroom.show({ view: data.view, run: data.follow, text: "", with: {}, labels: () => [] });
     this.files.box.hidden = !data.about;
     Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", scale: this.scale() });
     this.projected();

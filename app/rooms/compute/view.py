@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
-from app.kit import charts, numbers
+from app.kit import charts, numbers, stage
 from app.kit.numbers import both, count
 from app.rooms.compute import devices, tables, words
 from app.shell import run
-from app.sizes import controls
+from app.sizes import controls, seen
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup, as_pair, layers
@@ -18,6 +19,7 @@ from core.planner import DEVICES, PRESETS, Device, parameters, total_bytes, tota
 
 CARD = "A100 80 GB"
 VIEW = "compute"
+stage.ENTRIES[VIEW] = seen.ENTRY
 FIGURES = "app.rooms.compute.figures"
 CHOICES: charts.Choices = {
     "compute_card": (sizes_words.LABELS["device"][0], tuple(device.name for device in DEVICES)),
@@ -59,6 +61,7 @@ def _operations(setup: Setup, look: Look) -> None:
     if useful != flops:
         more += " " + words.OPERATIONS_CAUSAL.format(useful=count(useful))
     table = tables.operations_table(setup, step)
+    figure = partial(charts.figures(FIGURES).operations, groups, causal=useful != flops)
     sentence = controls.headline(
         look,
         setup,
@@ -67,9 +70,9 @@ def _operations(setup: Setup, look: Look) -> None:
         note=more,
         tables=[(words.FILE_OPERATIONS, f"headlight-compute-{step}", table)],
         wanted="plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
+        figure=figure,
     )
     st.text(more)
-    figure = charts.figures(FIGURES).operations(groups, causal=useful != flops, theme=look.theme, scale=look.scale)
     controls.draw(look, "operations", figure, sentence)
     shown = table.assign(
         flops=[count(n) if n else "–" for n in table["flops"]],
@@ -132,6 +135,7 @@ def _roofline(setup: Setup, look: Look) -> None:
     one, many = (f"{100 * part:.3g} %" for part in tables.reached(setup, device, step).values())
     more += " " + words.ROOF_REACHED[step].format(one=one, many=many)
     table = tables.bounds_table(setup, device)
+    figure = partial(charts.figures(FIGURES).roofline, device, steps, whole)
     sentence = controls.headline(
         look,
         setup,
@@ -141,9 +145,9 @@ def _roofline(setup: Setup, look: Look) -> None:
         tables=[(words.FILE_ROOF, "headlight-compute-roofline", table)],
         wanted="plan.flops / plan.ideal_bytes",
         live=False,
+        figure=figure,
     )
     st.text(more)
-    figure = charts.figures(FIGURES).roofline(device, steps, whole, look.theme, look.scale)
     controls.draw(look, "roofline", figure, sentence)
     st.caption(words.ROOF_NOTE + sizes_words.CUDA)
     controls.show_table(table, "roofline")
@@ -200,11 +204,19 @@ def _rnn(setup: Setup, look: Look) -> None:
     here = tables.rnn_line(d, n)
     more = words.RNN_ATTENTION.format(d=f"{d:,}", attention=count(here["attention"]), whole=count(here["whole"]))
     files = [(words.FILE_RNN, "headlight-compute-rnn-attention", table)]
+    figure = partial(charts.figures(FIGURES).rnn, table, n)
     sentence = controls.headline(
-        look, setup, _recurrent, chart="rnn", note=more, tables=files, wanted="4 * plan.source_len * config.d_model**2"
+        look,
+        setup,
+        _recurrent,
+        chart="rnn",
+        note=more,
+        tables=files,
+        wanted="4 * plan.source_len * config.d_model**2",
+        figure=figure,
     )
     st.text(more)
-    controls.draw(look, "rnn", charts.figures(FIGURES).rnn(table, n, look.theme, look.scale), sentence)
+    controls.draw(look, "rnn", figure, sentence)
     st.caption(words.RNN_NOTE.format(d=f"{d:,}"))
     controls.show_table(table, "rnn-attention")
 
@@ -230,11 +242,20 @@ def _cross(given: Setup, look: Look) -> None:
     )
     table = tables.cross_table(setup)
     files = [(words.FILE_CROSS, "headlight-compute-encoder-decoder", table)]
+    figure = partial(charts.figures(FIGURES).cross, terms)
     sentence = controls.headline(
-        look, given, _reads, chart="cross", note=more, tables=files, wanted="plan.flops", counted=setup
+        look,
+        given,
+        _reads,
+        chart="cross",
+        note=more,
+        tables=files,
+        wanted="plan.flops",
+        counted=setup,
+        figure=figure,
     )
     st.text(more)
-    controls.draw(look, "cross", charts.figures(FIGURES).cross(terms, look.theme, look.scale), sentence)
+    controls.draw(look, "cross", figure, sentence)
     st.caption(words.CROSS_NOTE)
     if setup is not given:
         title = PRESETS["transformer-base"].title
@@ -253,11 +274,18 @@ def _parameters(setup: Setup, look: Look) -> None:
     more = words.PARAMETERS_LAYER.format(layer=f"{layer:,}", share=f"{100 * found.mlp_share:.1f}")
     table = tables.depth_lines(setup.config)
     files = [(words.FILE_PARAMETERS, "headlight-compute-parameters", table)]
+    figure = partial(charts.figures(FIGURES).depth, table, layers(setup.config))
     sentence = controls.headline(
-        look, setup, _counted, chart="depth", note=more, tables=files, wanted="plan.parameters.total"
+        look,
+        setup,
+        _counted,
+        chart="depth",
+        note=more,
+        tables=files,
+        wanted="plan.parameters.total",
+        figure=figure,
     )
     st.text(more)
-    figure = charts.figures(FIGURES).depth(table, layers(setup.config), look.theme, look.scale)
     controls.draw(look, "depth", figure, sentence)
     st.markdown(f"**{words.TRANSLATOR}**")
     st.text(words.TRANSLATOR_WHY.format(**tables.translator()))
@@ -268,6 +296,7 @@ def _parameters(setup: Setup, look: Look) -> None:
 def _known(setup: Setup, look: Look) -> None:
     table = tables.known_models(setup)
     worst = tables.furthest(table)
+    figure = partial(charts.figures(FIGURES).known, table)
     more = words.KNOWN_WORST.format(worst=worst[0], exact=f"{worst[1]:,}", published=worst[2])
     sentence = controls.headline(
         look,
@@ -278,9 +307,10 @@ def _known(setup: Setup, look: Look) -> None:
         tables=[(words.FILE_KNOWN, "headlight-compute-known-models", table)],
         wanted="plan.parameters.total",
         live=False,
+        figure=figure,
     )
     st.text(more)
-    controls.draw(look, "known", charts.figures(FIGURES).known(table, look.theme, look.scale), sentence, shrinks=False)
+    controls.draw(look, "known", figure, sentence, shrinks=False)
     st.text(_heads())
     st.caption(words.KNOWN_NOTE)
     controls.show_table(table, "known-models")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
-from app.kit import charts
+from app.kit import charts, stage
 from app.kit.numbers import apart, both, part_of, quoted, size
 from app.rooms.memory import tables, words
 from app.session.links import newly_asked
 from app.shell import run
-from app.sizes import controls
+from app.sizes import controls, seen
 from app.sizes import setup as sizes_setup
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
@@ -25,6 +26,7 @@ log = logging.getLogger("headlight")
 
 LINES = ("RTX 4090", "A100 80 GB")
 VIEW = "memory"
+stage.ENTRIES[VIEW] = seen.ENTRY
 BUDGETS = (0.001, 1e6)  # GB that somebody may type
 SCORES_AT = (50, 100, 512, 1024)  # tokens, as lectures ask
 FIGURES = "app.rooms.memory.figures"
@@ -59,10 +61,10 @@ def _goes(setup: Setup, look: Look) -> None:
     total, eager = sum(found[setup.attention].values()), sum(found["eager"].values())
     table = tables.components_table(setup)
     files = [(words.FILE_PARTS, "headlight-memory-components", table)]
-    sentence = controls.headline(look, setup, _total, chart="bars", note=words.GOES_NOTE, tables=files)
+    figure = partial(charts.figures(FIGURES).bars, found, setup.attention)
+    sentence = controls.headline(look, setup, _total, chart="bars", note=words.GOES_NOTE, tables=files, figure=figure)
     if eager > total:
         st.text(words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)))
-    figure = charts.figures(FIGURES).bars(found, setup.attention, look.theme, look.scale)
     controls.draw(look, "bars", figure, sentence)
     st.caption(words.GOES_NOTE + sizes_words.CUDA)
     controls.show_table(table, "components")
@@ -132,7 +134,8 @@ def _length(setup: Setup, look: Look) -> None:
     with below:
         measured = _measured(setup, pressed)
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
-    figure = charts.figures(FIGURES).curves(
+    figure = partial(
+        charts.figures(FIGURES).curves,
         tables.curves(setup),
         budgets,
         setup.source_len,
@@ -140,15 +143,15 @@ def _length(setup: Setup, look: Look) -> None:
         ceiling=ceiling,
         measured=measured,
         batch=setup.batch,
-        theme=look.theme,
-        scale=look.scale,
     )
     shown, broken = tables.curves_table(setup, measured), tables.fits_table(setup, found)
     files = [
         (words.FILE_CURVES, "headlight-memory-lengths", shown),
         (words.FILE_FITS, "headlight-memory-longest-fit", broken),
     ]
-    sentence = controls.headline(look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files)
+    sentence = controls.headline(
+        look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files, figure=figure
+    )
     with drawn:
         controls.draw(look, "curves", figure, sentence)
     rows = ", ".join(f"{n:,}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
@@ -226,6 +229,8 @@ def _kept(setup: Setup, look: Look) -> None:
         kept_all=both(sum(found.total for found in planned.layers if found.stack == first.stack)),
     )
     table = tables.kept_table(planned)
+    groups = tables.kept_groups(planned)
+    figure = partial(charts.figures(FIGURES).kept, groups, planned.lesson_terms)
     sentence = controls.headline(
         look,
         setup,
@@ -234,10 +239,9 @@ def _kept(setup: Setup, look: Look) -> None:
         note=words.KEPT_NOTE,
         tables=[(words.FILE_KEPT, "headlight-memory-kept", table)],
         wanted='plan.lesson_terms["total"], plan.saved_per_layer',
+        figure=figure,
     )
-    groups = tables.kept_groups(planned)
     missed = [f"{name} {both(n)}" for name, term, n in groups if term is None]
-    figure = charts.figures(FIGURES).kept(groups, planned.lesson_terms, look.theme, look.scale)
     controls.draw(look, "kept", figure, sentence)
     why = words.KEPT_WHY.format(missed=", ".join(missed) or words.NOTHING)
     st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
@@ -278,6 +282,7 @@ def _cache(given: Setup, look: Look) -> None:
     if config.window is not None:
         more += words.CACHE_WINDOW.format(window=f"{config.window:,}")
     table = tables.cache_table(setup)
+    figure = partial(charts.figures(FIGURES).cache, tables.cache_lines(setup))
     sentence = controls.headline(
         look,
         given,
@@ -287,8 +292,8 @@ def _cache(given: Setup, look: Look) -> None:
         tables=[(words.FILE_CACHE, "headlight-memory-kv-cache", table)],
         wanted="plan.kv_cache.per_token, plan.kv_cache.total",
         counted=setup,
+        figure=figure,
     )
-    figure = charts.figures(FIGURES).cache(tables.cache_lines(setup), look.theme, look.scale)
     controls.draw(look, "cache", figure, sentence)
     st.text(more.strip())
     if setup is not given:

@@ -1,0 +1,19 @@
+// Records of what is seen of Memory and Compute by those who follow a class.
+
+export interface Header {
+  cover?: import("../../kit/browser/types.js").Covered | null;
+  sentence: string;
+  note: string;
+  chart: string;
+  figures: Record<"light" | "dark", string>; // Plotly's JSON
+  plotly: string; // where Plotly is
+}
+
+declare global {
+  interface Window {
+    Plotly?: {
+      react(node: HTMLElement, data: object[], layout: object, config: object): Promise<unknown>;
+      purge(node: HTMLElement): void;
+    };
+  }
+}
