@@ -48,7 +48,7 @@ class Follower {
   stream = null;
   /** @type {Map<string, Uint8Array>} */
   pictures = new Map();
-  /** @type {{view: string, id: string, stamp: number, told: number, isTouched: boolean, values: Record<string, string>, box: HTMLElement, component: any, header: any, body: ArrayBuffer} | null} */
+  /** @type {{view: string, id: string, stamp: number, told: number, isTouched: boolean, values: Record<string, string>, box: HTMLElement, component: any, leave: () => void, header: any, body: ArrayBuffer} | null} */
   view = null;
   drawing = "";
   /** @type {Record<string, string>} What a link says of the run that was on the screen last */
@@ -271,7 +271,7 @@ class Follower {
         const box = add(this.place, "div", `view ${screen.view}`);
         add(box, "div", `hl ${screen.view}`);
         /** @type {NonNullable<Follower["view"]>} */
-        const view = { view: screen.view, id: "", stamp: 0, told: 0, isTouched: false, values: {}, box, component, header, body };
+        const view = { view: screen.view, id: "", stamp: 0, told: 0, isTouched: false, values: {}, box, component, leave: () => {}, header, body };
         this.view = view;
         for (const kind of ["pointerdown", "keydown"]) box.addEventListener(kind, () => (view.isTouched = true), { capture: true });
       }
@@ -303,11 +303,13 @@ class Follower {
       view.told = Math.max(view.told, value?.told ?? 0);
       if (!this.isOwn && view === this.view) this.lookAround(); // a touch of the picture is a look around
     };
-    view.component({ data: pack(header, new Uint8Array(view.body)), parentElement: view.box, setStateValue: tell, setTriggerValue: () => {} });
+    view.leave = view.component({ data: pack(header, new Uint8Array(view.body)), parentElement: view.box, setStateValue: tell, setTriggerValue: () => {} });
   }
 
+  // What a room watches ends with it: of a training, as long as anybody watches it, the server lets it go on.
   unmount() {
     this.view?.box.remove();
+    this.view?.leave();
     this.view = null;
   }
 
