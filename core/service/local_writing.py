@@ -14,9 +14,7 @@ from .kept import Kept, arrival
 from .worker import Worker
 from .writing import BeamsGrown, Begun, Desk, Search, Written, begun_bytes, own_target
 
-BEGUN_BYTES = (
-    32 << 20
-)  # of texts that were opened and not written on: whoever follows somebody's path asks for the same
+BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
 
 
 class LocalWriting(Worker):
