@@ -1,4 +1,4 @@
-"""What a visitor of Step through, Masks and Positions waits for, and what these rooms send: a part of benchmarks/page.py.
+"""What a visitor of Step through, Masks, Positions, Generate and What if waits for: a part of benchmarks/page.py.
 
 Times are taken as there, inside the page, from the event to the frame after the one that drew. The p95 is of 50 interactions, the goal
 of each is 33 ms, and the run is the first example of its model: 16 tokens × 72 heads of MiniLM, 12 × 48 of the storyteller.
@@ -16,13 +16,38 @@ from urllib.parse import urlencode
 from playwright.sync_api import Locator, Page
 
 import core
+from app.shell import words
 from core.interventions import EditMask
+from core.writing import cache_cost
 
 KING = "The old king loved the golden bird, and the old"
 PAUSE = 700  # ms between two interactions, in which the server hears of the first and answers
-GOALS = {"interaction": 33, "opening": 300, "let go": 150, "sent": 300_000}  # ms and bytes
+GOALS = {"interaction": 33, "opening": 300, "let go": 150, "sent": 300_000, "first": 100, "token": 50}  # ms and bytes
 ROOMS = {"step": "Step through", "masks": "Masks", "positions": "Positions"}
 STORY = {"model": "Storyteller", "text": KING, "layer": 3, "head": 6, "query": 11}
+ONCE = "Once upon a time there was a"
+SWEPT = {  # model: its title, a text of as many tokens each time, and the ms until every head is painted
+    "minilm": ("MiniLM-L6", "The animal didn't cross street {i} because it was too tired.", 300),
+    "storyteller": ("Storyteller", "Dorothy ran home over the prairie to Uncle {name} and Aunt", 200),
+}
+NAMES = ("Henry", "Jack", "Tom", "Peter", "Sam", "John", "Fred", "George")
+TOKENS = 40  # that are written
+# ms from the next click until the first column more than there was, then between one and the next
+COLUMNS = """(n) => { bench.waiting = new Promise((resolve) => addEventListener("click", ({ timeStamp }) => {
+  const root = bench.root(), times = [timeStamp], since = Number(root.dataset.columns);
+  let before = since;
+  new MutationObserver((_, watch) => {
+    const now = Number(root.dataset.columns);
+    if (now <= before) return;
+    before = now;
+    requestAnimationFrame(() => setTimeout(() => {
+      times.push(performance.now());
+      if (times.length <= n) return;
+      watch.disconnect();
+      resolve(times.slice(1).map((at, i) => at - times[i]));
+    }));
+  }).observe(root, { attributes: true });
+}, { capture: true, once: true })); }"""
 
 # ms from the next click until a room has drawn itself and whatever it asked for has come
 OPENS = """(room) => { bench.opens = new Promise((resolve) => addEventListener("click", (event) => {
@@ -52,7 +77,11 @@ class Timed(NamedTuple):
 
     @property
     def p95(self) -> float:
-        return sorted(self.ms)[max(0, -(-len(self.ms) * 95 // 100) - 1)]
+        return p95(self.ms)
+
+
+def p95(ms: Sequence[float]) -> float:
+    return sorted(ms)[max(0, -(-len(ms) * 95 // 100) - 1)]
 
 
 def timed(page: Page, event: str, done: str, act: Callable[[], object]) -> float:
@@ -168,6 +197,54 @@ def of_positions(page: Page, address: str, n: int) -> Iterator[Timed]:
     yield Timed("positions", "clock", many(page, "keydown", "root.dataset.ms !== before.ms", presses(page, *keys), n))
 
 
+def of_whatif(page: Page, address: str, n: int) -> Iterator[Timed]:
+    root = ready(page, address, "whatif")
+    page.locator(".hl.whatif[data-settled='true']").wait_for()
+    root.locator(".grid").focus()
+    keys = [*["ArrowLeft"] * 11, "ArrowUp", *["ArrowRight"] * 11, "ArrowUp"]
+    yield Timed("whatif", "head", many(page, "keydown", "root.dataset.pick !== before.pick", presses(page, *keys), n))
+
+
+def of_generate(page: Page, address: str, n: int) -> Iterator[Timed]:
+    root = ready(
+        page, address, "generate", model="Storyteller", text=ONCE, path="641.415", other="641.342", how="sample"
+    )
+    page.locator(".hl.generate[data-lens='ready']").wait_for()
+    root.locator(".figure").focus()
+    keys = [*["ArrowLeft"] * 6, *["ArrowRight"] * 6]
+    there = "root.dataset.focus !== before.focus"
+    yield Timed("generate", "column", many(page, "keydown", there, presses(page, *keys), n))
+    root.locator("input[type=range]").first.focus()
+    yield Timed("generate", "temperature", many(page, "keydown", "", presses(page, *keys), n))
+    branch = clicks([root.locator("svg text.hit").first])
+    yield Timed("generate", "branch", many(page, "click", "root.dataset.path !== before.path", branch, n))
+
+
+def swept(page: Page, address: str, model: str, rounds: int) -> list[float]:
+    """ms from Enter behind a text that nobody typed before until every head is swept and painted."""
+    title, text, _ = SWEPT[model]
+    ready(page, address, "whatif", model=title)
+    page.locator(".hl.whatif[data-settled='true']").wait_for()
+    box, found = page.get_by_label(words.TEXT, exact=True), []
+    for i in range(rounds + 1):
+        box.fill(text.format(i=i, name=NAMES[i % len(NAMES)]))
+        done = "root.dataset.run !== before.run && root.dataset.swept === 'true'"
+        found.append(timed(page, "keydown", done, lambda: box.press("Enter")))
+        settled(page)
+    return found[1:]
+
+
+def written(page: Page, address: str) -> list[float]:
+    """ms from Play to the first token's column on the screen, and from each to the next."""
+    root = ready(page, address, "generate", model="Storyteller", text=ONCE)
+    page.locator(".hl.generate[data-lens='ready']").wait_for()
+    page.evaluate(COLUMNS, TOKENS)
+    root.locator(".go").click()
+    found = page.evaluate("bench.waiting")
+    root.locator(".go").click()
+    return found
+
+
 def opening(page: Page, address: str, room: str) -> tuple[float, float]:
     """ms from the click in the bar to the room with all it asked for, and the bytes that came for it."""
     page.goto(address)
@@ -205,12 +282,28 @@ def forward(rounds: int) -> float:
     return 1000 * statistics.median(seconds[1:])
 
 
+def print_written(visiting: Callable[[], AbstractContextManager], address: str, rounds: int) -> None:
+    """What Generate and What if ask the server for."""
+    print("\n| Enter → every head swept and painted | median, ms | goal, ms | met |\n|---|---|---|---|")
+    for model, (title, _, goal) in SWEPT.items():
+        with visiting() as context:
+            ms = statistics.median(swept(context.new_page(), address, model, rounds))
+            print(f"| {title} | {ms:.0f} | {goal} | {'yes' if ms <= goal else 'no'} |", flush=True)
+    run = core.trace(core.load("storyteller"), ONCE)
+    token = 1000 * cache_cost(run.loaded, run.forward.prompt, (), 32).with_seconds
+    with visiting() as context:
+        first, *others = written(context.new_page(), address)
+    print("\n| a token is written | ms | its forward, ms | goal beyond it | met |\n|---|---|---|---|---|")
+    for what, ms, goal in (("first", first, "first"), ("then, p95", p95(others), "token")):
+        print(f"| {what} | {ms:.0f} | {token:.1f} | {GOALS[goal]} | {'yes' if ms <= token + GOALS[goal] else 'no'} |")
+
+
 def print_rooms(visiting: Callable[[], AbstractContextManager], address: str, rounds: int, n: int = 50) -> None:
-    """The tables of the three rooms. `visiting` gives a context of somebody who was never here, with the probe in it."""
+    """The tables of these rooms. `visiting` gives a context of somebody who was never here, with the probe in it."""
     print("\n| room | what | median, ms | p95, ms | met (≤ 33) |\n|---|---|---|---|---|")
     with visiting() as context:
         page = context.new_page()
-        for measure in (of_step, of_masks, of_positions):
+        for measure in (of_step, of_masks, of_positions, of_whatif, of_generate):
             for found in measure(page, address, n):
                 met = "yes" if found.p95 <= GOALS["interaction"] else "no"
                 print(
@@ -227,6 +320,7 @@ def print_rooms(visiting: Callable[[], AbstractContextManager], address: str, ro
             print(
                 f"| {room} | {first[0]:.0f} | {again:.0f} | {met[0]} | {first[1] / 1000:.1f} | {met[1]} |", flush=True
             )
+    print_written(visiting, address, rounds)
     with visiting() as context:
         ms, run = statistics.median(let_go(context.new_page(), address, 2 * rounds)), forward(2 * rounds)
     met = "yes" if ms <= run + GOALS["let go"] else "no"

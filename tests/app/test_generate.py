@@ -270,6 +270,13 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     expect(found).to_have_attribute("data-cost", "ready")
     expect(found.locator(".proofs")).to_contain_text(SAID["same"])
 
+    # projected
+    page.evaluate("headlight.settings.set('projector', 'true')")
+    expect(found).to_have_attribute("data-projector", "true")
+    expect(found.locator(".fact .big")).to_be_visible()
+    assert faults(page) == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.evaluate("headlight.settings.set('projector', null)")
+
 
 def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     page, found = screen.page, see(screen, model="Storyteller", text=STORY)

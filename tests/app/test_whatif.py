@@ -34,6 +34,7 @@ from core.interventions import Ablate, EditMask, to_text
 from core.request import Request
 from core.service import Facts
 from tests.app.browsing import Screen
+from tests.app.lab import everywhere
 from tests.app.test_accessibility import findings
 
 APP = "app/main.py"
@@ -472,6 +473,12 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     with page.expect_download() as waiting:
         root.get_by_role("link", name="NPZ").click()
     assert "after_decoder" in np.load(waiting.value.path()).files
+
+    def check() -> None:
+        expect(fact).to_be_visible()
+        assert findings(screen) == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    everywhere(root, check)
     leave(screen)
 
 

@@ -204,6 +204,16 @@ def test_without_its_mask_the_storyteller_reads_the_answers(dorothy: core.Trace)
     run = core.trace(dorothy.loaded, f"{DOROTHY} Em")
     found = core.answer_change(run, single(run, core.DropCausalMask()))
     assert found.losses == pytest.approx((4.557, 4.013), abs=5e-4)
+    copied = core.trace(core.load("copy"), "iklippan=iklippan")
+    ids = torch.tensor(copied.source.ids)
+    n, at = len("iklippan"), copied.source.labels.index("=")
+
+    def right(run: core.Trace) -> list[float]:
+        return [answer(run, at + i)[ids[at + 1 + i]].item() for i in range(n)]
+
+    assert right(copied) == pytest.approx([1.0] * n, abs=1e-3)
+    unmasked = right(single(copied, core.DropCausalMask()))
+    assert min(unmasked) < 5e-4 and max(unmasked) > 0.9995
 
 
 def test_an_encoders_sentence_turns() -> None:
@@ -214,6 +224,8 @@ def test_an_encoders_sentence_turns() -> None:
     assert found.after.turned[71, run.source.labels.index("it")] == pytest.approx(0.106, abs=5e-4)
     assert found.after.distance[37] == pytest.approx(0.002, abs=5e-4)
     assert sorted(found.after.distance, reverse=True).index(found.after.distance[37]) + 1 == 31
+    it, animal = map(run.source.labels.index, ("it", "animal"))
+    assert run.attention[3].pattern(1)[0, it, animal] == pytest.approx(0.68, abs=5e-3)
     change = core.answer_change(run, single(run, core.Ablate("encoder", 5, 11)))
     assert change.distance == pytest.approx(0.079, abs=5e-4) and change.words == () and change.turned is not None
 
