@@ -44,7 +44,9 @@ export function table(box, scene) {
 
 /** @param {HTMLElement} box @param {string} caption @param {string} heads @param {(string | number)[][]} lines */
 function fillTable(box, caption, heads, lines) {
-  const made = add(add(box, "div", "tablebox"), "table", "numbers");
+  const scrolls = add(box, "div", "tablebox");
+  Object.assign(scrolls, { tabIndex: 0, role: "region", ariaLabel: caption }); // so that keys scroll it
+  const made = add(scrolls, "table", "numbers");
   add(made, "caption").textContent = caption;
   const top = add(made, "tr");
   for (const head of heads.split(", ")) Object.assign(add(top, "th"), { textContent: head, scope: "col" });
