@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from starlette.datastructures import Headers
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.transport import metrics, words
@@ -16,6 +16,7 @@ MOST = "HEADLIGHT_MAX_VISITORS"
 DEFAULT = 1000
 AGAIN = 10  # seconds until the page tries again
 SOCKET = "/_stcore/stream"  # one is open for as long as a visitor's page is
+UPLOADS = "/_stcore/upload_file/"  # Streamlit's: files of 200 MB, any number of them, into this process's memory
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 STYLE = (
     "body{font:1.25rem/1.5 system-ui,sans-serif;max-width:36rem;margin:20vh auto;padding:0 1rem;"
@@ -48,7 +49,10 @@ def most(value: str | None = None) -> int:
 
 
 class Doors:
-    """ASGI middleware: counts the visitors, and lets nobody new in while the house is full or about to close."""
+    """ASGI middleware: counts the visitors, and lets nobody new in while the house is full or about to close.
+
+    No room takes files, so nobody may leave one here.
+    """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:
         self.app, self.base = app, base
@@ -65,6 +69,8 @@ class Doors:
                 await self.app(scope, receive, send)
             finally:
                 house.inside -= 1
+        elif scope["type"] == "http" and scope["path"].startswith(f"{self.base}{UPLOADS}"):
+            await PlainTextResponse(words.NO_FILES, 404)(scope, receive, send)
         elif shut and is_page(scope, self.base):
             metrics.TURNED_AWAY.inc()
             await waiting()(scope, receive, send)

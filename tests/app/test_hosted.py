@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -53,6 +53,13 @@ def test_every_answer_says_what_a_browser_may_do_with_it(address: str) -> None:
     script = next(rule for rule in page.split("; ") if rule.startswith("script-src"))
     assert "unsafe-inline" not in script and len(re.findall("'sha256-", script)) >= 2
     assert "frame-ancestors 'self'" in page.split("; ")
+
+
+def test_nobody_leaves_a_file_in_the_server_s_memory(address: str) -> None:
+    """Streamlit takes 200 MB at a time from whoever has the page open, though no room asks for a file."""
+    with pytest.raises(HTTPError) as refused:
+        urlopen(Request(f"{address}{doors.UPLOADS}a-session/a-file", b"x", method="PUT"))
+    assert refused.value.code == 404 and refused.value.read().decode() == words.NO_FILES
 
 
 def test_the_policy_lets_every_room_work_and_stops_a_script_that_is_put_in(browser: Browser, address: str) -> None:
