@@ -60,6 +60,8 @@ def selected(run: Facts, params: Mapping[str, str]) -> Selection:
         _number({"hide": part}, "hide", records[0].n_key) for part in filter(None, params.get("hide", "").split(","))
     ]
     show = one_of(params, "show", get_args(Show), "map")
+    if members and kind == "head" and show != "lines":
+        kind = "mean"  # of several heads one map
     if len(set(hide)) == records[0].n_key:
         raise Refused(words.ROUTE_HIDES_ALL)
     if kind == "rollout" and records[0].site == "cross_attn":

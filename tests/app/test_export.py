@@ -396,6 +396,13 @@ def test_a_table_that_is_too_large_is_refused_with_both_numbers(run: core.Trace)
         numbers_of(run, attention_selection.Selection(record=0), 100)
 
 
+def test_several_heads_are_their_mean_in_a_map_and_apart_in_lines(run: core.Trace):
+    asked = {"site": "encoder", "layer": "3", "head": "1", "heads": "3.1,3.4"}
+    for show, kind in (("map", "mean"), ("lines", "head")):
+        found = attention_selection.selected(serve(run)[1], asked | {"show": show})
+        assert (found.kind, found.members) == (kind, ((3, 1), (3, 4)))
+
+
 @pytest.mark.parametrize(
     ("params", "said"),
     [

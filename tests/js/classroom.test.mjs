@@ -9,6 +9,7 @@ const votes = await served("classroom/browser/votes.js");
 const { differing, nearest, swapped } = await served("classroom/browser/again.js");
 const { codeOf, optionsOf, placeOf } = await served("classroom/browser/place.js");
 const { events } = await served("classroom/browser/wire.js");
+const { Question } = await served("classroom/browser/question.js");
 const { fill } = await served("kit/browser/dom.js");
 
 // fill() makes nodes, of which Node has none: what is put into the braces is a text, or the first of a pair.
@@ -26,6 +27,17 @@ test("votes are shares of those who have said, and nothing where nobody has", ()
   assert.deepEqual(votes.tally({ 2: 3, 5: 1, 99: 7 }, 6), [0, 0, 3, 0, 0, 1]);
   assert.deepEqual(votes.shares([0, 0, 3, 0, 0, 1]), [0, 0, 0.75, 0, 0, 0.25]);
   assert.deepEqual(votes.shares([0, 0, 0]), [0, 0, 0]);
+});
+
+test("the small map of a text read from the right has its first key there", () => {
+  const site = { key: "source", n_query: 2, thumbnail: () => ({ rows: 2, columns: 2, values: [255, 0, 0, 0] }) };
+  for (const [tokens, first] of [[["of", "it"], 0], [["של", "זה"], 1]]) {
+    const dark = [];
+    const pen = { fillStyle: "", fillRect: (x, y) => pen.fillStyle === 255 && dark.push([x, y]) };
+    const question = Object.assign(Object.create(Question.prototype), { site, asked: { query: 1, layer: 0, head: 0 }, picture: { tokens: { source: tokens } } });
+    question.draw({ getContext: () => pen }, { css: [...Array(256).keys()] });
+    assert.deepEqual(dark, [[first, 0]]);
+  }
 });
 
 test("agreement is what two rows share", () => {

@@ -159,7 +159,7 @@ export class Fold {
       if (k < 0) {
         context.fillStyle = palette.mute;
         context.font = `${0.82 * em}px ${family}`;
-        if (view.narrow) upright(context, `⋯ ${number(-k)}`, x + w / 2, y + h - 0.3 * em, h);
+        if (view.narrow && lens.keys[k].length > 2) upright(context, `⋯ ${number(-k)}`, x + w / 2, y + h - 0.3 * em, h);
         else context.fillText("⋯", x + w / 2, y + 0.3 * h);
         if (!view.narrow) context.fillText(number(-k), x + w / 2, y + 0.72 * h);
         return;

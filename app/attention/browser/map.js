@@ -199,8 +199,11 @@ export class HeadMap {
     const kind = choice(
       words.shows,
       kinds.map(([name, [text, help]]) => /** @type {Choice} */ ([name, text, help])),
-      options.kind,
-      (name, e) => this.view.setOption("kind", name, e),
+      options.show === "lines" ? options.kind : this.view.lens().kind,
+      (name, e) => {
+        if (name === "head" && options.show !== "lines") this.view.setOption("members", [], e); // one of them, and not their mean
+        this.view.setOption("kind", name, e);
+      },
     );
     /** @type {Choice[]} */
     const merge = [[false, words.words_off], [true, words.words_on]];

@@ -481,7 +481,7 @@ export class Overview {
   // Whether the picture is of more heads than one: put together, or each with lines of its own colour
   get areSeveral() {
     const { kind, members, show } = this.view.options;
-    return kind === "mean" || kind === "max" || (show === "lines" && members.length > 0);
+    return kind === "mean" || kind === "max" || ((kind === "head" || show === "lines") && members.length > 0);
   }
 
   // Name the small picture under the pointer.

@@ -1,5 +1,6 @@
 // A question with the numbers that it is about: the run as it travels, and in it one word's row in every head.
 
+import { across, isMirrored } from "../../attention/browser/direction.js";
 import { numbersOf } from "../../attention/browser/lens.js";
 import { Remote } from "../../kit/browser/remote.js";
 import { Site } from "../../attention/browser/site.js";
@@ -96,10 +97,11 @@ export class Question {
     this.site.covered = [this.asked.query];
     const { rows, columns, values } = this.site.thumbnail(this.asked.layer, this.asked.head);
     Object.assign(canvas, { width: columns, height: rows });
+    const isBack = isMirrored(this.picture, this.site);
     const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     values.forEach((value, at) => {
       pen.fillStyle = colours.css[Math.round(255 * (value / 255) ** 2)];
-      pen.fillRect(at % columns, Math.floor(at / columns), 1, 1);
+      pen.fillRect(across(at % columns, columns, isBack), Math.floor(at / columns), 1, 1);
     });
     return { top: Math.floor((this.asked.query * rows) / this.site.n_query) / rows, height: 1 / rows };
   }

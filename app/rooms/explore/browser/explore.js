@@ -550,8 +550,8 @@ class View {
   // which of its rows and columns a token is in.
   lens() {
     const { picture, sites, site, place, remote } = this;
-    // Of several heads whose lines are drawn each in its colour, what is said is their mean.
-    const isSeveral = this.options.show === "lines" && this.options.members.length > 0 && this.options.kind === "head";
+    // Of several heads the lines are drawn each in its colour; what is said, and every other picture, is their mean.
+    const isSeveral = this.options.members.length > 0 && this.options.kind === "head";
     const options = isSeveral ? { ...this.options, kind: /** @type {const} */ ("mean") } : this.options;
     const of = { picture, sites, site, place, options, remote };
     const key = keyOf(of);

@@ -108,7 +108,8 @@ export class Pair {
     const [left, top] = words_ ? [64 * unit, 52 * unit] : [0, 0];
     const room = Math.max(120, node.clientWidth || 190) - left - (words_ ? 24 * unit : 0);
     const cell = Math.min(room / found.columns, 26 * unit);
-    const height = Math.min(found.rows * cell, 420);
+    const least = words_ ? found.rows * 13 * unit : 0; // for what the rows are called
+    const height = Math.min(found.rows * cell, Math.max(0.38 * innerHeight, least), 420);
     const context = fit(canvas, left + cell * found.columns + (words_ ? 24 * unit : 0), top + height);
     const scale = scales(palette);
     const h = height / found.rows;

@@ -260,7 +260,7 @@ class View {
     keepingFocus(this.root, () => {
       this.rack.draw(values, side?.edits ?? []);
       drawLines(this.lines, shown, (changes) => this.choose(changes));
-      this.sweepPart.draw(shown, this.projector.on ? 0.56 * innerHeight : 220);
+      this.sweepPart.draw(shown, this.projector.on ? 0.56 * innerHeight : Math.min(220, 0.27 * innerHeight));
       this.drawAnswer(pick, at);
       const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
       if (side && !side.refused) this.pair.draw(side, values.moved, labelsOf(data, site), this.palette, pick !== null);
