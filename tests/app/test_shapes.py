@@ -303,6 +303,17 @@ def test_values_are_the_run_s(screen: Shapes, run: core.Trace):
     screen.root.get_by_label("next head").click()
     screen.wait(thumbnail="encoder.attn.weights,3,2")
     screen.page.wait_for_url(re.compile("with_head=2"))
+    screen.row("encoder.attn.scores").click()  # which have a sign: purple below 0, blue above
+    screen.wait(thumbnail="encoder.attn.scores,3,2", signed="true")
+    scores = thumbnail(run, "encoder", 3, "attn", "scores", 2)
+    drawn = screen.root.locator(".detail canvas").evaluate(
+        """(canvas, [rows, columns]) => Array.from({ length: rows * columns }, (_, i) => [...canvas.getContext("2d").getImageData(
+            ((i % columns) + 0.5) * canvas.width / columns, (Math.floor(i / columns) + 0.5) * canvas.height / rows, 1, 1).data])""",
+        [scores["rows"], scores["columns"]],
+    )
+    strong = [(x, colour) for x, colour in zip(scores["values"], drawn, strict=True) if abs(x) > scores["high"] / 3]
+    assert {x < 0 for x, _ in strong} == {True, False}
+    assert all((red > green) == (x < 0) for x, (red, green, _, _) in strong)
 
 
 def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
