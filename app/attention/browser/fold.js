@@ -159,7 +159,7 @@ export class Fold {
       if (k < 0) {
         context.fillStyle = palette.mute;
         context.font = `${0.82 * em}px ${family}`;
-        if (view.narrow && lens.keys[k].length > 2) upright(context, `⋯ ${number(-k)}`, x + w / 2, y + h - 0.3 * em, h);
+        if (view.narrow) upright(context, `⋯ ${number(-k)}`, x + w / 2, y + h - 0.3 * em, h);
         else context.fillText("⋯", x + w / 2, y + 0.3 * h);
         if (!view.narrow) context.fillText(number(-k), x + w / 2, y + 0.72 * h);
         return;
@@ -172,7 +172,7 @@ export class Fold {
       const isKey = k === column || k === key;
       context.fillStyle = code ? palette.mute : view.colour.ink[level];
       context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
-      if (view.narrow) upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);
+      if (view.narrow && lens.keys[k].length > 2) upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);
       else context.fillText(short(lens.keys[k]), x + (w - 2) / 2, y + h / 2, w - 6);
       if (!isQuery && !isKey) return;
       context.strokeStyle = isQuery ? palette.query : palette.key;
