@@ -173,7 +173,7 @@ export class Fold {
       context.fillStyle = code ? palette.mute : view.colour.ink[level];
       context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
       if (view.narrow && lens.keys[k].length > 2) upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);
-      else context.fillText(short(lens.keys[k]), x + (w - 2) / 2, y + h / 2, w - 6);
+      else context.fillText(short(lens.keys[k]), x + (w - 2) / 2, view.narrow ? y + h - em : y + h / 2, w - 6);
       if (!isQuery && !isKey) return;
       context.strokeStyle = isQuery ? palette.query : palette.key;
       context.lineWidth = 2.5;
