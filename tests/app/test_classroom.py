@@ -262,13 +262,15 @@ def test_messages_that_are_none_change_nothing() -> None:
             key, room = await teacher.join(), room_of(teacher)
             assert room.enter(key)
             await teacher.ask()
-            versions = dict(room.versions)
+            versions, reasons = dict(room.versions), ("message", "place", "closed")
+            before = sum(map(counted, reasons))
             for path, body in BAD:
                 answer = await call(f"{teacher.code}/{path}", raw=json.dumps(body).encode(), key=key if path == "vote" else teacher.key)  # fmt: skip
                 assert (answer.status, room.versions) == (400, versions), (body, answer.text)
                 assert answer.headers["content-type"].startswith("text/plain") and "Traceback" not in answer.text
             for raw in WORSE:
                 assert (await call(f"{teacher.code}/vote", raw=raw, key=key)).status == 400, raw
+            assert sum(map(counted, reasons)) == before + len(BAD) + len(WORSE)
             assert (await call(f"{teacher.code}/vote", raw=b" " * 4096, key=key)).status == 413
             long = screen(teacher.run, **{"with": {"hide": ",".join("1" * 900)}})
             assert (await teacher.do("screen", screen=long)).status == 413
