@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.rooms.lessons import words
-from tests.app.browsing import PATIENCE
+from tests.app.browsing import PATIENCE, box_of, eventually
 from tests.app.pages import lend
 
 APP = "app/main.py"
@@ -142,6 +142,23 @@ def test_a_shape_is_dragged_into_its_slots(page: Page, address: str) -> None:
     tiles.get_by_text("2", exact=True).drag_to(slots.nth(2))
     look(rail)
     expect(rail).to_have_attribute("data-right", "true")
+    cover_again(rail)
+
+
+def test_what_is_covered_before_it_is_drawn_gets_the_size_of_what_is_drawn(page: Page, address: str) -> None:
+    """So that nothing below it moves when somebody looks."""
+    rail = open_step(page, address, "1.6")
+    stage = page.locator(".st-key-lessons_view .stage")
+    under = stage.locator("> .covered")
+
+    def is_no_strip() -> None:
+        assert box_of(under)["height"] > 300
+
+    eventually(page, is_no_strip)
+    height = box_of(stage)["height"]
+    look(rail)
+    expect(under).to_have_count(0)
+    assert box_of(stage)["height"] == pytest.approx(height, abs=1)
     cover_again(rail)
 
 

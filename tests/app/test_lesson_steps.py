@@ -433,6 +433,19 @@ def test_runs_within_one_per_cent_are_both_right() -> None:
         assert check(is_so, answer).right
 
 
+def test_many_heads_end_lower_than_one_and_one_seed_is_one_draw() -> None:
+    """The ends are those that core/test_races.py and test_train.py hold."""
+    many = Spec("copy"), [0.005] * 600, frames(48, (600, 1.0))
+    single = Spec("copy", "heads1"), [0.025] * 600, frames(47, (600, 0.99))
+    is_so = asked("5.5", Trained(many, single))
+    assert isinstance(is_so, Truth)
+    assert [is_so.options[i] for i in is_so.right] == ["The run as it is"]
+    said = "0.0050 as it is, 0.0250 with the change; unseen words right on its own: 48 and 47 of 48. One seed is one draw: try another."
+    checked = [check(is_so, i) for i in range(len(is_so.options))]
+    assert [one.right for one in checked] == [i in is_so.right for i in range(len(checked))]
+    assert all(said in one.words for one in checked)
+
+
 def test_post_ln_learns_more_slowly_at_first() -> None:
     """The first 50 steps, as Train has them."""
 

@@ -62,6 +62,7 @@ def mean(losses: list[float], step: int) -> float:
 @pytest.mark.parametrize(
     ("task", "twin", "at_50", "at_600", "whole"),
     [
+        ("copy", "heads1", 1.94, (0.01, 0.06), (44, 48)),
         ("copy", "heads16", 2.267, (0.005, 0.05), (42, 48)),
         ("copy", "postln", 2.693, (0.009, 0.03), (44, 48)),
         ("copy", "rate10", 1.203, (0.2, 1.6), (0, 28)),
@@ -100,6 +101,12 @@ def test_echo_is_learnt_in_fifty_steps_and_sooner_without_attention() -> None:
     assert silent[0] == pytest.approx(1.99, abs=0.01)
     assert next(step for step, loss in enumerate(silent, 1) if loss < 0.9) == pytest.approx(12, abs=2)
     assert silent[39] < losses[39] and silent[49] < losses[49]
+
+
+def test_one_head_leads_at_first() -> None:
+    """And is behind at the end: 0.02, above, against less than 0.01 of many (app/test_train.py)."""
+    (own, _), (one_head, _) = plain(), ended("copy", "heads1")
+    assert all(mean(one_head, step) < mean(own, step) for step in range(15, 170))
 
 
 def test_ten_times_the_rate_leads_until_step_93() -> None:

@@ -120,7 +120,7 @@ class Cover {
 
 export const cover = new Cover();
 
-/** @typedef {{names: [string, string][], box: HTMLElement, under: HTMLElement}} Stashed */
+/** @typedef {{names: [string, string][], box: HTMLElement, under: HTMLElement, grown: ResizeObserver}} Stashed */
 
 // Covers whole elements of a room, by part. What is in one goes behind a wall (a closed shadow root) in which the room still draws and
 // measures it, and out of the page's text, names and sight; all before the browser shows what was drawn.
@@ -160,7 +160,7 @@ export class Guard {
     const known = this.stashed.get(node);
     const isDone = known?.box.parentNode === node && node.childNodes.length === 1;
     if (isDone && !NAMES.some((name) => node.hasAttribute(name))) return;
-    const { box, under, names } = known ?? this.wall(node);
+    const { box, under, names, grown } = known ?? this.wall(node);
     // What the room put beside the box belongs to what is under it; what it put in place of all that is there now is all.
     const children = [...node.childNodes];
     const at = children.indexOf(box);
@@ -176,10 +176,11 @@ export class Guard {
       node.removeAttribute(name);
     }
     node.replaceChildren(box);
-    this.stashed.set(node, { box, under, names });
+    this.stashed.set(node, { box, under, names, grown });
   }
 
-  // What stands in for an element, and the place behind it: of its size, and with the styles that it has in the room
+  // What stands in for an element, and the place behind it: of its size, and with the styles that it has in the room. One that is
+  // covered before anything is drawn in it has no size yet: it grows with what is drawn behind the wall.
   /** @param {HTMLElement} node @returns {Stashed} */
   wall(node) {
     const [width, height] = [node.offsetWidth, node.offsetHeight];
@@ -199,13 +200,17 @@ export class Guard {
     /** @type {Node} */
     let at = within;
     for (const step of way) at = at.appendChild(step);
-    return { box, under: /** @type {HTMLElement} */ (at), names: [] };
+    const under = /** @type {HTMLElement} */ (at);
+    const grown = new ResizeObserver(() => (box.style.minHeight = `${under.offsetHeight}px`));
+    if (width && !height) grown.observe(under);
+    return { box, under, names: [], grown };
   }
 
   /** @param {HTMLElement} node */
   uncover(node) {
-    const { names, box, under } = /** @type {Stashed} */ (this.stashed.get(node));
+    const { names, box, under, grown } = /** @type {Stashed} */ (this.stashed.get(node));
     this.stashed.delete(node);
+    grown.disconnect();
     if (box.parentNode !== node) return; // the room has drawn it anew
     box.replaceWith(...under.childNodes);
     for (const [name, text] of names) node.setAttribute(name, text);
