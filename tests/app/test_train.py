@@ -23,6 +23,7 @@ from core.live import Frame, Point, Spec
 from core.service import Looked, News
 from core.service.trainer import DIED, FrameFacts
 from core.tasks import problems
+from tests.app.axe import faults
 from tests.app.rail import rail, read, ready
 
 APP = "app/main.py"
@@ -98,6 +99,7 @@ def test_its_model_is_a_file_and_its_table_has_every_frame(raced: Page) -> None:
     expect(page.locator("tbody tr")).to_have_count(70)
     assert page.get_by_role("columnheader").all_inner_texts() == words.COMPONENT["table_columns"]
     assert page.locator("tbody tr").first.locator("td").count() == len(words.COMPONENT["table_columns"])
+    assert faults(page) == []
     page.get_by_role("button", name=words.COMPONENT["table"], exact=True).click()
     with urlopen(str(page.get_by_role("link", name=words.COMPONENT["download"]).get_attribute("href"))) as answer:
         names = ZipFile(BytesIO(answer.read())).namelist()
