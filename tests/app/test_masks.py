@@ -418,12 +418,19 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     mean = leaky.relearnt.mean().item()
     assert float(stage.get_attribute("data-relearnt") or 0) == pytest.approx(mean, abs=1e-4)
     everywhere(room.root, lambda: room.says(f"falls from {leaky.losses.mean().item():.2f} to {mean:.2f}, because"))
+    room.press("Table")
+    rows = room.root.locator(".table tbody tr")
+    expect(rows).to_have_count(len(leaky.losses))
+    assert float(rows.last.locator("td").last.inner_text()) == pytest.approx(leaky.relearnt[-1].item(), abs=1e-3)
     room.press("Why ÷ √d")
     room.says("bits of choice left of")
     record = run.attention[3]
     undivided = (record.scores(6, 11)[0, 0] * record.q.shape[-1] ** 0.5).softmax(-1)
     bits = measures.entropy(undivided[None]).item()
     everywhere(room.root, lambda: room.says(f"{bits:.2f} bits of choice left of"))
+    expect(room.root.locator(".table")).to_have_attribute(
+        "aria-label", words.COMPONENT["scale_random"]
+    )  # it stays open
     assert room.axe() == []
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
     room.press("Three kinds")
@@ -442,11 +449,15 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
     room.root.get_by_role("button", name="not masked").click()
     room.says("65 % of this head’s attention goes to words that nobody wrote")
     everywhere(room.root, lambda: room.says("cosine 0.82"))
+    room.press("Table")
+    expect(room.root.locator(".table tbody tr")).to_have_count(13 * 13)
     assert room.axe() == []
     room.open(model="Translator", text=GERMAN, lab="kinds", cross="1.5", row="5")
     everywhere(room.root, lambda: room.says("the may see the whole source and gives 99.8 % to Schnee"))
     cells = [part.get_attribute("data-free") for part in room.root.locator("[data-kind]").all()]
     assert cells == ["64", "36", "64"]
+    room.press("Table")
+    expect(room.root.locator(".table tbody tr")).to_have_count(3 * 64)
     assert room.axe() == []
 
 

@@ -362,6 +362,9 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
         "This text is 602 tokens long, and MiniLM-L6 has positions for 512."
     )
     expect(room.root.locator(".trade .own")).to_contain_text("512 × 384 = 196,608")
+    room.root.locator(".tables > summary").click()
+    tables = room.root.locator(".tables table")
+    expect(tables.first.locator("tr").nth(27).locator("td").nth(1)).to_have_text(f"{alike[26].item():.4f}")
     assert room.axe() == []
     room.root.locator("[role=slider][data-drag=j]").focus()
     room.page.keyboard.press("ArrowRight")
@@ -393,6 +396,7 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
     room.lab("binary")
     room.says("Position 7 in binary is 0111", "One step on, 4 digits flip")
     assert room.number("step") == pytest.approx(2.671, abs=5e-4)
+    expect(tables.locator("caption")).to_have_text(WORDS["labs"]["binary"])  # they stay open
     everywhere(room.root, lambda: room.says("Position 7 in binary is 0111", "4 digits flip"))
     room.root.locator("[role=slider][data-drag=t]").focus()
     room.page.keyboard.press("ArrowRight")

@@ -416,6 +416,10 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     assert "0.5029" in text and "memory 53" in text and "memory 21" in text and "[0, 1, 2, 1]" in text
     number = f"{small.reshape().qkv[0, 2, 5].item():.4f}"
     everywhere(root, lambda: expect(root.locator(".from")).to_contain_text(number))
+    root.get_by_role("button", name="Table").click()
+    expect(root.locator("tbody tr").nth(2).locator("td").nth(5)).to_have_text(number)
+    root.get_by_role("button", name="Picture").click()
+    expect(root.locator("tbody")).to_have_count(0)
     page = screen.page
     page.set_viewport_size({"width": 1280, "height": 720})
     page.evaluate("headlight.settings.set('projector', 'true')")
