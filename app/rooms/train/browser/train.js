@@ -578,7 +578,7 @@ class Train {
     const caption = [title, this.twin ? this.twinName : "", fill(words.seed, { n: seed }), fill(words.of_steps, { s: this.at, n: this.header.steps }), `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
     const spec = (/** @type {Following} */ one) => `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
     const snippet = ["from core.live import Point, Spec, run", "", ...[this.run, this.twin].flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
-    const csv = [words.table_columns, ...this.lines()].map((line) => line.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join(",")).join("\r\n");
+    const csv = [/** @type {(string | number)[]} */ (words.table_columns), ...this.lines()].map((line) => line.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join(",")).join("\r\n");
     return { title, alt: fill(words.alt, { fact }), caption, snippet, name: `headlight-train-${task}`, picture: true, tables: /** @type {[string, string, string][]} */ ([[words.table, `headlight-train-${task}`, csv]]) };
   }
 
