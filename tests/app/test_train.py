@@ -209,6 +209,25 @@ def test_a_race_that_is_paused_answers_what_it_has_come_to(page: Page, address: 
     page.get_by_role("button", name=words.COMPONENT["go_on"], exact=True).wait_for()  # the lesson has not ended it
 
 
+def test_a_run_goes_on_from_a_step_with_one_thing_changed(page: Page, address: str) -> None:
+    page.goto(f"{address}/?view=train&twin=none&seed=1")
+    page.locator(".train[data-painted]").wait_for()
+    fork = page.locator(".train .fork")
+    expect(fork).to_be_hidden()
+    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
+    expect(page.locator(".train")).to_have_attribute("data-last", re.compile(r"^[1-9]"))
+    page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
+    page.locator('.train[data-state="paused"]').wait_for()
+    at = data(page)["last"]
+    expect(fork).to_contain_text(f"Go on from step {at} with one thing changed")
+    expect(fork.get_by_role("button", name="2 heads")).to_have_count(0)  # it would need a new start
+    fork.get_by_role("button", name="no mask", exact=True).click()
+    expect(page.locator(".train")).to_have_attribute("data-twinlast", re.compile(r"^[1-9]"), timeout=PATIENCE)
+    expect(page.locator(".fact")).to_contain_text(f"no mask from step {at}")
+    assert (data(page)["state"], data(page)["last"]) == ("paused", at), "the way so far stays"
+    assert f"from={at}" in page.url
+
+
 def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=train&twin=nomask&example=fade&at=20")
     page.locator(".train[data-painted]").wait_for()

@@ -435,7 +435,7 @@ class Train {
   }
 
   drawFork() {
-    const canFork = this.run?.state === "ended" || this.run?.state === "stopped";
+    const canFork = ["ended", "stopped", "paused"].includes(this.run?.state ?? "");
     const at = Math.min(this.at, this.header.steps - 1);
     this.fork.hidden = !canFork || at < 1;
     if (this.fork.hidden) return;
