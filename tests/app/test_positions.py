@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import re
@@ -264,7 +265,7 @@ class Room(Lab):
         """A table of the files menu: the code above it, and its rows."""
         lines = self.saved(f"CSV: {name}").read_text("utf-8-sig").splitlines()
         about = [line[2:] for line in lines if line.startswith("#")]
-        return "\n".join(about[1:]), [line.split(",") for line in lines if not line.startswith("#")]
+        return "\n".join(about[1:]), list(csv.reader(line for line in lines if not line.startswith("#")))
 
 
 @pytest.fixture
@@ -330,7 +331,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     room.says("You swapped animal and street.")
     room.has("head", "3.1")
     code, rows = room.csv("How far each head moves")
-    assert rows[0][:3] == ['"layer"', '"head"', '"moved"'] and len(rows) == 73
+    assert rows[0][:3] == ["layer", "head", "moved"] and len(rows) == 73
     moved = {(int(layer), int(head)): float(value) for layer, head, value, *_ in rows[1:]}
     said = printed(code)
     assert f"{moved[3, 1]:.4f}" in said and f"{moved[0, 2]:.4f}" in said, "the code gives the numbers of the file"
@@ -375,7 +376,7 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
     box.press("Enter")
     room.link("features=0", "20", "100")
     code, rows = room.csv("Cosines and features")
-    assert rows[0][2:] == [f'"feature {feature}"' for feature in (0, 4, 10, 20, 100)]
+    assert rows[0][2:] == [f"feature {feature}" for feature in (0, 4, 10, 20, 100)]
     assert [float(x) for x in rows[8][2:]] == pytest.approx(table[7, [0, 4, 10, 20, 100]].tolist(), abs=1e-6)
     assert f"{alike[27].item():.4f}" in printed(code)
     for kind, says in (

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterator
 from io import BytesIO
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
+from app.kit import words as kit_words
 from app.rooms.train import component, routes, words
 from app.rooms.train.recorded import view as recorded_view
 from app.rooms.train.recorded import words as recorded_words
@@ -27,7 +31,8 @@ from tests.app.axe import faults
 from tests.app.rail import rail, read, ready
 
 APP = "app/main.py"
-PATIENCE = 240_000  # ms: 600 steps of two runs, beside other tests
+PATIENCE = 60_000  # ms for the next news of a run, beside other tests
+pytestmark = pytest.mark.timeout(900)  # 600 steps of two runs
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +53,21 @@ def data(page: Page) -> dict[str, str]:
     return json.loads(page.locator(".train").evaluate("root => JSON.stringify(root.dataset)"))
 
 
+def until_it_ends(page: Page) -> None:
+    """Until a race has ended and all of it is looked at: however long that takes, something comes every now and then."""
+    ends = '[data-state="ended"][data-twinstate="ended"][data-looks="35"][data-twinlooks="35"]'
+    while not page.locator(f".train{ends}").count():
+        now = data(page)
+        seen = "".join(f'[data-{name}="{now[name]}"]' for name in ("last", "twinlast", "looks", "twinlooks"))
+        page.locator(f".train{ends}, .train:not({seen})").wait_for(timeout=PATIENCE)
+
+
 @pytest.fixture
 def raced(page: Page) -> Page:
     """The page once its race has ended; of a test that stands alone it is run here."""
     if data(page).get("twinlast") != "600":
         page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
-        page.locator('.train[data-looks="35"][data-twinlooks="35"]').wait_for(timeout=PATIENCE)
+        until_it_ends(page)
     return page
 
 
@@ -65,9 +79,7 @@ def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, 
     page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
     page.locator('.train[data-state="paused"][data-twinstate="paused"]').wait_for()
     page.get_by_role("button", name=words.COMPONENT["go_on"], exact=True).click()
-    page.locator('.train[data-state="ended"][data-twinstate="ended"][data-looks="35"][data-twinlooks="35"]').wait_for(
-        timeout=PATIENCE
-    )
+    until_it_ends(page)
     found = data(page)
     assert (found["last"], found["twinlast"], found["at"]) == ("600", "600", "600")
     # They are the same all along: no news took one away from under a click.
@@ -104,6 +116,42 @@ def test_its_model_is_a_file_and_its_table_has_every_frame(raced: Page) -> None:
     with urlopen(str(page.get_by_role("link", name=words.COMPONENT["download"]).get_attribute("href"))) as answer:
         names = ZipFile(BytesIO(answer.read())).namelist()
     assert names == ["card.md", "config.json", "model.safetensors", "recipe.json", "tokenizer.json"]
+
+
+def test_its_files_have_the_numbers_and_its_code_gives_them_again(
+    raced: Page, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, steps = raced, live.run
+    monkeypatch.setattr(live, "run", lambda spec: islice(steps(spec), 24))  # the first of them will do
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opener = page.get_by_role("button", name="Export", exact=True)
+
+    def saved(name: str) -> bytes:
+        with page.expect_download() as waiting:
+            page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+        return waiting.value.path().read_bytes()
+
+    opener.click()
+    assert saved("PNG 1×").startswith(b"\x89PNG")
+    drawn = saved("SVG").decode()
+    assert "no mask" in drawn and "<path" in drawn and "seed 0" in drawn
+    lines = saved(f"CSV: {words.COMPONENT['table']}").decode("utf-8-sig").splitlines()
+    with np.load(BytesIO(saved("NPZ"))) as arrays:
+        frames = {name: arrays[name] for name in words.COMPONENT["table_columns"]}
+    page.get_by_role("dialog").get_by_role("button", name=kit_words.COMPONENT["export_snippet"], exact=True).click()
+    expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(kit_words.COMPONENT["export_copied"])
+    page.keyboard.press("Escape")
+    head, *rows = csv.reader(line for line in lines if line[0] != "#")
+    assert head == words.COMPONENT["table_columns"] and len(rows) == len(frames[head[1]]) == 70
+    code = page.evaluate("navigator.clipboard.readText()")
+    assert code.strip().splitlines() == [line[2:] for line in lines if line[0] == "#"][1:]
+    names: dict[str, Any] = {}
+    exec(compile(code, "snippet", "exec"), names)
+    assert capsys.readouterr().out
+    for run, of in (("plain", rows[:35]), ("twin", rows[35:])):
+        first = {point.step: point.loss for point in names[run]}
+        found = {int(row[1]): float(row[2]) for row in of if int(row[1]) in first}
+        assert len(found) > 1 and all(loss == pytest.approx(first[step], rel=1e-4) for step, loss in found.items())
 
 
 def test_a_head_that_is_held_down_is_not_drawn_anew(raced: Page) -> None:
@@ -232,7 +280,7 @@ def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=train&twin=nomask&example=fade&at=20")
     page.locator(".train[data-painted]").wait_for()
     page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
-    page.locator('.train[data-looks="35"][data-twinlooks="35"]').wait_for(timeout=PATIENCE)
+    until_it_ends(page)
     curve = page.get_by_role("slider", name=words.COMPONENT["step"])
     curve.focus()
     page.keyboard.press("Home")

@@ -98,7 +98,7 @@ test("another round says how far both moved", () => {
 
 test("a file of votes has a line for each word, whatever stands in it", () => {
   const file = votes.csv(["One\nnote,=1"], ['a "b"', "c,d", "=1+1"], [1, 0, 2], [0.5, 0.25, 0.25]);
-  assert.deepEqual(file.split("\r\n"), ["# One", "# note, =1", "position,word,votes,weight", '0,"a ""b""",1,0.500000', '1,"c,d",0,0.250000', `2,"'=1+1",2,0.250000`, ""]);
+  assert.deepEqual(file.split("\r\n"), ["# One", "# note, =1", "position,word,votes,weight", '0,"a ""b""",1,0.5', '1,"c,d",0,0.25', `2,"'=1+1",2,0.25`, ""]);
 });
 
 test("a word of the sentence is swapped for the one that turns its meaning, and the question finds its word again", () => {

@@ -9,7 +9,6 @@ globalThis.document = { createTextNode: (text) => ({ textContent: text }) };
 const { OWN, bits, chances, known, look, most } = await served("rooms/generate/browser/chances.js");
 const paths = await served("rooms/generate/browser/paths.js");
 const { Writing } = await served("rooms/generate/browser/writing.js");
-const { cell } = await served("rooms/generate/browser/tables.js");
 const { treeJson } = await served("rooms/generate/browser/tree.js");
 const { percent, size } = await served("rooms/generate/browser/shapes.js");
 const { fact } = await served("rooms/generate/browser/panel.js");
@@ -155,10 +154,6 @@ test("words come as they are written, and a refusal in between keeps what is the
   assert.deepEqual(writing.node([]).told.get(3), { prob: 0.5, rank: 1 });
   assert.deepEqual([writing.label(3), writing.label(4), writing.label(9)], ["c", "d", "9"]);
   assert(writing.knows([3], null) && !writing.knows([3, 4], null) && !writing.knows([3], { layer: 0, head: 0 }));
-});
-
-test("cells of a table that a spreadsheet could run", () => {
-  assert.deepEqual(["=1+1", "-12.5", "1e-7", 'say "a"', "@x", 3].map(cell), ["\"'=1+1\"", "-12.5", "1e-7", '"say ""a"""', "\"'@x\"", "3"]);
 });
 
 test("numbers in words", () => {

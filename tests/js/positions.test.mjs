@@ -6,7 +6,6 @@ import { test } from "node:test";
 import { near, served } from "./golden.mjs";
 
 const numbers = await served("rooms/positions/browser/numbers.js");
-const { csv, field } = await served("rooms/positions/browser/tables.js");
 const { signed, ticks } = await served("rooms/positions/browser/draw.js");
 
 test("digits that flip from one number to the next", () => {
@@ -71,16 +70,6 @@ test("heads, the one that moves most first", () => {
   assert.deepEqual(numbers.ranked(Float32Array.of(0.5, 0.25, 0.75, 0), 2).map(({ layer, head }) => [layer, head]), [[1, 0], [0, 0], [0, 1], [1, 1]]);
   assert.equal(numbers.largest([0.1, 0.5, 0.4]), 1);
   assert.equal(numbers.largest([0.1, 0.5, 0.4], 1), 2);
-});
-
-test("tables as files run nothing in a spreadsheet", () => {
-  assert.equal(field("=1+1"), `"'=1+1"`);
-  assert.equal(field('a "word"'), `"a ""word"""`);
-  assert.equal(field(0.1), "0.1");
-  assert.equal(field(Math.fround(0.1)), "0.100000001");
-  assert.equal(field(NaN), "");
-  const text = csv({ title: "t", name: "n", columns: ["a", "b"], rows: [["x", 1], ["y", 0.5]] }, "caption", "import core\n\nprint(1,-2)");
-  assert.equal(text, '# caption\r\n# import core\r\n#\r\n# print(1, -2)\r\n"a","b"\r\n"x",1\r\n"y",0.5\r\n');
 });
 
 test("numbers on an axis", () => {

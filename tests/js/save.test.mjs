@@ -5,7 +5,15 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
+const { csv, field } = await served("kit/browser/csv.js");
 const { copy, sizeOf } = await served("kit/browser/save.js");
+
+test("a table as a file runs nothing in a spreadsheet, and loses no number", () => {
+  assert.deepEqual(["=1+1", "-12.5", "@x", 'say "a"', "word"].map(field), ["\"'=1+1\"", "\"'-12.5\"", "\"'@x\"", '"say ""a"""', '"word"']);
+  assert.deepEqual([3, 0.1, Math.fround(0.1), -1e-7, NaN].map(field), ["3", "0.1", "0.100000001", "-1e-7", ""]);
+  const text = csv(["a", 'b, "c"'], [["x", 1], ["=y", 0.5]], ["caption", "import core\n\nprint(1,-2)"]);
+  assert.equal(text, '# caption\r\n# import core\r\n#\r\n# print(1, -2)\r\na,"b, ""c"""\r\n"x",1\r\n"\'=y",0.5\r\n');
+});
 
 test("a size is in the unit that keeps it short", () => {
   for (const [bytes, text] of [[0, "0 bytes"], [999, "999 bytes"], [1000, "1.0 kB"], [12_345, "12.3 kB"], [2_500_000, "2.5 MB"], [3e9, "3000.0 MB"]]) assert.equal(sizeOf(bytes), text);

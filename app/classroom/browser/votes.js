@@ -3,6 +3,7 @@
 // Pure: counts and weights in; shares, columns and sentences out. A row is a list of numbers, one for each word that can be looked at.
 
 import { WORDS as words } from "./constants.js";
+import { csv as file } from "../../kit/browser/csv.js";
 import { counted, fill, finely, share } from "../../kit/browser/dom.js";
 
 /** @typedef {ArrayLike<number>} Row */
@@ -152,15 +153,8 @@ export function table(labels, counts, weights) {
   return order.map((i) => [labels[i], counts[i], votes[i], weights[i]]);
 }
 
-/** A field of CSV; a word that a spreadsheet would take for a formula gets an apostrophe in front. @param {string | number} value */
-function field(value) {
-  const text = String(value).replaceAll('"', '""');
-  if (/^[=+\-@\t\r]/.test(text)) return `"'${text}"`;
-  return /[",\n\r]/.test(text) ? `"${text}"` : text;
-}
-
 /** The vote as CSV: word, votes, weight, in the order of the text, below lines that say what it is. @param {string[]} notes @param {string[]} labels @param {Row} counts @param {Row} weights */
 export function csv(notes, labels, counts, weights) {
-  const lines = notes.flatMap((note) => note.split("\n")).map((line) => `# ${line.replace(/([,;\t])(?=[=+\-@])/g, "$1 ")}`);
-  return [...lines, "position,word,votes,weight", ...labels.map((label, i) => [i, label, counts[i], weights[i].toFixed(6)].map(field).join(","))].join("\r\n") + "\r\n";
+  const rows = labels.map((label, i) => [i, label, counts[i], Number(weights[i].toFixed(6))]);
+  return file(["position", "word", "votes", "weight"], rows, notes);
 }

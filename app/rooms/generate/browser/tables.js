@@ -1,5 +1,6 @@
 // The same as tables: on the page for whoever sees no picture, and as CSV.
 
+import { csv } from "../../../kit/browser/csv.js";
 import { add, fill } from "../../../kit/browser/dom.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
@@ -61,34 +62,20 @@ function fillTable(box, caption, heads, lines) {
 export function wordsCsv(scene, about) {
   const head = ["position", "reads", "rank", "id", "word", "probability", "as_set", "taken"];
   const lines = scene.columns.flatMap((column) =>
-    Array.from(column.node.ids.subarray(0, WORDS_A_COLUMN), (id, i) => [column.node.position, column.read, i + 1, id, scene.label(id), column.own.probs[i].toPrecision(9), column.shown.probs[i].toPrecision(9), id === column.take ? 1 : 0]),
+    Array.from(column.node.ids.subarray(0, WORDS_A_COLUMN), (id, i) => [column.node.position, column.read, i + 1, id, scene.label(id), column.own.probs[i], column.shown.probs[i], id === column.take ? 1 : 0]),
   );
   return csv(head, lines, about);
 }
 
 /** @param {Scene} scene @param {string[]} about */
 export function beamsCsv(scene, about) {
-  return csv(["step", "beam", "text", "word", "log_probability", "state"], beamRows(scene), about);
+  return csv(["step", "beam", "text", "word", "log_probability", "state"], beamRows(scene).map(([step, beam, text, word, chance, state]) => [step, beam, text, word, Number(chance), state]), about);
 }
 
 /** @param {Scene} scene @param {string[]} about */
 export function branchesCsv(scene, about) {
   const all = [scene.path, ...scene.others].filter((path) => path.length);
   return csv(["branch", "tokens", "text"], all.map((path, i) => [i + 1, path.join(" "), path.map(scene.label).join(" ")]), about);
-}
-
-/** @param {string[]} head @param {(string | number)[][]} lines @param {string[]} about */
-function csv(head, lines, about) {
-  const comment = about.flatMap((text) => text.split("\n")).map((line) => `# ${line.replaceAll(/([,;\t])(?=[=+\-@])/g, "$1 ")}`.trimEnd());
-  return [...comment, head.join(","), ...lines.map((line) => line.map(cell).join(","))].join("\r\n") + "\r\n";
-}
-
-// A label as a quoted field; one that looks like a formula gets an apostrophe in front, so that no spreadsheet runs it.
-/** @param {string | number} value */
-export function cell(value) {
-  if (typeof value === "number" || /^-?\d+(\.\d+)?(e[-+]?\d+)?$/.test(value)) return String(value);
-  const text = value.replaceAll('"', '""');
-  return /^[=+\-@\t\r]/.test(text) ? `"'${text}"` : `"${text}"`;
 }
 
 /** @param {Scene} scene */

@@ -1,5 +1,6 @@
 // Masks: five labs on one run. This file has what they share: choices, the run with another mask, keys, sentence, files and link.
 
+import { csv } from "../../../kit/browser/csv.js";
 import { arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
@@ -20,7 +21,6 @@ import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
 import { Scale } from "./scale.js";
 import { Scores } from "./sheet.js";
-import { csv } from "./tables.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
 // What a lesson may cover
@@ -365,7 +365,7 @@ export class Masks {
       caption,
       snippet,
       name: `${name}-${this.values.lab}`,
-      tables: tables.map(([label, file, columns, body]) => [label, `${name}-${file}`, csv(columns, body, { caption, snippet }), { of: file, columns, rows: body }]),
+      tables: tables.map(([label, file, columns, body]) => [label, `${name}-${file}`, csv(columns, body, [caption, snippet]), { of: file, columns, rows: body }]),
       arrays,
       page: this.header.offline ? undefined : this.page(),
     };

@@ -1,19 +1,6 @@
-// Tables of the room: on the screen as HTML, in files as CSV below lines that say what they are.
+// Tables of the room on the screen.
 
 import { el } from "../../../kit/browser/dom.js";
-
-/** A field of a CSV; what a spreadsheet may take for a formula gets an apostrophe in front. @param {string | number} value */
-export function field(value) {
-  if (typeof value === "number") return String(value);
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return `"${safe.replaceAll('"', '""')}"`;
-}
-
-/** @param {string[]} columns @param {(string | number)[][]} rows @param {{caption: string, snippet: string}} about */
-export function csv(columns, rows, about) {
-  const said = [about.caption, ...about.snippet.split("\n")].map((line) => (line.trim() ? `# ${line.replace(/([,;\t])(?=[=+\-@])/g, "$1 ")}` : "#"));
-  return [...said, columns.join(","), ...rows.map((row) => row.map(field).join(","))].join("\r\n") + "\r\n";
-}
 
 /** @param {string} caption @param {string[]} columns @param {(string | number)[][]} rows @param {(row: number, column: number) => string} [tone] */
 export function table(caption, columns, rows, tone = () => "") {

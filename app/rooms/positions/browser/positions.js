@@ -3,6 +3,7 @@
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
+import { csv } from "../../../kit/browser/csv.js";
 import { add, choice, el, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
@@ -15,7 +16,7 @@ import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Order } from "./order.js";
-import { csv, shown } from "./tables.js";
+import { shown } from "./tables.js";
 import { Two } from "./two.js";
 import { Waves } from "./waves.js";
 
@@ -337,7 +338,7 @@ class View {
     const said = `${sentence} ${caption}`;
     return {
       title: words.labs[this.labName], alt: sentence, caption: said, snippet, name,
-      tables: lab.tables().map((table) => [table.title, `${name}-${table.name}`, csv(table, said, snippet), { of: table.name, columns: table.columns, rows: table.rows }]),
+      tables: lab.tables().map((table) => [table.title, `${name}-${table.name}`, csv(table.columns, table.rows, [said, snippet]), { of: table.name, columns: table.columns, rows: table.rows }]),
       page: this.sent[0].offline ? undefined : this.page(),
     };
   }

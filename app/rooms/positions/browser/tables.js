@@ -1,4 +1,4 @@
-// The numbers of a lab as tables: on the page, and as CSV below lines that say what they are.
+// The numbers of a lab as tables on the page.
 
 import { add, el, fill, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
@@ -27,18 +27,4 @@ export function shown(tables) {
     }
     return box;
   });
-}
-
-// A field as a spreadsheet takes it: quoted, and never the beginning of a formula
-/** @param {string | number} value */
-export function field(value) {
-  if (typeof value === "number") return Number.isFinite(value) ? String(Math.fround(value) === value ? Number(value.toPrecision(9)) : value) : "";
-  const text = value.replaceAll('"', '""');
-  return /^[=+\-@\t\r]/.test(text) ? `"'${text}"` : `"${text}"`;
-}
-
-/** @param {Table} table @param {string} caption @param {string} snippet */
-export function csv({ columns, rows }, caption, snippet) {
-  const about = [caption, ...snippet.split("\n")].map((line) => (line.trim() ? `# ${line.replace(/([,;\t])(?=[=+\-@])/g, "$1 ")}` : "#"));
-  return [...about, columns.map(field).join(","), ...rows.map((row) => row.map(field).join(",")), ""].join("\r\n");
 }

@@ -1,6 +1,7 @@
 // Every traced step as a table, and as a file.
 
 import { WORDS as words } from "./constants.js";
+import { csv } from "../../../kit/browser/csv.js";
 import { add, el } from "../../../kit/browser/dom.js";
 import { axis, plain } from "./format.js";
 
@@ -53,11 +54,8 @@ export class Table {
   // All of it below lines that start with # and say what it is
   csv() {
     const { data } = this.view;
-    /** @param {unknown} value */
-    const quoted = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
     const heads = ["part", "times", "step", "traced_as", "operation", "axes", "shape", "dtype", "bytes", "mib", "mb", "flops", "view"];
-    const lines = this.lines().map((l) => [l.part, l.times, l.title, l.name, l.op, l.axes.join(" × "), l.shape.join(" × "), l.dtype, l.bytes, l.bytes / MIB, l.bytes / 1e6, l.flops, l.view]);
-    const about = [data.caption, ...data.snippet.split("\n")].map((line) => `# ${line}`.trim());
-    return [...about, ...[heads, ...lines].map((line) => line.map(quoted).join(","))].join("\r\n") + "\r\n";
+    const lines = this.lines().map((l) => [l.part, l.times, l.title, l.name, l.op, l.axes.join(" × "), l.shape.join(" × "), l.dtype, l.bytes, l.bytes / MIB, l.bytes / 1e6, l.flops, String(l.view)]);
+    return csv(heads, lines, [data.caption, data.snippet]);
   }
 }

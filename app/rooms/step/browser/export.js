@@ -1,6 +1,5 @@
-// What leaves the page as a file: numbers as CSV, and the code that gives them again.
+// The code that gives the numbers on the page again.
 
-/** @typedef {import("./types.js").Numbers} Numbers */
 const PYTHON = /** @type {Record<string, string>} */ ({
   one: "from core import small\n\none = small.one_head()\nprint(one.weights[0], one.output[0])\n",
   batch: "from core import small\n\nbatch = small.batch()\nprint(batch.scores, batch.error, batch.wrong_by)\n",
@@ -8,16 +7,6 @@ const PYTHON = /** @type {Record<string, string>} */ ({
 });
 // Which of a walk's values a step shows, and which part of it
 const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
-
-/** @param {string} text a cell: what a spreadsheet would take for a formula is text */
-const quote = (text) => (/^[=+\-@\t\r]/.test(text) ? `"'${text.replaceAll('"', '""')}"` : /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-
-/** @param {Numbers} numbers @param {string} caption @param {string} code */
-export function csv({ columns, rows }, caption, code) {
-  const about = [caption, ...code.trimEnd().split("\n")].map((line) => `# ${line.replaceAll(/[\r\n]/g, " ")}`);
-  const body = [columns.map(quote), ...rows.map((row) => row.map((value) => (typeof value === "number" ? String(value) : quote(value))))];
-  return [...about.map((line) => (/[",]/.test(line) ? `"${line.replaceAll('"', '""')}"` : line)), ...body.map((row) => row.join(","))].join("\r\n") + "\r\n";
-}
 
 // Python that gives the numbers on the screen, as `numbers`, and the number that is looked at as a sum
 /** @param {string} page @param {string[]} lines @param {import("./shown.js").Shown | null} on @param {[number, number]} [cell] */

@@ -4,6 +4,7 @@
 import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
+import { csv } from "../../../kit/browser/csv.js";
 import { add, arrow, choice, clamp, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
@@ -13,7 +14,7 @@ import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
-import { csv, snippet } from "./export.js";
+import { snippet } from "./export.js";
 import { drawFoot } from "./foot.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
@@ -441,7 +442,7 @@ export class View {
     const numbers = page === "run" ? /** @type {Picture} */ (this.picture).numbers() : this.small.numbers();
     return {
       title, alt: `${title} ${this.said ?? ""}`, caption: this.about.caption, snippet: code, name,
-      tables: [[words.csv, name, csv(numbers, this.about.caption, code), { of: "", ...numbers }]],
+      tables: [[words.csv, name, csv(numbers.columns, numbers.rows, [this.about.caption, code.trimEnd()]), { of: "", ...numbers }]],
       picture: this.values.show !== "table",
       page: this.offline ? undefined : this.page(),
     };

@@ -2,6 +2,7 @@
 
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { csv } from "../../../kit/browser/csv.js";
 import { add, clamp, el, fill, keepingFocus, phrase, setField, share } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
@@ -578,8 +579,9 @@ class Train {
     const caption = [title, this.twin ? this.twinName : "", fill(words.seed, { n: seed }), fill(words.of_steps, { s: this.at, n: this.header.steps }), `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
     const spec = (/** @type {Following} */ one) => `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
     const snippet = ["from core.live import Point, Spec, run", "", ...[this.run, this.twin].flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
-    const csv = [/** @type {(string | number)[]} */ (words.table_columns), ...this.lines()].map((line) => line.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join(",")).join("\r\n");
-    return { title, alt: fill(words.alt, { fact }), caption, snippet, name: `headlight-train-${task}`, picture: true, tables: /** @type {[string, string, string][]} */ ([[words.table, `headlight-train-${task}`, csv]]) };
+    const [columns, lines] = [words.table_columns, this.lines()];
+    const table = csv(columns, lines, [caption, snippet.trimEnd()]);
+    return { title, alt: fill(words.alt, { fact }), caption, snippet, name: `headlight-train-${task}`, picture: true, tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([[words.table, `headlight-train-${task}`, table, { of: "", columns, rows: lines }]]) };
   }
 
   /** @param {string} text */
