@@ -368,7 +368,8 @@ def print_pointer(browser: Browser, address: str, rounds: int) -> None:
     places = {"16 tokens × 72 heads": address_of(address, **first)}
     for n in (128, 4096):
         text = sentence(n).replace(" ", "+")
-        places[f"{n:,} tokens × 144 heads"] = address_of(address, model=gallery.NAME, text=text, **first)
+        # All of the map: of the part that is unfolded the pointer would have to know the place of every column.
+        places[f"{n:,} tokens × 144 heads"] = address_of(address, model=gallery.NAME, text=text, whole="true", **first)
     for name, url in places.items():
         with visiting(browser) as context:
             page = context.new_page()
