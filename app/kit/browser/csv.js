@@ -1,4 +1,5 @@
-// A table as CSV below lines that say what it is. What is a formula to a spreadsheet is decided here alone.
+// A table as CSV below lines that say what it is. What a spreadsheet would run is decided here for all files that the browser writes; for
+// those of the server in app/export/files.py.
 
 const FORMULA = /^[=+\-@\t\r]/;
 
