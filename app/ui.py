@@ -5,9 +5,10 @@ import streamlit as st
 from app.kit import stage
 from app.session import answer, models
 from app.shell import bar, registry, style, words
-from app.shell.streamlit_edge import collection
+from app.shell.streamlit_edge import collection, history
 
 collection.ran()
+history.repeat_address()
 ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")

@@ -7,10 +7,11 @@ import streamlit as st
 
 from app.shell import style
 from app.shell.streamlit_edge.departures import when_gone
-from app.shell.streamlit_edge.history import is_history_navigation
+from app.shell.streamlit_edge.history import is_history_navigation, repeat_address
 from app.shell.streamlit_edge.yielding import give_way
 from tests.app.edge_events import BROKEN_OFF, CLEARED, COLLECTED, GONE
 
+repeat_address()
 st.set_page_config(layout="wide")
 st.html(style.PAGE_STYLE)
 when_gone(lambda: GONE.append("gone"))
@@ -36,6 +37,8 @@ st.caption("A caption")
 st.dataframe({"a": [1, 2]})
 st.plotly_chart(go.Figure(go.Bar(y=[1, 2])), theme=None, key="chart")
 st.button("Next")
+if st.button("Write"):
+    st.query_params["late"] = "yes"
 if st.button("Clear"):
     st.cache_resource.clear()
     CLEARED.append("cleared")

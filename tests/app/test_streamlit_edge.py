@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from streamlit import runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
 from streamlit.runtime import Runtime, RuntimeConfig
@@ -165,6 +165,42 @@ def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
     expect(box).to_have_value("one")
     box.press("Shift+Enter")
     assert "\n" in box.input_value()
+
+
+def test_an_address_that_comes_late_does_not_stay_over_the_one_that_a_visitor_went_to(
+    browser: Browser, address: str
+) -> None:
+    held: list[str | bytes] = []
+    holds = False
+
+    def through(server: WebSocketRoute) -> None:
+        there = server.connect_to_server()
+        sent.append(server.send)
+        there.on_message(lambda message: held.append(message) if holds else server.send(message))
+
+    sent: list[Callable[[str | bytes], None]] = []
+    with lend(browser, viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+        page.set_default_timeout(PATIENCE)
+        page.route_web_socket(re.compile("_stcore"), through)
+        arrive(page, address)
+        page.locator('[data-test-script-state="notRunning"]').wait_for()
+        holds = True
+        page.get_by_role("button", name="Write").click()
+        for _ in range(200):
+            if any(b"late=yes" in message for message in held if isinstance(message, bytes)):
+                break
+            page.wait_for_timeout(50)
+        else:
+            raise AssertionError("the address was not written")
+        page.evaluate("""history.pushState(history.state, "", "?text=two");
+            dispatchEvent(new PopStateEvent("popstate", { state: history.state }))""")
+        holds = False
+        for message in held:
+            sent[-1](message)
+        says(page, "history: True")
+        page.locator('[data-test-script-state="notRunning"]').wait_for()
+        expect(page).to_have_url(f"{address}/?text=two")
+        expect(page.get_by_label("Text")).to_have_value("two")
 
 
 def test_a_link_s_theme_wins_over_the_browser_s_and_can_change(visitor: Page, address: str) -> None:

@@ -5,6 +5,8 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
+const page = new EventTarget(); // in place of the browser's window
+for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"]) globalThis[name] = page[name].bind(page);
 const { Chosen, whole } = await served("kit/browser/chosen.js");
 const { classroom } = await served("kit/browser/classroom.js");
 
@@ -51,6 +53,22 @@ test("changes close together are told once, and numbered on from what Python kno
   for (const layer of "123") chosen.choose({ layer });
   t.mock.timers.tick(10_000);
   assert.deepEqual(told, [{ number: 44, said: { layer: "3" } }]);
+});
+
+test("what is chosen is told before the visitor goes elsewhere, once, and not by a room that has gone", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const [chosen, told] = begun();
+  dispatchEvent(new Event("popstate"));
+  assert.deepEqual(told, []);
+  chosen.choose({ layer: "2" });
+  dispatchEvent(new Event("popstate"));
+  assert.deepEqual(told, [{ number: 1, said: { layer: "2", head: "0" } }]);
+  t.mock.timers.tick(10_000);
+  assert.equal(told.length, 1);
+  chosen.choose({ layer: "3" });
+  chosen.destroy();
+  dispatchEvent(new Event("popstate"));
+  assert.equal(told.length, 1);
 });
 
 test("a text that is no whole number gives way", () => {

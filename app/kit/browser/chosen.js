@@ -21,6 +21,14 @@ export class Chosen {
   follow;
   /** @type {Record<string, string>} What a class hears beside the link */
   beside = {};
+  // Before the visitor goes elsewhere: told later, it would come between and take the way there for a choice.
+  leaving = () => {
+    if (this.telling !== undefined) this.tell();
+  };
+
+  constructor() {
+    addEventListener("popstate", this.leaving, true);
+  }
 
   // What Python sends. Returns whether a link decided: then all is as it says. Otherwise a change that Python does not know yet stays.
   /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
@@ -28,7 +36,7 @@ export class Chosen {
     this.set = setStateValue;
     const byLink = sent.stamp !== this.stamp;
     if (byLink || sent.reported >= this.number) {
-      if (byLink) clearTimeout(this.telling);
+      if (byLink) this.hush();
       this.values = { ...sent.values };
       this.number = Math.max(this.number, sent.reported);
     }
@@ -60,18 +68,23 @@ export class Chosen {
     this.number += 1;
     classroom.chose();
     this.show();
-    clearTimeout(this.telling);
+    this.hush();
     this.telling = setTimeout(() => this.tell(), atOnce ? 0 : TELL_AFTER);
   }
 
   tell() {
-    clearTimeout(this.telling);
-    this.telling = undefined;
+    this.hush();
     this.set("chosen", { number: this.number, said: { ...this.values } });
   }
 
-  destroy() {
+  hush() {
     clearTimeout(this.telling);
+    this.telling = undefined;
+  }
+
+  destroy() {
+    removeEventListener("popstate", this.leaving, true);
+    this.hush();
     if (this.follow) classroom.leave(this.follow.room);
   }
 }
