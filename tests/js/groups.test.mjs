@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { beside, corner, groupsOf, placed } from "../../app/attention/browser/groups.js";
+import { beside, corner, groupsOf, opensInGroups, placed } from "../../app/attention/browser/groups.js";
 
 const NAMES = ["mixed", "rests on [CLS]", "one back", "mixed", "rests on [CLS]", "rests on [CLS]"];
 const ROOM = { width: 100, height: 200, left: 20, between: 5, least: 24, most: 40 };
@@ -15,6 +15,13 @@ test("what tells most stands first, and what rests stands last", () => {
     { name: "mixed", heads: [0, 3] },
     { name: "rests on [CLS]", heads: [1, 4, 5] },
   ]);
+});
+
+test("heads open in groups unless the text is folded, their keys are shared or they are many", () => {
+  const short = { isLong: false, heads: 72, isShared: false };
+  assert.equal(opensInGroups(short), true);
+  assert.equal(opensInGroups({ ...short, heads: 160 }), true);
+  for (const other of [{ isLong: true }, { isShared: true }, { heads: 161 }]) assert.equal(opensInGroups({ ...short, ...other }), false);
 });
 
 test("every head has one place, and groups do not share a row", () => {

@@ -45,11 +45,13 @@ export class Footer {
     const ms = Number(picture.ms);
     const took = ms < LONG ? fill(words.run_took, { ms: Math.round(ms) }) : fill(words.run_took_long, { s: (ms / 1000).toFixed(1) });
     const time = picture.ms === undefined ? words.run_goes_on : took;
-    const parts = { n: number(source.length), time, device: picture.device, dtype: picture.dtype };
-    const text = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
+    const parts = { n: number(source.length), time };
+    const ran = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
+    const on = fill(words.run_on, { device: picture.device, dtype: picture.dtype });
+    const text = ran + on;
     this.run.disabled = Boolean(picture.offline); // nobody is there to work the table out
     if (this.run.textContent === text) return;
-    this.run.textContent = text;
+    this.run.replaceChildren(ran, el("i", "", on)); // a laptop's one line leaves the second part to where one points at it
     this.run.title = `${text}\n${words.run_shapes}`;
     this.run.setAttribute("aria-label", `${text}. ${words.run_shapes}`);
   }

@@ -5,7 +5,14 @@
 
 // From the most telling name to the least; "rests on …" comes last, behind "mixed"
 const ORDER = ["one back", "one ahead", "itself", "2–5 away", "same token", "induction", "punctuation", "one word", "mixed"];
-export const MOST_GROUPED = 160; // heads; of more, rows of layers are easier to read
+const MOST_GROUPED = 160; // heads; of more, rows of layers are easier to read
+
+/**
+ * Whether small maps stand in groups by what the heads do where nobody chose: of a text that is seen whole, whose heads are few
+ * and have keys of their own. Beside a folded map rows of layers leave room for the whole of it.
+ * @param {{isLong: boolean, heads: number, isShared: boolean}} of
+ */
+export const opensInGroups = ({ isLong, heads, isShared }) => !isLong && !isShared && heads <= MOST_GROUPED;
 
 /** @param {string[]} names The name of each head @returns {Group[]} */
 export function groupsOf(names) {

@@ -35,6 +35,7 @@ const NEXT = 10; // em, for what a row is about to write
 export class HeadMap {
   /** @type {Area | null} The part of the map on the screen */
   area = null;
+  isLong = false; // isLongIn() the room of the last layout
   /** @type {string | undefined} How many rows and columns that is of */
   sizes;
   /** @type {import("./types.js").Geometry} Where the last draw() put things */
@@ -296,15 +297,35 @@ export class HeadMap {
   // upright over its own column (isHeader), which is as wide as the word; else columns are as wide as rows are high.
   /** @param {number} width @param {number} height @param {number} em @returns {import("./types.js").Geometry} */
   measure(width, height, em) {
-    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
-    const { queries, keys } = this.view.lens();
-    const rows = q1 - q0;
     const header = this.header(width, height, em);
     if (header) return header;
-    const isFolded = this.fold.isWanted && !this.view.lens().refused;
-    const fold = () => this.fold.measure(width, height, em, this.leftOf(queries, 0, rows, em, em));
+    const { queries, refused } = this.view.lens();
+    const isFolded = this.fold.isWanted && !refused && (!this.view.narrow || this.isCrowded(width, height, em));
+    if (isFolded) return this.fold.measure(width, height, em, this.leftOf(queries, 0, this.rows, em, em));
+    return this.even(width, height, em);
+  }
+
+  // Whether the text is too long for all of its map to be read at this size, also where somebody chose to see all of it
+  /** @param {number} width @param {number} height @param {number} em */
+  isLongIn(width, height, em) {
+    if (this.view.narrow) return this.zoomed() || this.isCrowded(width, height, em);
+    return !this.fold.isAsked && !this.header(width, height, em);
+  }
+
+  // Whether names would be left out in one column of a phone
+  /** @param {number} width @param {number} height @param {number} em */
+  isCrowded(width, height, em) {
+    const { cell, font } = this.even(width, height, em);
+    return cell < font * APART;
+  }
+
+  // The same with columns as wide as rows are high
+  /** @param {number} width @param {number} height @param {number} em @returns {import("./types.js").Geometry} */
+  even(width, height, em) {
+    const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
+    const { queries, keys } = this.view.lens();
     const { narrow } = this.view;
-    if (isFolded && !narrow) return fold();
+    const rows = q1 - q0;
     const columns = k1 - k0;
     const guess = Math.min(width / (columns + 3), height / (rows + 3));
     const font = clamp(guess * (this.view.options.projector ? 0.8 : 0.68), (narrow ? 0.72 : 0.66) * em, em);
@@ -315,7 +336,6 @@ export class HeadMap {
     const top = narrow ? tall + font * 0.6 + 0.95 * em : isUpright ? 2 * em : tall * 0.87 + font * 0.6 + 0.6 * em;
     const across = Math.min((width - left - 2) / columns, (width - left - lean - 0.4 * em) / (columns - 0.5));
     const cell = Math.min(across, (height - top - 2) / rows, 4 * em);
-    if (isFolded && cell < font * APART) return fold(); // one column, in which names would be left out
     const places = Float64Array.from({ length: columns + 1 }, (_, k) => left + k * cell);
     const xs = this.isMirrored ? mirrored(places) : places;
     const all = left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em);

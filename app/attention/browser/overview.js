@@ -6,7 +6,7 @@ import { cover } from "../../kit/browser/cover.js";
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, arrow, clamp, counted, el, fill, number, ranges } from "../../kit/browser/dom.js";
-import { beside, corner, groupsOf, MOST_GROUPED, placed } from "./groups.js";
+import { beside, corner, groupsOf, opensInGroups, placed } from "./groups.js";
 import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
 import { Flight } from "./motion.js";
 import { Ranked } from "./ranked.js";
@@ -86,13 +86,12 @@ export class Overview {
     return metricsOf(this.view.site).find((name) => name === this.view.options.metric) ?? "maps";
   }
 
-  // Whether small maps are to stand in groups by what the heads do: chosen, or where nobody chose, of a short text whose
-  // heads are few and have keys of their own
+  // Whether small maps are to stand in groups by what the heads do: chosen, or by rule where nobody chose
   get wantsGroups() {
-    const { options, picture, site } = this.view;
+    const { options, picture, site, map } = this.view;
     if (options.kind === "rollout" || cover.hides("heads")) return false; // it is of layers, or a lesson asks
     if (options.metric !== "auto") return options.metric === "roles";
-    return Boolean(picture.roles) && site.kv_heads === site.heads && site.layers * site.heads <= MOST_GROUPED;
+    return Boolean(picture.roles) && opensInGroups({ isLong: map.isLong, heads: site.layers * site.heads, isShared: site.kv_heads < site.heads });
   }
 
   // The name of each head of the kind of attention on the screen, where groups are wanted; null while they are fetched

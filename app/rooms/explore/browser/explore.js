@@ -884,7 +884,9 @@ class View {
     const head = this.map.head.offsetHeight;
     const { canFold } = this.map;
     const across = this.site.query === this.site.key ? 2.4 + 2.25 : 1.6 + 2.25 + 2.3;
-    const g = wide && isMap ? this.map.measure(free, height - head - note - across * em, em) : null;
+    const tall = wide ? height - head - note - across * em : this.room.mapHeight;
+    this.map.isLong = this.map.isLongIn(free, tall, em);
+    const g = wide && isMap ? this.map.measure(free, tall, em) : null;
     if (g?.isHeader) {
       this.map.geometry = g;
       this.strip.lay(g);
