@@ -181,11 +181,7 @@ def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
     run, was = screen.data()["run"], screen.data()["theme"]
     chosen = "dark" if was == "light" else "light"
     screen.root.get_by_role("button", name=WORDS["options"]).click()
-    button = screen.root.get_by_role("button", name=WORDS[f"theme_{chosen}"])
-    button.evaluate(
-        "(button) => button.scrollIntoView({ block: 'center' })"
-    )  # not under the line that says that it runs
-    button.click()
+    screen.root.get_by_role("button", name=WORDS[f"theme_{chosen}"]).click()
     screen.until(f"root.dataset.theme === '{chosen}'")
     screen.page.wait_for_timeout(800)  # for Streamlit to draw its page again, and to be told
     assert screen.data()["run"] == run and screen.data()["underway"] == "3 of 6"
