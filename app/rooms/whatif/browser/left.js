@@ -27,6 +27,9 @@ export class Left {
   at = null;
   /** @type {[number, number]} */
   size = [0, 0];
+  /** @type {unknown[]} What the map and the order are of; of which place, they only mark */
+  of = [];
+  switched = ""; // what the switches are of
 
   // take(row): the visitor takes one of the rows
   /** @param {HTMLElement} box @param {(changes: Record<string, string>) => void} choose @param {(row: Row) => void} take */
@@ -60,40 +63,53 @@ export class Left {
     this.bars.addEventListener("click", (e) => this.barred(e));
   }
 
-  /** @param {Shown} shown @param {number} height of the map at most */
-  draw(shown, height) {
+  /** @param {Shown} shown @param {number} width of this part @param {number} height of the map at most */
+  draw(shown, width, height) {
     this.shown = shown;
-    const { data, values, swept, pick, at, palette, unit } = shown;
+    const { data, values, swept, pick, at, palette, type } = shown;
+    const of = [data.key, swept, swept.part, swept.refused, values.sweep, values.site, values.edits, palette, width, height, type.unit, type.family];
+    const known = of.every((what, i) => what === this.of[i]);
+    this.of = of;
+    this.drawSwitches();
+    if (!known) this.build(width, height);
+    this.at = this.placeOf(pick);
+    this.cells?.choose(this.at);
+    if (swept.done) this.barsAt?.choose(this.along.indexOf(at));
+  }
+
+  // Where a place stands on the map; null where it does not
+  /** @type {(pick: Row | null) => [number, number] | null} */
+  placeOf = () => null;
+
+  /** @param {number} width @param {number} height */
+  build(width, height) {
+    const { data, values, swept, palette, type } = this.shown;
     const looks = values.sweep === "looks";
     this.heading.textContent = words[`heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
-    this.drawSwitches();
     const turns = swept.turns;
     const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
     /** @type {import("./sweepmap.js").Grid} */
     let grid;
-    /** @type {[number, number] | null} */
-    let chosen = null;
+    const chosen = null;
     if (looks) {
       const [queries, keys] = labelsOf(data, values.site);
       const only = swept.part?.only ?? null;
       const lines = only === null ? queries.map((_, i) => i) : [only];
       const known = new Map(swept.rows.map((row, i) => [`${row[0]}.${row[1]}`, swept.changes[i]]));
       grid = { rows: lines.map((i) => queries[i]), columns: keys, values: lines.map((i) => keys.map((_, j) => known.get(`${i}.${j}`))), chosen, turns, tokens: true, most };
-      if (pick?.length === 2 && lines.includes(pick[0])) chosen = [lines.indexOf(pick[0]), pick[1]];
+      this.placeOf = (pick) => (pick?.length === 2 && lines.includes(pick[0]) ? [lines.indexOf(pick[0]), pick[1]] : null);
       this.places = (i, j) => [lines[i], j];
     } else {
-      const { id, layers, heads } = shown.place;
+      const { id, layers, heads } = this.shown.place;
       const known = new Map(swept.rows.map((row, i) => [row.join("."), swept.changes[i]]));
       const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => String(i));
       grid = { rows: numbers(layers), columns: numbers(heads), values: numbers(layers).map((l) => numbers(heads).map((h) => known.get(`${id}.${l}.${h}`))), chosen, turns, tokens: false, most };
-      if (pick?.length === 3 && pick[0] === id) chosen = [pick[1], pick[2]];
+      this.placeOf = (pick) => (pick?.length === 3 && pick[0] === id ? [pick[1], pick[2]] : null);
       this.places = (i, j) => [id, i, j];
     }
-    grid.chosen = this.at = chosen;
     this.size = [grid.rows.length, grid.columns.length];
     this.known = grid.values;
-    const width = Math.max(240, this.box.clientWidth || 400);
-    this.cells = drawGrid(this.grid, grid, palette, width, looks ? Math.max(300, height) : height, unit);
+    this.cells = drawGrid(this.grid, grid, palette, width, looks ? Math.max(300, height) : height, type.unit);
     this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
     const word = swept.part && swept.part.watched.length ? swept.labels[swept.part.watched[0]] : "";
     this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
@@ -107,14 +123,14 @@ export class Left {
     const sorted = turns ? order : [...order].sort((a, b) => (swept.changes[a] ?? 0) - (swept.changes[b] ?? 0));
     this.along = sorted;
     this.sorted.textContent = fill(words.sorted, { n: swept.of });
-    this.barsAt = drawOrder(this.bars, { values: sorted.map((i) => swept.changes[i] ?? 0), names: sorted.slice(0, 3).map((i) => rowName(data, values, swept.rows[i])), chosen: sorted.indexOf(at), turns }, palette, width, unit);
+    this.barsAt = drawOrder(this.bars, { values: sorted.map((i) => swept.changes[i] ?? 0), names: sorted.slice(0, 3).map((i) => rowName(data, values, swept.rows[i])), chosen: -1, turns }, palette, width, type);
     let said = fill(turns ? words.few_turn : looks ? words.few_looks : words.few_heads, { n: swept.few, heads: swept.of });
     if (turns && looks) said = fill(words.few_turn_looks, { n: swept.few, heads: swept.of });
     if (values.sweep === "heads" && swept.written.length) {
       const loud = swept.loudest;
       said += fill(turns ? words.writes_most_turn : words.writes_most, { head: rowName(data, values, swept.rows[loud]), d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0), rank: order.indexOf(loud) + 1, heads: swept.of });
     }
-    const { heads, kv_heads: kv } = shown.place;
+    const { heads, kv_heads: kv } = this.shown.place;
     if (values.sweep === "heads" && kv < heads) said += fill(words.shared, { heads, kv });
     if (looks && swept.part?.single.length) said += words.never_cut;
     if (looks && swept.part && swept.part.only !== null) said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
@@ -126,6 +142,9 @@ export class Left {
 
   drawSwitches() {
     const { data, values, place } = this.shown;
+    const of = JSON.stringify([data.key, ...["sweep", "by", "where", "only", "site", "layer", "head"].map((name) => (values.sweep !== "looks" && ["layer", "head"].includes(name) ? "" : values[name]))]);
+    if (of === this.switched) return;
+    this.switched = of;
     /** @type {HTMLElement[]} */
     const made = [];
     made.push(choice(words.what, [["heads", words.heads], ["looks", words.looks]], values.sweep, (sweep) => this.choose({ sweep, pick: "on" })));

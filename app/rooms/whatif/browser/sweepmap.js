@@ -5,6 +5,11 @@ import { short } from "../../../kit/browser/dom.js";
 import { evenly, points, tone } from "./numbers.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+/** @typedef {{fill: string, ink: string}} Tone */
+/** @type {WeakMap<object, {of: (x: number, most: number) => Tone, plain: (x: number, most: number) => Tone, even: (x: number) => Tone}>} */
+const SCALES = new WeakMap();
+/** @type {CanvasRenderingContext2D | null | undefined} To measure words with: a word in the page tells its length only after a layout */
+let pen;
 
 /** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string} [text] */
 export function make(parent, name, attributes, text) {
@@ -17,9 +22,11 @@ export function make(parent, name, attributes, text) {
 // Both ramps of a palette; of a signed change, less goes one way and more the other
 /** @param {import("./types.js").Palette} palette */
 export function scales(palette) {
+  const known = SCALES.get(palette);
+  if (known) return known;
   const less = colours(palette.ramp);
   const more = colours(palette.ahead);
-  return {
+  const found = {
     /** @param {number} x @param {number} most */
     of: (x, most) => {
       const table = x < 0 ? less : more;
@@ -31,6 +38,8 @@ export function scales(palette) {
     /** @param {number} x */
     even: (x) => ({ fill: less.css[evenly(x)], ink: less.ink[evenly(x)] }),
   };
+  SCALES.set(palette, found);
+  return found;
 }
 
 /**
@@ -77,11 +86,17 @@ export function drawGrid(svg, grid, palette, width, height, unit) {
     const strong = grid.turns ? value >= 0.01 : Math.abs(value) >= 0.1;
     make(svg, "text", { x: x + w / 2, y: y + h / 2 + size * 0.36, "text-anchor": "middle", "font-size": size, "font-weight": strong ? 650 : 400, fill: ink }, text);
   }));
-  if (grid.chosen) {
-    const [i, j] = grid.chosen;
-    make(svg, "rect", { x: left + j * w, y: top + i * h, width: w, height: h, rx: 3, fill: "none", stroke: palette.query, "stroke-width": 2.5 });
-  }
+  const frame = make(svg, "rect", { width: w, height: h, rx: 3, fill: "none", stroke: palette.query, "stroke-width": 2.5 });
+  /** @param {[number, number] | null} chosen */
+  const choose = (chosen) => {
+    frame.setAttribute("visibility", chosen ? "visible" : "hidden");
+    const [i, j] = chosen ?? [0, 0];
+    frame.setAttribute("x", (left + j * w).toFixed(2));
+    frame.setAttribute("y", (top + i * h).toFixed(2));
+  };
+  choose(grid.chosen);
   return {
+    choose,
     /** @param {number} x @param {number} y @returns {[number, number] | null} */
     at: (x, y) => {
       const [i, j] = [Math.floor((y - top) / h), Math.floor((x - left) / w)];
@@ -91,24 +106,48 @@ export function drawGrid(svg, grid, palette, width, height, unit) {
 }
 
 // All changes in order, bars from a line: what falls hangs below it, what rises stands above it
-/** @param {SVGSVGElement} svg @param {{values: number[], names: string[], chosen: number, turns: boolean}} order @param {import("./types.js").Palette} palette @param {number} width @param {number} unit of the type */
-export function drawOrder(svg, { values, names, chosen, turns }, palette, width, unit) {
+/** @param {SVGSVGElement} svg @param {{values: number[], names: string[], chosen: number, turns: boolean}} order @param {import("./types.js").Palette} palette @param {number} width @param {import("./types.js").Type} type */
+export function drawOrder(svg, { values, names, chosen, turns }, palette, width, { unit, family }) {
   svg.replaceChildren();
   const [above, below] = turns ? [0, 58] : [12, 58];
   const most = Math.max(...values.map(Math.abs), 1e-9);
   const step = width / Math.max(values.length, 12);
   svg.setAttribute("width", String(width));
   svg.setAttribute("height", String(above + below + 22));
-  values.forEach((value, i) => {
+  const rects = values.map((value, i) => {
     const down = turns ? value : -value;
     const length = Math.max(1, (Math.abs(value) / most) * (down >= 0 ? below : above));
-    make(svg, "rect", { x: i * step + 0.5, y: down >= 0 ? above : above - length, width: Math.max(1, step - 1.5), height: length, fill: i === chosen ? palette.query : value > 0 && !turns ? palette.ahead[3] : palette.ramp[3] });
+    return make(svg, "rect", { x: i * step + 0.5, y: down >= 0 ? above : above - length, width: Math.max(1, step - 1.5), height: length });
   });
-  let last = -1;
-  names.slice(0, 3).forEach((name, i) => {
-    const x = Math.max(i * step, last + 8);
-    const at = make(svg, "text", { x, y: above + (Math.abs(values[i]) / most) * below + (i ? 13 : 14) * unit, "font-size": 12 * unit, "font-weight": i === chosen ? 650 : 400, fill: i === chosen ? palette.ink : palette.mute }, name);
-    last = x + (at instanceof SVGTextContentElement ? at.getComputedTextLength() : 40);
-  });
-  return { at: (/** @type {number} */ x) => (x >= 0 && x < step * values.length ? Math.floor(x / step) : -1) };
+  const texts = names.slice(0, 3).map((name, i) => make(svg, "text", { y: above + (Math.abs(values[i]) / most) * below + (i ? 13 : 14) * unit, "font-size": 12 * unit }, name));
+  pen ??= document.createElement("canvas").getContext("2d");
+  /** @param {number} i @param {number} at */
+  const paint = (i, at) => rects[i]?.setAttribute("fill", i === at ? palette.query : values[i] > 0 && !turns ? palette.ahead[3] : palette.ramp[3]);
+  // A chosen name is bold, which moves those beside it.
+  /** @param {number} at */
+  const name = (at) => {
+    let last = -1;
+    texts.forEach((text, i) => {
+      const x = Math.max(i * step, last + 8);
+      const weight = i === at ? 650 : 400;
+      text.setAttribute("x", x.toFixed(2));
+      text.setAttribute("font-weight", String(weight));
+      text.setAttribute("fill", i === at ? palette.ink : palette.mute);
+      if (pen) pen.font = `${weight} ${12 * unit}px ${family}`;
+      last = x + (pen ? pen.measureText(names[i]).width : 40);
+    });
+  };
+  rects.forEach((_, i) => paint(i, chosen));
+  name(chosen);
+  return {
+    /** @param {number} now */
+    choose: (now) => {
+      const before = chosen;
+      chosen = now;
+      paint(before, now);
+      paint(now, now);
+      if (Math.min(before, now) < texts.length) name(now);
+    },
+    at: (/** @type {number} */ x) => (x >= 0 && x < step * values.length ? Math.floor(x / step) : -1),
+  };
 }

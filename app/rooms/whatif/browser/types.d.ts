@@ -119,5 +119,11 @@ export interface Shown {
   at: number; // which row of the sweep the pick is; -1 where it is none
   place: Place; // the kind of attention that is swept
   palette: Palette;
-  unit: number; // of the type: 1 is 16 pixels
+  type: Type;
+}
+
+/** The page's type. */
+export interface Type {
+  unit: number; // 1 is 16 pixels
+  family: string;
 }

@@ -157,11 +157,15 @@ class View {
 
   soon() {
     if (!this.data || this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = undefined;
-      this.fetch();
-      this.draw();
-    });
+    this.frame = requestAnimationFrame(() => this.now());
+  }
+
+  // What a key or a click asks for is drawn before the next frame begins, and not in it.
+  now() {
+    cancelAnimationFrame(this.frame ?? 0);
+    this.frame = undefined;
+    this.fetch();
+    this.draw();
   }
 
   // ---------------------------------------------------------------- what is asked for
@@ -245,25 +249,36 @@ class View {
 
   // ---------------------------------------------------------------- drawing
 
-  // Of the type: 1 is 16 pixels
-  get unit() {
-    return parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
+  /** @type {Record<string, unknown[]>} What each part was drawn of */
+  drawn = {};
+
+  // Draws a part, unless it is of the same already
+  /** @param {string} name @param {unknown[]} of @param {() => void} work */
+  part(name, of, work) {
+    const known = this.drawn[name];
+    this.drawn[name] = of;
+    if (!known || of.some((what, i) => what !== known[i])) work();
   }
 
   draw() {
-    const { data, values, swept, side } = this;
+    const { data, values, swept, side, palette } = this;
+    this.middle.hidden = !side || Boolean(side.refused); // before anything is measured
+    // All that is measured, before anything is written
+    const { fontSize, fontFamily } = getComputedStyle(this.root);
+    const type = { unit: parseFloat(fontSize) / 16 || 1, family: fontFamily };
+    const width = Math.max(240, this.left.clientWidth || 400);
     const pick = this.pick;
     const at = pick ? swept.indexOf(pick) : -1;
     /** @type {import("./types.js").Shown} */
-    const shown = { data, values, swept, side, fresh: this.fresh, pick, at, place: this.place, palette: this.palette, unit: this.unit };
-    this.middle.hidden = !side || Boolean(side.refused); // before what is drawn there measures its place
+    const shown = { data, values, swept, side, fresh: this.fresh, pick, at, place: this.place, palette: this.palette, type };
+    const seen = [data.key, side, palette, type.unit, width, innerHeight, this.projector.on, values.moved];
     keepingFocus(this.root, () => {
-      this.rack.draw(values, side?.edits ?? []);
-      drawLines(this.lines, shown, (changes) => this.choose(changes));
-      this.sweepPart.draw(shown, this.projector.on ? 0.56 * innerHeight : Math.min(220, 0.27 * innerHeight));
+      this.part("rack", [data.key, values.edits, values.sweep, values.pick, values.against, values.other, side], () => this.rack.draw(values, side?.edits ?? []));
+      this.part("lines", [...seen, values.at, values.sweep], () => drawLines(this.lines, shown, (changes) => this.choose(changes)));
+      this.sweepPart.draw(shown, width, this.projector.on ? 0.56 * innerHeight : Math.min(220, 0.27 * innerHeight));
       this.drawAnswer(pick, at);
       const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
-      if (side && !side.refused) this.pair.draw(side, values.moved, labelsOf(data, site), this.palette, pick !== null);
+      if (side && !side.refused) this.part("pair", [...seen, site, pick !== null], () => this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null));
       this.drawFoot(pick, at);
       this.tables.hidden = !this.table;
       if (this.table) drawTables(this.tables, shown, this.pair.found);
@@ -405,10 +420,12 @@ class View {
 
   /** @param {Row} place */
   take(place) {
+    this.chosen.choose(place.length === 3
+      ? { site: this.data.places.length > 1 ? place[0] : "", layer: String(place[1]), head: String(place[2]), pick: "on", moved: "" }
+      : { query: String(place[0]), key: String(place[1]), pick: "on", moved: "" });
+    this.now();
     const at = this.swept.indexOf(place);
     if (at >= 0) this.live.textContent = fill(words.chosen, { place: rowName(this.data, this.values, place), change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0) });
-    if (place.length === 3) this.choose({ site: this.data.places.length > 1 ? place[0] : "", layer: String(place[1]), head: String(place[2]), pick: "on", moved: "" });
-    else this.choose({ query: String(place[0]), key: String(place[1]), pick: "on", moved: "" });
   }
 
   /** @param {KeyboardEvent} event */
