@@ -18,10 +18,10 @@ const NAMED = 14; // words of a column that are drawn by themselves
 const LEAST = 11.5; // pixels of a slice that has its word written in it
 export const IN_SIGHT = 13;
 
-/** @param {SVGSVGElement} svg @param {Scene} scene @param {Acts} acts @param {{width: number, bars: number, scale: number, brief: boolean}} sizes brief: without what is kept, the cache and other branches */
+/** @param {SVGSVGElement} svg @param {Scene} scene @param {Acts} acts @param {{width: number, bars: number, scale: number, brief: boolean}} sizes brief: without what is kept, the cache and other branches @returns {(focus: number) => void} marks a column */
 export function columns(svg, scene, acts, { width: whole, bars, scale, brief }) {
   const width = whole / scale;
-  const { inSight, first, focus } = scene;
+  const { inSight, first } = scene;
   const beam = scene.how === "beam";
   const step = Math.min(110, (width - GUTTER) / (beam ? IN_SIGHT : Math.max(inSight.length, 11)));
   const wide = step - 14;
@@ -34,9 +34,8 @@ export function columns(svg, scene, acts, { width: whole, bars, scale, brief }) 
   heading(svg, scene, x(inSight.length) - 14);
   if (beam) trees(svg, scene, acts, { x, step, wide, bars });
   else inSight.forEach((column, i) => column_(svg, scene, acts, column, i, { x: x(i), step, wide, bars, next: i < inSight.length - 1 }));
-  const at = focus - first;
-  if (!beam && at >= 0 && at < inSight.length) draw(svg, "rect", { x: x(at) - 3, y: TOP - 3, width: wide + 6, height: bars + 6, fill: "none", stroke: "var(--query)", "stroke-width": 2, rx: 4 });
-  const height = rows(svg, scene, acts, { x, step, wide, y: TOP + bars + 19, brief });
+  const frame = draw(svg, "rect", { y: TOP - 3, width: wide + 6, height: bars + 6, fill: "none", stroke: "var(--query)", "stroke-width": 2, rx: 4 });
+  const { height, reads } = rows(svg, scene, acts, { x, step, wide, y: TOP + bars + 19, brief });
   inSight.forEach((_, i) => {
     const hit = draw(svg, "rect", { class: "hit", x: x(i), y: TOP + bars + 3, width: wide, height: 150, fill: "transparent" });
     hit.addEventListener("click", () => acts.focus(first + i));
@@ -44,6 +43,15 @@ export function columns(svg, scene, acts, { width: whole, bars, scale, brief }) 
   svg.setAttribute("width", String(whole));
   svg.setAttribute("height", String(height * scale));
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  return (focus) => {
+    const at = focus - first;
+    frame.setAttribute("visibility", !beam && at >= 0 && at < inSight.length ? "visible" : "hidden");
+    frame.setAttribute("x", String(Math.round((x(at) - 3) * 100) / 100));
+    reads.forEach((read, i) => {
+      read.setAttribute("font-weight", i === at ? "650" : "400");
+      read.setAttribute("fill", i === at ? "var(--query)" : "var(--mute)");
+    });
+  };
 }
 
 /** @param {Element} svg @param {Scene} scene @param {number} right */
@@ -144,14 +152,13 @@ function trees(svg, scene, acts, { x, step, wide, bars }) {
 
 /** @param {Element} svg @param {Scene} scene @param {Acts} acts @param {{x: (i: number) => number, step: number, wide: number, y: number, brief: boolean}} place */
 function rows(svg, scene, acts, { x, step, wide, y, brief }) {
-  const { header, inSight, first, focus } = scene;
+  const { header, inSight } = scene;
   const middle = (/** @type {number} */ i) => x(i) + wide / 2;
   const name = (/** @type {string} */ text, /** @type {number} */ at, small = 12.4) => draw(svg, "text", { x: GUTTER - 9, y: at, "text-anchor": "end", "font-size": small, fill: "var(--mute)" }, text);
   name(words.reads, y);
   name(words.writes, y + 18);
+  const reads = inSight.map((column, i) => draw(svg, "text", { x: middle(i), y, "text-anchor": "middle", "font-size": 12.8 }, cut(column.read, step - 3)));
   inSight.forEach((column, i) => {
-    const here = i + first === focus;
-    draw(svg, "text", { x: middle(i), y, "text-anchor": "middle", "font-size": 12.8, "font-weight": here ? 650 : 400, fill: here ? "var(--query)" : "var(--mute)" }, cut(column.read, step - 3));
     const written = column.take === null ? "?" : scene.label(column.take);
     draw(svg, "text", { x: middle(i), y: y + 18, "text-anchor": "middle", "font-size": 13, "font-weight": column.given || column.take === null ? 400 : 650, fill: column.take === null ? "var(--mute)" : column.given ? "var(--ink)" : "var(--proof)" }, cut(written, step - 3));
     if (i < inSight.length - 1) draw(svg, "path", { d: `M${middle(i) + 13} ${y + 10}L${middle(i + 1) - 13} ${y + 1}`, stroke: "var(--line)", "stroke-width": 1.2, fill: "none" });
@@ -177,7 +184,7 @@ function rows(svg, scene, acts, { x, step, wide, y, brief }) {
     const text = header.source ? header.source[best] : scene.nameAt(best);
     draw(svg, "text", { x: middle(i), y, "text-anchor": "middle", "font-size": 12.4, fill: "var(--key)" }, cut(text, step - 3));
   });
-  if (brief) return y + 10;
+  if (brief) return { height: y + 10, reads };
   y += 10;
   name(words.cache, y + 14);
   name(words.line_is, y + 28, 11);
@@ -211,5 +218,5 @@ function rows(svg, scene, acts, { x, step, wide, y, brief }) {
       word.addEventListener("click", () => acts.go(path, null));
     });
   });
-  return y + Math.max(1, scene.others.length) * 19 + 4;
+  return { height: y + Math.max(1, scene.others.length) * 19 + 4, reads };
 }

@@ -18,7 +18,7 @@ import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Controls } from "./controls.js";
 import { Cache, bars, fact, layers, sayFact } from "./panel.js";
 import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
-import { strips } from "./strips.js";
+import { bringRing, strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, table, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
 
@@ -45,6 +45,9 @@ class Generate {
   /** @type {Scene | null} */
   scene = null;
   frame = 0;
+  /** @type {ReturnType<typeof columns>} Marks a column of the picture that is there */
+  focusing = () => {};
+  drawnIn = { width: 0, room: 0 }; // pixels of the picture, and those that there are for it
   sentence = "";
   /** @type {Record<string, string>} What each part was drawn of */
   drawn = {};
@@ -179,6 +182,7 @@ class Generate {
     const others = left(readAll(this.values.other), this.path, to);
     this.say("");
     this.choose({ ...(isBeam ? {} : { how: "greedy" }), path: written(to), other: writtenAll(others), f: position === null ? "" : String(position) });
+    this.now();
   }
 
   /** @param {number} at @param {number} id */
@@ -193,7 +197,10 @@ class Generate {
   focusOn(at) {
     const all = this.scene?.columns ?? [];
     const to = Math.max(0, Math.min(all.length - 1, at));
-    if (all[to]) this.choose({ f: to === all.length - 1 ? "" : String(all[to].node.position) });
+    if (!all[to]) return;
+    this.chosen.choose({ f: to === all.length - 1 ? "" : String(all[to].node.position) });
+    this.asks.follow();
+    this.now();
   }
 
   get isLast() {
@@ -223,6 +230,12 @@ class Generate {
 
   soon() {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  // What a key or a click asks for is drawn before the next frame begins, and not in it.
+  now() {
+    cancelAnimationFrame(this.frame);
+    this.draw();
   }
 
   /** @returns {Column[]} */
@@ -288,6 +301,7 @@ class Generate {
     const { values, header } = this;
     if (!header) return;
     const { writing } = this.asks;
+    const sizes = this.measured(); // before anything is written: to ask the page in the middle of a drawing costs a layout each time
     this.controls.draw(values, this.asks.isPlaying, header);
     if (!writing.isOpen) return;
     const all = this.columns();
@@ -330,8 +344,9 @@ class Generate {
     this.part("strips", text, () => strips(this.strips, scene, (v) => this.shade(v), (at) => this.focusOn(at)));
     const { how, t, k, p, beams, cache, other } = values;
     const settings = [text, how, t, k, p, beams, cache, other, steps.length, this.sentence].join(" ");
-    const page = [this.root.clientWidth, this.projector.on, getComputedStyle(document.documentElement).fontSize].join(" ");
-    this.part("picture", `${settings} ${page}`, () => this.picture(scene));
+    const looks = [header.key, values.path, first, all.length, values.layer, values.head, complete, this.root.dataset.theme, how, t, k, p, beams, cache, other, steps.length, this.sentence, ...Object.values(sizes), this.projector.on].join(" ");
+    this.part("picture", looks, () => this.picture(scene, sizes));
+    this.part("focus", `${looks} ${focus}`, () => this.mark(scene));
     this.part("fact", settings, () => sayFact(this.fact, scene));
     this.part("layers", `${text} ${Boolean(scene.lens)}`, () => layers(this.layers, scene, (v) => this.shade(v)));
     const acts = { focus: (/** @type {number} */ at) => this.focusOn(at), take: (/** @type {number} */ at, /** @type {number} */ id) => this.take(at, id), go: (/** @type {number[]} */ path, /** @type {number | null} */ f) => this.go(path, f), choose: (/** @type {Record<string, string>} */ changes) => this.choose(changes), time: () => this.asks.time() };
@@ -353,6 +368,7 @@ class Generate {
       steps: String(steps.length),
       cost: this.asks.cost ? "ready" : "",
     });
+    this.part("ring", text, () => bringRing(this.strips));
   }
 
   /** @param {string} name @param {string} of @param {() => void} work */
@@ -371,20 +387,31 @@ class Generate {
     return [found.css[i], found.ink[i]];
   }
 
-  /** @param {Scene} scene */
-  picture(scene) {
+  // The room that there is, and the scale of the page's type: a projected page has larger
+  measured() {
     const wide = this.root.clientWidth;
-    const narrow = wide < NARROW;
-    this.root.classList.toggle("narrow", narrow);
+    this.root.classList.toggle("narrow", wide < NARROW);
     this.root.dataset.projector = String(this.projector.on);
-    const room = this.figure.clientWidth || wide;
+    return { wide, room: this.figure.clientWidth || wide, scale: parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 };
+  }
+
+  /** @param {Scene} scene @param {{wide: number, room: number, scale: number}} sizes */
+  picture(scene, { wide, room, scale }) {
+    const narrow = wide < NARROW;
     const least = 66 + scene.inSight.length * 62; // on a phone the columns scroll
     const width = narrow ? Math.max(room, least) : room;
-    const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16; // of the page's type: a projected page has larger
     const brief = this.projector.on && !narrow; // the sentence, the columns and the fact fit on one screen
     const bar = narrow ? 210 : brief ? 160 : scene.header.source ? 180 : 206;
     const acts = { focus: (/** @type {number} */ at) => (this.figure.focus({ preventScroll: true }), this.focusOn(at)), take: (/** @type {number} */ at, /** @type {number} */ id) => (this.figure.focus({ preventScroll: true }), this.take(at, id)), go: (/** @type {number[]} */ path, /** @type {number | null} */ f) => this.go(path, f), choose: () => {}, time: () => {} };
-    columns(this.svg, scene, acts, { width, bars: bar, scale, brief });
+    this.focusing = columns(this.svg, scene, acts, { width, bars: bar, scale, brief });
+    this.drawnIn = { width, room };
+  }
+
+  // Which column is looked at
+  /** @param {Scene} scene */
+  mark(scene) {
+    const { width, room } = this.drawnIn;
+    this.focusing(scene.focus);
     const [template, parts] = fact(scene);
     this.svg.setAttribute("aria-label", `${fill(words.after, { read: quoted(scene.columns[scene.focus].read) })}: ${fill(template, Object.fromEntries(Object.entries(parts).map(([key, value]) => [key, Array.isArray(value) ? value[0] : value])))}`);
     if (width > room) {

@@ -37,6 +37,12 @@ export function strips(box, scene, shade, focus) {
   }
   found.push(strip);
   box.replaceChildren(...found);
-  const ring = /** @type {HTMLElement | null} */ (strip.querySelector(".q"));
-  if (ring && strip.scrollHeight > strip.clientHeight) strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
+}
+
+// Brings the ring of a long text into sight: it asks the page for sizes, so it comes behind all that is written.
+/** @param {HTMLElement} box */
+export function bringRing(box) {
+  const strip = /** @type {HTMLElement | null} */ (box.querySelector(".own"));
+  const ring = /** @type {HTMLElement | null | undefined} */ (strip?.querySelector(".q"));
+  if (strip && ring && strip.scrollHeight > strip.clientHeight) strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
 }
