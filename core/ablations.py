@@ -132,6 +132,18 @@ class Rows:
         """The run itself, as one row."""
         return self._read(self.plain[None])
 
+    def shares(self, start: int, stop: int, n: int) -> list[tuple[int, int]]:
+        """Rows start to stop as at most n batches, (start, stop) each, of about the same work: a row is worked out from its layer on."""
+        stacks = self.forward.loaded.config.stacks if self.trunk.streams else ()
+        behind = [sum(layers for _, layers in stacks[at + 1 :]) for at in range(len(stacks))]
+        left = [stacks[at][1] - layer + behind[at] if stacks else 1 for at, layer in self.begins[start:stop]]
+        total, done, found = sum(left), 0, [start]
+        for row, work in enumerate(left, start):
+            if row > found[-1] and done * n >= total * len(found):
+                found.append(row)
+            done += work
+        return list(zip(found, [*found[1:], stop], strict=True))
+
     def run(self, start: int, stop: int) -> RowAnswers:
         """Rows start to stop, in one batch. Raises Outdated after a training."""
         forward = self.forward

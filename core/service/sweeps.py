@@ -6,21 +6,27 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from ..ablations import RowAnswers, together
+import torch
+
+from ..ablations import RowAnswers, Rows, together
 from ..errors import Busy, Refused
 from ..sweeps import Asked, PatchHeads, SilenceHeads, Sweep, Sweeping, begin_edges, begin_heads, begin_patches
 from ..trace import Trace
 from .kept import Kept, arrival
+from .worker import cores
 
 T = TypeVar("T")
 
 TURN = 0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
-LONGEST = 0.1  # seconds by the clock; where others keep the processor busy, batches of a row or two would cost many times the work
+LONGEST = 0.1  # seconds by the clock, where others keep the processor busy
+LEAST = 0.5  # of a turn's work that a batch is all the same: batches of a row or two cost twice the work
+FIRST = 2  # rows of a batch cost at most half of a pass of one text, which has little to multiply at a time
+FEWEST = 4  # rows that are worth a core of their own
 KEPT_BYTES = 16 << 20  # of sweeps that are done
 MOST_WAITING = 128  # sweeps that have begun or wait
 LABEL_BYTES = 80  # of a token's name in memory, about
@@ -46,6 +52,7 @@ class Sweeps:
         self._turns = ThreadPoolExecutor(
             1, thread_name_prefix="sweep"
         )  # one batch of all sweeps waits for a pass at a time
+        self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
         self._lock, self._waiting = threading.Lock(), 0
 
     async def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
@@ -79,10 +86,10 @@ class Sweeps:
             sweeping, turns = await self._turn(partial(timed, partial(begun, run, other, asked)))
             n, most = sweeping.rows.n, sweeping.rows.most()
             done: list[RowAnswers] = []
-            at, size = 0, max(1, int(turns))  # to begin with as if each row were a pass
+            at, size = 0, max(1, int(FIRST * turns))
             while at < n:
                 stop = min(n, at + min(size, most))
-                outcome, turns = await self._turn(partial(timed, partial(sweeping.rows.run, at, stop)))
+                outcome, turns = await self._turn(partial(self._rows, sweeping.rows, at, stop))
                 tell(SweepPart(at, n, sweeping.part(outcome, at)))
                 size = max(1, min(4 * size, int((stop - at) * turns)))
                 done.append(outcome)
@@ -93,6 +100,22 @@ class Sweeps:
         finally:
             with self._lock:
                 self._waiting -= 1
+
+    def _rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
+        """What these rows give, and how many times they would fit into one turn. In a turn.
+
+        A sweep alone has the cores that torch leaves over as well, and takes half of the time; many leave them to the server.
+        """
+        alone = self._waiting == 1 and rows.forward.loaded.device.type == "cpu"
+        most = min(cores() // torch.get_num_threads(), (stop - start) // FEWEST) if alone else 1
+        parts = rows.shares(start, stop, max(1, most))
+        beside = [self._beside.submit(timed, partial(rows.run, *part)) for part in parts[1:]]
+        try:
+            made = [timed(partial(rows.run, *parts[0]))]
+        finally:
+            wait(beside)  # the turn is over when all of it is
+        made += [future.result() for future in beside]
+        return together([outcome for outcome, _ in made]), min(turns for _, turns in made)
 
     async def _turn(self, make: Callable[[], T]) -> T:
         return await arrival(self._turns.submit(lambda: self._again(make).result()))
@@ -113,7 +136,8 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
     clock, work = time.perf_counter(), time.thread_time()
     made = make()
     work, clock = time.thread_time() - work, time.perf_counter() - clock
-    return made, min(TURN / max(work, 1e-4), LONGEST / max(clock, 1e-4))
+    by_work, by_clock = TURN / max(work, 1e-4), LONGEST / max(clock, 1e-4)
+    return made, min(by_work, max(by_clock, LEAST * by_work))
 
 
 def sweep_bytes(part: SweepPart) -> int:

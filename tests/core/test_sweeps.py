@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -271,6 +272,37 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     monkeypatch.setattr("core.service.sweeps.MOST_WAITING", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         collected(service, calls, request.key, SilenceHeads("mean"))
+
+
+def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Tiny, monkeypatch: Any) -> None:
+    monkeypatch.setattr("core.service.sweeps.FIRST", 1e9)  # all rows in one batch
+    monkeypatch.setattr("core.service.sweeps.cores", lambda: 2 * torch.get_num_threads())
+    engine = core.Engine(load_model=lambda *_, **__: tiny(n_decoder_layers=3))
+    service = LocalService(engine)
+    calls, request = Calls(service), core.Request("given", ("x",))
+    run = core.trace(tiny(n_decoder_layers=3), ids=IDS)
+    with engine._lock:
+        engine._remember(request)
+        engine._keep(request.key, run, 0)
+    batches: list[tuple[int, int, str]] = []
+    whole = ablations.Rows.run
+
+    def noted(self: ablations.Rows, start: int, stop: int) -> ablations.RowAnswers:
+        batches.append((start, stop, threading.current_thread().name))
+        return whole(self, start, stop)
+
+    monkeypatch.setattr(ablations.Rows, "run", noted)
+    (part,) = collected(service, calls, request.key, SilenceHeads())
+    # 12 heads of three layers: four rows of three layers' work are about as much as the eight of two and of one.
+    assert sorted(batches)[0][:2] == (0, 4) and sorted(batches)[1][:2] == (4, 12)
+    assert len({thread for _, _, thread in batches}) == 2
+    plain = core.sweep_heads(run)
+    assert part.sweep.after.probability is not None and plain.after.probability is not None
+    np.testing.assert_allclose(part.sweep.after.probability, plain.after.probability, atol=1e-5)
+    service._sweeps._waiting = 1  # somebody else sweeps: one core is left to the server
+    batches.clear()
+    collected(service, calls, request.key, SilenceHeads("mean"))
+    assert [batch[:2] for batch in batches] == [(0, 12)]
 
 
 def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(tiny: Tiny, monkeypatch: Any) -> None:
