@@ -226,6 +226,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "folded_share": "{folded} of {n} columns are folded away; together they hold {share} of this row.",
     "folded_waiting": "The weights of these rows are on their way. Until then {shown} of {n} columns are shown, by their place alone.",
     "unfold": "Click ⋯ to unfold.",
+    "unfold_touch": "Tap ⋯ to unfold.",
     "reads": "reads",
     "about_to_write": "is about to write",
     "axis_key_back": "← key",

@@ -432,6 +432,7 @@ def test_a_phone_has_the_lines_without_a_sideways_scroll(another: Another):
     settled(screen, heads="3.0,3.1,3.2")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert box_of(screen.root.locator(".scroller"))["height"] > 200
+    assert box_of(screen.root.locator(".keep input"))["height"] >= 44
     assert float(shown(screen)["font"]) >= 11
 
 

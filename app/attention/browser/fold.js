@@ -201,7 +201,7 @@ export class Fold {
 
   // The same with how to see it
   note() {
-    return [this.said(), this.said() && !this.isWaiting && words.unfold].filter(Boolean).join(" ");
+    return [this.said(), this.said() && !this.isWaiting && (this.view.narrow ? words.unfold_touch : words.unfold)].filter(Boolean).join(" ");
   }
 
   // What is folded away, and how much of the row it holds

@@ -1,4 +1,4 @@
-// The line below: what has been proved about this layer, how the run went, and the scale of the colours.
+// The line below: how the run went, what has been proved about this layer, and the scale of the colours.
 
 import { WORDS as words } from "./constants.js";
 import { add, choice, el, fill, number, scientific } from "../../kit/browser/dom.js";
@@ -20,8 +20,8 @@ export class Footer {
   constructor(view, parent) {
     this.view = view;
     this.box = add(parent, "footer");
-    this.proofs = add(this.box, "span", "proofs");
     this.run = Object.assign(add(this.box, "button", "ran"), { type: "button" });
+    this.proofs = add(this.box, "span", "proofs"); // after it: nothing moves when they come, and a click may be under way
     this.run.addEventListener("click", () => view.trigger?.("shapes", { run: view.picture.key }));
     this.legend = add(this.box, "span", "legend");
     this.buttons = add(this.box, "span", "actions"); // what can be done with the picture: each part may add some
@@ -81,8 +81,6 @@ export class Footer {
     const receipt = remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
     if (!receipt && this.proofs.dataset.run === picture.key) return; // those of the layer before, for a moment
     this.proofs.dataset.run = picture.key;
-    // What follows them keeps its place until there are others: a click may be under way.
-    this.proofs.style.width = receipt || !this.proofs.offsetWidth ? "" : `${this.proofs.offsetWidth}px`;
     this.proofs.replaceChildren();
     if (!receipt) return;
     if (receipt.refused) return void this.proofs.append(el("span", "mute", receipt.refused));
