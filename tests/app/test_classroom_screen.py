@@ -273,7 +273,8 @@ def test_a_phone_shows_what_the_teacher_chooses_in_a_room(
 
 def test_a_race_is_watched_as_long_as_its_teacher_lets_it_go_on(screen: Screen, another: Another):
     teacher = screen.open()
-    phone = follow(another(PHONE), share(teacher))
+    code = share(teacher)
+    phone = follow(another(PHONE), code)
     over(teacher).get_by_role("button", name=text("show_sentence")).click()
     go_to(teacher.page, train_words.TITLE)
     taught, watched = teacher.page.locator(".hl.train"), phone.page.locator(".follow .place .hl.train")
@@ -291,6 +292,11 @@ def test_a_race_is_watched_as_long_as_its_teacher_lets_it_go_on(screen: Screen, 
     for races in (taught, watched):  # the server lets a run rest once nobody watches it any longer
         expect(races).to_have_attribute("data-state", "paused")
         expect(races).to_have_attribute("data-twinstate", "paused")
+    late = follow(another(PHONE), code).page.locator(".follow .place .hl.train")
+    for name in ("last", "twinlast"):  # whoever comes now sees how far they are, and has not let them go on
+        expect(late).to_have_attribute(f"data-{name}", taught.get_attribute(f"data-{name}") or "")
+    expect(late).to_have_attribute("data-twinstate", "paused")
+    expect(taught).to_have_attribute("data-twinstate", "paused")
     expect(main(phone)).to_have_attribute("data-state", "follow")
     go_to(teacher.page, "Explore")
     expect(watched).to_have_count(0)

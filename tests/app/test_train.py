@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from app.kit import words as kit_words
-from app.rooms.train import component, routes, words
+from app.rooms.train import component, records, routes, words
 from app.rooms.train.recorded import view as recorded_view
 from app.rooms.train.recorded import words as recorded_words
 from app.transport import messages
@@ -207,6 +207,7 @@ def looked(page: Page, covered: str) -> Locator:
 def answered(page: Page, address: str, step: str, say: Callable[[Locator], None], covered: str) -> Locator:
     """The words of a step about a race that was run to its end."""
     found = opened(page, address, step)
+    assert data(page)["kept"] == "0", "what is asked is in no lesson before the run"
     page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
     found.get_by_role("button", name="Look", exact=True).wait_for(timeout=PATIENCE)
     page.locator(".train[data-twinlooks]").wait_for()
@@ -331,9 +332,15 @@ def test_a_run_that_is_lost_and_one_that_is_refused_say_so(page: Page, address: 
     ]
     page.route("**/headlight/train/run?*", lambda route: answers.pop(0)(route))
     page.goto(f"{address}/?view=train&twin=none")
-    page.locator(".train[data-painted]").wait_for()
+    page.locator('.train[data-painted][data-kept="1"]').wait_for()
+    expect(page.locator(".kept")).to_have_text(words.COMPONENT["finished"])
+    message, _ = messages.unpack(records.read(Spec()))
+    loss = sum(loss for _, loss, _ in message["points"][-5:]) / 5
+    expect(page.locator(".fact")).to_contain_text(f"Step 600: loss {loss:.4f}")
+    assert (page.locator(".tile").count(), data(page)["state"], data(page)["last"]) == (8, "none", "0")
     page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
     expect(page.locator(".fact")).to_have_text(full)
+    expect(page.locator(".kept")).to_be_hidden()
     page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
     expect(page.locator(".fact")).to_have_text(words.COMPONENT["failed"].format(why=DIED))
     expect(page.locator(".train")).to_have_attribute("data-last", "2")  # what there was stays
@@ -391,14 +398,52 @@ def test_a_look_travels_with_its_maps() -> None:
     seen = live.look(spec, frame, live.example(spec, "cab"))
     maps = seen.pattern.numpy()
     plain = Looked(0, maps, seen.p, seen.best, seen.own, seen.finds.numpy(), seen.ahead.numpy())
-    header = routes.frame_text(plain)
+    header = records.look_text(plain)
     assert header["shape"] == [2, 4, 8, 8]
     body = messages.quantised(maps, 255)
     assert abs(body.astype(float) / 255 - maps).max() <= 0.5 / 255 + 1e-6
 
 
+# runs that are kept
+
+KEPT = [Spec(task, twin) for task, twins in sorted(records.there().items()) for twin in twins]
+
+
+def of_spec(spec: Spec) -> str:
+    return f"{spec.task}-{spec.twin}"
+
+
+def test_every_task_and_every_twin_of_copy_is_kept() -> None:
+    assert {*KEPT} == {*records.wanted(words.COMPONENT["twins"])}
+    assert sum(records.path_of(spec).stat().st_size for spec in KEPT) < 1_500_000
+
+
+@pytest.mark.parametrize("spec", KEPT, ids=of_spec)
+def test_a_kept_run_is_the_one_that_its_description_gives(spec: Spec) -> None:
+    """Whole in its parts; and its first steps, which any processor comes to, are those of this code."""
+    header, body = messages.unpack(records.read(spec))
+    points, steps = header["points"], [step for step, _, _ in header["points"]]
+    assert steps == [*range(1, len(steps) + 1)] and (len(steps) == live.STEPS or points[-1][1] is None)
+    at = [step for step in live.frame_steps(spec) if step <= len(steps)]
+    assert [frame["step"] for frame in header["frames"]] == [look["step"] for look in header["looks"]] == at
+    assert "".join(header["tokens"][1:]).startswith(records.opening_example(spec.task))
+    assert len(body) == sum(-(-int(np.prod(look["shape"])) // 4) * 4 for look in header["looks"])
+
+    begun = list(islice(live.run(spec), 5))
+    own = [x for x in begun if isinstance(x, Point)]
+    frames = [x for x in begun if isinstance(x, Frame)]
+    mine, maps = messages.unpack(records.made(spec, own, frames))
+    for name, numbers in (("frames", ("given", "own", "whole")), ("looks", ("p", "finds", "ahead"))):
+        for here, kept in zip(mine[name], header[name], strict=False):
+            for number in numbers:
+                assert np.allclose(here[number], kept[number], atol=0.02)
+    assert [loss for _, loss, _ in mine["points"]] == pytest.approx([p[1] for p in points[: len(own)]], rel=1e-3)
+    same = np.frombuffer(maps, "u1").astype(int) - np.frombuffer(body[: len(maps)], "u1")
+    assert abs(same).max() <= 2
+
+
 @pytest.mark.parametrize("task", component.TASKS)
 def test_every_task_opens_on_an_example_that_it_reads(task: str) -> None:
-    typed = component.opening_example(task)
+    typed = records.opening_example(task)
     assert live.example(Spec(task), typed).is_unseen
     assert problems(live.LIVE[task], 1, seed=1)

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { smooth, lead, upTo, indexAt, lossText, largest } = await served("rooms/train/browser/numbers.js");
+const { Finished } = await served("rooms/train/browser/finished.js");
 const { Following, linesOf } = await served("rooms/train/browser/following.js");
 
 test("a loss is the mean of the last five, and none where one of them is no number", () => {
@@ -82,4 +83,62 @@ test("a server that is busy is asked again for looks of a run that has ended", a
   t.mock.timers.tick(1000);
   await turn();
   assert.equal(asked.length, 2);
+});
+
+test("a run and its twin that are kept are asked for once each, and those that are not are not", async () => {
+  const pack = (header, body) => {
+    const head = new TextEncoder().encode(JSON.stringify(header));
+    const bytes = new Uint8Array(4 + Math.ceil(head.length / 4) * 4 + body.length).fill(32);
+    new DataView(bytes.buffer).setUint32(0, Math.ceil(head.length / 4) * 4, true);
+    bytes.set(head, 4);
+    bytes.set(body, bytes.length - body.length);
+    return bytes;
+  };
+  globalThis.document = { baseURI: "http://here/" };
+  const look = { step: 600, p: [1], best: ["a"], own: "a", finds: [[1]], ahead: [[0]], shape: [1, 1, 2, 2] };
+  const message = pack({ points: [[1, 2, 0]], frames: [{ step: 600 }], looks: [look], tokens: ["<s>", "a"], answer: "a", first: 1, unseen: true, model: "", edits: "" }, [255, 0, 128, 127]);
+  const asked = [];
+  globalThis.fetch = async (address) => {
+    asked.push(`${address.searchParams.get("task")} ${address.searchParams.get("twin")}`);
+    return { ok: true, status: 200, arrayBuffer: async () => message.buffer };
+  };
+  const there = { copy: ["none", "nomask"], sort: ["none"] };
+  const finished = new Finished(() => {});
+  assert.deepEqual(finished.pair(there, "echo", "none"), [null, null]);
+  assert.deepEqual(finished.pair(there, "copy", "nomask"), [null, null]);
+  assert.ok(finished.isComing);
+  for (let i = 0; i < 5; i++) await turn();
+  assert.ok(!finished.isComing);
+  finished.pair(there, "copy", "nomask");
+  for (let i = 0; i < 5; i++) await turn();
+  const [run, twin] = finished.pair(there, "copy", "nomask");
+  assert.deepEqual([run.state, run.spec.twin, twin.spec.twin], ["ended", "none", "nomask"]);
+  assert.deepEqual([...run.looks.get(600).maps], [255, 0, 128, 127]);
+  finished.pair(there, "sort", "nomask");
+  for (let i = 0; i < 5; i++) await turn();
+  assert.equal(finished.pair(there, "sort", "nomask")[1], null);
+  assert.deepEqual(asked, ["copy none", "copy nomask", "sort none"]);
+});
+
+test("who comes while a race waits sees what there is of it, and lets it wait", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  globalThis.document = { baseURI: "http://here/" };
+  const news = { state: "running", place: 0, seconds: 0, why: "", points: [[1, 3, 0], [2, 2, 0]], frames: [{ step: 0 }] };
+  const asked = [];
+  globalThis.fetch = async (address) => {
+    asked.push(address.pathname.split("/").at(-1));
+    return asked.at(-1) === "now" ? { ok: true, status: 200, text: async () => JSON.stringify(news) } : { ok: false, status: 404, text: async () => "" };
+  };
+  const one = new Following({ task: "copy", twin: "none", seed: "0", from: "0" }, "bead", () => {});
+  one.glance();
+  for (let i = 0; i < 5; i++) await turn();
+  assert.deepEqual([one.state, one.points.length, one.frames.length], ["paused", 2, 1]);
+  one.rest();
+  Object.assign(news, { state: "paused", points: [...news.points, [3, 1, 0]] }); // what was on its way when it was paused
+  t.mock.timers.tick(1000);
+  for (let i = 0; i < 5; i++) await turn();
+  assert.deepEqual([one.state, one.points.map(([step]) => step), one.frames.length], ["paused", [1, 2, 3], 1]);
+  t.mock.timers.tick(1000);
+  for (let i = 0; i < 5; i++) await turn();
+  assert.deepEqual(asked, ["now", "looks", "now"], "nobody watches it, so it waits");
 });

@@ -8,22 +8,16 @@ from typing import Any
 from app.kit import scripts, stage, theme
 from app.kit.params import Param, one_of, whole
 from app.rooms.train import words
+from app.rooms.train.records import opening_example
 from app.transport import modules
 from core.live import LIVE, MOST_STEPS, STEPS
-from core.tasks import problems
 
 BROWSER = Path(__file__).parent / "browser"
 ENTRY = "rooms/train/browser/train.js"
 TASKS = ("copy", "echo", *(name for name in LIVE if name not in ("copy", "echo")))
 TWINS = tuple(words.COMPONENT["twins"])
-EXAMPLES = {"copy": "feedback", "echo": "feedback", "reverse": "feedback", "sort": "feedback", "addition": "247+386"}
 MOST_SEED = 1_000_000
 MOST_EXAMPLE = 40  # characters
-
-
-def opening_example(task: str) -> str:
-    """What is watched where nobody typed anything."""
-    return EXAMPLES.get(task) or problems(LIVE[task], 1, seed="watched", held_out=True)[0].rstrip("=")
 
 
 def _example(text: str, _: Any) -> str:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import asdict
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from app.rooms.train import records, words
 from app.session import service
 from app.transport import fair, messages, routes
 from app.transport.routes import answering
-from core.interventions import to_text
-from core.live import STEPS, TWINS, Spec, described, example
-from core.service import Looked, News
+from core.live import STEPS, Spec, example
+from core.service import News
 
 NEVER_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -31,11 +29,10 @@ def spec_of(request: Request) -> Spec:
 
 
 def line(news: News) -> bytes:
-    """One piece of news as a line of JSON; a loss that is no number is null."""
-    points = [[p.step, p.loss if math.isfinite(p.loss) else None, p.accuracy] for p in news.points]
-    frames = [asdict(frame) for frame in news.frames]
+    """One piece of news as a line of JSON."""
     said = {"state": news.state, "place": news.place, "seconds": news.seconds, "why": news.why}
-    return json.dumps({**said, "points": points, "frames": frames}, allow_nan=False, default=str).encode() + b"\n"
+    come = {"points": records.points_text(news.points), "frames": [records.frame_facts(one) for one in news.frames]}
+    return json.dumps({**said, **come}, allow_nan=False, default=str).encode() + b"\n"
 
 
 @fair.costing("trainings")
@@ -55,6 +52,12 @@ async def run(request: Request) -> Response:
 
 
 @answering
+async def now(request: Request) -> Response:
+    """What there is of a training, as one line: nobody watches by it, so one that waits goes on waiting."""
+    return Response(line(await service.service().training(spec_of(request))), headers=NEVER_KEPT)
+
+
+@answering
 async def pause(request: Request) -> Response:
     """Keep a training where it is for whoever watches it next, once nobody watches it."""
     await service.service().pause_training(spec_of(request))
@@ -66,29 +69,26 @@ async def looks(request: Request) -> Response:
     """An example as the next frames behind the step `after` see it: a message of maps as bytes, 255 for a weight of 1."""
     spec, typed = spec_of(request), request.query_params.get("example", "")
     after = routes.whole("after", request.query_params.get("after", "0"), 0, 1 << 20) - 1
-    of, twin = example(spec, typed), TWINS[spec.twin]
     found = await service.service().looks(spec, typed, after)
-    header = {
-        "tokens": list(of.tokens),
-        "answer": of.answer,
-        "first": of.first,
-        "unseen": of.is_unseen,
-        "model": described(spec).title,
-        "edits": to_text(twin.edits) if twin.residual else None,
-        "frames": [frame_text(look) for look in found],
-    }
-    body = messages.joined(*(messages.quantised(look.pattern, 255) for look in found))
-    return Response(messages.pack(header, body), media_type="application/octet-stream", headers=NEVER_KEPT)
+    header = records.looks_header(spec, example(spec, typed), found)
+    return Response(
+        messages.pack(header, records.looks_body(found)), media_type="application/octet-stream", headers=NEVER_KEPT
+    )
 
 
-def frame_text(look: Looked) -> dict[str, object]:
-    """One frame's numbers, and the shape of its maps [layer, head, query, key]."""
-
-    def rounded(x: np.ndarray) -> list[list[float]]:
-        return [[round(float(w), 4) for w in row] for row in x]
-
-    numbers = {"step": look.step, "p": [round(p, 5) for p in look.p], "best": list(look.best), "own": look.own}
-    return {**numbers, "finds": rounded(look.finds), "ahead": rounded(look.ahead), "shape": list(look.pattern.shape)}
+@answering
+async def finished(request: Request) -> Response:
+    """A run that ended before and is kept, with its looks at the task's example: see records.py."""
+    spec = spec_of(request)
+    path = records.path_of(spec)
+    if spec != Spec(spec.task, spec.twin) or not path.is_file():
+        raise routes.BadParameter(words.NO_RECORD)
+    packed = path.read_bytes()
+    headers = {**routes.KEPT, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(gzip.decompress(packed), media_type="application/octet-stream", headers=headers)
+    headers["Content-Encoding"] = "gzip"
+    return Response(packed, media_type="application/octet-stream", headers=headers)
 
 
 @answering
@@ -102,6 +102,8 @@ async def model(request: Request) -> Response:
 
 ROUTES = [
     Route("/headlight/train/run", run),
+    Route("/headlight/train/now", now),
+    Route("/headlight/train/finished", finished),
     Route("/headlight/train/pause", pause, methods=["POST"]),
     Route("/headlight/train/looks", looks),
     Route("/headlight/train/model", model),

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.export import about
 from app.kit import stage
+from app.rooms.train import records
 from app.rooms.train.component import STAGE
 from app.rooms.train.recorded import view as recorded
 from app.session import notices
@@ -34,6 +35,7 @@ def header() -> dict[str, object]:
         "twins": twins,
         "steps": STEPS,
         "batch": BATCH,
+        "finished": records.there(),
         "version": about.version(),
         "date": date.today().isoformat(),
     }

@@ -4,6 +4,8 @@ TITLE = "Train"
 LINE = "watch heads form"
 EXAMPLE_ALLOWED = "a problem of the task, of at most {most} characters"
 
+NO_RECORD = "No such run is kept. Press Train to begin one."
+
 # what the browser's part writes; it fills in the braces itself
 COMPONENT = {
     "tasks": {
@@ -61,6 +63,9 @@ COMPONENT = {
     "go_on": "Go on",
     "more": "More",
     "more_help": "Task, example and twins.",
+    "finished": "A finished run, made with this code and kept. Press Train to see one learn.",
+    "finished_race": "Finished runs, made with this code and kept. Press Train to see them learn.",
+    "finished_alone": "A finished run, made with this code and kept. Its twin ({twin}) has not run yet: press Train to race them.",
     "before": "Nothing is learnt yet. Press Train: a model of 2 layers learns from its first random weights.",
     "waiting": ["1 run is before yours: about {s} s.", "{n} runs are before yours: about {s} s."],
     "waiting_short": "waiting for a turn",

@@ -18,7 +18,7 @@ export class Following {
   looks = new Map();
   /** @type {import("./types.js").Seen | null} */
   seen = null;
-  /** @type {News["state"] | "lost" | "stopped" | "paused"} */
+  /** @type {News["state"] | "lost" | "stopped"} */
   state = "waiting";
   place = 0;
   seconds = 0;
@@ -27,6 +27,7 @@ export class Following {
   looking = false;
   closed = false;
   heard = false; // whether the server has said anything
+  glances = false; // it only looks at what there is, and watches nothing
 
   /** @param {Record<string, string>} spec task, twin, seed, from @param {string} example @param {() => void} changed */
   constructor(spec, example, changed) {
@@ -52,6 +53,22 @@ export class Following {
     }
   }
 
+  // What there is of a run that waits somewhere else: to watch it would let it go on. What is on its way there comes a moment later.
+  async glance() {
+    this.glances = true;
+    try {
+      const response = await fetch(this.address("now"), { signal: this.cancel.signal });
+      if (!response.ok) return this.end("paused", "");
+      const news = /** @type {News} */ (JSON.parse(await response.text()));
+      const waits = news.state === "running" || news.state === "waiting";
+      const [points, frames] = [news.points.slice(this.points.length), news.frames.slice(this.frames.length)];
+      this.take({ ...news, state: waits ? "paused" : news.state, points, frames });
+      if (waits) setTimeout(() => !this.closed && this.glance(), AGAIN);
+    } catch {
+      if (!this.closed) this.end("lost", "");
+    }
+  }
+
   /** @param {News} news */
   take(news) {
     this.heard = true;
@@ -62,7 +79,7 @@ export class Following {
     this.changed();
   }
 
-  /** @param {"failed" | "lost" | "stopped"} state @param {string} why */
+  /** @param {"failed" | "lost" | "stopped" | "paused"} state @param {string} why */
   end(state, why) {
     this.state = state;
     this.why = why;
@@ -94,12 +111,14 @@ export class Following {
 
   // The run waits where it is, as another page has told the server: watched on, it would not.
   rest() {
+    if (this.glances) return;
     this.close();
     if (this.state === "stopped") this.state = "paused";
   }
 
   // The same run from where it waits: its news come from the beginning, and what was seen of the example stays.
   again() {
+    this.close();
     const one = new Following(this.spec, this.example, this.changed);
     Object.assign(one, { looks: this.looks, seen: this.seen });
     one.begin();
@@ -164,7 +183,7 @@ export async function* linesOf(stream) {
 export function looksOf(bytes) {
   const [header, body] = unpack(bytes);
   let at = 0;
-  const looks = header.frames.map((/** @type {Look} */ frame) => {
+  const looks = header.looks.map((/** @type {Look} */ frame) => {
     const size = frame.shape.reduce((all, n) => all * n, 1);
     const maps = new Uint8Array(body, at, size);
     at += size + ((4 - (size % 4)) % 4); // each array begins at a multiple of 4 bytes

@@ -14,6 +14,7 @@ import { paletteOf } from "../../../kit/browser/colours.js";
 import { goTo } from "../../../shell/streamlit_edge/browser/page.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
+import { Finished } from "./finished.js";
 import { Following } from "./following.js";
 import { grid, large } from "./heads.js";
 import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.js";
@@ -43,6 +44,8 @@ class Train {
   run = null;
   /** @type {Following | null} */
   twin = null;
+  /** @type {(import("./types.js").Run | null)[]} What is drawn: the runs above, or else two that are kept */
+  pair = [null, null];
   /** @type {Record<string, any>} */
   palette = PALETTES.light;
   frame = 0;
@@ -56,6 +59,7 @@ class Train {
   constructor(root) {
     this.root = root;
     this.chosen = new Chosen();
+    this.finished = new Finished(() => this.redraw());
     const ask = add(root, "div", "ask");
     this.tasks = add(ask, "div", "tasks");
     Object.assign(this.tasks, { role: "group", ariaLabel: words.task });
@@ -88,6 +92,7 @@ class Train {
     });
     this.unfold(false);
     this.fact = add(root, "h2", "fact");
+    this.kept = add(root, "p", "note kept");
     this.refused = add(root, "p", "refused");
     this.refused.setAttribute("role", "alert");
     const main = add(root, "div", "main");
@@ -204,7 +209,7 @@ class Train {
   }
 
   get last() {
-    return Math.max(0, ...[this.run, this.twin].map((one) => one?.points.at(-1)?.[0] ?? 0));
+    return Math.max(0, ...this.pair.map((one) => one?.points.at(-1)?.[0] ?? 0));
   }
 
   // Where the slider stands: at the newest step while the visitor leaves it at the end
@@ -241,21 +246,24 @@ class Train {
     this.choose({ at: String(this.header.steps) });
   }
 
-  begin() {
+  // glances: see what there is of the runs, and let them wait
+  begin(glances = false) {
     this.run?.close();
     this.twin?.close();
-    this.run = this.follow("none", 0);
-    this.twin = this.values.twin === "none" ? null : this.follow(this.values.twin, this.from);
+    this.run = this.follow("none", 0, glances);
+    this.twin = this.values.twin === "none" ? null : this.follow(this.values.twin, this.from, glances);
   }
 
   // On the page of somebody who follows: the runs that the teacher has begun, as long as the teacher lets them go on
   /** @param {string | undefined} race */
   asTaught(race) {
     const runs = [this.run, this.twin];
-    if (race === "on" && !this.run) this.begin();
+    if ((race === "on" || race === "paused") && !this.run) this.begin(race === "paused");
     else if (race === "on") [this.run, this.twin] = runs.map((one) => (one && LEFT.includes(one.state) ? one.again() : one));
     else for (const one of runs) one?.rest();
-    if (race !== "on" && race !== "paused") [this.run, this.twin] = [null, null];
+    if (race === "on" || race === "paused") return;
+    for (const one of runs) one?.close();
+    [this.run, this.twin] = [null, null];
   }
 
   pause() {
@@ -276,10 +284,11 @@ class Train {
   }
 
   /** @param {string} twin @param {number} from */
-  follow(twin, from) {
+  follow(twin, from, glances = false) {
     const { task, seed } = this.values;
     const one = new Following({ task, twin, seed, from: String(from) }, this.example, () => this.redraw());
-    one.begin();
+    if (glances) one.glance();
+    else one.begin();
     return one;
   }
 
@@ -312,6 +321,12 @@ class Train {
     });
   }
 
+  // Whether a kept run is shown while nobody has begun one: only of the task's own example, and in no lesson, which asks what comes out.
+  get showsKept() {
+    const { task, seed } = this.values;
+    return !this.run && !this.header.cover && !cover.now && seed === "0" && !this.from && this.example === EXAMPLES[task];
+  }
+
   // ------------------------------------------------------------------ drawing
 
   theme() {
@@ -322,11 +337,14 @@ class Train {
 
   draw() {
     this.theme();
+    const { task, twin } = this.values;
+    this.pair = this.showsKept ? this.finished.pair(this.header.finished, task, twin) : [this.run, this.twin];
     this.root.classList.toggle("projector", this.projector.on);
     this.root.classList.toggle("stacked", !this.projector.on && this.root.clientWidth < STACKED * parseFloat(getComputedStyle(this.root).fontSize));
     keepingFocus(this.root, () => {
       this.drawControls();
       this.drawFact();
+      this.drawKept();
       this.drawCurve();
       this.drawReading();
       this.drawFork();
@@ -338,7 +356,7 @@ class Train {
     this.chosen.tellClass({ race: this.isGoing || (this.run && !rests) ? "on" : this.run ? "paused" : "off" });
     const frame = this.run && upTo(this.run.frames, this.at);
     Object.assign(this.root.dataset, {
-      painted: "1", task: this.values.task, twin: this.values.twin, state: this.run?.state ?? "none", twinstate: this.twin?.state ?? "none",
+      painted: "1", kept: this.run ? 0 : this.pair.filter(Boolean).length, task: this.values.task, twin: this.values.twin, state: this.run?.state ?? "none", twinstate: this.twin?.state ?? "none",
       at: this.at, last: this.run?.points.length ?? 0, twinlast: this.twin?.points.length ?? 0, frame: frame?.step ?? "", looks: this.run?.looks.size ?? 0, twinlooks: this.twin?.looks.size ?? 0,
     });
   }
@@ -348,7 +366,7 @@ class Train {
     for (const [name, button] of this.taskButtons) button.setAttribute("aria-pressed", String(name === task));
     this.go.textContent = this.isGoing ? words.pause : this.isPaused ? words.go_on : this.run ? words.train_again : words.train;
     this.go.title = this.isGoing ? words.pause_help : "";
-    this.where.textContent = this.run?.seen?.unseen === false ? words.seen : words.unseen;
+    this.where.textContent = this.pair[0]?.seen?.unseen === false ? words.seen : words.unseen;
     for (const [name, chip] of this.twinChips) chip.setAttribute("aria-pressed", String(name === twin));
     const refused = this.run?.refused || this.twin?.refused || "";
     this.refused.hidden = !refused;
@@ -358,7 +376,7 @@ class Train {
   // The two runs at the slider: loss, frame, look
   here() {
     const at = this.at;
-    return [this.run, this.twin].map((one) => {
+    return this.pair.map((one) => {
       if (!one || !one.points.length) return null;
       const i = indexAt(one.points, at);
       const frame = upTo(one.frames, at);
@@ -370,12 +388,18 @@ class Train {
     this.fact.replaceChildren(...this.sentence());
   }
 
+  drawKept() {
+    const [run, twin] = this.pair;
+    this.kept.hidden = Boolean(this.run) || !run;
+    this.kept.textContent = this.values.twin === "none" ? words.finished : twin ? words.finished_race : fill(words.finished_alone, { twin: this.twinName });
+  }
+
   /** @returns {Node[]} */
   sentence() {
-    const { run, twin } = this;
+    const [run, twin] = this.pair;
     const [a, b] = this.here();
     const name = this.twinName;
-    if (!run) return phrase(words.before, {});
+    if (!run) return this.showsKept && this.finished.isComing ? [] : phrase(words.before, {});
     for (const one of [run, twin]) {
       if (one?.state === "failed") return one.heard ? phrase(words.failed, { why: one.why }) : [document.createTextNode(one.why)]; // or it never began
       if (one?.state === "lost") return phrase(words.lost, {});
@@ -418,9 +442,10 @@ class Train {
 
   drawCurve() {
     const { header } = this;
+    const [run, twin] = this.pair;
     const lines = [
-      ...(this.run ? [{ points: this.run.points, smooth: smooth(this.run.points), colour: this.palette.heads[0], dash: "", from: 0 }] : []),
-      ...(this.twin ? [{ points: this.twin.points, smooth: smooth(this.twin.points), colour: this.palette.heads[2], dash: "6 3", from: this.from }] : []),
+      ...(run ? [{ points: run.points, smooth: smooth(run.points), colour: this.palette.heads[0], dash: "", from: 0 }] : []),
+      ...(twin ? [{ points: twin.points, smooth: smooth(twin.points), colour: this.palette.heads[2], dash: "6 3", from: this.from }] : []),
     ];
     const n = header.tasks[this.values.task].vocabulary.length;
     this.heading.replaceChildren(el("b", "", words.loss), `${words.loss_help} · ${words.step} `, el("b", "", fill(words.of_steps, { s: this.at, n: header.steps })), this.last ? words.drag : "");
@@ -429,8 +454,9 @@ class Train {
 
   drawReading() {
     const [a, b] = this.here();
-    const seen = this.run?.seen ?? this.twin?.seen;
-    const readers = [a, b].flatMap((side, i) => (side?.look && side.frame ? [{ name: i ? this.twinName : this.twin ? words.as_it_is : words.tasks[this.values.task], className: i ? "B" : "A", look: side.look, facts: side.frame, colour: this.palette.heads[i ? 2 : 0] }] : []));
+    const [run, twin] = this.pair;
+    const seen = run?.seen ?? twin?.seen;
+    const readers = [a, b].flatMap((side, i) => (side?.look && side.frame ? [{ name: i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task], className: i ? "B" : "A", look: side.look, facts: side.frame, colour: this.palette.heads[i ? 2 : 0] }] : []));
     if (seen && readers.length) reading(this.write, seen, readers, this.palette);
     else this.write.replaceChildren();
   }
@@ -453,6 +479,7 @@ class Train {
   }
 
   drawHeads() {
+    const [run, twin] = this.pair;
     this.right.replaceChildren();
     const width = this.right.clientWidth || 440;
     const chosen = this.values.head === "" ? null : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
@@ -464,13 +491,13 @@ class Train {
       const [layers, heads] = side.look.shape;
       const of = this.says(i);
       const title = add(this.right, "h3");
-      title.append(el("b", i ? "B" : "A", i ? this.twinName : this.twin ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
+      title.append(el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
       title.title = words[`${of}_help`];
-      grid(this.right, side.look, of, this.twin ? null : chosen, width, this.palette, (layer, head) => this.choose({ layer: String(layer), head: String(head) }));
+      grid(this.right, side.look, of, twin ? null : chosen, width, this.palette, (layer, head) => this.choose({ layer: String(layer), head: String(head) }));
     });
     const [only] = sides;
-    const seen = this.run?.seen;
-    if (this.twin || !only?.look || !seen) return;
+    const seen = run?.seen;
+    if (twin || !only?.look || !seen) return;
     const [layer, head] = chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1] ? chosen : largest(only.look.finds);
     const title = add(this.right, "h3");
     title.append(el("b", "", fill(words.large, { l: layer, h: head })), fill(words.large_on, { text: seen.tokens.slice(1).join("") }));
@@ -489,6 +516,7 @@ class Train {
   // In front of a class: one head of each run, the one that was chosen or that does most, as large as the page allows
   /** @param {ReturnType<Train["here"]>} sides @param {[number, number] | null} chosen @param {number} em */
   drawOneOfEach(sides, chosen, em) {
+    const twin = this.pair[1];
     const shown = sides.filter((side) => side?.look && side.one.seen).length;
     const across = this.right.clientWidth / Math.max(shown, 1) - 3 * em;
     const size = Math.max(7 * em, Math.min(across, innerHeight - this.right.getBoundingClientRect().top - 7 * em));
@@ -497,16 +525,16 @@ class Train {
       if (!side?.look || !side.one.seen) return;
       const of = this.says(i);
       const [layers, heads] = side.look.shape;
-      const [layer, head] = chosen && !this.twin && chosen[0] < layers && chosen[1] < heads ? chosen : largest(side.look[of]);
+      const [layer, head] = chosen && !twin && chosen[0] < layers && chosen[1] < heads ? chosen : largest(side.look[of]);
       const box = add(row, "div");
       const title = add(box, "h3");
-      title.append(el("b", i ? "B" : "A", i ? this.twinName : this.twin ? words.as_it_is : words.tasks[this.values.task]), fill(words.large, { l: layer, h: head }), el("br"), fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }));
+      title.append(el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]), fill(words.large, { l: layer, h: head }), el("br"), fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }));
       large(box, side.look, side.one.seen, layer, head, size, this.palette);
     });
   }
 
   lines() {
-    return [this.run, this.twin].flatMap((one, i) => (one ? one.frames.map((frame) => {
+    return this.pair.flatMap((one, i) => (one ? one.frames.map((frame) => {
       const point = one.points[indexAt(one.points, frame.step)];
       return [i ? this.twinName : words.as_it_is, frame.step, point?.[1] ?? "", point?.[2] ?? "", mean(frame.given), frame.whole, frame.gradients.map((x) => x.toPrecision(4)).join(" ")];
     }) : []));
@@ -531,7 +559,7 @@ class Train {
   drawFoot() {
     const { header } = this;
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
-    this.checks.hidden = !this.twin;
+    this.checks.hidden = !this.pair[1];
     this.checks.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
     this.cost.textContent = fill(words.cost, { n: words.tasks[this.values.task], b: header.batch, steps: header.steps });
     this.seed.textContent = `${fill(words.seed, { n: this.values.seed })} · ${words.another_seed}`;
@@ -576,9 +604,9 @@ class Train {
     const { task, seed } = this.values;
     const title = fill(words.title, { task: words.tasks[task] });
     const fact = this.fact.textContent ?? "";
-    const caption = [title, this.twin ? this.twinName : "", fill(words.seed, { n: seed }), fill(words.of_steps, { s: this.at, n: this.header.steps }), `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
-    const spec = (/** @type {Following} */ one) => `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
-    const snippet = ["from core.live import Point, Spec, run", "", ...[this.run, this.twin].flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
+    const caption = [title, this.pair[1] ? this.twinName : "", fill(words.seed, { n: seed }), fill(words.of_steps, { s: this.at, n: this.header.steps }), `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
+    const spec = (/** @type {import("./types.js").Run} */ one) => `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
+    const snippet = ["from core.live import Point, Spec, run", "", ...this.pair.flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
     const [columns, lines] = [words.table_columns, this.lines()];
     const table = csv(columns, lines, [caption, snippet.trimEnd()]);
     return { title, alt: fill(words.alt, { fact }), caption, snippet, name: `headlight-train-${task}`, picture: true, tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([[words.table, `headlight-train-${task}`, table, { of: "", columns, rows: lines }]]) };

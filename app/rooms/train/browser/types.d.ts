@@ -6,6 +6,7 @@ export interface Header {
   twins: Record<string, { fixed: boolean; heads: number }>;
   steps: number;
   batch: number;
+  finished: Record<string, string[]>; // runs that are kept: of each task its twins
   version: string;
   date: string;
   chosen: import("../../../kit/browser/chosen.js").FromPython;
@@ -25,7 +26,7 @@ export interface FrameFacts {
 
 /** One line of news of a training. */
 export interface News {
-  state: "waiting" | "running" | "ended" | "failed";
+  state: "waiting" | "running" | "paused" | "ended" | "failed";
   place: number;
   seconds: number;
   why: string;
@@ -52,4 +53,18 @@ export interface Seen {
   unseen: boolean;
   model: string; // the title under which Explore knows the run
   edits: string | null; // what Explore is to change so that it runs as it learnt; null where no edit does that
+}
+
+/** What of a run is drawn: of one that is followed, or of one that is kept. */
+export interface Run {
+  spec: Record<string, string>;
+  points: Point[];
+  frames: FrameFacts[];
+  looks: Map<number, Look>;
+  seen: Seen | null;
+  state: News["state"] | "lost" | "stopped";
+  heard: boolean;
+  place: number;
+  seconds: number;
+  why: string;
 }
