@@ -1,4 +1,4 @@
-"""What a visitor waits for and what is sent, in headless Chromium: Explore here, other rooms in rooms.py; and bertviz's head view.
+"""What a visitor waits for and what is sent, in headless Chromium: Explore here, other rooms in rooms.py and racing.py; and bertviz's head view.
 
     python -m benchmarks.page --lengths 16 128 --only sentences
 
@@ -30,7 +30,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, TimeoutErr
 
 import core
 from app.shell import words
-from benchmarks import gallery, rooms
+from benchmarks import gallery, racing, rooms
 from benchmarks.capture import machine
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
@@ -40,7 +40,7 @@ MEGABITS, ROUND_TRIP = 10, 40  # of the slow line: Mbit/s and ms
 GOALS = {"frame": 33, "enter": 150, "visit": 4000, "128": 300_000, "4096": 1_500_000}  # ms and bytes
 PATIENCE = 180_000  # ms
 BERTVIZ, D3, JQUERY, REQUIRE = "bertviz==1.4.1", "d3@5.7.0", "jquery@2.1.0", "requirejs@2.3.6"
-PARTS = ("visits", "pointer", "sentences", "rooms", "bertviz")
+PARTS = ("visits", "pointer", "sentences", "rooms", "racing", "bertviz")
 MOST_BERTVIZ = 128  # tokens; the page of 512 would be sixteen times as large
 
 # Every step is to a head that was not on the screen before.
@@ -442,6 +442,8 @@ def main() -> None:
                 print_sentences(browser, address, options.lengths, options.rounds)
             if "rooms" in parts:
                 rooms.print_rooms(partial(visiting, browser), address, options.rounds)
+            if "racing" in parts:
+                racing.print_races(partial(visiting, browser), address, options.rounds)
         if "bertviz" in parts:
             try:
                 print_bertviz(browser, [n for n in options.lengths if n <= MOST_BERTVIZ], options.rounds)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -19,11 +20,15 @@ from app.kit import params as kit_params
 from app.kit.params import Param
 from app.shell.streamlit_edge.history import is_history_navigation
 from app.transport import messages, modules
+from core.errors import Unknown
 
 VISIT = "stage_visit"  # in the session: the room on the screen, and how many were entered so far
 DRAWN = "stage_drawn"  # in the session: the last rooms that were sent
 MOST_BESIDE = 700  # bytes of what is chosen that travel beside a room that others see; more goes into what they see
 MOST_DRAWN = 4 << 20  # bytes of a room that others may see
+MOST_KEPT = (
+    64 << 20
+)  # bytes of all of them, for classes that there are or may be; what was shown longest ago goes first
 SHARED = (
     "layer",
     "head",
@@ -36,9 +41,12 @@ SHARED = (
 ENTRIES: dict[str, str] = {}  # room -> the module that draws it, for a page that shows it alone
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Drawn:
-    """A room as it was sent to one browser, for others who are to see the same: its message with `values` chosen."""
+    """A room as it was sent to one browser, for others who are to see the same: its message with `values` chosen.
+
+    `nbytes` are those that it holds until it is forgotten, and `used` grows with each one that is shown or asked for.
+    """
 
     room: str
     digest: str
@@ -46,6 +54,12 @@ class Drawn:
     values: Mapping[str, str]
     params: tuple[Param, ...]
     shown: Any  # what the parameters are of
+    nbytes: int = 0
+    used: int = 0
+
+    def forget(self) -> None:
+        """Give its message back, whoever holds it."""
+        self.make, self.nbytes = _forgotten, 0
 
     @cached_property
     def message(self) -> bytes:
@@ -58,15 +72,23 @@ class Drawn:
         return {name: text for name, text in found.items() if text != self.values[name]}
 
 
+def _forgotten() -> bytes:
+    raise Unknown("This room is not on the screen any more.")
+
+
 # Held by the sessions that show them, and by the classes that follow one: one copy for all, gone with the last of them.
 _drawn: WeakValueDictionary[str, Drawn] = WeakValueDictionary()
 _drawing = threading.Lock()
+_uses = count(1)
 
 
 def drawn(digest: str) -> Drawn | None:
-    """A room that somebody has on the screen now."""
+    """A room that somebody has on the screen now, unless it was forgotten."""
     with _drawing:
-        return _drawn.get(digest)
+        found = _drawn.get(digest)
+        if found is not None:
+            found.used = next(_uses)
+        return found
 
 
 @dataclass(frozen=True)
@@ -221,8 +243,21 @@ def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | No
         known = _drawn.get(digest)
         if known is None:
             values, params = base | kit_params.opening(on.told, followed.shown), (*on.params, *on.told)
-            known = _drawn[digest] = Drawn(on.room, digest, lambda: message, values, params, followed.shown)
+            known = Drawn(on.room, digest, lambda: message, values, params, followed.shown, len(message))
+            _drawn[digest] = known
+        known.used = next(_uses)
+        _bound()
         return known
+
+
+def _bound() -> None:
+    """Forget the rooms that were shown or asked for longest ago, whoever has them on the screen, until the rest fit."""
+    held = 0
+    for one in sorted(_drawn.values(), key=lambda one: -one.used):
+        held += one.nbytes
+        if held > MOST_KEPT:
+            del _drawn[one.digest]  # who is shown it and opens a class is told so, and its next message makes it again
+            one.forget()
 
 
 def _said(params: Sequence[Param], reported: object) -> dict[str, str] | None:

@@ -22,9 +22,11 @@ from app.rooms.lessons.checks import check, number_words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth, Unanswerable
 from app.rooms.lessons.steps import LESSONS, true_of
 from app.rooms.masks import sheet
+from app.rooms.train import records
 from app.session import service as session_service
 from app.session.words import EXAMPLE
 from app.shell import registry
+from app.transport import messages
 from core import live
 from core.errors import Refused
 from core.live import Spec
@@ -444,6 +446,27 @@ def test_many_heads_end_lower_than_one_and_one_seed_is_one_draw() -> None:
     checked = [check(is_so, i) for i in range(len(is_so.options))]
     assert [one.right for one in checked] == [i in is_so.right for i in range(len(checked))]
     assert all(said in one.words for one in checked)
+
+
+def kept(twin: str) -> tuple[Spec, list[float], list[FrameFacts]]:
+    """A whole run of Copy, as Train keeps it."""
+    header, _ = messages.unpack(records.read(Spec("copy", twin)))
+    facts = [FrameFacts(f["step"], tuple(f["given"]), tuple(f["own"]), f["whole"], ()) for f in header["frames"]]
+    return Spec("copy", twin), [loss for _, loss, _ in header["points"]], facts
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_step_about_a_race_is_asked_and_answered_of_whole_runs(name: str) -> None:
+    """Those that end as any does, without the minutes that a browser would wait for them."""
+    is_so = asked(name, Trained(*map(kept, ("none", "postln", "nomask", "heads1"))))
+    assert isinstance(is_so, Truth)
+    if is_so.kind == "choose":
+        assert len(is_so.right) == 1, "one best answer"
+        verdicts = [check(is_so, i).right for i in range(len(is_so.options))]
+        assert verdicts == [i in is_so.right for i in range(len(is_so.options))]
+    else:
+        assert 0 < is_so.number < 600
+        assert check(is_so, is_so.number).right and not check(is_so, 0).right
 
 
 def test_post_ln_learns_more_slowly_at_first() -> None:

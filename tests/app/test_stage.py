@@ -15,6 +15,7 @@ from app.kit import stage as kit_stage
 from app.kit.params import Param, number, one_of, whole
 from app.kit.stage import SHARED, Stage, entered, follow
 from app.transport import messages
+from core.errors import Unknown
 
 PARAMS = (
     one_of("show", "map", "lines"),
@@ -187,6 +188,23 @@ def test_a_room_is_kept_for_others_once_as_nobody_chose_and_goes_with_who_shows_
         assert drawn(visit, mounted, {"title": title})["drawn"] != digest
     gc.collect()
     assert kit_stage.drawn(digest) is None
+
+
+def test_what_is_kept_for_others_is_bounded_however_many_have_a_room_on_the_screen(visit: Visit, monkeypatch: Any):
+    mounted: list[Any] = []
+    gc.collect()
+    told = drawn(visit, mounted, {"title": "one"})
+    first = kit_stage.drawn(told["drawn"])
+    assert first is not None
+    monkeypatch.setattr(kit_stage, "MOST_KEPT", 2 * first.nbytes + 50)
+    second, third = (drawn(visit, mounted, {"title": title})["drawn"] for title in ("two", "three"))
+    assert kit_stage.drawn(told["drawn"]) is None and first.nbytes == 0, "the oldest, though somebody holds it"
+    with pytest.raises(Unknown):
+        _ = first.message
+    kept = kit_stage.drawn(second)  # a class asks for it
+    drawn(visit, mounted, {"title": "four"})
+    assert kit_stage.drawn(second) is kept and kit_stage.drawn(third) is None, "what a class shows stays"
+    assert drawn(visit, mounted, {"title": "one"}) == told and kit_stage.drawn(told["drawn"]) not in (None, first)
 
 
 def test_what_is_large_in_a_room_is_written_once_for_the_visitor_and_for_others(visit: Visit, monkeypatch: Any):
