@@ -75,6 +75,7 @@ models: dev
 	$(PYTHON) -m scripts.train_leak
 	$(PYTHON) -m scripts.train_translator
 	$(PYTHON) -m scripts.train_runs
+	$(PYTHON) -m scripts.train_records
 	$(PYTHON) -m scripts.evaluate --write
 	$(PYTHON) -m scripts.catalog
 	$(PYTHON) -m scripts.atlases
