@@ -18,12 +18,13 @@ from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
-from app.shell.streamlit_edge import collection, ending, page, sockets  # noqa: E402
-from app.transport import compress, doors, fair, files, metrics, safe  # noqa: E402
+from app.shell.streamlit_edge import collection, connections, ending, page, sockets  # noqa: E402
+from app.transport import beside, compress, doors, fair, files, metrics, safe, strange  # noqa: E402
 from app.transport import routes as transport_routes  # noqa: E402
 
 BASE = transport_routes.BASE
 MIDDLEWARE = [
+    Middleware(strange.Strange),
     Middleware(safe.Safe, no_pages=[f"{BASE}/headlight/"]),
     Middleware(doors.Doors, base=BASE),
     Middleware(fair.Named, base=BASE),
@@ -44,10 +45,20 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     fair.begin()
     metrics.log_runs()
     sockets.send_at_once(asyncio.get_running_loop())
+    known = connections.Connections()
+    known.watch(asyncio.get_running_loop())
+
+    def close_stalled() -> None:
+        metrics.STALLED.inc(known.look())
+
     await to_thread.run_sync(warm.warm_up)
-    beside = [asyncio.create_task(collection.in_idle_moments()), asyncio.create_task(ending.first(closing.finish))]
+    tasks = [
+        asyncio.create_task(beside.every(collection.LOOK, collection.look)),
+        asyncio.create_task(beside.every(connections.LOOK, close_stalled)),
+        asyncio.create_task(ending.first(closing.finish)),
+    ]
     yield {}
-    for task in beside:
+    for task in tasks:
         task.cancel()
 
 

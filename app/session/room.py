@@ -30,7 +30,7 @@ def follow(rooms: Sequence[str], redirects: Mapping[str, str]) -> tuple[str, str
     overtakes it. An address counts when a visit begins, and when the visitor goes back; a message that left the browser before it
     knew the address of the room that was chosen says the old one, and is late.
     """
-    asked = st.query_params.get(PARAM, rooms[0])
+    asked = st.query_params.get(PARAM) or rooms[0]  # "?view=" says none
     named = redirects.get(asked, asked)
     shown: Shown | None = st.session_state.get(STATE)
     choices, chosen = _choice(rooms)

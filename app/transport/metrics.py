@@ -21,6 +21,7 @@ WAITED = Histogram("headlight_wait_seconds", "How long a run waited for its turn
 ANSWERS = Counter("headlight_answers", "Answers of the routes, by status.", ["status"], registry=REGISTRY)
 LIMITED = Counter("headlight_limited", "Requests beyond what one visitor may ask for.", ["what"], registry=REGISTRY)
 TURNED_AWAY = Counter("headlight_turned_away", "Visits while all places were taken.", registry=REGISTRY)
+STALLED = Counter("headlight_stalled", "Connections that were closed because they stalled.", registry=REGISTRY)
 CLASS_REFUSED = Counter(
     "headlight_classroom_refused", "Messages of classes that changed nothing, by why.", ["why"], registry=REGISTRY
 )

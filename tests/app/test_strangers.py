@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
 from app.session import service
-from app.shell import routes
+from app.shell import registry, routes
 from app.transport import doors, fair, safe
 from benchmarks import load
 from core.request import Request
@@ -25,6 +26,7 @@ from tests.app.served import local
 
 APP = "app/main.py"
 REQUESTS = 2000
+LINKS, STRANGERS = 200, 4
 NAMES = [
     "run",
     "record",
@@ -138,11 +140,45 @@ def test_two_thousand_requests_get_an_answer_and_no_traceback(client: TestClient
     assert seen[200] > 50 and seen[400] > 200
 
 
-def test_visitors_who_come_at_once_get_their_own_runs_and_no_other(address: str) -> None:
-    """In a thread of its own: the test's has Playwright's loop."""
+def link(rng: random.Random, names: dict[str, list[str]]) -> str:
+    """A link to a room, with what may be said there and what may not."""
+    room = rng.choice([*names, "nowhere", ""])
+    every = sorted({name for known in names.values() for name in known})
+    said = {name: value(rng) for name in rng.sample(every, 4)}
+    said |= {name: value(rng) for name in rng.sample(names.get(room, []), min(3, len(names.get(room, []))))}
+    for name in rng.sample(["model", "text", "target", "step", "q", "compare", "lesson", "embed"], 3):
+        said[name] = value(rng)
+    if rng.random() < 0.3:
+        said |= {"model": rng.choice(["MiniLM", "Storyteller", "Translator"]), "text": "The cat sat on the mat."}
+    return urlencode(said | {"view": room}, errors="replace")
+
+
+async def open_links(address: str, links: list[str], found: load.Found) -> None:
+    """A visitor who opens one after the other, in one page."""
+    async with httpx2.AsyncClient() as client:
+        visitor = load.Visitor(0, address, client, found, random.Random(0))
+        async with visitor.line() as line:
+            for one in links:
+                await visitor.script(line, one)
+                found.counts["opened"] += 1
+
+
+async def crowd_and_links(address: str) -> tuple[load.Found, load.Found]:
+    """What visitors see who type, and what those see who open two hundred links meanwhile."""
+    rng, names, strange = random.Random(19), registry.params(), load.Found()
+    links = [link(rng, names) for _ in range(LINKS)]
+    crowd = load.crowd(address, visitors=4, seconds=6, think=1, seed=1)
+    opening = [open_links(address, links[i::STRANGERS], strange) for i in range(STRANGERS)]
+    found, *_ = await asyncio.gather(crowd, *opening)
+    return found, strange
+
+
+def test_visitors_get_their_own_runs_while_strangers_open_two_hundred_links(address: str) -> None:
+    """In a thread of its own: the test's has Playwright's loop. That the log has no traceback `address` says."""
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(asyncio.run, load.crowd(address, visitors=6, seconds=6, think=1, seed=1)).result()
-    assert len(found.pictures) >= 6 and len(found.health) > 5
+        found, strange = pool.submit(asyncio.run, crowd_and_links(address)).result()
+    assert len(found.pictures) >= 4 and len(found.health) > 5
     wrong = ("foreign", "refused", "exceptions", "no picture", "no answer")
     assert {name: found.counts[name] for name in wrong} == dict.fromkeys(wrong, 0)
     assert not [name for name in found.counts if name.startswith(("status", "failed"))]
+    assert (strange.counts["opened"], strange.counts["exceptions"]) == (LINKS, 0)

@@ -7,7 +7,6 @@ never ends now and then.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import time
 
@@ -49,10 +48,8 @@ def collect(now: float) -> bool:
     return True
 
 
-async def in_idle_moments() -> None:
-    """Until it is cancelled."""
-    while True:
-        await asyncio.sleep(LOOK)
-        if forget():
-            ran()  # what a session has held is garbage now
-        collect(time.monotonic())
+def look() -> None:
+    """What is to be done every LOOK seconds, in the thread of the server's loop."""
+    if forget():
+        ran()  # what a session has held is garbage now
+    collect(time.monotonic())
