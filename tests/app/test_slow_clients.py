@@ -49,7 +49,8 @@ class Line:
     """As much of a connection as is looked at."""
 
     def __init__(self, protocol: Any, left: int = 0) -> None:
-        self.protocol, self.left, self.aborted = protocol, left, False
+        self.protocol: Any = protocol
+        self.left, self.aborted = left, False
 
     def get_protocol(self) -> Any:
         return self.protocol

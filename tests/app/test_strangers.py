@@ -167,9 +167,9 @@ async def crowd_and_links(address: str) -> tuple[load.Found, load.Found]:
     """What visitors see who type, and what those see who open two hundred links meanwhile."""
     rng, names, strange = random.Random(19), registry.params(), load.Found()
     links = [link(rng, names) for _ in range(LINKS)]
-    crowd = load.crowd(address, visitors=4, seconds=6, think=1, seed=1)
-    opening = [open_links(address, links[i::STRANGERS], strange) for i in range(STRANGERS)]
-    found, *_ = await asyncio.gather(crowd, *opening)
+    opening = asyncio.gather(*(open_links(address, links[i::STRANGERS], strange) for i in range(STRANGERS)))
+    found = await load.crowd(address, visitors=4, seconds=6, think=1, seed=1)
+    await opening
     return found, strange
 
 

@@ -47,9 +47,9 @@ class Connections:
         """Know of all that come to whatever this loop listens to from now on."""
         create_server = loop.create_server
 
-        async def create(factory: Callable[[], Any], *given: Any, **options: Any) -> asyncio.Server:
+        async def create(protocol_factory: Callable[[], Any], *given: Any, **options: Any) -> asyncio.Server:
             def made() -> Any:
-                protocol = factory()
+                protocol = protocol_factory()
                 protocol.config.ws_max_size = get_max_widget_state_size_bytes()
                 come = protocol.connection_made
 
