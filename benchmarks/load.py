@@ -5,7 +5,8 @@
 
 The server is started as the Procfile says, on one processor core, and the visitors on another. A visitor speaks to it as the page
 does: a cookie, a websocket with Streamlit's messages, and the routes. It types sentences of its own, thinks for a while, asks for
-rows of its picture, opens other rooms, longer texts and the translator, and now and then sweeps every head. A picture counts from
+rows of its picture, switches heads, looks at tiles, opens other rooms, moves a slider of Memory, opens longer texts and the
+translator, and now and then sweeps every head; the table says how often each was done. A picture counts from
 the moment in which the sentence is sent until the message with the run of exactly that sentence has come; drawing it is the
 browser's work, and no part of this. Every run's key that comes to a visitor must be one that it asked for itself.
 
@@ -65,7 +66,18 @@ REFUSALS = (b"waiting already", b"more than one visitor", b"Something went wrong
 PATIENCE = 60.0  # seconds for any answer
 SAMPLE = 30.0  # seconds between two looks at the memory of a soak
 # What a visitor does when it has thought, and how often of a hundred times
-DOES = {"type": 62, "row": 14, "room": 12, "long": 4, "translate": 4, "sweep": 4}
+DOES = {
+    "type": 50,
+    "row": 10,
+    "switch": 10,
+    "tile": 6,
+    "room": 8,
+    "slider": 4,
+    "long": 4,
+    "translate": 4,
+    "sweep": 4,
+}
+LAYERS, HEADS = 6, 12  # of the model that is typed to
 
 
 @dataclass
@@ -75,10 +87,14 @@ class Found:
     pictures: list[float] = field(default_factory=list)  # seconds, of short sentences
     slower: list[float] = field(default_factory=list)  # of long ones and translations
     rows: list[float] = field(default_factory=list)
+    switches: list[float] = field(default_factory=list)  # to another head, until its row is there
+    tiles: list[float] = field(default_factory=list)
+    sliders: list[float] = field(default_factory=list)
     health: list[float] = field(default_factory=list)
     rooms: list[float] = field(default_factory=list)
     sweeps: list[float] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)  # of DOES
 
 
 class Visitor:
@@ -104,6 +120,7 @@ class Visitor:
                 what = self.rng.choices([*DOES], [*DOES.values()])[0]
                 try:
                     await getattr(self, what)(line)
+                    self.found.done[what] += 1
                 except TimeoutError:
                     self.found.counts["no answer"] += 1
 
@@ -204,6 +221,22 @@ class Visitor:
 
     async def row(self, line: ClientConnection) -> None:
         self.found.rows.append(await self.get(f"row?run={self.run}&record=0&head=0&query=1"))
+
+    def head(self) -> str:
+        return f"run={self.run}&record={self.rng.randrange(LAYERS)}&head={self.rng.randrange(HEADS)}"
+
+    async def switch(self, line: ClientConnection) -> None:
+        self.found.switches.append(await self.get(f"row?{self.head()}&query=1"))
+
+    async def tile(self, line: ClientConnection) -> None:
+        self.found.tiles.append(await self.get(f"tile?{self.head()}&q0=0&q1=6&k0=0&k1=6"))
+
+    async def slider(self, line: ClientConnection) -> None:
+        """Moved in Memory, as the address says it then; and back to Explore."""
+        begun = time.monotonic()
+        await self.script(line, f"view=memory&plan_batch={self.rng.randrange(1, 64)}")
+        self.found.sliders.append(time.monotonic() - begun)
+        await self.script(line, "")
 
     async def sweep(self, line: ClientConnection) -> None:
         key = DEFAULT_REQUEST.key
@@ -353,10 +386,14 @@ def main() -> None:
             took = time.monotonic() - begun
             row = {
                 "visitors": visitors,
+                "done": dict(found.done),
                 "pictures": len(found.pictures),
                 "typed to picture": ms(found.pictures),
                 "long or translated": ms(found.slower),
                 "row": ms(found.rows),
+                "head switched": ms(found.switches),
+                "tile": ms(found.tiles),
+                "slider": ms(found.sliders),
                 "health": ms(found.health),
                 "room": ms(found.rooms),
                 "sweep": ms(found.sweeps),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -25,6 +26,7 @@ from .request import Progress, Request, RunEnded, Stage
 from .trace import Trace, trace
 
 T = TypeVar("T")
+log = logging.getLogger("headlight")
 
 REMEMBERED_BYTES = 64 << 20  # of requests, so that an old link still finds its run
 LOOK = 30.0  # seconds at most between two looks for traces that nobody asks about
@@ -50,9 +52,12 @@ class Job:
     listeners: list[Callable[[], object]] = field(default_factory=list)
 
     def changed(self) -> None:
-        """Tell those who listen."""
+        """Tell those who listen. One that fails is a mistake of its own, and keeps neither the others nor the run waiting."""
         for listener in [*self.listeners]:
-            listener()
+            try:
+                listener()
+            except Exception:
+                log.exception("Who was told of a run failed")
 
 
 @dataclass(eq=False)
@@ -285,7 +290,10 @@ class Engine:
             aside = bool(self._lines[1]) and (self._next_aside or not self._lines[0])
             self._next_aside = not aside
             turn = self._lines[aside].popleft()
-        turn()
+        try:
+            turn()
+        except Exception:  # the pool would keep it to itself
+            log.exception("A turn among the passes failed")
 
     def _guarded(self, make: Callable[[], T]) -> T:
         with memory.guarded(self.device, "This run"):
@@ -335,11 +343,12 @@ class Engine:
         self._leave_place()
         try:
             self.ended(_told(job, found, size))
-        finally:  # whatever an operator's own counting comes to, those who wait hear of the end
-            if isinstance(found, Trace):
-                job.future.set_result(found)
-            else:
-                job.future.set_exception(found)
+        except Exception:  # whatever an operator's own counting comes to, those who wait hear of the end
+            log.exception("Counting a run that has ended failed")
+        if isinstance(found, Trace):
+            job.future.set_result(found)
+        else:
+            job.future.set_exception(found)
 
     def give_up(self, ticket: Ticket) -> None:
         """What Ticket.cancel does."""
@@ -458,8 +467,11 @@ def _drop_idle(engine: weakref.ref[Engine], seconds: float, gone: threading.Even
     """Look now and then, for as long as there is the engine."""
     while not gone.wait(min(seconds / 4, LOOK)):
         there = engine()
-        if there is not None:
-            there.drop_idle(seconds)
+        try:
+            if there is not None:
+                there.drop_idle(seconds)
+        except Exception:
+            log.exception("Dropping what nobody asks about failed, and is done again")
         del there
 
 

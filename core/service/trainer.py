@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -43,6 +44,8 @@ DIED = (
     "The training process has ended, and what there was of this run is lost. Press Train to begin it again. "
     "Everything else on this page still works."
 )
+
+log = logging.getLogger("headlight")
 
 State = Literal["waiting", "running", "paused", "ended", "failed"]
 
@@ -282,9 +285,14 @@ class Trainer:
         """What the process says, until it ends."""
         assert process.stdout is not None
         with process:
-            for line in process.stdout:
-                if line.endswith(b"\n"):  # or it has died in the middle of it
-                    self._heard(json.loads(line))
+            try:
+                for line in process.stdout:
+                    if line.endswith(b"\n"):  # or it has died in the middle of it
+                        self._heard(json.loads(line))
+            except Exception:
+                # Nobody would hear of its runs again, and they would hold their places for ever.
+                log.exception("What the training process said was not understood: it is ended")
+                process.kill()
         with self._lock:
             if self._process is process:
                 self._process = None

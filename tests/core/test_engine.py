@@ -315,14 +315,44 @@ def test_an_operator_hears_of_every_run_and_of_no_text() -> None:
     assert len(heard) == 2  # it was there already
 
 
-def test_an_operator_s_own_mistake_keeps_nobody_waiting() -> None:
-    def fail(_: RunEnded) -> None:
+def test_a_mistake_beside_a_run_is_logged_and_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    shared = engine(Loader(), ended=fail)
-    assert shared.run(core.Request("one", ("the cat",))).source.text == "the cat"
+    class Failing(Loader):
+        def __call__(self, model_id: str, **given: Any) -> core.Loaded:
+            gate.wait(20)
+            return super().__call__(model_id, **given)
+
+    gate, told = threading.Event(), []
+    shared = engine(Failing(), ended=fail)
+    ticket = shared.submit(core.Request("one", ("the cat",)))
+    ticket.job.listeners += [fail, lambda: told.append(1)]  # of a page that failed, and of another one
+    gate.set()
+    assert ticket.result().source.text == "the cat" and told
     with pytest.raises(TextError):
         shared.run(core.Request("one", ("",)))
+    assert shared.run(core.Request("one", ("the mat",))).source.text == "the mat"
+    assert shared.status()["running_or_waiting"] == 0
+    assert "Who was told of a run failed" in caplog.text and "Counting a run that has ended failed" in caplog.text
+
+
+def test_looking_for_idle_traces_goes_on_after_a_mistake(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again, times, drop = threading.Event(), [], core.Engine.drop_idle
+
+    def fail_once(self: core.Engine, seconds: float) -> None:
+        times.append(seconds)
+        if len(times) == 1:
+            raise ZeroDivisionError
+        drop(self, seconds)
+        again.set()
+
+    monkeypatch.setattr(core.Engine, "drop_idle", fail_once)
+    shared = engine(idle=0.02)
+    assert again.wait(20) and shared.run(core.Request("one", ("the cat",)))
+    assert "is done again" in caplog.text
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -293,3 +293,21 @@ def test_a_process_that_dies_in_the_middle_of_a_line_loses_its_runs_as_any_other
     half = "import sys; sys.stdin.readline(); sys.stdout.write('[1, ')"
     trainer = Trainer((sys.executable, "-c", half))
     assert ask(until(trainer, SHORT, "failed")).why == DIED
+
+
+SAYS = """
+import json, sys
+for line in sys.stdin:
+    said = json.loads(line)
+    if "start" in said:
+        print(json.dumps([1] if said["spec"] == sys.argv[1] else {"run": said["start"]}), flush=True)
+"""
+
+
+def test_what_is_not_understood_ends_the_process_and_the_next_training_works(caplog: pytest.LogCaptureFixture) -> None:
+    """Its runs would be waited for for ever, and their places with them."""
+    trainer = Trainer((sys.executable, "-c", SAYS, key_of(SHORT)))
+    assert ask(until(trainer, SHORT, "failed")).why == DIED
+    assert "was not understood" in caplog.text
+    ask(until(trainer, Spec(seed=9, steps=3), "ended"))
+    trainer.close()
