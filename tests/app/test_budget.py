@@ -20,7 +20,7 @@ BUDGET = {
     "positions": ((200, 44), (175, 32)),
     "generate": ((120, 50), (100, 38)),
     "whatif": ((90, 38), (65, 26)),
-    "train": ((70, 30), (45, 18)),
+    "train": ((145, 39), (115, 20)),  # 52 kB of it the finished run that it opens on
     "shapes": ((65, 28), (45, 16)),
     "memory": ((40, 18), (20, 9)),
     "compute": ((40, 18), (25, 12)),
