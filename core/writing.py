@@ -188,11 +188,16 @@ class Writer:
         )
 
     @torch.inference_mode()
+    def read(self) -> None:
+        """What open() reads, where somebody has its readings already: they take longer than the pass."""
+        self.logits = head_of(self.loaded)(self._pass()[None, -1:])[0, 0].float()
+
+    @torch.inference_mode()
     def write(self, how: Sampling) -> tuple[Taken, Reading | None]:
         """Choose the next token and read it. The reading is None for one that ends the text, and where there is no room for another.
 
         The number that is drawn for a token follows from the seed and its place in the path alone, so that a text that was
-        stopped goes on as stream() would have written it. Call open() first.
+        stopped goes on as stream() would have written it. Call open() or read() first.
         """
         if self.is_over or self.logits is None:
             raise GenerationError("The text has come to its end.")

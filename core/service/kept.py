@@ -37,6 +37,11 @@ class Kept:
             with suppress(_Abandoned):
                 return await arrival(future)
 
+    def known(self, key: Hashable) -> Any:
+        """The value of this key, or None where it is not there."""
+        with self._lock:
+            return self._values[key][0] if key in self._values else None
+
     def put(self, key: Hashable, value: object) -> None:
         """Keep a value that was made elsewhere."""
         size = self.size(value)

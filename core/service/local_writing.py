@@ -31,9 +31,23 @@ class LocalWriting(Worker):
             yield await self._begun.get((key, tuple(path), tuple(also)), lambda: self._opened(key, path, also))
             return
         request, run = self.engine.request_of(key), await self._run(key)
-        desk = await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), n)))
-        now: Begun | Written = await arrival(self.engine.again(lambda: desk.open(also)))
-        yield now
+        known: Begun | None = self._begun.known((key, tuple(path), tuple(also)))
+
+        def begin() -> tuple[Desk, Begun]:
+            desk = Desk(run, request, tuple(path), n)
+            if known is None:
+                return desk, desk.open(also)
+            desk.go_on(known)
+            return desk, known
+
+        if known is not None:
+            yield known  # is drawn while the model reads
+            if known.over:
+                return
+        desk, begun = await arrival(self.engine.again(begin))
+        if known is None:
+            yield begun
+        now: Begun | Written = begun
         for _ in range(n):
             if now.over:
                 return
@@ -42,8 +56,7 @@ class LocalWriting(Worker):
 
     async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> Begun:
         request, run = self.engine.request_of(key), await self._run(key)
-        desk = await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), 1)))
-        return await arrival(self.engine.again(lambda: desk.open(also)))
+        return await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), 1).open(also)))
 
     async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
         coming: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()

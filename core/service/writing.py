@@ -98,6 +98,11 @@ class Desk:
         per_token = kv_cache(self.loaded.config, n=1, dtype=dtype_name(self.loaded.dtype))
         return Begun(opening, read.ids, of_run.labels[: len(read)], labels, self.over, per_token)
 
+    def go_on(self, begun: Begun) -> None:
+        """Read the prompt and the path, which somebody has opened before."""
+        self.writer.read()
+        self.labels.told |= begun.labels.keys()
+
     def write(self, how: Sampling) -> Written:
         """One more token."""
         taken, reading = self.writer.write(how)

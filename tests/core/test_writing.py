@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -19,6 +19,7 @@ from core.generate import Sampling, candidates
 from core.given import given
 from core.prompt import Prompt
 from core.service import MOST_WRITTEN, Begun, LocalService, Written
+from core.service.writing import Desk
 from core.text import from_ids
 from core.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
 from tests.core.conftest import make_loaded
@@ -219,6 +220,31 @@ def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> 
     named = {int(i) for answer in rest if answer.reading is not None for i in answer.reading.ids}
     assert named <= set(told)
     assert [first.labels[KING], *(answer.taken.id for answer in rest)][0] == "king"
+
+
+def test_a_text_that_was_opened_goes_on_without_its_readings(service: LocalService, monkeypatch: Any) -> None:
+    opened: list[Desk] = []
+    whole = Desk.open
+
+    def noted(self: Desk, also: Iterable[int] = ()) -> Begun:
+        opened.append(self)
+        return whole(self, also)
+
+    monkeypatch.setattr(Desk, "open", noted)
+
+    async def collect(n: int) -> list[Any]:
+        key = await begun(service)
+        return [answer async for answer in service.write(key, [KING], n, Sampling(0.8, seed=3))]
+
+    fresh = ask(collect(3))
+    (shown,) = ask(collect(0))
+    first, *rest = ask(collect(3))
+    assert first is shown and len(opened) == 2, "nobody waits for readings that are there"
+    assert first.labels == fresh[0].labels
+    for one, other in zip(fresh[1:], rest, strict=True):
+        assert one.labels == other.labels and one.taken.id == other.taken.id
+        np.testing.assert_allclose(one.reading.logits, other.reading.logits, atol=1e-4)
+        np.testing.assert_allclose(one.reading.rows, other.reading.rows, atol=1e-6)
 
 
 def test_nothing_is_written_that_nobody_waits_for(service: LocalService) -> None:
