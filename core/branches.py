@@ -79,13 +79,14 @@ class Trunk:
 
 
 def trunk_of(forward: Pass, looks: Mapping[str, Hook]) -> Trunk:
-    """A pass over one text, as it is run now, with somebody else's looks at it. Hooks from outside may have a memory of their own,
-    so every row then runs them all."""
+    """A pass over one text, as it is run now, with somebody else's looks at it. Hooks from outside that change something may have a
+    memory of their own, so every row then runs them all; those that only look, as an engine's at how far a run is, change no row.
+    """
     config = forward.loaded.config
     lengths = (forward.prompt.source_len, forward.prompt.target_len)  # a stack alone reads the source
     tokens = sum(n * length for (_, n), length in zip(config.stacks, lengths, strict=False))
     held = tokens * config.d_model * forward.loaded.dtype.itemsize
-    if forward.outside or held > HELD_BYTES:
+    if forward.edited_outside or held > HELD_BYTES:
         return Trunk(forward, forward.run(looks), (), None)
     seen: dict[str, Tensor] = {}
     layers = {
