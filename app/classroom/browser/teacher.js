@@ -79,6 +79,7 @@ export class Teacher {
   page = ""; // what lies over the room: "share", "ask", or nothing; "pick" is the room itself, covered
   isLost = false;
   isAsking = false;
+  isEnding = false;
   silent = 0; // looks in a row in which a room that is followed showed nothing, with its script done
   room = "";
   /** @type {string[]} Rooms that say what they show */
@@ -231,13 +232,27 @@ export class Teacher {
         this.sent = "";
         this.send();
       },
-      gone: () => this.over_(words.forgotten),
+      gone: () => this.isGone(),
     });
   }
 
   async end() {
-    await this.teach({ do: "end" });
-    this.over_(words.ended);
+    const { taught } = this;
+    if (!taught) return;
+    this.isEnding = true;
+    try {
+      await ask(`${taught.code}/teach`, { key: taught.key, body: { do: "end" } });
+      this.over_(words.ended);
+    } catch (error) {
+      if (error instanceof Refused && error.status === 404) this.over_(words.forgotten);
+      else this.tell(error instanceof Refused ? error.message : words.no_connection_now);
+    }
+    this.isEnding = false;
+  }
+
+  // The server does not know the class any more. Of one that the teacher ends it may say so before it answers that it has ended.
+  isGone() {
+    this.over_(this.isEnding ? words.ended : words.forgotten);
   }
 
   // The class is over.
@@ -322,7 +337,7 @@ export class Teacher {
       const response = await ask(`${taught.code}/teach`, { key: taught.key, body: command });
       return response.status === 204 ? {} : await response.json();
     } catch (error) {
-      if (error instanceof Refused && error.status === 404) this.over_(words.forgotten);
+      if (error instanceof Refused && error.status === 404) this.isGone();
       else if (error instanceof Refused) this.tell(error.message);
       return null;
     }
