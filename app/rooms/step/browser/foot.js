@@ -52,16 +52,34 @@ export function drawFoot(view, on, at) {
 // Back and Next, what there is to say, and the files
 /** @param {View} view @param {HTMLElement} facts @param {number} at @param {number} n */
 export function feet(view, facts, at, n) {
+  const feet = FEET.get(view.footer) ?? makeFeet(view);
+  feet.back.disabled = at <= 0;
+  feet.next.disabled = at >= n - 1;
+  // Facts that are the same stay, unless there is something to press in them.
+  if (feet.facts.isEqualNode(facts) && !facts.querySelector("button")) return;
+  feet.facts.replaceWith(facts);
+  feet.facts = facts;
+}
+
+/** @typedef {{back: HTMLButtonElement, next: HTMLButtonElement, facts: HTMLElement}} Feet */
+/** @type {WeakMap<HTMLElement, Feet>} */
+const FEET = new WeakMap();
+
+/** @param {View} view @returns {Feet} */
+function makeFeet(view) {
   const [back, next] = [el("button", "go", words.back), el("button", "go next", words.next)];
-  Object.assign(back, { type: "button", disabled: at <= 0 });
-  Object.assign(next, { type: "button", disabled: at >= n - 1 });
+  back.type = next.type = "button";
   back.addEventListener("click", () => view.turn(-1));
   next.addEventListener("click", () => view.turn(1));
   const right = el("span", "right");
   const ramp = el("span", "ramp");
   ramp.title = words.legend;
   right.append("−", ramp, "+", view.files.box, view.projector.button);
+  const facts = el("span", "facts");
   view.footer.replaceChildren(back, next, facts, right);
+  const feet = { back, next, facts };
+  FEET.set(view.footer, feet);
+  return feet;
 }
 
 // The change as a run of its own, from this layer to the end

@@ -31,14 +31,15 @@ export function ledgerRows(weights, own, key, room = 20) {
 
 /** @param {HTMLElement} host @param {Shown} on @returns {import("./types.js").Picture} */
 export function ledger(host, on) {
-  const { step, site, at, header, head, paint, rem, labels, keyLabels } = on;
+  const { step, site, header, paint, rem, labels, keyLabels } = on;
+  let { at, head } = on;
   const { kind } = step;
   const isZ = kind === "z";
   const now = ORDER.indexOf(kind);
   const r = rem / 15.55;
   const dh = header.d_head;
   const own = site?.site === "attn" ? header.query : null;
-  const box = host.getBoundingClientRect();
+  const box = on.box ?? host.getBoundingClientRect();
   const phone = box.width < 560;
   const narrow = box.width < 40 * rem;
   const extra = 26 * r;
@@ -67,10 +68,13 @@ export function ledger(host, on) {
   const products = isZ ? (/** @type {number} */ k, /** @type {number} */ j) => at.weights[k] * on.value(k)[j] : (/** @type {number} */ k, /** @type {number} */ j) => at.q[j] * on.keyVector(k)[j];
   const rest = (/** @type {number} */ j) => others.reduce((sum, k) => sum + products(k, j), 0);
   const number = (/** @type {number} */ row, /** @type {number} */ j) => (row < rows.length ? products(rows[row], j) : isZ ? rest(j) : NaN);
-  const every = [];
-  for (const k of rows) for (let j = 0; j < dh; j++) every.push(products(k, j));
-  const lim = limit(isZ ? every.concat(...at.z) : every);
-  const vector = isZ ? at.z : at.q;
+  const limitOf = () => {
+    const every = [];
+    for (const k of rows) for (let j = 0; j < dh; j++) every.push(products(k, j));
+    return isZ ? limit(every.concat(...at.z)) * 1.15 : limit(every);
+  };
+  const vector = () => (isZ ? at.z : at.q);
+  const framesOf = () => (isZ ? [] : [{ row: rows.indexOf(on.key), colour: paint.css("key"), width: 1.6 }]);
 
   /** @param {number} x @param {number} y @param {string} className @param {Node[] | string} text @param {number} [width] */
   const label = (x, y, className, text, width) => {
@@ -87,7 +91,7 @@ export function ledger(host, on) {
   const current = { scores: ["raw"], scale: ["scaled"], mask: ["mask"], softmax: ["exp", "weights"], z: ["weights"] }[kind] ?? [];
   const reached = { raw: 0, scaled: 1, mask: 2, exp: 3, weights: 3 };
   let x = labelWidth + matrix + 12 * r;
-  /** @type {HTMLElement[]} */
+  /** @type {{node: HTMLElement, key: string, i: number, there: boolean}[]} */
   const cells = [];
   for (const [text, key, width] of shownColumns) {
     const isNow = current.includes(key);
@@ -99,7 +103,8 @@ export function ledger(host, on) {
     label(x, top - 15 * r, `top r ${isNow ? "now" : there ? "" : "todo"}`, math(text), width * r);
     for (let i = 0; i < nRows; i++) {
       const text = there ? cellText(key, i < rows.length ? rows[i] : -1) : "·";
-      cells.push(label(x, top + tall * (i + 0.5), `r num ${isNow ? "now" : there ? "" : "todo"}${rows[i] === on.key ? " here" : ""}`, text, width * r));
+      const node = label(x, top + tall * (i + 0.5), `r num ${isNow ? "now" : there ? "" : "todo"}${rows[i] === on.key ? " here" : ""}`, text, width * r);
+      cells.push({ node, key, i, there });
     }
     x += width * r;
   }
@@ -114,18 +119,25 @@ export function ledger(host, on) {
     if (key === "mask") return at.seen[k] ? fixed(at.scaled[k], 1) : "−∞";
     return key === "exp" ? fixed(at.exp[k], 3) : percent(at.weights[k]);
   }
-  const most = Math.max(...at.weights, 1e-9);
+  const barOf = (/** @type {number} */ i) => {
+    const weight = i < rows.length ? at.weights[rows[i]] : others.reduce((sum, k) => sum + at.weights[k], 0);
+    return `${Math.max(1, (barWidth - 12 * r) * Math.min(1, weight / Math.max(...at.weights, 1e-9)))}px`;
+  };
+  /** @type {HTMLElement[]} */
+  const bars = [];
   if (now >= 1) {
     for (let i = 0; i < nRows; i++) {
-      const weight = i < rows.length ? at.weights[rows[i]] : others.reduce((sum, k) => sum + at.weights[k], 0);
       const bar = add(host, "div", "bar chosen");
-      Object.assign(bar.style, { left: `${x + 4 * r}px`, top: `${top + tall * (i + 0.5)}px`, width: `${Math.max(1, (barWidth - 12 * r) * Math.min(1, weight / most))}px` });
+      Object.assign(bar.style, { left: `${x + 4 * r}px`, top: `${top + tall * (i + 0.5)}px`, width: barOf(i) });
+      bars.push(bar);
     }
   }
 
   // rows: a key each
   /** @type {HTMLElement[]} */
   const hits = [];
+  /** @type {HTMLElement[]} */
+  const names = [];
   rows.forEach((k, i) => {
     const hit = add(host, "button", "rowhit");
     hit.type = "button";
@@ -143,15 +155,16 @@ export function ledger(host, on) {
     hits.push(hit);
     const name = label(0, top + tall * (i + 0.5), `r k${k === on.key ? " here" : ""}${at.seen[k] ? "" : " gone"}`, keyLabels[k], labelWidth - 8 * r);
     name.title = keyLabels[k];
+    names.push(name);
   });
   if (others.length) label(0, top + tall * (rows.length + 0.5), "r mute", counted(words.other_keys, others.length), labelWidth - 8 * r);
-  label(0, vectorTop + (extra - 6 * r) / 2, "r here", isZ ? fill(words.head_z, { h: head }) : [el("em", "q", fill(narrow ? words.q_bare : words.q_of, { q: labels[header.query] }))], labelWidth - 8 * r);
-  const line = new Grid(host, { rows: 1, columns: dh, width: cell, height: extra - 6 * r, limit: limit(vector), paint, gap: 0.8, value: (_, j) => vector[j], frames: [{ row: 0, colour: paint.css("query") }] });
+  const vectorName = label(0, vectorTop + (extra - 6 * r) / 2, "r here", isZ ? fill(words.head_z, { h: head }) : [el("em", "q", fill(narrow ? words.q_bare : words.q_of, { q: labels[header.query] }))], labelWidth - 8 * r);
+  const line = new Grid(host, { rows: 1, columns: dh, width: cell, height: extra - 6 * r, limit: limit(vector()), paint, gap: 0.8, value: (_, j) => vector()[j], frames: [{ row: 0, colour: paint.css("query") }] });
   place(line, labelWidth, vectorTop);
   const grid = new Grid(host, {
-    rows: nRows, columns: dh, width: cell, height: tall, limit: isZ ? lim * 1.15 : lim, paint, gap: 0.8, value: number,
+    rows: nRows, columns: dh, width: cell, height: tall, limit: limitOf(), paint, gap: 0.8, value: number,
     alpha: (row) => (row >= rows.length || at.seen[rows[row]] ? 1 : 0.25),
-    frames: isZ ? [] : [{ row: rows.indexOf(on.key), colour: paint.css("key"), width: 1.6 }],
+    frames: framesOf(),
   });
   place(grid, labelWidth, top);
   const click = (/** @type {number} */ row, /** @type {number} */ j) => {
@@ -163,10 +176,43 @@ export function ledger(host, on) {
   line.listen((_, j) => on.point([isZ ? -1 : rows.indexOf(on.key), j]), (_, j) => on.choose({ cell: `${Math.max(0, rows.indexOf(on.key))}.${j}` }), () => on.leave());
   label(labelWidth, top - 14 * r, "top", isZ ? words.z_down : words.scores_along, matrix);
 
+  // Another key or another head in what is there: what was measured and placed stays.
+  /** @param {Shown} next */
+  const again = (next) => {
+    const moved = next.at !== at;
+    if (next.walk !== on.walk || next.step !== step || next.paint !== paint || next.rem !== rem || phone || others.length) return false;
+    if (next.at.divisor !== at.divisor || String(next.edit.hide) !== String(on.edit.hide)) return false;
+    const found = ledgerRows(next.at.weights, own, next.key, room);
+    if (found.others.length || found.rows.length !== rows.length) return false;
+    on = next;
+    ({ at, head } = next);
+    for (const { node, key, i, there } of cells) {
+      node.classList.toggle("here", rows[i] === on.key);
+      if (moved && there) node.textContent = cellText(key, rows[i]);
+    }
+    rows.forEach((k, i) => {
+      hits[i].classList.toggle("on", k === on.key);
+      names[i].classList.toggle("here", k === on.key);
+      names[i].classList.toggle("gone", !at.seen[k]);
+    });
+    grid.fixedFrames = framesOf();
+    grid.drawn = false; // drawn when it is marked
+    if (!moved) return true;
+    bars.forEach((bar, i) => (bar.style.width = barOf(i)));
+    if (isZ) vectorName.textContent = fill(words.head_z, { h: head });
+    grid.options.limit = limitOf();
+    line.options.limit = limit(vector());
+    line.drawn = false;
+    return true;
+  };
+
   return {
     rows: nRows,
     columns: dh,
-    opens: [Math.max(0, rows.indexOf(on.key)), isZ ? largest(at.z) : -1],
+    again,
+    get opens() {
+      return /** @type {import("./types.js").Cell} */ ([Math.max(0, rows.indexOf(on.key)), isZ ? largest(at.z) : -1]);
+    },
     show([row, j], pointed) {
       const orange = paint.css("query");
       const blue = paint.css("key");

@@ -30,6 +30,7 @@ export class Rail {
   tall = 0; // pixels of a row
   shown = ""; // what the rows are of
   barred = ""; // and their barcodes
+  at = ""; // where the visitor was when the lines were drawn
 
   /** @param {HTMLElement} host @param {(at: number) => void} go */
   constructor(host, go) {
@@ -66,6 +67,9 @@ export class Rail {
     if (own !== this.barred) this.bars(walk, head, edit, paint, rem, width, what !== this.shown);
     this.shown = what;
     this.barred = own;
+    const at = `${what}/${current}`;
+    if (at === this.at) return;
+    this.at = at;
     this.rows.forEach((row, i) => {
       row.classList.toggle("on", i === current);
       row.classList.toggle("todo", i > current);
@@ -79,7 +83,7 @@ export class Rail {
   // It is no slider where a page of small numbers has its own buttons
   leave() {
     this.host.replaceChildren();
-    this.shown = this.barred = "";
+    this.shown = this.barred = this.at = "";
     for (const attribute of this.host.getAttributeNames()) if (attribute !== "class") this.host.removeAttribute(attribute);
   }
 

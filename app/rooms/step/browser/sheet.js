@@ -22,7 +22,7 @@ export class Sheet {
     this.host = host;
     this.on = on;
     this.r = on.rem / 15.55;
-    const box = host.getBoundingClientRect();
+    const box = on.box ?? host.getBoundingClientRect();
     this.width = box.width;
     this.height = Math.max(box.height, LEAST);
     this.left = (box.width < 560 ? 74 : 118) * this.r;

@@ -17,7 +17,7 @@ import { ledgerRows } from "./ledger.js";
  *   plain: import("./types.js").Attended, edit: import("./types.js").Edit, key: number, cell: Cell, chosen: Record<string, string>,
  *   labels: string[], keyLabels: string[], id: number, q: [string, string], k: [string, string], model: string, reasons: string[],
  *   guesses: import("./types.js").Guesses | null, paint: import("./grid.js").Paint, rem: number, perLayer: number, sublayers: string[],
- *   ledgerRows: {rows: number[], others: number[]}, normRow: (value: string) => Float32Array, additionOf: (part: string) => Float32Array[],
+ *   ledgerRows: {rows: number[], others: number[]}, normRow: (value: string) => Float32Array, additionOf: (part: string) => Float32Array[], box?: {width: number, height: number},
  *   keyVector: (key: number) => Float32Array, value: (key: number) => Float32Array, point: (cell: Cell) => void, leave: () => void,
  *   choose: (changes: Record<string, string>) => void, toggle: (key: number) => void,
  *   terms: (step: string, index: number[]) => import("./types.js").ServerTerms | null,

@@ -18,34 +18,48 @@ const MLP = ["gate", "up", "act", "product", "down"];
 
 /** @param {View} view @param {Shown} on @param {number} at */
 export function drawStage(view, on, at) {
+  const { step } = on;
+  tell(view, on, at);
+  const name = nameOf(step, on.header);
+  view.pic.replaceChildren();
+  view.pic.style.minHeight = "";
+  view.pic.tabIndex = 0;
+  view.pic.setAttribute("role", "group");
+  view.pic.setAttribute("aria-label", fill(words.picture, { name }));
+  view.pointed = null;
+  const table = view.values.show === "table";
+  view.pic.classList.toggle("tabled", table);
+  view.box = on.box = table ? undefined : view.pic.getBoundingClientRect();
+  view.picture = (LEDGER.includes(step.kind) ? ledger : step.kind === "next" ? guessPicture : PICTURES[step.kind])(table ? el("div") : view.pic, on);
+  if (table) drawTable(view.pic, view.picture.numbers(), name);
+}
+
+// What stands above the picture: where it is and what can be changed there, and the sentence, equation and code
+/** @param {View} view @param {Shown} on @param {number} at */
+export function tell(view, on, at) {
   const { step, header, head } = on;
   const { kind } = step;
   const steps = on.walk.steps;
   const where = ["token", "embed"].includes(kind) ? words.where_before : kind === "next" || kind === "result" ? words.where_after
     : ATTENTION.includes(kind) ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })
       : MLP.includes(kind) ? fill(words.where_mlp, { layer: header.layer }) : fill(words.where_layer, { layer: header.layer });
-  const sizes = el("span", "sh");
-  for (const [axis, n] of step.axes) sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
   // A slider that is held must stay the element that it is.
-  const asks = JSON.stringify([view.remote.key, header.stack, header.layer, header.query, head, step.id, view.values.show, view.values.act, view.values.norm, view.projector.on]);
-  if (asks !== view.asks) view.meta.replaceChildren(el("b", "", where), el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), controls(view, on), sizes);
-  else view.slide?.(on.at.divisor);
+  const asks = JSON.stringify([view.remote.key, header.stack, header.layer, header.query, step.id, view.values.show, view.values.act, view.values.norm, view.projector.on]);
+  if (asks !== view.asks) {
+    const sizes = el("span", "sh");
+    for (const [axis, n] of step.axes) sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
+    view.where = el("b", "", where);
+    view.meta.replaceChildren(view.where, el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), controls(view, on), sizes);
+  } else {
+    if (view.where.textContent !== where) view.where.textContent = where;
+    view.slide?.(on.at.divisor);
+  }
   view.asks = asks;
   const said = above(on);
   view.big.replaceChildren(...said.sentence);
   const m = el("span", "m");
   m.append(...said.equation);
-  view.eq.replaceChildren(m, el("code", "", said.code));
-  view.pic.replaceChildren();
-  view.pic.style.minHeight = "";
-  view.pic.tabIndex = 0;
-  view.pic.setAttribute("role", "group");
-  view.pic.setAttribute("aria-label", fill(words.picture, { name: nameOf(step, header) }));
-  view.pointed = null;
-  const table = view.values.show === "table";
-  view.pic.classList.toggle("tabled", table);
-  view.picture = (LEDGER.includes(kind) ? ledger : kind === "next" ? guessPicture : PICTURES[kind])(table ? el("div") : view.pic, on);
-  if (table) drawTable(view.pic, view.picture.numbers(), nameOf(step, header));
+  if (view.eq.textContent !== `${m.textContent}${said.code}`) view.eq.replaceChildren(m, el("code", "", said.code));
 }
 
 // What can be changed at this step

@@ -21,7 +21,7 @@ import { paintOf } from "./grid.js";
 import { nameOf, Rail, slider } from "./rail.js";
 import { shownOf } from "./shown.js";
 import { PAGES, Small } from "./small.js";
-import { drawStage } from "./stage.js";
+import { drawStage, tell } from "./stage.js";
 import { Tokens } from "./tokens.js";
 import { Walk } from "./walk.js";
 
@@ -65,6 +65,8 @@ export class View {
   /** @type {Cell | null} The cell under the pointer */
   pointed = null;
   drawn = ""; // what the picture on the screen is of
+  /** @type {{width: number, height: number} | undefined} The room that it was made for */
+  box;
   walkOf = ""; // the run that the walk is of
   rem = 16; // pixels
   /** @type {import("./types.js").Sizes | null} Read once: to ask the page in the middle of a drawing costs a layout each time */
@@ -72,6 +74,8 @@ export class View {
   layout = ""; // what the sizes depend on beside the window
   said = ""; // the sum that is shown, in words
   asks = ""; // what can be changed now
+  /** @type {HTMLElement} The layer and head that are said there; a cover may stand in front of it */
+  where;
   /** @type {((divisor: number) => void) | undefined} Moves the slider */
   slide;
   tokens = new Tokens();
@@ -164,13 +168,13 @@ export class View {
     this.palette = paletteOf(this.root, PALETTES);
     this.paint = paintOf(this.palette);
     this.root.style.setProperty("--scale", `linear-gradient(90deg, ${[...this.palette.ahead].reverse().join(", ")}, ${this.palette.ramp.join(", ")})`);
-    this.rail.shown = this.rail.barred = "";
+    this.rail.shown = this.rail.barred = this.rail.at = "";
   }
 
   /** @param {Record<string, string>} changes */
   choose(changes) {
     this.chosen.choose(changes);
-    this.draw(true);
+    this.draw(false);
   }
 
   // Drawn in the next frame, however often it is asked for
@@ -217,7 +221,6 @@ export class View {
       this.root.classList.toggle("small-page", page !== "run");
       this.sizes = null;
     }
-    this.leaveFocus();
     keepingFocus(this.root, () => (page === "run" ? this.drawRun() : this.drawSmall(page)));
     Object.assign(this.root.dataset, { page, projector: String(this.projector.on), chosen: String(this.chosen.number) });
   }
@@ -246,12 +249,12 @@ export class View {
     const { stack, layer, query, head } = this.place;
     const sizes = (this.sizes ??= this.measured());
     this.rem = sizes.rem;
-    this.drawBar("run");
     const asked = (/** @type {number} */ h) => this.remote.get("step/walk", { stack, layer, query, head: h }, (bytes) => new Walk(bytes));
     const known = this.walk;
     const same = known && known.header.stack === stack && known.header.layer === layer && known.header.query === query && this.walkOf === this.remote.key;
     let walk = same && known.holds(head) ? known : asked(same ? head : this.firstHead(head));
     if (walk && /** @type {any} */ (walk).refused) {
+      this.drawBar("run");
       this.big.textContent = /** @type {any} */ (walk).refused;
       this.root.dataset.painted = "1";
       this.drawn = ""; // what stands below is of the walk before
@@ -259,6 +262,7 @@ export class View {
     }
     if (walk && !walk.holds(head)) walk = asked(head);
     if (!walk) {
+      this.drawBar("run");
       this.root.dataset.waiting = "1";
       if (this.remote.failed) this.live.textContent = words.failed;
       if (!this.walk) return;
@@ -273,16 +277,35 @@ export class View {
     Object.assign(this.slider, { max: String(walk.steps.length - 1), value: String(at) });
     this.slider.setAttribute("aria-valuetext", fill(words.rail_value, { i: at + 1, n: walk.steps.length, name: nameOf(step, walk.header) }));
     const shown = (this.shown = shownOf(this, walk, step));
-    const what = JSON.stringify([this.remote.key, stack, layer, query, head, step.id, this.values.divide, this.values.hide, this.values.act, this.values.norm, this.values.show, shown.key, shown.guesses !== null, sizes]);
+    this.drawBar("run"); // whose tokens are shaded by this head's weights
+    const place = JSON.stringify([this.remote.key, stack, layer, query, step.id, this.values.divide, this.values.hide, this.values.act, this.values.norm, this.values.show, shown.guesses !== null, sizes]);
+    const what = `${place}/${head}/${shown.key}`;
     if (what !== this.drawn) {
+      if (this.drawn.startsWith(`${place}/`) && this.values.show !== "table" && this.picture?.again?.(shown)) {
+        tell(this, shown, at);
+        this.fits();
+      } else {
+        this.leaveFocus();
+        drawStage(this, shown, at);
+      }
       this.drawn = what;
-      drawStage(this, shown, at);
     }
     this.drawFrom();
     drawFoot(this, shown, at);
     Object.assign(this.root.dataset, {
       painted: "1", at: step.id, layer, head, query, stack, key: shown.key, run: this.remote.key, steps: walk.steps.length, show: this.values.show,
       tokens: shown.labels.length, edited: String(Boolean(this.run?.edits.length)),
+    });
+  }
+
+  // A sentence that needs a line more or less leaves the picture another height; asked in the frame that shows it, it costs no layout.
+  fits() {
+    const { picture, box } = this;
+    requestAnimationFrame(() => {
+      if (!box || picture !== this.picture || this.pic.style.minHeight) return;
+      const { width, height } = this.pic.getBoundingClientRect();
+      if (Math.abs(width - box.width) <= 0.5 && Math.abs(height - box.height) <= 0.5) return;
+      this.draw(true);
     });
   }
 
@@ -357,10 +380,10 @@ export class View {
   /** @param {string} page */
   drawBar(page) {
     const { run } = this;
-    const pages = choice(words.pages, /** @type {[string, string][]} */ ([...(run ? [["run", words.page_run]] : []), ...(page === "run" ? PAGES.slice(0, 1) : PAGES).map((name) => [name, words[`page_${name}`]])]), page, (next) => this.choose({ page: next, cell: "", at: next === "one" ? "output" : next === "run" ? "softmax" : this.values.at }));
-    pages.classList.add("pages");
+    const pages = () => choice(words.pages, /** @type {[string, string][]} */ ([...(run ? [["run", words.page_run]] : []), ...(page === "run" ? PAGES.slice(0, 1) : PAGES).map((name) => [name, words[`page_${name}`]])]), page, (next) => this.choose({ page: next, cell: "", at: next === "one" ? "output" : next === "run" ? "softmax" : this.values.at }));
     if (page !== "run" || !run) {
-      this.bar.replaceChildren(pages);
+      this.bar.replaceChildren(pages());
+      this.bar.firstElementChild?.classList.add("pages");
       this.tokens.of = "";
       return;
     }

@@ -14,23 +14,28 @@ export class Tokens {
   /** @type {Record<"layer" | "head", HTMLSelectElement>} */
   picks;
 
-  /** @param {View} view @param {HTMLElement} pages */
+  /** @type {unknown[]} What the tokens are shaded by */
+  shaded = [];
+
+  /** @param {View} view @param {() => HTMLElement} pages made where the line is */
   draw(view, pages) {
     const run = /** @type {Run} */ (view.run);
     const { stack, layer, query, head } = view.place;
     const { labels, joins } = run.tokens[stack];
     const of = JSON.stringify([run.key, stack, Object.keys(run.layers).length]);
-    if (of !== this.of) this.build(view, run, stack, labels, joins, pages);
+    if (of !== this.of) this.build(view, run, stack, labels, joins, pages());
     this.of = of;
     const at = view.walk && view.walkOf === run.key ? view.shown : null;
     const weighs = at && at.site?.site === "attn" && ["softmax", "z"].includes(view.values.at) && at.header.query === query ? at.at.weights : null;
-    this.tokens.forEach((token, i) => {
+    const shaded = [of, this.tokens, query, weighs, view.paint];
+    if (shaded.some((what, i) => what !== this.shaded[i])) this.tokens.forEach((token, i) => {
       token.classList.toggle("q", i === query);
       token.setAttribute("aria-pressed", String(i === query));
       const part = weighs ? Math.round(255 * Math.sqrt(weighs[i]) * 0.9) : 0;
       token.style.background = weighs ? view.paint.plus.css[part] : "";
       token.style.color = weighs ? view.paint.plus.ink[part] : "";
     });
+    this.shaded = shaded;
     const strip = this.tokens[0]?.parentElement;
     const token = this.tokens[query];
     if (strip && this.scrolled !== `${of}/${query}`) strip.scrollLeft = token.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
@@ -73,6 +78,7 @@ export class Tokens {
       layer: select(words.layer, (value) => view.choose({ layer: value, key: "", cell: "" })),
       head: select(words.head, (value) => view.choose({ head: value, key: "", cell: "" })),
     };
+    pages.classList.add("pages");
     view.bar.replaceChildren(strip, pick, pages);
   }
 }

@@ -128,6 +128,7 @@ export interface Picture {
   show(cell: Cell, pointed: boolean): void;
   from(cell: Cell): From;
   numbers(): Numbers;
+  again?(on: import("./shown.js").Shown): boolean; // shows another key or head in place; false where it has to be made anew
 }
 
 /** The guess behind one addition. */
