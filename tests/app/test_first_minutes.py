@@ -155,6 +155,7 @@ def test_how_to_read_it_is_one_hover_or_one_click_away(screen: Screen):
 def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(screen: Screen):
     screen.open()
     before = screen.data()["run"]
+    screen.root.locator(".proofs > *").first.wait_for()  # they come behind the picture, and take a line on a phone
     top = box_of(screen.root)
     screen.type("Time goes slowly here.")
     cancel = screen.page.get_by_role("button", name=shell_words.CANCEL)
