@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, ViewportSize, expect
 
 from app.transport import modules
 from tests.app.browsing import PATIENCE, Another, Screen, browsing, serving
+from tests.app.far import away
 from tests.app.pages import lend
 
 expect.set_options(timeout=PATIENCE)  # its own five seconds are short for a machine that does something else as well
@@ -52,7 +53,8 @@ def server(tmp_path_factory) -> Iterator[Callable[[str], tuple[str, Path]]]:
         def start(script: str) -> tuple[str, Path]:
             if script not in started:
                 log = tmp_path_factory.mktemp("server") / "log"
-                started[script] = stack.enter_context(serving(script, log)), log
+                address = stack.enter_context(serving(script, log))
+                started[script] = stack.enter_context(away(address)), log
             return started[script]
 
         yield start
