@@ -26,9 +26,8 @@ VISIT = "stage_visit"  # in the session: the room on the screen, and how many we
 DRAWN = "stage_drawn"  # in the session: the last rooms that were sent
 MOST_BESIDE = 700  # bytes of what is chosen that travel beside a room that others see; more goes into what they see
 MOST_DRAWN = 4 << 20  # bytes of a room that others may see
-MOST_KEPT = (
-    64 << 20
-)  # bytes of all of them, for classes that there are or may be; what was shown longest ago goes first
+# Bytes of all of them, for classes that there are or may be; what was shown longest ago goes first.
+MOST_KEPT = 64 << 20
 SHARED = (
     "layer",
     "head",
@@ -252,6 +251,8 @@ def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | No
 
 def _bound() -> None:
     """Forget the rooms that were shown or asked for longest ago, whoever has them on the screen, until the rest fit."""
+    if sum(one.nbytes for one in _drawn.values()) <= MOST_KEPT:
+        return
     held = 0
     for one in sorted(_drawn.values(), key=lambda one: -one.used):
         held += one.nbytes

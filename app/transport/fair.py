@@ -22,9 +22,8 @@ from app.transport import metrics, words
 
 COOKIE = "headlight"  # random, for as long as the browser is open; it says nothing but that it is the same browser
 NAME = re.compile(r"[A-Za-z0-9_-]{22}")
-AMONG = re.compile(
-    rf"(?:^|;) *{COOKIE}=({NAME.pattern}) *(?:;|$)"
-)  # in all cookies of a browser, whatever the others say
+# In all cookies of a browser, whatever the others say.
+AMONG = re.compile(rf"(?:^|;) *{COOKIE}=({NAME.pattern}) *(?:;|$)")
 LIMITS = "HEADLIGHT_LIMITS"
 MOST_VISITORS = 20_000  # whose accounts are remembered
 MEGABYTE = 1_000_000

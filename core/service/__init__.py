@@ -31,12 +31,13 @@ from .heads import METRICS, THUMBNAIL
 from .kept import Kept
 from .live import AT_ONCE
 from .local import LocalService
+from .local_training import looked
 from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
 from .positions import Clock, OrderChange, PaperRules, StackPositions, paper_rules
 from .protocol import Service
 from .sweeps import SweepPart
-from .trainer import FrameFacts, News
+from .trainer import FrameFacts, News, frame_facts
 from .walks import AddedFacts, NormFacts, SiteWalk, Walked
 from .worker import cores
 from .writing import MOST_WRITTEN, BeamsGrown, Begun, Written
@@ -113,6 +114,8 @@ __all__ = [
     "WordChange",
     "Written",
     "cores",
+    "frame_facts",
+    "looked",
     "paper_rules",
     "shuffled_words",
     "word_groups",

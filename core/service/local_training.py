@@ -21,6 +21,13 @@ from .worker import Worker
 LOOKS = 3  # frames of a training in one answer
 
 
+def looked(spec: Spec, frame: live.Frame, of: live.Example) -> Looked:
+    """An example as a frame sees it, in plain data."""
+    seen = live.look(spec, frame, of)
+    pattern, finds, ahead = (array(x) for x in (seen.pattern, seen.finds, seen.ahead))
+    return Looked(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
+
+
 class LocalTraining(Worker):
     """Trainings, their models, and what these make of an example."""
 
@@ -47,11 +54,7 @@ class LocalTraining(Worker):
         return tuple([await self._look(spec, frame, of) for frame in coming])
 
     async def _look(self, spec: Spec, frame: live.Frame, of: live.Example) -> Looked:
-        def make() -> Looked:
-            seen = live.look(spec, frame, of)
-            pattern, finds, ahead = (array(x) for x in (seen.pattern, seen.finds, seen.ahead))
-            return Looked(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
-
+        make = partial(looked, spec, frame, of)
         return await self._kept.get(("look", spec, frame.step, of), lambda: self._work(make, slow=True))
 
     def _load(self, others: Callable[..., Loaded], model_id: str, **options: Any) -> Loaded:

@@ -132,7 +132,7 @@ class Trainer:
                         place,
                         round(seconds),
                         tuple(run.points[points:]),
-                        tuple(map(_facts, run.frames[frames:])),
+                        tuple(map(frame_facts, run.frames[frames:])),
                         run.why,
                     )
                     points, frames = len(run.points), len(run.frames)
@@ -149,7 +149,7 @@ class Trainer:
         """What there is of a run. Raises Refused for one that nobody has begun, or that was dropped."""
         with self._lock:
             frames, run = self.frames(spec), self._runs[spec]
-            return News(run.state, points=tuple(run.points), frames=tuple(map(_facts, frames)), why=run.why)
+            return News(run.state, points=tuple(run.points), frames=tuple(map(frame_facts, frames)), why=run.why)
 
     def frames(self, spec: Spec) -> tuple[Frame, ...]:
         """Those that a run has by now. Raises Refused for one that nobody has begun, or that was dropped."""
@@ -325,7 +325,8 @@ class Trainer:
                     tell()
 
 
-def _facts(frame: Frame) -> FrameFacts:
+def frame_facts(frame: Frame) -> FrameFacts:
+    """A frame without its weights."""
     return FrameFacts(frame.step, frame.given, frame.own, frame.whole, frame.gradients)
 
 

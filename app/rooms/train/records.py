@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from app.transport import messages
 from core import live
 from core.interventions import to_text
 from core.live import LIVE, TWINS, Example, Frame, Point, Spec, described
-from core.service import FrameFacts, Looked
+from core.service import Looked, frame_facts, looked
 from core.tasks import problems
 
 FOLDER = Path(__file__).parent / "finished"  # `python -m scripts.train_records` writes it
@@ -36,8 +38,9 @@ def path_of(spec: Spec, folder: Path = FOLDER) -> Path:
     return folder / f"{spec.task}-{spec.twin}.gz"
 
 
+@cache
 def there(folder: Path = FOLDER) -> dict[str, list[str]]:
-    """Which runs are kept: of each task its twins."""
+    """Which runs are kept, when this is first asked: of each task its twins."""
     names = sorted(path.stem.split("-") for path in folder.glob("*-*.gz"))
     found: dict[str, list[str]] = {task: [] for task, _ in names}
     for task, twin in names:
@@ -48,11 +51,10 @@ def there(folder: Path = FOLDER) -> dict[str, list[str]]:
 def made(spec: Spec, points: Sequence[Point], frames: Sequence[Frame]) -> bytes:
     """A run as a message: what the route of its news says, and what the route of its looks says of the task's example."""
     of = live.example(spec, opening_example(spec.task))
-    looks = [_plain(live.look(spec, frame, of)) for frame in frames]
-    facts = [FrameFacts(f.step, f.given, f.own, f.whole, f.gradients) for f in frames]
+    looks = [looked(spec, frame, of) for frame in frames]
     header = {
         "points": points_text(points),
-        "frames": [frame_facts(one) for one in facts],
+        "frames": [asdict(frame_facts(frame)) for frame in frames],
         **looks_header(spec, of, looks),
     }
     return messages.pack(header, looks_body(looks))
@@ -71,28 +73,12 @@ def read(spec: Spec, folder: Path = FOLDER) -> bytes:
     return gzip.decompress(path_of(spec, folder).read_bytes())
 
 
-def _plain(seen: live.Look) -> Looked:
-    pattern, finds, ahead = (x.numpy() for x in (seen.pattern, seen.finds, seen.ahead))
-    return Looked(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
-
-
 # as they travel
 
 
 def points_text(points: Iterable[Point]) -> list[list[float | None]]:
     """The curve: step, loss and share right; a loss that is no number is null."""
     return [[p.step, p.loss if math.isfinite(p.loss) else None, p.accuracy] for p in points]
-
-
-def frame_facts(facts: FrameFacts) -> dict[str, Any]:
-    """A frame without its weights."""
-    return {
-        "step": facts.step,
-        "given": facts.given,
-        "own": facts.own,
-        "whole": facts.whole,
-        "gradients": facts.gradients,
-    }
 
 
 def looks_header(spec: Spec, of: Example, looks: Sequence[Looked]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -31,7 +32,7 @@ def spec_of(request: Request) -> Spec:
 def line(news: News) -> bytes:
     """One piece of news as a line of JSON."""
     said = {"state": news.state, "place": news.place, "seconds": news.seconds, "why": news.why}
-    come = {"points": records.points_text(news.points), "frames": [records.frame_facts(one) for one in news.frames]}
+    come = {"points": records.points_text(news.points), "frames": [asdict(one) for one in news.frames]}
     return json.dumps({**said, **come}, allow_nan=False, default=str).encode() + b"\n"
 
 
