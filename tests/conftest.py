@@ -29,6 +29,12 @@ def pytest_report_header() -> str:
     return f"mutants: MUTANTS_SEED={os.environ['MUTANTS_SEED']} draws the same again"
 
 
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """What a test draws from torch does not depend on which tests this process had before."""
+    torch.manual_seed(0)
+
+
 class MakeModel(Protocol):
     """What the fixture `make_model` returns."""
 

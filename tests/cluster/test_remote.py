@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
@@ -292,14 +293,20 @@ def test_who_waits_for_long_hears_a_beat(
     """Without one, a machine that has gone without a word could not be told from one that works."""
     monkeypatch.setattr(answering, "BEAT", 0.01)
 
+    heard = threading.Event()
+
     class Slow(LocalService):
         async def spreads(self) -> tuple[Any, ...]:
-            await asyncio.sleep(0.3)
+            while not heard.is_set():
+                await asyncio.sleep(0.01)
             return ()
 
-    address = serve(answering_for(Slow(here.engine)))
-    came = remote.httpx2.post(f"{address}/spreads", content=wire.packed(({}, ())), timeout=60).content
-    kinds = [kind for kind, _ in remote.Frames().of(came)]
+    address, kinds, frames = serve(answering_for(Slow(here.engine))), [], remote.Frames()
+    asked = {"content": wire.packed(({}, ())), "timeout": 60}
+    with remote.httpx2.stream("POST", f"{address}/spreads", **asked) as came:
+        for piece in came.iter_bytes():
+            kinds += [kind for kind, _ in frames.of(piece)]
+            heard.set()
     assert kinds[0] == wire.BEAT and kinds[-1] == wire.VALUE
     assert ask(asking(address).spreads()) == ()
 

@@ -114,8 +114,11 @@ def test_a_run_that_is_not_small_is_shown_layer_by_layer() -> None:
         async for now in shared.follow(key):
             if now.is_shown and facts is None:
                 facts = await shared.facts_so_far(key)
+                coming = shared.parts(key, 1, 3, 7)
+                first = asyncio.ensure_future(anext(coming))
+                await asyncio.sleep(0)  # it has been asked for: of a run that has ended there are no parts
                 gate.open.set()
-                parts = [part async for part in shared.parts(key, 1, 3, 7)]
+                parts = [await first, *[part async for part in coming]]
         return facts, parts
 
     facts, parts = ask(see())
@@ -166,7 +169,8 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     seen.append(weakref.ref(run_of(shared, request)))
     ask(shared.thumbnails(request.key))
     run_of(shared, core.Request("minilm", ("Another.",)))
-    shared._live._pool.submit(lambda: None).result()
+    for pool in (shared._live._pool, shared._quick, shared._slow, shared.engine._pool, shared.engine._loaders):
+        pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
     gc.collect()
     assert len(seen) > 7 and not any(trace() for trace in seen[:8])
 
@@ -303,7 +307,7 @@ def test_a_storm_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = service()
     run_of(shared)
     gate = threading.Event()
-    blocker = shared._quick.submit(gate.wait, 20)
+    blockers = [shared._quick.submit(gate.wait, 20) for _ in range(shared._quick._max_workers)]
 
     async def storm() -> list[Any]:
         calls = [shared.row(REQUEST.key, MapTransform(0, 0), 1) for _ in range(9)]
@@ -313,7 +317,7 @@ def test_a_storm_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     found = ask(storm())
-    blocker.result()
+    assert all(blocker.result() for blocker in blockers)
     assert sum(isinstance(answer, Busy) for answer in found) == 4
     assert len(ask(shared.row(REQUEST.key, MapTransform(0, 0), 1)).values) == 16  # and it is over
 

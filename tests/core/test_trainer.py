@@ -137,8 +137,36 @@ def test_a_command_is_obeyed_behind_the_step_that_is_being_made(monkeypatch: pyt
     assert [point[0] for one in said for point in one["points"]] == made, "and what it came to is told"
 
 
-def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(trainer: Trainer) -> None:
-    spec = Spec(steps=40, seed=4)
+# The process of every day, but a run of 40 steps goes on from the tenth only once it was paused and is to go on.
+HELD = """
+import sys, threading, time
+from core.service import training_process as process
+run, goes_on = process.run, threading.Event()
+def held(spec):
+    for made in run(spec):
+        yield made
+        while spec.steps == 40 and getattr(made, "step", 0) == 10 and not goes_on.is_set():
+            time.sleep(0.01)
+            yield None
+def told():
+    for line in sys.stdin.buffer:
+        if b'"go"' in line:
+            goes_on.set()
+        yield line
+process.run = held
+process.main(told())
+"""
+
+
+@pytest.fixture
+def holding() -> Iterator[Trainer]:
+    made = Trainer((sys.executable, "-c", HELD))
+    yield made
+    made.close()
+
+
+def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(holding: Trainer) -> None:
+    trainer, spec = holding, Spec(steps=40, seed=4)
 
     async def pause_and_go_on() -> list[News]:
         async with aclosing(trainer.watch(spec)) as coming:
