@@ -29,7 +29,7 @@ NAMES = (
     "query",
     *(option.url for option in attention_params.OPTIONS.values()),
 )  # ours in the URL
-MANNER = ("show", "scale")  # options that say how a picture is shown, and not of what
+MANNER = ("show", "scale", "bounds")  # options that say how a picture is shown, and not of what
 MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when somebody goes back
 
 # What the modules of the browser know from here: words, colours, options and style

@@ -60,6 +60,9 @@ def caption(run: Facts, selection: attention_selection.Selection, today: date) -
     said = words.EXPORT_SCALES[scale].format(keep=selection.keep)
     if scale == "heads":
         said = words.EXPORT_SCALES["log" if selection.scale == "log" else "linear"] + said
+    if selection.bounds and scale in ("linear", "log", "heads"):
+        low, high = selection.bounds
+        said += words.EXPORT_SCALES["bounds"].format(low=low, high=high)
     parts.append(said)
     parts.append(f"{run.device} {run.dtype}")
     parts.append(f"Headlight {about.version()}, torch {run.torch_version}")

@@ -20,7 +20,7 @@ MOST = 512 * 512  # cells; above, Plotly takes seconds for every step
 LONGEST = 12  # letters of a label on an axis; the hover has all of them
 TICKS = 48  # labels on an axis; more would lie over each other
 SIDE = 470  # pixels: with its caption it fits a laptop's screen
-LOWEST = 1e-4  # where the logarithmic scale begins, as on the map
+LOWEST = 1e-4  # of its top: where the logarithmic scale begins, as on the map
 
 
 def check_size(run: Facts, selection: attention_selection.Selection, most: int = MOST) -> None:
@@ -45,7 +45,8 @@ def heatmap(
     ramp = [[i / (len(palette["ramp"]) - 1), colour] for i, colour in enumerate(palette["ramp"])]
     bar: dict[str, Any] = {"title": {"text": words.INSPECT_BARS[_bar(selection)], "side": "right"}, "thickness": 12}
     if selection.scale == "log":
-        bar |= {"tickvals": [-4, -3, -2, -1, 0], "ticktext": ["0.0001", "0.001", "0.01", "0.1", "1"]}
+        ticks = np.linspace(low, high, 5)
+        bar |= {"tickvals": ticks.tolist(), "ticktext": [f"{10**tick:.3g}" for tick in ticks]}
     queries, keys = found.queries, found.keys
     figure = go.Figure(
         go.Heatmap(
@@ -91,9 +92,11 @@ def _coloured(values: np.ndarray, selection: attention_selection.Selection) -> t
         rows = largest.max(axis=1, keepdims=True)
         return values / np.where(rows > 0, rows, 1), 0, 1
     top = 1.0 if selection.unit == "weight" else float(largest.max(initial=0)) or 1.0
+    low, high = selection.bounds or (0.0, top)
     if selection.scale == "log":
-        return np.log10(np.maximum(values / top, LOWEST)), float(np.log10(LOWEST)), 0
-    return values, 0, top
+        low = low or high * LOWEST
+        return np.log10(np.maximum(values, low)), float(np.log10(low)), float(np.log10(high))
+    return values, low, high
 
 
 def _bar(selection: attention_selection.Selection) -> str:

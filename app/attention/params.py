@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from app.kit import numbers
 from app.transport import limits
 
 # the options beside the place: how the picture is shown
+BOUND = re.compile(r"[0-9]{1,7}(\.[0-9]{1,20})?(e-[0-9]{1,2})?", re.ASCII)  # as a browser writes a number
+MOST_BOUND = 1e6
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,21 @@ def _area(text: str, site: Mapping[str, Any]) -> list[int]:
     return found
 
 
+def bounds(text: str) -> tuple[float, float]:
+    """The values at the two ends of the colours, "0.01,0.3". Raises ValueError."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(BOUND.fullmatch(part) for part in parts):
+        raise ValueError
+    low, high = map(float, parts)
+    if not (0 <= low < high <= MOST_BOUND):
+        raise ValueError
+    return low, high
+
+
+def _bounds(text: str, _: Mapping[str, Any]) -> list[float]:
+    return [*bounds(text)]
+
+
 def _below(text: str, high: int, low: int = 0) -> int:
     return limits.whole(text, low, high - 1)
 
@@ -77,6 +95,7 @@ def _below(text: str, high: int, low: int = 0) -> int:
 OPTIONS: dict[str, Option] = {
     "show": _one_of("show", "map", "lines", "table"),
     "scale": _one_of("scale", "auto", "linear", "log", "row"),
+    "bounds": Option("bounds", None, _bounds, words.OPTION_BOUNDS),  # values at the ends of the colours
     "kind": _one_of("kind", "head", "mean", "max", "rollout", "value"),
     "members": Option("heads", [], _members, words.OPTION_HEADS),
     "hide": Option("hide", [], _keys, words.OPTION_HIDE),

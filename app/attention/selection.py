@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from app.attention import params as attention_params
 from app.attention import transform, words
 from app.export import files
 from app.kit.numbers import quoted
@@ -34,6 +35,7 @@ class Selection:
     rows: tuple[int, int] | None = None  # queries q0..q1, end excluded; None: all
     columns: tuple[int, int] | None = None  # keys k0..k1
     scale: Scale = "linear"  # of the colours
+    bounds: tuple[float, float] | None = None  # values at their ends; None: as the scale has them
     show: Show = "map"  # as what; heads: all of them, this one outlined
     keep: int = 80  # percent of each row that lines carry
     metric: str = "maps"  # what the grid of all heads shows: small maps, or one number a head
@@ -74,6 +76,7 @@ def selected(run: Facts, params: Mapping[str, str]) -> Selection:
         hide=tuple(sorted(set(hide))),
         merged=one_of(params, "words", ("true", "false"), "false") == "true",
         scale=one_of(params, "scale", get_args(Scale), "linear"),
+        bounds=_bounds(params.get("bounds", "")),
         show=show,
         metric=one_of(params, "metric", ("maps", *METRICS), "maps"),
         keep=_number({"keep": params.get("keep", "80")}, "keep", 101),
@@ -102,6 +105,14 @@ def _number(params: Mapping[str, str], name: str, size: int) -> int:
     if number >= size:
         raise Refused(transport_words.TILE_OUT_OF_RANGE.format(name=name, value=number, low=0, high=size - 1))
     return number
+
+
+def _bounds(text: str) -> tuple[float, float] | None:
+    try:
+        return attention_params.bounds(text) if text else None
+    except ValueError as error:
+        allowed = words.OPTION_BOUNDS
+        raise Refused(words.EXPORT_UNKNOWN.format(name="bounds", allowed=allowed, value=quoted(text))) from error
 
 
 def _span(params: Mapping[str, str], axis: str, n: int) -> tuple[int, int]:

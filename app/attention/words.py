@@ -12,6 +12,7 @@ OPTION_HEADS = "layers and heads of this model, such as 0.2,3.1"
 OPTION_HIDE = "positions of tokens to leave out, such as 0,15, but not all of them"
 OPTION_KEY = "the position of one token that is looked at, such as 2"
 OPTION_ZOOM = "the first row and the one after the last, and so for columns, such as 0,40,10,50"
+OPTION_BOUNDS = "two numbers from 0 to 1,000,000, the smaller one first, such as 0.01,0.3"
 OPTION_KEEP = "whole numbers from 1 to 100"
 ROUTE_CHOICE = "{name} must be one of {allowed}; it is “{value}”."
 ROUTE_LARGE = "This run is too large to be sent whole. Ask for tiles and rows of it."
@@ -314,6 +315,16 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "log": "log",
     "scale_said": {"linear": "", "log": "log", "row": "per row"},
     "per_row": "per row",
+    "bounds": "colours from",
+    "bounds_to": "to",
+    "bounds_low": "Colours from this value",
+    "bounds_high": "Colours up to this value",
+    "bounds_help": "Values below the first number get the lightest colour, values above the second the darkest. Empty: as the scale has it.",
+    "bounds_auto": "auto",
+    "bounds_row": "With colours per row each row ends at its own largest weight.",
+    "bounds_wrong": "{low} to {high} is no range: two numbers from 0 to 1,000,000, the smaller one first, such as 0.01 to 0.3.",
+    "bounds_below": "≤ {value}",
+    "bounds_above": "≥ {value}",
     "per_row_most": "{most}, row’s largest",
     "units": {
         "weight": "Colours stand for attention weights.",
@@ -412,6 +423,7 @@ EXPORT_SCALES = {
     "linear": "linear colour scale",
     "log": "logarithmic colour scale",
     "row": "colours of each row up to its own largest weight",
+    "bounds": " from {low:g} to {high:g}",
     "lines": "the fewest lines that carry {keep} % of each row, wider for more",
     "metric": "colours from 0 to the end of the number’s range",
     "heads": ", each pixel the largest weight of its patch",

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
@@ -261,6 +262,7 @@ def test_all_heads_are_one_picture(screen: Screen, run: core.Trace, query: str):
         ("?kind=rollout", ["attention rollout from layer 0 to layer 3"]),
         ("?kind=value&words=true", ["value-weighted", "sub-words merged to words", "norm"]),
         ("?hide=0&scale=log", ["hidden: [CLS] (0)", "renormalised", "logarithmic colour scale"]),
+        ("?bounds=0.01,0.3", ["linear colour scale from 0.01 to 0.3"]),
     ],
 )
 def test_the_caption_says_what_was_done(screen: Screen, query: str, said: list[str]):
@@ -415,6 +417,7 @@ def test_several_heads_are_their_mean_in_a_map_and_apart_in_lines(run: core.Trac
         ({"hide": ",".join(map(str, range(16)))}, "Every key would be hidden"),
         ({"q0": "5", "q1": "5"}, "from 6 to 16"),
         ({"scale": "<b>"}, "“<b>”"),
+        ({"bounds": "0.5,0.1"}, "the smaller one first"),
     ],
 )
 def test_parameters_that_do_not_do_get_a_sentence(run: core.Trace, params: dict[str, str], said: str):
@@ -557,6 +560,11 @@ def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.
     values = np.array(figure.data[0].customdata, dtype=float)  # type: ignore[attr-defined]
     assert np.isnan(values[:, 0]).all()
     assert np.allclose(values[:, 1:].sum(1), 1, atol=1e-5)
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 1)  # type: ignore[attr-defined]
+    for scale, ends in (("linear", (0.01, 0.1)), ("log", (-2, -1))):
+        bounded = replace(selection, scale=scale, bounds=(0.01, 0.1))
+        trace = inspect.heatmap(numbers_of(run, bounded), bounded).data[0]
+        assert (trace.zmin, trace.zmax) == pytest.approx(ends)  # type: ignore[attr-defined]
     assert figure.layout.template.layout.colorway != ("#000001",)  # type: ignore[attr-defined]
     with pytest.raises(Refused, match="Plotly draws at most"):
         inspect.check_size(serve(run)[1], attention_selection.Selection(record=0), most=10)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from torch import Tensor
 
 import core
@@ -289,10 +289,32 @@ def test_a_long_text_has_the_same_pictures_from_the_server(screen: Screen, optio
     assert float(screen.data()["value"]) == pytest.approx(expected[key].item(), abs=1e-4)
 
 
+def test_the_ends_of_the_colours_are_set_by_hand_and_a_wrong_pair_changes_nothing(screen: Screen):
+    screen.open()
+    screen.page.keyboard.press("o")
+    low, high = (screen.root.get_by_label(attention_words.COMPONENT[f"bounds_{end}"]) for end in ("low", "high"))
+    high.fill("0,3")  # as half of the world writes it
+    high.press("Enter")
+    screen.wait(bounds="[0,0.3]")
+    expect(screen.root.locator(".legend")).to_have_text("00.15≥ 0.3")
+    low.fill("0.5")
+    low.press("Enter")
+    expect(screen.root.locator(".bounds [role=status]")).to_contain_text("0.5 to 0,3 is no range")
+    assert screen.data()["bounds"] == "[0,0.3]" and low.input_value() == "0.5"
+    low.fill("0.1")
+    low.press("Enter")
+    screen.wait(bounds="[0.1,0.3]")
+    expect(screen.root.locator(".bounds [role=status]")).to_be_empty()
+    screen.page.wait_for_url(lambda url: "bounds=0.1" in url)
+    expect(screen.root.locator(".legend")).to_have_text("≤ 0.10.2≥ 0.3")
+    screen.root.get_by_role("button", name=attention_words.COMPONENT["per_row"], exact=True).click()
+    expect(low).to_be_disabled()
+
+
 def test_the_link_brings_the_same_picture_back(screen: Screen, another: Another):
-    screen.open("?kind=max&heads=3.1,4.2&hide=0&scale=log&metric=entropy")
+    screen.open("?kind=max&heads=3.1,4.2&hide=0&scale=log&bounds=0.001,0.5&metric=entropy")
     other = another()
     other.open(screen.page.url.removeprefix(f"{screen.address}/"))
-    names = ("kind", "members", "hide", "scale", "metric")
+    names = ("kind", "members", "hide", "scale", "bounds", "metric")
     assert [other.data()[name] for name in names] == [screen.data()[name] for name in names]
     assert screen.data()["members"] == "[[3,1],[4,2]]" and other.facts() == screen.facts()

@@ -243,6 +243,7 @@ def test_pictures_are_made_once_a_request():
 CHOSEN = {
     "show": "table",
     "scale": "log",
+    "bounds": [0.01, 0.3],
     "kind": "max",
     "members": [[0, 2], [1, 0]],
     "hide": [0, 4],
@@ -264,7 +265,12 @@ def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
         CHOSEN[name] != o.default for name, o in attention_params.OPTIONS.items()
     )
     params = attention_params.option_params(CHOSEN)
-    assert params["heads"] == "0.2,1.0" and params["hide"] == "0,4" and params["sort"] == "true"
+    assert (
+        params["heads"] == "0.2,1.0"
+        and params["bounds"] == "0.01,0.3"
+        and params["hide"] == "0,4"
+        and params["sort"] == "true"
+    )
     assert attention_params.requested_options(HEADER, "encoder", params) == (CHOSEN, [])
     assert attention_params.reported_options(HEADER, "encoder", params) == CHOSEN
 
@@ -275,6 +281,12 @@ def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
         ("show", "chart"),
         ("scale", ""),
         ("scale", "LOG"),
+        ("bounds", "0.3,0.01"),
+        ("bounds", "0.1,0.1"),
+        ("bounds", "-1,1"),
+        ("bounds", "0,nan"),
+        ("bounds", "0,1e9"),
+        ("bounds", "0,1,2"),
         ("kind", "<b>"),
         ("heads", "2.0"),
         ("heads", "0.4"),

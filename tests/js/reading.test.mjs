@@ -7,7 +7,7 @@ import { served } from "./golden.mjs";
 
 const { finely, share } = await served("kit/browser/dom.js");
 const { across, areLetters, isMirrored, isRightToLeft } = await served("attention/browser/direction.js");
-const { levelOf, levelsOfRoots } = await served("attention/browser/scale.js");
+const { endsOf, levelOf, levelsOfRoots } = await served("attention/browser/scale.js");
 
 test("a share in words is whole only where that says enough, and 0 % and 100 % are exact", () => {
   const said = [0, 1e-5, 0.0049, 0.13, 0.677, 0.98, 0.984, 0.997, 0.9995, 1].map(share);
@@ -28,9 +28,17 @@ test("letters that are tokens of their own are known", () => {
 });
 
 test("map, words and small maps have the same colour for the same weight", () => {
-  const roots = levelsOfRoots("linear");
-  for (const weight of [0, 0.04, 0.25, 0.5, 1]) assert(Math.abs(roots[Math.round(255 * Math.sqrt(weight))] - levelOf("linear", weight, 1)) <= 1);
-  assert.deepEqual([1e-4, 1e-2, 1].map((weight) => levelOf("log", weight, 1)), [0, 128, 255]);
+  const whole = endsOf("linear", 1);
+  const roots = levelsOfRoots("linear", whole);
+  for (const weight of [0, 0.04, 0.25, 0.5, 1]) assert(Math.abs(roots[Math.round(255 * Math.sqrt(weight))] - levelOf("linear", weight, whole)) <= 1);
+  assert.deepEqual([1e-4, 1e-2, 1].map((weight) => levelOf("log", weight, endsOf("log", 1))), [0, 128, 255]);
+});
+
+test("colours end where somebody has set their ends", () => {
+  const ends = endsOf("linear", 1, [0.1, 0.5]);
+  assert.deepEqual([0, 0.1, 0.3, 0.5, 0.9].map((weight) => levelOf("linear", weight, ends)), [0, 0, 127, 255, 255]);
+  assert.deepEqual([0, 0.001, 0.01, 0.1, 1].map((weight) => levelOf("log", weight, endsOf("log", 1, [0.001, 0.1]))), [0, 0, 128, 255, 255]);
+  assert.deepEqual(endsOf("log", 1, [0, 0.2]), { low: 0.2 / 1e4, high: 0.2 }); // there is no logarithm of nothing
 });
 
 test("maps are mirrored by the text whose tokens are keys, whichever side that is", () => {

@@ -174,6 +174,7 @@ export class Export {
     /** @type {Params} */
     const params = { run: picture.key, site: place.site, layer: place.layer, head: place.head, kind, heads, hide, words: merged };
     Object.assign(params, { scale: map.scaleShown, show, keep: options.keep });
+    if (options.bounds) params.bounds = options.bounds.join();
     if (what === "heads") params.metric = view.overview.metric;
     const { n_query, n_key } = view.lens();
     const isPart = what !== "numbers" || Math.max(n_query, n_key) > WHOLE;

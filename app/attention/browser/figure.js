@@ -148,7 +148,7 @@ export function headsFigure(view, style, about) {
   }
   const found = view.overview.metric === "maps" ? null : view.overview.numbers.get(site);
   if (view.overview.metric !== "maps" && !found) return null;
-  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, view.map.wholeScale, isMirrored(view.picture, site), left, top, pitch);
+  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, view.map.wholeScale, view.map.smallEnds(), isMirrored(view.picture, site), left, top, pitch);
   if (site.kv_heads < site.heads) {
     const group = site.heads / site.kv_heads;
     for (let first = 0; first < site.heads; first += group) {
@@ -169,13 +169,14 @@ export function headsFigure(view, style, about) {
  * @param {Site} site
  * @param {Style} style
  * @param {"linear" | "log"} scale
+ * @param {import("./scale.js").Ends} ends
  * @param {boolean} isBack
  * @param {number} left
  * @param {number} top
  * @param {number} pitch
  */
-function mapsGrid(shapes, site, { colour }, scale, isBack, left, top, pitch) {
-  const levels = levelsOfRoots(scale);
+function mapsGrid(shapes, site, { colour }, scale, ends, isBack, left, top, pitch) {
+  const levels = levelsOfRoots(scale, ends);
   const { rows, columns } = site.thumbnail(0, 0);
   const [gapRows, gapColumns] = [rows, columns].map((n) => Math.max(1, Math.round(n * 0.07)));
   const canvas = document.createElement("canvas");

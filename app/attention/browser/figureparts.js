@@ -72,8 +72,7 @@ function coloured(fact, width, { palette, font }) {
  */
 export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
   const scale = view.map.scaleShown;
-  const low = scale === "log" ? "0.0001" : "0";
-  const high = scale === "row" ? words.per_row_top : String(Number((tile.top ?? lens.top).toPrecision(3)));
+  const { low, high } = scale === "row" ? { low: "0", high: words.per_row_top } : view.map.ticks(tile.top ?? lens.top, 3);
   let x = MARGIN;
   /** @param {string} string @param {string} tone */
   const put = (string, tone) => {

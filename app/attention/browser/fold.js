@@ -6,7 +6,7 @@ import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
 import { isMirrored as isMirroredOf, mirrored } from "./direction.js";
 import { unfolded, withGaps } from "./folding.js";
 import { HIDDEN } from "./lens.js";
-import { levelOf } from "./scale.js";
+import { endsOf, levelOf } from "./scale.js";
 
 const ASKED = 40; // keys
 const ROWS = 9; // as many as there is room for, up to this; more where rows as high as they may be leave room
@@ -115,6 +115,7 @@ export class Fold {
     const lens = view.lens();
     const scale = view.map.wholeScale;
     const perRow = view.map.scaleShown === "row";
+    const ends = view.map.ends();
     const hatch = view.map.hatching(context);
     const gap = 2;
     const [q0, q1] = g.rows ?? [0, 0];
@@ -123,13 +124,13 @@ export class Fold {
       const row = lens.row(q);
       isThere = isThere && row !== null;
       const y = g.top + (q - q0) * g.cell;
-      const top = perRow && row ? row.weights.reduce((a, b) => Math.max(a, b), 0) || 1 : lens.top;
+      const of = perRow && row ? endsOf("linear", row.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : ends;
       g.columns?.forEach((k, c) => {
         if (k < 0) return;
         const [x, w] = columnOf(g, c);
         const code = row?.masked?.[k];
         if (code === HIDDEN) return;
-        context.fillStyle = code ? hatch : row ? view.colour.css[levelOf(perRow ? "linear" : scale, row.weights[k], top)] : view.palette.line;
+        context.fillStyle = code ? hatch : row ? view.colour.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)] : view.palette.line;
         context.globalAlpha = row ? 1 : 0.4;
         context.fillRect(x, y, w - gap, g.cell - gap);
       });
@@ -150,6 +151,7 @@ export class Fold {
     const isSelf = view.site.query === view.site.key;
     const here = query === null ? null : lens.queryOf(query);
     const { column, key } = view.map.at();
+    const ends = view.map.ends();
     const y = ARCS * em;
     const h = g.top - y - 4;
     context.textAlign = "center";
@@ -165,7 +167,7 @@ export class Fold {
         return;
       }
       const code = ranking?.masked?.[k];
-      const level = ranking && !code ? levelOf(view.map.wholeScale, ranking.weights[k], lens.top) : 0;
+      const level = ranking && !code ? levelOf(view.map.wholeScale, ranking.weights[k], ends) : 0;
       context.fillStyle = code ? view.map.hatching(context) : view.colour.css[level];
       context.fillRect(x, y, w - 2, h);
       const isQuery = isSelf && k === here;

@@ -5,7 +5,7 @@ import { text, widthOf } from "../../kit/browser/scene.js";
 import { WORDS as words } from "./constants.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { HIDDEN } from "./lens.js";
-import { levelOf } from "./scale.js";
+import { endsOf, levelOf } from "./scale.js";
 
 /** @typedef {import("../../kit/browser/types.js").Shape} Shape */
 const ROW = 32; // px
@@ -37,6 +37,7 @@ export function foldFigure(view, style, about) {
   shapes.push(text(MARGIN, top - 10, [[words.axis_query, palette.query, 600]], SMALL));
   shapes.push(text(MARGIN, top - 10 - SMALL * 1.35, [[isMirrored ? words.axis_key_back : words.axis_key, palette.key, 600]], SMALL));
   const perRow = view.map.scaleShown === "row";
+  const ends = view.map.ends();
   let x = left;
   columns.forEach((k, c) => {
     const w = widths[c] - 2;
@@ -53,8 +54,8 @@ export function foldFigure(view, style, about) {
       const code = row.masked?.[k];
       const box = { x, y: top + r * ROW, w, h: ROW - 2 };
       if (code) return void (code !== HIDDEN && shapes.push({ shape: "hatch", ...box }));
-      const most = perRow ? row.weights.reduce((a, b) => Math.max(a, b), 0) || 1 : lens.top;
-      shapes.push({ shape: "rect", ...box, fill: colour.css[levelOf(perRow ? "linear" : view.map.wholeScale, row.weights[k], most)] });
+      const of = perRow ? endsOf("linear", row.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : ends;
+      shapes.push({ shape: "rect", ...box, fill: colour.css[levelOf(perRow ? "linear" : view.map.wholeScale, row.weights[k], of)] });
     });
     x += widths[c];
   });

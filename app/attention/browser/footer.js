@@ -3,7 +3,12 @@
 import { WORDS as words } from "./constants.js";
 import { add, choice, el, fill, number, scientific } from "../../kit/browser/dom.js";
 
+const MOST = 1e6; // as far as colours may go
 const LONG = 10_000; // ms from which on a pass is said in seconds
+
+// NaN for what is no plain number; a comma is a point in half of the world
+/** @param {string} text */
+const numberOf = (text) => (/^[0-9]+([.,][0-9]+)?$/.test(text) ? Number(text.replace(",", ".")) : NaN);
 
 export class Footer {
   // Made anew at every layout
@@ -15,6 +20,8 @@ export class Footer {
   middle;
   /** @type {HTMLElement} */
   high;
+  /** @type {HTMLInputElement[]} The fields of the options for both ends of the colours */
+  ends = [];
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
@@ -61,7 +68,35 @@ export class Footer {
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
     const scales = [["auto", words.scale_auto], ["linear", words.linear], ["log", words.log], ["row", words.per_row]];
     const node = choice(words.colour, scales, this.view.options.scale, (scale, e) => this.view.setOption("scale", scale, e));
-    return [{ label: words.colour, node, help: words.colour_help }];
+    return [{ label: words.colour, node, help: words.colour_help }, { label: words.bounds, node: this.bounds(), help: words.bounds_help }];
+  }
+
+  // Two fields for the values at the ends of the colours; empty where the scale has them
+  bounds() {
+    const { bounds } = this.view.options;
+    const box = el("span", "bounds");
+    const said = el("span", "mute");
+    said.setAttribute("role", "status");
+    this.ends = [words.bounds_low, words.bounds_high].map((label, i) => {
+      const field = el("input", "");
+      Object.assign(field, { type: "text", inputMode: "decimal", autocomplete: "off", placeholder: words.bounds_auto, size: 6, value: bounds ? String(bounds[i]) : "" });
+      field.setAttribute("aria-label", label);
+      field.addEventListener("change", (e) => this.bound(this.ends.map(({ value }) => value.trim()), said, e));
+      return field;
+    });
+    box.append(this.ends[0], el("span", "mute", words.bounds_to), this.ends[1], said);
+    return box;
+  }
+
+  // What is written in both; one alone leaves the other end as the scale has it.
+  /** @param {string[]} texts @param {HTMLElement} said @param {Event} event */
+  bound([from, to], said, event) {
+    const low = from ? numberOf(from) : 0;
+    const high = to ? numberOf(to) : Number(this.view.lens().top.toPrecision(6));
+    const isRange = low >= 0 && low < high && high <= MOST;
+    said.textContent = isRange || (!from && !to) ? "" : fill(words.bounds_wrong, { low: from || "0", high: to || String(high) });
+    if (!from && !to) this.view.setOption("bounds", null, event);
+    else if (isRange) this.view.setOption("bounds", [low, high], event);
   }
 
   drawLegend() {
@@ -70,6 +105,10 @@ export class Footer {
     this.middle.textContent = middle;
     this.high.textContent = high;
     this.scale.textContent = words.scale_said[this.view.map.scaleShown];
+    for (const field of this.ends) {
+      field.disabled = this.view.map.scaleShown === "row";
+      field.title = field.disabled ? words.bounds_row : "";
+    }
     this.legend.title = words.units[this.view.lens().unit];
   }
 

@@ -12,7 +12,7 @@ import { isStill, named, Slide } from "./motion.js";
 import { nextOf, writes } from "./next.js";
 import { roleOf } from "./roles.js";
 import { cover } from "../../kit/browser/cover.js";
-import { DECADES, dots, levelOf } from "./scale.js";
+import { dots, endsOf, levelOf } from "./scale.js";
 import { Table } from "./table.js";
 
 const LONG = 128; // keys; above, the map opens on a logarithmic scale
@@ -486,14 +486,28 @@ export class HeadMap {
     return this.scaleShown === "log" ? "log" : "linear";
   }
 
-  // What the colours at the ends and in the middle of the scale stand for
-  ticks() {
+  // What the colours at both ends stand for, of the whole map or of a part of it whose largest value this is
+  ends(top = this.view.lens().top) {
+    return endsOf(this.wholeScale, top, this.view.options.bounds);
+  }
+
+  // The same of the small maps, which are of weights whatever the large one is of
+  smallEnds() {
+    return endsOf(this.wholeScale, 1, this.view.lens().unit === "weight" ? this.view.options.bounds : null);
+  }
+
+  // What is said of both ends and the middle of the scale of a map whose largest value this is
+  ticks(top = this.view.lens().top, digits = 2) {
     const lens = this.view.lens();
     /** @param {number} x */
-    const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(2))) : scientific(x));
-    const { top } = lens;
-    if (this.scaleShown === "log") return { low: text(top / 10 ** DECADES), middle: text(top / 10 ** (DECADES / 2)), high: text(top) };
-    if (this.scaleShown === "linear") return { low: "0", middle: text(top / 2), high: text(top) };
+    const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(digits))) : scientific(x));
+    if (this.scaleShown !== "row") {
+      const { low, high } = this.ends(top);
+      const middle = this.scaleShown === "log" ? Math.sqrt(low * high) : (low + high) / 2;
+      if (!this.view.options.bounds) return { low: text(low), middle: text(middle), high: text(high) };
+      const [from, to] = [low, high].map((value) => (value >= 1e-4 || !value ? String(value) : scientific(value))); // as they were written
+      return { low: low ? fill(words.bounds_below, { value: from }) : from, middle: text(middle), high: high < top ? fill(words.bounds_above, { value: to }) : to };
+    }
     const { query } = this.at();
     const row = query === null ? null : lens.row(query);
     const most = row ? row.weights.reduce((a, b) => Math.max(a, b), 0) : 0;
@@ -507,7 +521,8 @@ export class HeadMap {
     const out = new Uint8Array(rows * columns);
     const scale = this.scaleShown;
     if (scale !== "row") {
-      for (let i = 0; i < out.length; i++) out[i] = levelOf(scale, values[i], top);
+      const ends = this.ends(top);
+      for (let i = 0; i < out.length; i++) out[i] = levelOf(scale, values[i], ends);
       return out;
     }
     for (let r = 0; r < rows; r++) {

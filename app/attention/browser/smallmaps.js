@@ -15,7 +15,7 @@ export function atlasOf(view, site, from = 0, to = site.layers) {
   canvas.height = rows * (to - from);
   const { packed } = view.colour;
   const isBack = isMirrored(view.picture, site);
-  const levels = levelsOfRoots(view.map.wholeScale);
+  const levels = levelsOfRoots(view.map.wholeScale, view.map.smallEnds());
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);

@@ -10,7 +10,7 @@ import { areLetters, isRightToLeft } from "./direction.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
 import { nextOf, writes } from "./next.js";
-import { levelOf } from "./scale.js";
+import { endsOf, levelOf } from "./scale.js";
 
 const MOST = 600; // tokens up to which the strip holds all of them
 /** @type {Record<string, number | undefined>} */
@@ -175,8 +175,8 @@ export class Strip {
     const [row_, chosen] = [query === null ? null : lens.queryOf(query), place.query === null ? null : lens.queryOf(place.query)];
     const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
     const ofRow = this.view.map.scaleShown === "row" ? row : null;
-    const most = ofRow ? ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1 : lens.top;
     const scale = this.view.map.wholeScale;
+    const ends = ofRow ? endsOf(scale, ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : this.view.map.ends();
     const coming = this.coming(row_);
     for (const item of this.items) {
       const { node, axis, i } = item;
@@ -188,7 +188,7 @@ export class Strip {
       if (wait) continue;
       const [weight, code] = looked ? [looked.weights[i], looked.masked?.[i]] : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
       const isShaded = axis === shaded && !code && !lens.refused;
-      const level = levelOf(scale, weight, most);
+      const level = levelOf(scale, weight, ends);
       const shade = isShaded ? level : -1;
       if (item.shade !== shade || item.colour !== this.view.colour) {
         Object.assign(item, { shade, colour: this.view.colour });

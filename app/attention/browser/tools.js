@@ -60,7 +60,7 @@ export class Tools {
 
   // Whether some option is not as it opens: one should see that without looking inside.
   mark() {
-    const changed = Object.keys(this.view.optionTexts()).filter((name) => ["scale", "kind", "heads", "hide", "words", "keep"].includes(name));
+    const changed = Object.keys(this.view.optionTexts()).filter((name) => ["scale", "bounds", "kind", "heads", "hide", "words", "keep"].includes(name));
     this.open.textContent = changed.length ? `${words.options} · ${changed.length}` : words.options;
   }
 

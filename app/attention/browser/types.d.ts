@@ -81,6 +81,7 @@ export type Place = { site: string; layer: number; head: number; query: number |
 export interface Options {
   show: "map" | "lines" | "table";
   scale: "auto" | "linear" | "log" | "row";
+  bounds: [low: number, high: number] | null;
   kind: Kind;
   members: Member[];
   hide: number[];

@@ -52,6 +52,7 @@ const KEPT_LENSES = 24; // pictures whose numbers are kept
 const REDRAWS = {
   // what an option changes, where that is less than the whole layout
   scale: ["map", "strip", "lines", "footer", "overview"],
+  bounds: ["map", "strip", "footer", "overview"],
   keep: ["lines"],
   metric: ["overview", "alike"],
   sort: ["overview"],
@@ -493,8 +494,8 @@ class View {
 
   // Of the options, those that say how a picture is shown, and not of what
   get manner() {
-    const { show, scale } = this.options;
-    return { show, scale };
+    const { show, scale, bounds } = this.options;
+    return { show, scale, bounds };
   }
 
   // The options that are not as they open, as the URL has them: what Python is told, and what a copied link says
@@ -719,7 +720,7 @@ class View {
     if (name === "theme") return settings().set("theme", value === "auto" ? null : value);
     if (name === "projector") return settings().set("projector", value ? "true" : null);
     this.options = { ...this.options, [name]: value };
-    if (name === "scale") this.overview.forget();
+    if (name === "scale" || name === "bounds") this.overview.forget();
     if (NUMBERS.includes(name)) {
       this.ranks.clear();
       this.forget();
