@@ -322,7 +322,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "bounds_help": "Values below the first number get the lightest colour, values above the second the darkest. Empty: as the scale has it.",
     "bounds_auto": "auto",
     "bounds_row": "With colours per row each row ends at its own largest weight.",
-    "bounds_wrong": "{low} to {high} is no range: two numbers from 0 to 1,000,000, the smaller one first, such as 0.01 to 0.3.",
+    "bounds_wrong": "{low} to {high} is no range. Write two numbers, the smaller one first, such as 0.01 to 0.3.",
     "bounds_below": "≤ {value}",
     "bounds_above": "≥ {value}",
     "per_row_most": "{most}, row’s largest",

@@ -296,7 +296,7 @@ def test_the_ends_of_the_colours_are_set_by_hand_and_a_wrong_pair_changes_nothin
     high.fill("0,3")  # as half of the world writes it
     high.press("Enter")
     screen.wait(bounds="[0,0.3]")
-    expect(screen.root.locator(".legend")).to_have_text("00.15≥ 0.3")
+    expect(screen.root.locator("footer .legend")).to_have_text("00.15≥ 0.3")
     low.fill("0.5")
     low.press("Enter")
     expect(screen.root.locator(".bounds [role=status]")).to_contain_text("0.5 to 0,3 is no range")
@@ -306,7 +306,7 @@ def test_the_ends_of_the_colours_are_set_by_hand_and_a_wrong_pair_changes_nothin
     screen.wait(bounds="[0.1,0.3]")
     expect(screen.root.locator(".bounds [role=status]")).to_be_empty()
     screen.page.wait_for_url(lambda url: "bounds=0.1" in url)
-    expect(screen.root.locator(".legend")).to_have_text("≤ 0.10.2≥ 0.3")
+    expect(screen.root.locator("footer .legend")).to_have_text("≤ 0.10.2≥ 0.3")
     screen.root.get_by_role("button", name=attention_words.COMPONENT["per_row"], exact=True).click()
     expect(low).to_be_disabled()
 
