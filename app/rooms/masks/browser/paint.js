@@ -32,6 +32,7 @@ export class Paint {
   brush;
   /** @type {HTMLElement[] | undefined} What long texts scroll in */
   windows;
+  at = [0, 0]; // how far they have scrolled, all of them
   /** @type {number | undefined} The row that they were brought to */
   followed;
 
@@ -109,7 +110,10 @@ export class Paint {
       stay();
       box.addEventListener("scroll", () => {
         stay();
-        for (const other of boxes) if (other.scrollLeft !== box.scrollLeft || other.scrollTop !== box.scrollTop) other.scrollTo(box.scrollLeft, box.scrollTop);
+        const { scrollLeft, scrollTop } = box;
+        if (scrollLeft === this.at[0] && scrollTop === this.at[1]) return; // it was taken along: who scrolls may be further by now
+        this.at = [scrollLeft, scrollTop];
+        for (const other of boxes) if (other !== box) other.scrollTo(scrollLeft, scrollTop);
       });
     }
     this.windows = boxes;

@@ -32,7 +32,7 @@ export function drawFoot(view, on, at) {
   if (ATTENTION.includes(kind) && Math.abs(on.at.weights.reduce((a, b) => a + b, 0) - 1) < 1e-5) say("ok", words.ok_rows);
   if (live || act) {
     say("changed", act ? words.changed_act : words.changed);
-    if (live && !view.offline) button(words.run_it, () => runIt(view, on), fill(words.run_it_help, { what: editWords(on) })).classList.add("run");
+    if (live && !view.offline) button(words.run_it, () => runIt(view, view.shown ?? on), fill(words.run_it_help, { what: editWords(on) })).classList.add("run");
     button(words.put_back, () => view.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
   } else {
     if (ATTENTION.includes(kind) && on.site) {
@@ -55,8 +55,8 @@ export function feet(view, facts, at, n) {
   const feet = FEET.get(view.footer) ?? makeFeet(view);
   feet.back.disabled = at <= 0;
   feet.next.disabled = at >= n - 1;
-  // Facts that are the same stay, unless there is something to press in them.
-  if (feet.facts.isEqualNode(facts) && !facts.querySelector("button")) return;
+  // Facts that are the same stay: an answer that comes meanwhile takes no button away from under a click.
+  if (feet.facts.isEqualNode(facts)) return;
   feet.facts.replaceWith(facts);
   feet.facts = facts;
 }
