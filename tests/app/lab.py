@@ -13,8 +13,11 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, eventually
+from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend
+
+# A new size is heard of when the page is laid out, behind the callbacks of that frame; what it asks for is drawn in the next one.
+DRAWN = "(async () => { for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame); return true; })()"
 
 
 class Lab:
@@ -33,6 +36,8 @@ class Lab:
     def open(self, **said: str) -> Self:
         self.page.goto(f"{self.address}/?{urlencode({'view': self.ROOM, **said})}")
         self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+        self.page.evaluate("document.fonts.ready.then(() => true)")  # no size is read in another type
         return self
 
     def says(self, *texts: str) -> None:
@@ -88,6 +93,13 @@ class Lab:
         return faults(self.page)
 
 
+def sized(page: Page, width: int, height: int) -> None:
+    """Give the window a size, and wait until what follows from it is drawn."""
+    page.set_viewport_size({"width": width, "height": height})
+    once(page, "([width, height]) => innerWidth === width && innerHeight === height", arg=[width, height])
+    page.evaluate(DRAWN)
+
+
 def everywhere(root: Locator, check: Callable[[], object]) -> None:
     """Have `check` read the room in the dark, then on a phone, then projected, and leave it as it was."""
     page, size = root.page, root.page.viewport_size
@@ -95,17 +107,19 @@ def everywhere(root: Locator, check: Callable[[], object]) -> None:
     page.emulate_media(color_scheme="dark")
     expect(root).to_have_attribute("data-theme", "dark", timeout=PATIENCE)
     check()
-    page.set_viewport_size({"width": 390, "height": 844})
+    sized(page, 390, 844)
     check()
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1920, "height": 1080})
     page.evaluate("headlight.settings.set('projector', 'true')")
-    expect(root).to_have_attribute("data-projector", "true", timeout=PATIENCE)
+    for name, value in (("projector", "true"), ("theme", "light")):
+        expect(root).to_have_attribute(f"data-{name}", value, timeout=PATIENCE)
+    page.evaluate(DRAWN)
     check()
     page.evaluate("headlight.settings.set('projector', null)")
-    page.set_viewport_size(size)
     for name, value in (("projector", "false"), ("theme", "light")):
         expect(root).to_have_attribute(f"data-{name}", value, timeout=PATIENCE)
+    sized(page, size["width"], size["height"])
 
 
 @contextlib.contextmanager

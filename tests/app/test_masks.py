@@ -25,6 +25,7 @@ from core import leakage, measures
 from core.interventions import EditMask, MaskAfterSoftmax, MaskFill, SetMask
 from core.request import Request
 from core.service import Facts
+from tests.app.browsing import box_of, eventually
 from tests.app.lab import Lab, away, everywhere, printed, visiting
 
 APP = "app/main.py"
@@ -311,9 +312,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     own = core.trace(core.load("storyteller"), KING)
     assert room.weight(3) == pytest.approx(own.attention[3].pattern(6, 11)[0, 0, 3].item(), abs=1e-4)
     pad = room.root.locator(".brush")
-    box = pad.bounding_box()
-    assert box is not None
-    size = box["width"] / 12
+    size = box_of(pad)["width"] / 12
     pad.hover(position={"x": 11.5 * size, "y": 3.5 * size})  # once it stands still
     expect(room.root.locator(".tip")).to_contain_text(f"may not look, {words.COMPONENT['reasons'][1]}.")
     pad.hover(position={"x": 3.5 * size, "y": 11.5 * size})
@@ -482,8 +481,12 @@ def test_a_long_text_scrolls_in_three_boxes_and_is_painted_all_the_same(room: Ro
     room.open(model="Storyteller", text=text)
     boxes = room.root.locator(".maps.window")
     expect(boxes).to_have_count(3)
-    tall = boxes.evaluate_all("boxes => boxes.map((box) => [box.scrollHeight > box.clientHeight, box.scrollTop])")
-    assert all(more for more, _ in tall) and len({top for _, top in tall}) == 1 and tall[0][1] > 0
+
+    def open_together() -> None:  # the first one leads, and the others follow in the next frame
+        tall = boxes.evaluate_all("boxes => boxes.map((box) => [box.scrollHeight > box.clientHeight, box.scrollTop])")
+        assert all(more for more, _ in tall) and len({top for _, top in tall}) == 1 and tall[0][1] > 0
+
+    eventually(room.page, open_together)
     boxes.first.evaluate("box => box.scrollTo(0, 0)")
     expect(boxes.last).to_have_js_property("scrollTop", 0)
     room.root.locator(".maps .name").nth(9).click()

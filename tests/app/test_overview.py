@@ -113,13 +113,15 @@ def test_entropy_lists_the_most_focused_head_first(screen: Screen):
 def test_a_cell_has_its_value_on_hover_and_the_metric_its_meaning(screen: Screen):
     screen.open("?metric=previous")
     box = box_of(screen.root.locator(".overview"))
+    said = ""
     for x in range(0, int(box["width"]), 4):
         screen.page.mouse.move(box["x"] + x, box["y"] + 30)
-        if "Head 2" in screen.root.locator(".tip:not(.card)").inner_text():
+        said = screen.root.locator(".tip:not(.card)").inner_text()
+        if "Head 2" in said:
             break
     text = core.trace(core.load("minilm"), "The animal didn't cross the street because it was too tired.")
     value = measures.previous_token(text.attention[0].pattern(2))[0].item()
-    assert f"previous token {value * 100:.1f} %" in screen.root.locator(".tip:not(.card)").inner_text()
+    assert f"previous token {value * 100:.1f} %" in said
     assert "just before" in (screen.root.locator(".metricbar select").get_attribute("title") or "")
 
 

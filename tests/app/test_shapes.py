@@ -269,6 +269,7 @@ def test_the_run_on_the_screen_is_spelled_out(screen: Shapes, run: core.Trace):
 
 def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: Shapes):
     screen.see()
+    screen.wait(thumbnail="encoder.attn.weights,0,0")  # which is fetched, and makes room for itself
     for part in (".top", ".detail"):
         box = box_of(screen.root.locator(part))
         assert box["y"] >= 0 and box["y"] + box["height"] <= 720
@@ -280,6 +281,7 @@ def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: 
 def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them_room(screen: Shapes):
     screen.page.set_viewport_size({"width": 390, "height": 844})
     screen.see()
+    screen.wait(thumbnail="encoder.attn.weights,0,0")
     cut = """(root) => [...root.querySelectorAll(".row :is(.name, .shape)")].filter((text) => text.scrollWidth > text.clientWidth)
         .map((text) => text.innerText)"""
     assert screen.root.locator(".row").count() > 9 and screen.root.evaluate(cut) == []
@@ -341,12 +343,11 @@ def test_the_keyboard_and_the_link(screen: Shapes, browser: Browser):
     assert screen.page.evaluate("document.activeElement.shadowRoot?.activeElement?.dataset.id ?? document.activeElement.dataset.id") == "encoder.attn.scores"  # fmt: skip
     screen.page.wait_for_url(re.compile("tensor=encoder.attn.scores"))
     screen.page.wait_for_url(re.compile("at=2"))
+    screen.wait(thumbnail="encoder.attn.scores,2,0")  # numbers in the detail are fetched
     other = Shapes(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), screen.address)
     other.page.goto(screen.page.url)
     other.wait(tensor="encoder.attn.scores", at="2")
-    expect(other.root.locator(".detail")).to_have_text(
-        screen.detail(), use_inner_text=True
-    )  # numbers in it are fetched
+    expect(other.root.locator(".detail")).to_have_text(screen.detail(), use_inner_text=True)
     other.page.context.close()
 
 
@@ -426,8 +427,10 @@ def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
     full = trace_shapes(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
     with screen.page.expect_download() as waiting:
         screen.root.get_by_role("button", name="Export", exact=True).click()
+        table = screen.root.get_by_role("button", name="CSV: table")
+        table.wait_for()
         assert screen.root.get_by_role("button", name="SVG").count() == 0  # a table is no picture
-        screen.root.get_by_role("button", name="CSV: table").click()
+        table.click()
     text = waiting.value.path().read_text(encoding="utf-8-sig")
     plain = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
     assert "Headlight" in text.splitlines()[0] and "core.plan(config, batch=32, source_len=50)" in text
@@ -488,6 +491,7 @@ def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
     box.fill("1025")
     box.press("Enter")
     screen.page.get_by_text("is more than n_ctx").wait_for()
+    screen.idle()
     assert screen.data()["shape"] == "1,12,1024,1024"  # nothing is lost
 
 
@@ -532,6 +536,7 @@ def test_a_config_is_pasted(screen: Shapes):
     box.fill("<b>no</b>")
     box.press("Control+Enter")
     screen.page.get_by_text("This is not JSON").wait_for()
+    screen.idle()
     assert screen.data()["shape"] == "1,6,128,128"  # nothing is lost
 
 
