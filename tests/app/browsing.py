@@ -56,9 +56,10 @@ PATIENCE = 20_000  # ms for anything to appear; nothing waits this long unless i
 @contextmanager
 def serving(script: str, log: Path, *options: str) -> Iterator[str]:
     """`streamlit run <script>` from the root of the repository, on a free port; its address once it answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    kept = socket.socket()  # the port is nobody else's until the server listens there
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    port = kept.getsockname()[1]
     command = [
         sys.executable,
         "-m",
@@ -88,6 +89,7 @@ def serving(script: str, log: Path, *options: str) -> Iterator[str]:
             raise RuntimeError(f"the server does not answer: {log.read_text()}")
         yield address
     finally:
+        kept.close()
         server.terminate()
         try:
             server.wait(20)

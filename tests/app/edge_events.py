@@ -3,9 +3,10 @@
 import gc
 
 COLLECTED: list[float] = []  # every collection of all garbage
-BROKEN_OFF: list[float] = []  # when a script that waited was broken off
-GONE: list[str] = []  # visitors
-CLEARED: list[str] = []  # how often somebody cleared the caches
+# Visitors by their names, each as often as it happened:
+BROKEN_OFF: list[str] = []  # whose script waited and was broken off
+GONE: list[str] = []  # who has left
+CLEARED: list[str] = []  # who cleared the caches
 
 
 def _collected(phase: str, info: dict[str, int]) -> None:

@@ -14,10 +14,10 @@ from tests.app.edge_events import BROKEN_OFF, CLEARED, COLLECTED, GONE
 repeat_address()
 st.set_page_config(layout="wide")
 st.html(style.PAGE_STYLE)
-when_gone(lambda: GONE.append("gone"))
-st.text(
-    f"broken off: {len(BROKEN_OFF)}, gone: {len(GONE)}, cleared: {len(CLEARED)}, history: {is_history_navigation()}"
-)
+who = st.session_state.setdefault("who", st.query_params.get("who", ""))  # a visitor's name, to be told from all others
+when_gone(lambda: GONE.append(who))
+st.text(f"broken off: {' '.join(BROKEN_OFF)}, gone: {' '.join(GONE)}, cleared: {' '.join(CLEARED)}, all")
+st.text(f"history: {is_history_navigation()}")
 st.session_state["runs"] = st.session_state.get("runs", 0) + 1
 st.text(f"runs: {st.session_state['runs']}, collected: {len(COLLECTED)}")
 left, right = st.columns(2)
@@ -41,7 +41,7 @@ if st.button("Write"):
     st.query_params["late"] = "yes"
 if st.button("Clear"):
     st.cache_resource.clear()
-    CLEARED.append("cleared")
+    CLEARED.append(who)
 if st.button("Wait"):
     try:
         until = time.monotonic() + 60
@@ -49,6 +49,6 @@ if st.button("Wait"):
             time.sleep(0.05)
             give_way()
     except BaseException:
-        BROKEN_OFF.append(time.monotonic())
+        BROKEN_OFF.append(who)
         raise
 st.button("Below", key="below")

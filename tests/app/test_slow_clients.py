@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -122,10 +123,14 @@ def test_an_answer_that_nobody_reads_is_closed_and_one_that_goes_on_is_not() -> 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[tuple[str, int], Connections]]:
-    """uvicorn, which waits half a second for a request and for a reader, and who is connected to it."""
-    monkeypatch.setattr(connections, "ASKING", 0.5)
-    monkeypatch.setattr(connections, "READING", 0.5)
-    known, began = Connections(), threading.Event()
+    """uvicorn, which waits ten looks for a request and for a reader, and who is connected to it.
+
+    Looks, and no seconds: a machine that stands still for a moment lets nobody's time pass.
+    """
+    monkeypatch.setattr(connections, "ASKING", 10)
+    monkeypatch.setattr(connections, "READING", 10)
+    looks, began = count(), threading.Event()
+    known = Connections(lambda: next(looks))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -9,6 +9,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from urllib.parse import urlencode
 
 import httpx2
@@ -27,6 +28,7 @@ from tests.app.served import local
 APP = "app/main.py"
 REQUESTS = 2000
 LINKS, STRANGERS = 200, 4
+VISITORS, DOES = 4, ("type", "row", "switch", "type", "room", "tile", "type")
 NAMES = [
     "run",
     "record",
@@ -163,22 +165,39 @@ async def open_links(address: str, links: list[str], found: load.Found) -> None:
                 found.counts["opened"] += 1
 
 
-async def crowd_and_links(address: str) -> tuple[load.Found, load.Found]:
+async def use(address: str, number: int, found: load.Found) -> None:
+    """A visitor who does all that is in DOES, however long it takes; after each the server says how it is."""
+    async with httpx2.AsyncClient(timeout=load.PATIENCE) as newcomer:  # the other client would send the cookie twice
+        page = await newcomer.get(f"{address}/")
+    async with httpx2.AsyncClient(timeout=load.PATIENCE) as client:
+        visitor = load.Visitor(number, address, client, found, random.Random(number))
+        visitor.cookie = page.headers["set-cookie"].split(";")[0]
+        async with visitor.line() as line:
+            await visitor.script(line, "")
+            for what in DOES:
+                await getattr(visitor, what)(line)
+                with suppress(TimeoutError):
+                    await visitor.listen(line, 0.1)
+                health = await client.get(f"{address}/healthz")
+                found.counts["well"] += health.status_code == 200
+
+
+async def visitors_and_links(address: str) -> tuple[load.Found, load.Found]:
     """What visitors see who type, and what those see who open two hundred links meanwhile."""
-    rng, names, strange = random.Random(19), registry.params(), load.Found()
+    rng, names, found, strange = random.Random(19), registry.params(), load.Found(), load.Found()
     links = [link(rng, names) for _ in range(LINKS)]
-    opening = asyncio.gather(*(open_links(address, links[i::STRANGERS], strange) for i in range(STRANGERS)))
-    found = await load.crowd(address, visitors=4, seconds=6, think=1, seed=1)
-    await opening
+    opening = (open_links(address, links[i::STRANGERS], strange) for i in range(STRANGERS))
+    await asyncio.gather(*opening, *(use(address, i, found) for i in range(VISITORS)))
     return found, strange
 
 
 def test_visitors_get_their_own_runs_while_strangers_open_two_hundred_links(address: str) -> None:
     """In a thread of its own: the test's has Playwright's loop. That the log has no traceback `address` says."""
     with ThreadPoolExecutor(1) as pool:
-        found, strange = pool.submit(asyncio.run, crowd_and_links(address)).result()
-    assert len(found.pictures) >= 4 and len(found.health) > 5
-    wrong = ("foreign", "refused", "exceptions", "no picture", "no answer")
+        found, strange = pool.submit(asyncio.run, visitors_and_links(address)).result()
+    assert len(found.pictures) == VISITORS * DOES.count("type")
+    assert found.counts["well"] == VISITORS * len(DOES)
+    wrong = ("foreign", "refused", "exceptions", "no picture")
     assert {name: found.counts[name] for name in wrong} == dict.fromkeys(wrong, 0)
-    assert not [name for name in found.counts if name.startswith(("status", "failed"))]
+    assert not [name for name in found.counts if name.startswith("status")]
     assert (strange.counts["opened"], strange.counts["exceptions"]) == (LINKS, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -25,7 +26,7 @@ from streamlit.testing.v1 import AppTest
 from app.shell import streamlit_edge
 from app.shell.streamlit_edge import collection, components, departures, page
 from app.transport import compress
-from tests.app.browsing import PATIENCE, once
+from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend
 
 APP = "tests/app/edge.py"
@@ -35,13 +36,14 @@ STYLE = (EDGE / "page.css").read_text(encoding="utf-8")
 TEST_IDS = sorted(set(re.findall(r"data-testid=\"?(\w+)", STYLE)))
 WHILE_RUNNING = {"stStatusWidget", "stStatusWidgetRunningIcon"}
 WHILE_WRITING = {"InputInstructions"}
+NUMBERS = count()
 
 
 @pytest.fixture
 def visitor(browser: Browser, address: str) -> Iterator[Page]:
     with lend(browser, viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
         page.set_default_timeout(PATIENCE)
-        arrive(page, address)
+        arrive(page, f"{address}/?who={name()}")
         yield page
 
 
@@ -53,6 +55,19 @@ def arrive(page: Page, address: str) -> None:
 
 def says(page: Page, what: str) -> None:
     page.get_by_text(re.compile(what)).wait_for()
+
+
+def name() -> str:
+    """Of a visitor whom the server has not seen before."""
+    return f"visitor-{next(NUMBERS)}"
+
+
+def name_of(page: Page) -> str:
+    return re.findall(r"who=(visitor-\d+)", page.url)[0]
+
+
+def as_bytes(message: str | bytes) -> bytes:
+    return message.encode() if isinstance(message, str) else message
 
 
 def test_only_the_edge_names_what_is_inside_streamlits_elements() -> None:
@@ -79,6 +94,11 @@ def counted(page: Page, what: str) -> int:
     return int(re.findall(rf"{what}: (\d+)", page.locator("body").inner_text())[0])
 
 
+def named(page: Page, what: str) -> list[str]:
+    """The visitors whom the page names behind these words."""
+    return re.findall(rf"{what}: ([^,]*),", page.locator("body").inner_text())[0].split()
+
+
 def again(page: Page) -> None:
     """One run of the script, to its end."""
     ended = page.locator('[data-test-script-state="notRunning"]')
@@ -89,11 +109,11 @@ def again(page: Page) -> None:
     ended.wait_for()
 
 
-def becomes(page: Page, what: str, wanted: int) -> bool:
-    """Whether such a number is that at last; the page shows what was so when its script began."""
+def becomes(page: Page, what: str, who: str) -> bool:
+    """Whether this visitor is named there at last; the page shows what was so when its script began."""
     for _ in range(100):
         again(page)
-        if counted(page, what) == wanted:
+        if who in named(page, what):
             return True
         page.wait_for_timeout(100)
     return False
@@ -113,39 +133,38 @@ def test_a_script_that_runs_shows_it_and_marks_what_it_has_not_drawn(visitor: Pa
 
 
 def test_a_script_that_waits_is_broken_off_for_what_its_visitor_does_next(visitor: Page) -> None:
-    before = counted(visitor, "broken off")
+    who = name_of(visitor)
+    assert who not in named(visitor, "broken off")
     wait(visitor)
     visitor.get_by_role("button", name="Next").click()
-    assert becomes(visitor, "broken off", before + 1)
+    assert becomes(visitor, "broken off", who)
 
 
 def test_a_script_that_waits_is_broken_off_when_its_visitor_has_gone(
     visitor: Page, browser: Browser, address: str
 ) -> None:
-    before = counted(visitor, "broken off")
-    leaver = browser.new_context().new_page()
-    arrive(leaver, address)
+    who, leaver = name(), browser.new_context().new_page()
+    arrive(leaver, f"{address}/?who={who}")
     wait(leaver)
     leaver.context.close()
-    assert becomes(visitor, "broken off", before + 1)
+    assert becomes(visitor, "broken off", who)
 
 
 def test_what_was_to_be_done_when_a_visitor_goes_is_done_when_the_tab_is_closed(
     visitor: Page, browser: Browser, address: str
 ) -> None:
-    before = counted(visitor, "gone")
-    leaver = browser.new_context().new_page()
-    arrive(leaver, address)
+    who, leaver = name(), browser.new_context().new_page()
+    arrive(leaver, f"{address}/?who={who}")
     leaver.context.close()
-    assert becomes(visitor, "gone", before + 1)
+    assert becomes(visitor, "gone", who)
 
 
 def test_clearing_caches_is_not_to_go(visitor: Page) -> None:
     """Streamlit releases every visitor's own resources then, and anybody's browser can ask for it."""
-    before, cleared = counted(visitor, "gone"), counted(visitor, "cleared")
+    who = name_of(visitor)
     visitor.get_by_role("button", name="Clear", exact=True).click()
-    assert becomes(visitor, "cleared", cleared + 1)
-    assert counted(visitor, "gone") == before
+    assert becomes(visitor, "cleared", who)
+    assert who not in named(visitor, "gone")
 
 
 def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
@@ -170,33 +189,33 @@ def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
 def test_an_address_that_comes_late_does_not_stay_over_the_one_that_a_visitor_went_to(
     browser: Browser, address: str
 ) -> None:
-    held: list[str | bytes] = []
+    held: list[bytes] = []
     holds = False
 
     def through(server: WebSocketRoute) -> None:
         there = server.connect_to_server()
         sent.append(server.send)
-        there.on_message(lambda message: held.append(message) if holds else server.send(message))
+        there.on_message(lambda said: held.append(as_bytes(said)) if holds else server.send(said))
+
+    def written() -> None:
+        assert any(b"late=yes" in message for message in held)
 
     sent: list[Callable[[str | bytes], None]] = []
-    with lend(browser, viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+    # Not a page that others get after it: what stands between it and the server stays there.
+    with browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as context:
+        page = context.new_page()
         page.set_default_timeout(PATIENCE)
         page.route_web_socket(re.compile("_stcore"), through)
         arrive(page, address)
         page.locator('[data-test-script-state="notRunning"]').wait_for()
         holds = True
         page.get_by_role("button", name="Write").click()
-        for _ in range(200):
-            if any(b"late=yes" in message for message in held if isinstance(message, bytes)):
-                break
-            page.wait_for_timeout(50)
-        else:
-            raise AssertionError("the address was not written")
+        eventually(page, written)
         page.evaluate("""history.pushState(history.state, "", "?text=two");
             dispatchEvent(new PopStateEvent("popstate", { state: history.state }))""")
+        while held:  # and what comes meanwhile comes behind it
+            sent[-1](held.pop(0))
         holds = False
-        for message in held:
-            sent[-1](message)
         says(page, "history: True")
         page.locator('[data-test-script-state="notRunning"]').wait_for()
         expect(page).to_have_url(f"{address}/?text=two")
@@ -211,9 +230,9 @@ def test_a_link_s_theme_wins_over_the_browser_s_and_can_change(visitor: Page, ad
     assert dark != light
     visitor.evaluate("window.headlight.settings.set('theme', 'light')")
     once(visitor, f"{ground} === '{light}'")
-    assert "theme=light" in visitor.url
+    visitor.wait_for_url(re.compile("theme=light"))
     visitor.evaluate("window.headlight.settings.set('theme', null)")
-    assert "theme" not in visitor.url
+    visitor.wait_for_url(lambda url: "theme" not in url)
 
 
 def test_what_an_address_says_of_the_page_outlives_what_streamlit_writes(visitor: Page, address: str) -> None:
@@ -283,7 +302,7 @@ class Ring:
 
 def test_memory_stays_flat_however_long_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(collection.time, "monotonic", lambda: now)
+    monkeypatch.setattr(collection, "time", SimpleNamespace(monotonic=lambda: now))  # its own alone: loops have theirs
     monkeypatch.setattr(collection, "_since", 0.0)
     gc.disable()  # what Python does by itself does not count here
     try:
@@ -329,12 +348,13 @@ def test_a_slider_says_where_it_is_while_it_moves(visitor: Page) -> None:
 
 def test_a_part_knows_whether_it_is_chosen(visitor: Page) -> None:
     chosen = "[...document.querySelectorAll('.st-key-part button')].map((b) => b.getAttribute('aria-checked'))"
-    assert visitor.evaluate(chosen) == ["true", "false", "false"]
+    once(visitor, f"String({chosen}) === 'true,false,false'")
     visitor.locator(".st-key-part button").nth(1).click()
     once(visitor, f"({chosen})[1] === 'true'")
 
 
 def test_plotly_draws_in_layers_of_svg(visitor: Page) -> None:
     chart = visitor.locator(".st-key-chart .js-plotly-plot")
-    assert chart.locator(".svg-container > svg.main-svg").count() >= 2
-    assert chart.locator(".draglayer").count() and chart.locator(".modebar-container").count()
+    chart.locator(".svg-container > svg.main-svg").nth(1).wait_for(state="attached")
+    for layer in (".draglayer", ".modebar-container"):
+        chart.locator(layer).first.wait_for(state="attached")

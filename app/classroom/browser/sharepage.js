@@ -24,6 +24,7 @@ export class SharePage {
     small.textContent = taught.only_here;
     small.className = taught.only_here ? "small warn" : "small";
     this.door = add(side, "p", "small");
+    this.drawn = ""; // which buttons
     this.draw();
   }
 
@@ -34,6 +35,17 @@ export class SharePage {
     this.code.textContent = door ? spaced(code) : words.door_closed;
     this.follow.replaceChildren(...(of ? [el("b", "", String(of)), el("span", "", words.follow[of === 1 ? 0 : 1])] : [el("span", "mute", words.nobody_yet)]));
     this.door.textContent = door ? words.door_help : words.door_closed_help;
+    // Made anew only where they are others: news of a class come several times a second, and a button that is made anew under a finger
+    // hears no click.
+    const acts = [Boolean(teacher.asked), teacher.canAsk, door].join();
+    if (acts === this.drawn) return;
+    this.drawn = acts;
+    this.drawActs(door);
+  }
+
+  /** @param {boolean} door whether it is open */
+  drawActs(door) {
+    const { teacher } = this;
     const acts = [
       teacher.asked
         ? button(words.back_to_question, "primary", () => teacher.show("ask"))
