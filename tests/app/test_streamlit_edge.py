@@ -348,13 +348,13 @@ def test_a_slider_says_where_it_is_while_it_moves(visitor: Page) -> None:
 
 def test_a_part_knows_whether_it_is_chosen(visitor: Page) -> None:
     chosen = "[...document.querySelectorAll('.st-key-part button')].map((b) => b.getAttribute('aria-checked'))"
-    once(visitor, f"String({chosen}) === 'true,false,false'")
+    assert once(visitor, f"String({chosen}) === 'true,false,false'")
     visitor.locator(".st-key-part button").nth(1).click()
     once(visitor, f"({chosen})[1] === 'true'")
 
 
 def test_plotly_draws_in_layers_of_svg(visitor: Page) -> None:
     chart = visitor.locator(".st-key-chart .js-plotly-plot")
-    chart.locator(".svg-container > svg.main-svg").nth(1).wait_for(state="attached")
-    for layer in (".draglayer", ".modebar-container"):
-        chart.locator(layer).first.wait_for(state="attached")
+    for layer in (chart.locator(".svg-container > svg.main-svg").nth(1), chart.locator(".draglayer").first):
+        expect(layer).to_be_attached()
+    expect(chart.locator(".modebar-container").first).to_be_attached()
