@@ -45,10 +45,12 @@ SAYS = {
     "5.9": "O(nm)",
 }
 CHART = ".js-plotly-plot .main-svg"
-DRAWN = dict.fromkeys((*HERE, "train"), ".hl[data-painted]") | {
+# Once a room is there, and not only the one before, parts of which go a moment later
+DRAWN = {room: f".hl.{room}[data-painted]" for room in (*HERE, "train")} | {
+    "explore": ".hl[data-site][data-painted]",
     "memory": CHART,
     "compute": CHART,
-}  # once a room is there
+}
 # What somebody reads, or a screen reader says: texts and names of all that is not hidden, also within components.
 READ = """() => {
   const found = [];
