@@ -59,14 +59,15 @@ class Planner(Screen):
 
     def move(self, name: str, by: int) -> None:
         """Move a slider by so many places, with the keyboard, which lets go at every one."""
-        self.slider(name).focus()
         for _ in range(abs(by)):
-            self.page.keyboard.press("ArrowRight" if by > 0 else "ArrowLeft")
+            self.slider(name).press("ArrowRight" if by > 0 else "ArrowLeft")
 
     def choose(self, key: str, option: str) -> None:
         """Choose from a select box."""
         self.page.locator(f".st-key-{key}").get_by_role("combobox").click()
-        self.page.get_by_role("option", name=option, exact=True).click()
+        wanted = self.page.get_by_role("option", name=option, exact=True)
+        wanted.click()
+        wanted.wait_for(state="hidden")  # a list that closes takes the focus back to its box
 
     def part(self, title: str) -> None:
         self.page.get_by_role("radiogroup").get_by_text(title, exact=True).first.click()

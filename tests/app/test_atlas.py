@@ -91,12 +91,12 @@ def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(screen
     screen.page.keyboard.press("ArrowRight")
     button.click()
     expect(panel.get_by_role("heading").first).to_have_text(re.compile(r"Layer \d, head \d+, over 1,000 texts"))
+    link = panel.get_by_role("link").first
+    asked = parse_qs(urlsplit(link.get_attribute("href") or "").query)
     with screen.page.expect_popup() as opened:
-        panel.get_by_role("link").first.click()
+        link.click()
     example = Screen(opened.value, screen.address)
-    example.painted()
-    asked = parse_qs(urlsplit(example.page.url).query)
-    assert example.data()["query"] == asked["query"][0] and example.data()["head"] == asked.get("head", ["0"])[0]
+    example.wait(query=asked["query"][0], head=asked.get("head", ["0"])[0])
     example.page.close()
 
 

@@ -18,6 +18,7 @@ from tests.app.test_export import opened
 
 APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
+READY = {"step": ("painted", "1"), "masks": ("fresh", "true"), "positions": ("pending", "false")}  # with all numbers
 SAYS = {"step": ".big", "masks": ".fact", "positions": ".fact"}
 
 
@@ -81,8 +82,7 @@ def test_arrays_the_code_that_makes_them_and_the_page_that_works_offline(
 ) -> None:
     with visiting(kind, browser, address, (1280, 720)) as room:
         room.open(**said)
-        expect(room.root).not_to_have_attribute("data-fresh", "false")
-        expect(room.root).not_to_have_attribute("data-pending", "true")
+        room.has(*READY[room.ROOM])
         sentence = room.root.locator(SAYS[room.ROOM])
         found = arrays(room.saved("NPZ"))
         shown = sentence.inner_text()

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from playwright.sync_api import Browser, Dialog, Page
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 import core
 from app.attention import export, inspect, transform
@@ -53,7 +53,8 @@ def run(model: core.Loaded) -> core.Trace:
 
 
 def saved(screen: Screen, label: str, *choices: str) -> tuple[str, bytes]:
-    """Name and bytes of what a button of the Export menu saves, after these choices in it."""
+    """Name and bytes of what a button of the Export menu saves, after these choices in it, of a picture that is all there."""
+    expect(screen.root).not_to_have_attribute("data-fetching", "true")
     menu = screen.root.locator(".export")
     if not menu.is_visible():
         screen.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).click()
@@ -541,9 +542,8 @@ def test_plotly_opens_on_demand(screen: Screen):
     chart = screen.page.locator(".js-plotly-plot")
     chart.wait_for()
     assert [url for url in screen.requests if "plotly" in url.lower()]
-    assert "logarithmic colour scale" in screen.page.get_by_role("dialog", name=explore_words.INSPECT).inner_text()
-    labels = chart.locator(".yaxislayer-above text, .ytick text").all_text_contents()
-    assert "animal" in labels
+    expect(screen.page.get_by_role("dialog", name=explore_words.INSPECT)).to_contain_text("logarithmic colour scale")
+    expect(chart.locator(".ytick text").get_by_text("animal", exact=True)).to_be_visible()
 
 
 def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.Loaded):

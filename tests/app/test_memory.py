@@ -27,7 +27,7 @@ from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
 from core.planner import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
 from core.planner import measured as measure
-from tests.app.browsing import once
+from tests.app.browsing import box_of, once
 from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
@@ -530,14 +530,15 @@ def test_predicted_beside_measured(browser: Browser, address: str) -> None:
         assert (
             alive and int(alive[1].replace(",", "")) == plan(PRESETS["bert-tiny"].config, source_len=16).memory.weights
         )
-        once(screen.page, "document.querySelector('.js-plotly-plot').data.some(t => t.name === 'measured here')")
+        once(screen.page, "document.querySelector('.js-plotly-plot')?.data?.some(t => t.name === 'measured here')")
         points = next(trace for trace in screen.traces() if trace["name"] == "measured here")
         assert len(points["x"]) == 3
         for n, measured in zip(points["x"], points["y"], strict=True):
             predicted = plan(PRESETS["bert-tiny"].config, source_len=n).total
             assert predicted / 1.5 < measured <= predicted * 1.02
-        chart = screen.page.locator(".js-plotly-plot").bounding_box()
-        assert chart and chart["y"] + chart["height"] <= 720  # what was measured is seen where it lies
+        screen.idle()
+        chart = box_of(screen.page.locator(".js-plotly-plot"))
+        assert chart["y"] + chart["height"] <= 720  # what was measured is seen where it lies
 
 
 def test_the_cache_grows_by_the_token(browser: Browser, address: str) -> None:

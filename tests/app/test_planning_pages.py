@@ -95,6 +95,8 @@ def test_axe_finds_nothing(browser: Browser, address: str, state: str) -> None:
             background = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
             wanted = {"light": "rgb(252, 252, 250)", "dark": "rgb(15, 18, 22)"}[scheme]
             once(screen.page, f"{background} === '{wanted}'")
+            # Components take the page's colours in a step of their own.
+            expect(screen.page.locator(f".hl[data-theme]:not([data-theme={scheme}])")).to_have_count(0)
             found[scheme] = findings(screen)
         assert not any(found.values()), found
         if state in ("sizes that do not fit together", "projected"):
@@ -150,17 +152,20 @@ def test_the_sentence_follows_a_slider_before_it_is_let_go(browser: Browser, add
         sent: list[str] = []
         screen.page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))
         screen.see("Memory")
-        thumb = screen.page.locator(".st-key-plan_batch [data-testid=stSliderThumbValue]")
-        held = box_of(thumb)
+        thumb = ".st-key-plan_batch [data-testid=stSliderThumbValue]"
+        held = box_of(screen.page.locator(thumb))
         x, y = held["x"] + held["width"] / 2, held["y"] + held["height"] + 8
         screen.page.mouse.move(x, y)
         screen.page.mouse.down()
         before = len(sent)
         seen = {}
+        # Read at once: of a place that is drawn in between there would be another's sentence.
+        both = f"root => [document.querySelector('{thumb}').innerText, root.querySelector('h2').innerText]"
         for step in range(1, 9):
             screen.page.mouse.move(x + step * 8, y)
             screen.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            seen[thumb.inner_text()] = screen.headline
+            place, said = screen.root.evaluate(both)
+            seen[place] = said
         assert len(sent) == before
         assert len(seen) >= 3
         workload = LESSON.workload
@@ -210,6 +215,7 @@ def test_projector_mode(browser: Browser, address: str, view: str) -> None:
         screen.page.wait_for_url(lambda url: "projector" not in url)
         screen.page.goto(link)
         screen.page.locator(".hl[data-projector=true]").wait_for()
+        screen.idle()
         screen.page.locator(controls).wait_for(state="hidden")
         assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1920
 
@@ -287,6 +293,7 @@ def test_a_clicker_goes_through_the_tensors_of_shapes_and_the_step_of_a_training
         assert not screen.page.get_by_label("Sentence").is_visible()
         screen.page.goto(f"{address}/?view=shapes&of=lesson-encoder&projector=true")
         shapes.and_(screen.page.locator("[data-tensor='encoder.attn.weights']")).wait_for()
+        screen.idle()
         seen = """root => {
             const detail = root.querySelector(".detail").getBoundingClientRect().top;
             const boxes = [...root.querySelectorAll(".row")].map((row) => row.getBoundingClientRect());
@@ -557,7 +564,7 @@ def test_a_visit_begins_with_the_run_above_and_follows_its_sentence(browser: Bro
         screen.root.and_(screen.page.locator("[data-painted]")).wait_for()
         takes = numbers.both(plan(config, source_len=9).total)
         screen.text(re.compile(f"^MiniLM-L6 takes {re.escape(takes)} to run"))
-        assert screen.slider("source").get_attribute("aria-valuetext") == "9"
+        expect(screen.slider("source")).to_have_attribute("aria-valuetext", "9")
         screen.page.wait_for_url(lambda url: "plan_model=The+run+above" in url)
         screen.type("A cat.")
         screen.page.locator(".st-key-plan_source input[aria-valuetext='5']").wait_for(state="attached")
@@ -595,7 +602,7 @@ def test_what_is_done_right_after_a_preset_is_of_that_preset(browser: Browser, a
         preset = next(preset for preset in PRESETS.values() if preset.title == "Mistral 7B")
         screen.text(re.compile("^Mistral 7B takes .* to run"))
         screen.idle()
-        assert screen.slider("layers").get_attribute("aria-valuetext") == str(preset.config.n_decoder_layers)
+        expect(screen.slider("layers")).to_have_attribute("aria-valuetext", str(preset.config.n_decoder_layers))
         before = screen.headline
         screen.page.wait_for_url(lambda url: "plan_layers" not in url and "plan_heads" not in url)
         screen.page.reload()
@@ -615,7 +622,8 @@ def test_back_takes_back_a_preset(browser: Browser, address: str) -> None:
         screen.page.go_back()
         screen.says(before)
         screen.idle()
-        assert screen.headline == before and screen.slider("layers").get_attribute("aria-valuetext") == "6"
+        expect(screen.slider("layers")).to_have_attribute("aria-valuetext", "6")
+        assert screen.headline == before
 
 
 @pytest.mark.parametrize("gap", [0, 60])

@@ -19,6 +19,9 @@ export function said(metric, value) {
 }
 
 export class Atlas {
+  /** @type {unknown} What the panel is of */
+  filled = null;
+
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
     this.view = view;
@@ -64,6 +67,8 @@ export class Atlas {
     const found = remote.get("atlas", of, read);
     this.panel.setAttribute("aria-label", words.atlas_help);
     this.panel.dataset.of = found ? `${of.record}.${of.head}` : "";
+    if (found && found === this.filled) return; // a link that is made anew while it is pressed would lose the click, and the focus
+    this.filled = found;
     if (!found) return this.panel.replaceChildren(el("p", "", words.atlas_loading));
     if (found.refused) return this.panel.replaceChildren(el("p", "", found.refused));
     const best = found.metrics.find((/** @type {{name: string}} */ metric) => metric.name === found.stands_out);
