@@ -551,8 +551,8 @@ def test_light_and_dark(browser: Browser, address: str) -> None:
     for scheme in ("light", "dark"):
         with visiting(browser, address, scheme) as screen:
             screen.see("Memory")
-            paper = screen.page.locator(".js-plotly-plot").evaluate("host => host.layout.paper_bgcolor")
-            assert paper == PALETTES[scheme]["background"]
+            paper = "document.querySelector('.js-plotly-plot')?.layout?.paper_bgcolor"
+            once(screen.page, f"wanted => {paper} === wanted", arg=PALETTES[scheme]["background"])
             assert isinstance(screen, Planner)
 
 
