@@ -106,7 +106,7 @@ def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) 
         card = devices.changed(DEVICES[0], {"gigabytes_per_second": 500})
         screen.says(words.ROOF.format(device=card.name, ridge=card.ridge))
         ridge = "document.querySelector('.js-plotly-plot')?.data?.[0]?.x[1]"  # drawn behind the sentence
-        once(screen.page, f"wanted => Math.abs({ridge} - wanted) < 1e-6 * wanted", arg=card.ridge)
+        assert once(screen.page, f"wanted => Math.abs({ridge} - wanted) < 1e-6 * wanted", arg=card.ridge)
         screen.page.wait_for_url(lambda url: f"cards={devices.slug(card)}%3A500%3A{card.teraflops:g}" in url)
         screen.idle()  # the table is the last that the script draws
         typed("0")
