@@ -165,7 +165,7 @@ def text(screen: Screen) -> str:
     return screen.page.get_by_label("Sentence").input_value()
 
 
-def has_text(screen: Screen, wanted: str) -> None:
+def assert_text(screen: Screen, wanted: str) -> None:
     """Wait for a text in the box, which Streamlit fills in a frame of its own: maybe after that of the picture."""
     expect(screen.page.get_by_label("Sentence")).to_have_value(wanted, timeout=PATIENCE)
 
@@ -175,19 +175,19 @@ def test_a_model_brings_its_own_text_and_leaves_a_typed_one_alone(screen: Screen
     before = screen.data()["run"]
     choose(screen, "Reverse")
     screen.until(f"root.dataset.run !== '{before}'")
-    has_text(screen, first_text(MODELS["reverse"]))
+    assert_text(screen, first_text(MODELS["reverse"]))
     screen.page.get_by_text(MODELS["reverse"].note).wait_for()
     screen.run_text("abc=")
     before = screen.data()["run"]
     choose(screen, "Copy")
     screen.until(f"root.dataset.run !== '{before}'")
-    has_text(screen, "abc=")
+    assert_text(screen, "abc=")
     assert "".join(screen.tokens()) == "<s>abc="
 
 
 def test_a_text_that_it_cannot_read_gets_a_sentence_and_an_example_and_stays(screen: Screen) -> None:
     screen.open("?model=Copy")
-    has_text(screen, first_text(MODELS["copy"]))
+    assert_text(screen, first_text(MODELS["copy"]))
     before = screen.data()["run"]
     screen.type("Hello, world")
     screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for()
@@ -241,7 +241,7 @@ def test_a_decoder_writes_on_where_it_stands_until_its_end(screen: Screen) -> No
     before = screen.data()["run"]
     screen.page.get_by_role("button", name=words.WRITE_ON).click()
     screen.until(f"root.dataset.run !== '{before}'")
-    has_text(screen, "dabbi=dabbi")
+    assert_text(screen, "dabbi=dabbi")
     assert "".join(screen.tokens()) == "<s>dabbi=dabbi"
     screen.page.wait_for_url(re.compile("dabbi%3Ddabbi"))
     screen.page.get_by_role("button", name=words.WRITE_ON).click()
@@ -303,7 +303,7 @@ def test_another_model_gets_a_text_of_its_own_where_a_model_wrote_the_last(scree
     screen.page.get_by_text(re.compile("^The model adds up to")).wait_for(state="detached")
     choose(screen, "Brackets")
     screen.until(f"root.dataset.run === '{core.engine.Request('brackets', (first_text(MODELS['brackets']),)).key}'")
-    has_text(screen, first_text(MODELS["brackets"]))
+    assert_text(screen, first_text(MODELS["brackets"]))
 
 
 def test_back_takes_back_a_view_a_sentence_and_a_model_one_at_a_time(screen: Screen) -> None:
@@ -317,13 +317,13 @@ def test_back_takes_back_a_view_a_sentence_and_a_model_one_at_a_time(screen: Scr
     screen.page.locator(".hl.planner[data-painted]").wait_for()
     screen.page.go_back()
     screen.page.locator(".st-key-explore .hl[data-painted]").wait_for()
-    has_text(screen, "cab=abc")
+    assert_text(screen, "cab=abc")
     screen.page.go_back()
     screen.until(f"root.dataset.run === '{core.engine.Request('sort', (first_text(MODELS['sort']),)).key}'")
-    has_text(screen, first_text(MODELS["sort"]))
+    assert_text(screen, first_text(MODELS["sort"]))
     screen.page.go_back()
     screen.wait(layer="0", head="2")
-    has_text(screen, first_text(MODELS["copy"]))
+    assert_text(screen, first_text(MODELS["copy"]))
     screen.page.go_forward()
     screen.wait(layer="1", head="1")
 
@@ -359,5 +359,5 @@ def test_curves_stand_beside_each_other_and_lead_to_the_heads(screen: Screen) ->
     page.get_by_test_id("stDataFrame").wait_for()
     page.locator(".st-key-training_heads").get_by_role("button", name="Brackets").click()
     page.locator(".st-key-explore .hl[data-painted]").wait_for()
-    has_text(screen, first_text(MODELS["brackets"]))
+    assert_text(screen, first_text(MODELS["brackets"]))
     page.wait_for_url(re.compile("model=Brackets"))

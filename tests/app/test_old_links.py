@@ -93,7 +93,7 @@ def boxes(screen: Screen) -> list[str]:
     )
 
 
-def has_boxes(screen: Screen, sentences: list[str]) -> None:
+def assert_boxes(screen: Screen, sentences: list[str]) -> None:
     assert boxes(screen) == sentences
 
 
@@ -107,7 +107,7 @@ def test_explore(visitor: Screen, link: str) -> None:
     visitor.open(f"?{link}")
     visitor.wait(**shown)
     # Streamlit fills its boxes in a frame of their own, which may be after that of the picture.
-    eventually(visitor.page, lambda: has_boxes(visitor, sentences))
+    eventually(visitor.page, lambda: assert_boxes(visitor, sentences))
 
 
 @pytest.mark.parametrize("link", SHAPES)
