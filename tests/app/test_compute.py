@@ -88,16 +88,14 @@ def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) 
         screen.page.get_by_text(words.CARDS, exact=True).click()
         screen.text(words.CARDS_NOTE)
         grid = screen.page.locator(".st-key-compute_cards_box .dvn-scroller").first
+        canvas = screen.page.locator(".st-key-compute_cards_box [data-testid=data-grid-canvas]")
         grid.scroll_into_view_if_needed()
 
         def typed(figure: str) -> None:
             grid.click(position={"x": 40, "y": 52})  # the first card's name
-            for key in (
-                "ArrowRight",
-                "ArrowRight",
-                "Enter",
-            ):  # past the memory that it has, which is not to be typed over
-                screen.page.keyboard.press(key)
+            # Past the memory that it has, which is not to be typed over; the table may take the focus late.
+            for key in ("ArrowRight", "ArrowRight", "Enter"):
+                canvas.press(key)
             box = screen.page.locator("#portal input")
             box.fill(figure)
             box.press("Enter")
