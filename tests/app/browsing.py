@@ -137,6 +137,12 @@ def eventually(page: Page, check: Callable[[], None]) -> None:
     check()
 
 
+def idle(page: Page) -> None:
+    """Wait until the script that a change started has ended, and so all that it says is there, in its own type."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    page.evaluate("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => true)")
+
+
 def once(page: Page, condition: str, *, arg: Any = None, timeout: float = PATIENCE) -> Any:
     """What a JavaScript expression, or function of `arg`, gives once that counts as true.
 
@@ -206,8 +212,7 @@ class Screen:
 
     def idle(self) -> None:
         """Wait until the script that a change started has ended, and so all that it says is there, in its own type."""
-        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-        self.page.evaluate("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => true)")
+        idle(self.page)
 
     @property
     def root(self) -> Locator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 from app.rooms.lessons.steps import LESSONS
-from tests.app.browsing import PATIENCE
+from tests.app.browsing import PATIENCE, idle
 
 STEPS = {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
 HERE = ("explore", "step", "masks", "positions", "generate", "whatif", "shapes", "memory", "compute")
@@ -72,10 +72,11 @@ def rail(page: Page) -> Locator:
 
 
 def ready(page: Page, step: str) -> None:
-    """Until a step is open, its room is drawn and what is true of it is there."""
+    """Until a step is open, its room is drawn, what is true of it is there, and nothing of the room before is."""
     page.locator(f'.lessons[data-ready=true][data-step="{step}"]').wait_for()
     drawn = page.locator(f".st-key-lessons_view :is({DRAWN[STEPS[step].room]})").first
     expect(drawn).to_be_attached(timeout=PATIENCE)
+    idle(page)
 
 
 def read(page: Page) -> str:

@@ -110,6 +110,7 @@ def test_axe_finds_nothing(browser: Browser, address: str, state: str):
             for scheme in SCHEMES:
                 page.emulate_media(color_scheme=scheme)
                 screen.wait(theme=scheme)
+                screen.idle()
                 found[f"{size}, {scheme}"] = findings(screen)
         assert len(found) == 4
         assert not any(found.values()), found

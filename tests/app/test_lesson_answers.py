@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app.rooms.lessons import words
 from tests.app.browsing import PATIENCE, box_of, eventually
 from tests.app.pages import lend
+from tests.app.rail import ready
 
 APP = "app/main.py"
 SAID, COMPONENT = words.ANSWER, words.COMPONENT
@@ -27,9 +28,8 @@ def open_step(page: Page, address: str, step: str, more: str = "") -> Locator:
     """The rail, once a step is open, its room is drawn and what is true of it is there."""
     lesson, at = step.split(".")
     page.goto(f"{address}/?view=lessons&lesson={lesson}&at={at}{more}")
-    rail = page.locator(f'.lessons[data-ready=true][data-step="{step}"]')
-    rail.wait_for()
-    return rail
+    ready(page, step)
+    return page.locator(f'.lessons[data-ready=true][data-step="{step}"]')
 
 
 def look(rail: Locator) -> Locator:
@@ -158,7 +158,11 @@ def test_what_is_covered_before_it_is_drawn_gets_the_size_of_what_is_drawn(page:
     height = box_of(stage)["height"]
     look(rail)
     expect(under).to_have_count(0)
-    assert box_of(stage)["height"] == pytest.approx(height, abs=1)
+
+    def has_its_height() -> None:
+        assert box_of(stage)["height"] == pytest.approx(height, abs=1)
+
+    eventually(page, has_its_height)
     cover_again(rail)
 
 

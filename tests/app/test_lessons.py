@@ -144,6 +144,7 @@ def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
     strip = page.locator(".st-key-lessons_view .strip [data-i='8']")
     strip.click()
     expect(rail(page)).to_have_attribute("data-said", "8")
+    page.evaluate("new Promise(requestAnimationFrame).then(() => true)")  # in which another row would be drawn
     expect(view(page)).to_have_attribute("data-locked", "10")  # the row that is asked about stays
 
 
@@ -202,6 +203,7 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
     page = visit.page
     page.goto(f"{visit.address}/?view=memory")
     page.locator(".planner[data-painted]").wait_for()
+    expect(page.locator("nav [data-room=memory]")).to_have_attribute("aria-current", "page")  # the bar hears keys
     page.evaluate("localStorage.clear()")
     page.keyboard.press(digit("lessons"))
     ready(page, FIRST)
