@@ -436,7 +436,7 @@ def test_runs_within_one_per_cent_are_both_right() -> None:
 
 
 def test_many_heads_end_lower_than_one_and_one_seed_is_one_draw() -> None:
-    """The ends are those that core/test_races.py and test_train.py hold."""
+    """The ends are those that core/test_races.py holds."""
     many = Spec("copy"), [0.005] * 600, frames(48, (600, 1.0))
     single = Spec("copy", "heads1"), [0.025] * 600, frames(47, (600, 0.99))
     is_so = asked("5.5", Trained(many, single))

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import islice
 from typing import Any
-from urllib.parse import urlencode
 from urllib.request import urlopen
 from zipfile import ZipFile
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from app.kit import words as kit_words
 from app.rooms.train import component, records, routes, words
@@ -33,18 +32,18 @@ from tests.app.rail import rail, read, ready
 
 APP = "app/main.py"
 PATIENCE = 60_000  # ms for the next news of a run, beside other tests
-pytestmark = pytest.mark.timeout(900)  # 600 steps of two runs
+pytestmark = pytest.mark.timeout(900)  # a training gives way to everything else on the machine
 
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A visitor's page on which a race of ten steps' worth has begun; one run for all tests of this file."""
+    """A visitor's page that opens on a race which is kept; one page for all tests of this file."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(f"{address}/?view=train&twin=nomask&example=fade")
-    page.locator(".train[data-painted]").wait_for()
+    page.goto(f"{address}/?view=train&twin=nomask")
+    page.locator('.train[data-painted][data-kept="2"]').wait_for()
     yield page
     assert errors == []
     context.close()
@@ -54,75 +53,68 @@ def data(page: Page) -> dict[str, str]:
     return json.loads(page.locator(".train").evaluate("root => JSON.stringify(root.dataset)"))
 
 
-def until_it_ends(page: Page) -> None:
-    """Until a race has ended and all of it is looked at: however long that takes, something comes every now and then."""
-    ends = '[data-state="ended"][data-twinstate="ended"][data-looks="35"][data-twinlooks="35"]'
-    while not page.locator(f".train{ends}").count():
+def until(page: Page, **least: int) -> None:
+    """Until a race has come so far: however long that takes, something comes every now and then."""
+    while True:
         now = data(page)
-        seen = "".join(f'[data-{name}="{now[name]}"]' for name in ("last", "twinlast", "looks", "twinlooks"))
-        page.locator(f".train{ends}, .train:not({seen})").wait_for(timeout=PATIENCE)
+        if all(int(now[name]) >= n for name, n in least.items()):
+            return
+        seen = "".join(f'[data-{name}="{now[name]}"]' for name in least)
+        page.locator(f".train:not({seen})").wait_for(timeout=PATIENCE)
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=words.COMPONENT[name], exact=True).click()
+
+
+def look_at(page: Page, example: str) -> None:
+    box = page.get_by_label(words.COMPONENT["example"])
+    box.fill(example)
+    box.press("Enter")
+
+
+def pause(page: Page) -> None:
+    press(page, "pause")
+    page.locator('.train[data-state="paused"][data-twinstate="paused"]').wait_for()
+
+
+def race(page: Page) -> None:
+    """Beyond step 20, with all that there is to see of that; then both runs wait."""
+    until(page, last=30, twinlast=30, looks=6, twinlooks=6)
+    pause(page)
 
 
 @pytest.fixture
 def raced(page: Page) -> Page:
-    """The page once its race has ended; of a test that stands alone it is run here."""
-    if data(page).get("twinlast") != "600":
-        page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
-        until_it_ends(page)
+    """The page with a race that waits where it is; of a test that stands alone it is run here."""
+    if data(page)["twinstate"] != "paused":
+        look_at(page, "fade")
+        press(page, "train")
+        race(page)
     return page
 
 
-def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, address: str) -> None:
-    expect(page.locator(".fact")).to_have_text(words.COMPONENT["before"])
-    buttons = page.locator(":is(.tasks, .chips) button").element_handles()
-    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
-    page.locator('.train[data-state="running"]').wait_for()
-    page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
-    page.locator('.train[data-state="paused"][data-twinstate="paused"]').wait_for()
-    page.get_by_role("button", name=words.COMPONENT["go_on"], exact=True).click()
-    until_it_ends(page)
-    found = data(page)
-    assert (found["last"], found["twinlast"], found["at"]) == ("600", "600", "600")
-    # They are the same all along: no news took one away from under a click.
-    assert all(button.evaluate("node => node.isConnected") for button in buttons)
-    fact = page.locator(".fact").inner_text()
-    assert "below 0.001" in fact and " 0 of 48" in fact
-    ahead = re.search(r"one place ahead, layer \d head \d with (\d+) %", fact)
+def test_a_race_that_is_kept_says_what_it_came_to_and_its_table_has_every_frame(page: Page) -> None:
+    """C6 and E5: what a race that runs here comes to, core/test_races.py says."""
+    fact = page.locator(".fact")
+    expect(fact).to_contain_text("below 0.001")
+    expect(fact).to_contain_text(" 0 of 48")
+    ahead = re.search(r"one place ahead, layer \d head \d with (\d+) %", fact.inner_text())
     assert ahead and int(ahead[1]) > 50
-    assert page.locator(".tile").count() == 16
-    curve = page.get_by_role("slider", name=words.COMPONENT["step"])
-    curve.focus()
-    page.keyboard.press("Home")
-    page.locator('.train[data-at="0"]').wait_for()
-    for _ in range(2):
-        page.keyboard.press("Shift+ArrowRight")
-    page.locator('.train[data-at="20"]').wait_for()
-    expect(curve).to_have_attribute("aria-valuenow", "20")
-    points = [x for _, x in zip(range(60), (x for x in live.run(Spec()) if isinstance(x, Point)), strict=False)]
-    mean = sum(point.loss for point in points[15:20]) / 5
-    expect(page.locator(".fact")).to_contain_text(f"Step 20: loss {mean:.2f}")
-    expect(page).to_have_url(f"{address}/?view=train&twin=nomask&example=fade&at=20")
-    frame = max(step for step in live.frame_steps(Spec()) if step <= 20)
-    assert data(page)["frame"] == str(frame)
-
-
-def test_its_model_is_a_file_and_its_table_has_every_frame(raced: Page) -> None:
-    page = raced
-    page.get_by_role("button", name=words.COMPONENT["table"], exact=True).click()
+    expect(page.locator(".tile")).to_have_count(16)
+    press(page, "table")
     expect(page.locator("tbody tr")).to_have_count(70)
     assert page.get_by_role("columnheader").all_inner_texts() == words.COMPONENT["table_columns"]
     assert page.locator("tbody tr").first.locator("td").count() == len(words.COMPONENT["table_columns"])
     assert faults(page) == []
-    page.get_by_role("button", name=words.COMPONENT["table"], exact=True).click()
-    with urlopen(str(page.get_by_role("link", name=words.COMPONENT["download"]).get_attribute("href"))) as answer:
-        names = ZipFile(BytesIO(answer.read())).namelist()
-    assert names == ["card.md", "config.json", "model.safetensors", "recipe.json", "tokenizer.json"]
+    press(page, "table")
+    expect(page.get_by_role("region", name=words.COMPONENT["table"])).to_be_hidden()
 
 
 def test_its_files_have_the_numbers_and_its_code_gives_them_again(
-    raced: Page, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Page, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, steps = raced, live.run
+    steps = live.run
     monkeypatch.setattr(live, "run", lambda spec: islice(steps(spec), 24))  # the first of them will do
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opener = page.get_by_role("button", name="Export", exact=True)
@@ -152,7 +144,42 @@ def test_its_files_have_the_numbers_and_its_code_gives_them_again(
     for run, of in (("plain", rows[:35]), ("twin", rows[35:])):
         first = {point.step: point.loss for point in names[run]}
         found = {int(row[1]): float(row[2]) for row in of if int(row[1]) in first}
-        assert len(found) > 1 and all(loss == pytest.approx(first[step], rel=1e-4) for step, loss in found.items())
+        assert len(found) > 1 and all(loss == pytest.approx(first[step], rel=1e-3) for step, loss in found.items())
+
+
+def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, address: str) -> None:
+    look_at(page, "fade")
+    expect(page.locator(".fact")).to_have_text(words.COMPONENT["before"])
+    buttons = page.locator(":is(.tasks, .chips) button").element_handles()
+    press(page, "train")
+    page.locator('.train[data-state="running"]').wait_for()
+    pause(page)
+    press(page, "go_on")
+    race(page)
+    # They are the same all along: no news took one away from under a click.
+    assert all(button.evaluate("node => node.isConnected") for button in buttons)
+    curve = page.get_by_role("slider", name=words.COMPONENT["step"])
+    curve.focus()
+    page.keyboard.press("Home")
+    page.locator('.train[data-at="0"]').wait_for()
+    for _ in range(2):
+        page.keyboard.press("Shift+ArrowRight")
+    page.locator('.train[data-at="20"]').wait_for()
+    expect(curve).to_have_attribute("aria-valuenow", "20")
+    points = [x for _, x in zip(range(60), (x for x in live.run(Spec()) if isinstance(x, Point)), strict=False)]
+    mean = sum(point.loss for point in points[15:20]) / 5
+    expect(page.locator(".fact")).to_contain_text(f"Step 20: loss {mean:.2f}")
+    expect(page.locator(".tile")).to_have_count(16)
+    expect(page).to_have_url(f"{address}/?view=train&twin=nomask&example=fade&at=20")
+    frame = max(step for step in live.frame_steps(Spec()) if step <= 20)
+    assert data(page)["frame"] == str(frame)
+
+
+def test_its_model_is_a_file(raced: Page) -> None:
+    link = raced.get_by_role("link", name=words.COMPONENT["download"])
+    with urlopen(str(link.get_attribute("href"))) as answer:
+        names = ZipFile(BytesIO(answer.read())).namelist()
+    assert names == ["card.md", "config.json", "model.safetensors", "recipe.json", "tokenizer.json"]
 
 
 def test_a_head_that_is_held_down_is_not_drawn_anew(raced: Page) -> None:
@@ -170,14 +197,11 @@ def test_a_head_that_is_held_down_is_not_drawn_anew(raced: Page) -> None:
 
 
 def test_an_example_that_the_task_does_not_read_gets_a_sentence_and_loses_nothing(raced: Page) -> None:
-    page = raced
-    box = page.get_by_label(words.COMPONENT["example"])
-    box.fill("12")
-    box.press("Enter")
+    page, last = raced, data(raced)["last"]
+    look_at(page, "12")
     expect(page.get_by_role("alert")).to_contain_text("knows no '1'")
-    assert data(page)["last"] == "600"
-    box.fill("bead")
-    box.press("Enter")
+    assert data(page)["last"] == last
+    look_at(page, "bead")
     expect(page.get_by_role("alert")).to_be_hidden()
     expect(page.locator(".write .cell.plain").first).to_have_text("b")
 
@@ -185,77 +209,25 @@ def test_an_example_that_the_task_does_not_read_gets_a_sentence_and_loses_nothin
 NUMBER = re.compile(r"\d+\.\d+|\d+ %|\d+ of 48")  # that a race comes to
 
 
-def opened(page: Page, address: str, step: str) -> Locator:
-    """The rail of the lessons at a step that is open, its room drawn."""
-    page.goto(f"{address}/?view=lessons&lesson={step}")
-    ready(page, step)
-    return rail(page)
-
-
-def looked(page: Page, covered: str) -> Locator:
-    """The words of a step about a race: no number that its room shows was in the page before Look."""
-    room = page.locator(".st-key-lessons_view")
+def test_a_lesson_about_a_race_that_is_paused_answers_what_it_has_come_to(page: Page, address: str) -> None:
+    """And no number that its room shows was in the page before Look. What the other races are asked: test_lesson_steps.py."""
+    page.goto(f"{address}/?view=lessons&lesson=4.3")
+    ready(page, "4.3")
+    assert data(page)["kept"] == "0", "what is asked is in no lesson before the run"
+    press(page, "train")
+    until(page, last=50, twinlast=50)
+    pause(page)
+    found, room, covered = rail(page), page.locator(".st-key-lessons_view"), "Unseen symbols right:"
+    found.get_by_role("button", name="The run as it is").click()
     before = read(page) + str(room.aria_snapshot())
     assert covered not in before + page.locator("body").inner_text()
-    rail(page).get_by_role("button", name="Look", exact=True).click()
+    found.get_by_role("button", name="Look", exact=True).click()
     fact = page.locator(".train .fact")
     expect(fact).to_contain_text(covered)
     numbers = NUMBER.findall(fact.inner_text())
     assert numbers and not [number for number in numbers if number in before]
-    return rail(page).locator(".answer")
-
-
-def answered(page: Page, address: str, step: str, say: Callable[[Locator], None], covered: str) -> Locator:
-    """The words of a step about a race that was run to its end."""
-    found = opened(page, address, step)
-    assert data(page)["kept"] == "0", "what is asked is in no lesson before the run"
-    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
-    found.get_by_role("button", name="Look", exact=True).wait_for(timeout=PATIENCE)
-    say(found)
-    return looked(page, covered)
-
-
-def test_lessons_about_a_race_come_to_their_answers(raced: Page, address: str) -> None:
-    """Those of runs that have ended above: whoever presses Train has them at once."""
-    page = raced
-    said = answered(page, address, "5.3", lambda one: one.get_by_role("slider").fill("600"), "100 % of unseen")
-    expect(said.locator("p").first).to_contain_text("too much.")
-    expect(said).to_contain_text("Checked against these runs: Copy, the run as it is, seed 0.")
-    choose = lambda one: one.get_by_role("button", name="Next to none").click()  # noqa: E731
-    said = answered(page, address, "5.4", choose, "0 of 48")
-    expect(said).to_contain_text("0 of 48 words on its own")
-    expect(page.locator(".lessons")).to_have_attribute("data-right", "true")
-
-
-def came_to(address: str, twin: str) -> tuple[list[float], dict[str, Any]]:
-    """The losses of a run of Copy and its last frame, as the page has them; one that was run above is there at once."""
-    with urlopen(f"{address}/headlight/train/run?{urlencode({'task': 'copy', 'twin': twin, 'seed': 0})}") as answer:
-        news = [json.loads(line) for line in answer]
-    frames = [frame for one in news for frame in one["frames"]]
-    return [loss for one in news for _, loss, _ in one["points"]], frames[-1]
-
-
-def test_what_the_race_of_this_page_comes_to(address: str) -> None:
-    """train.md, C6 and E5. What a run writes in the end differs by a word or two from processor to processor (docs/lessons.md)."""
-    own, last = came_to(address, "none")
-    unmasked, last_of_unmasked = came_to(address, "nomask")
-    assert sum(own[-5:]) / 5 < 0.01 and last["whole"] >= 45  # one head ends above: core/test_races.py
-    assert unmasked[-1] < 0.001 and last_of_unmasked["whole"] == 0
-    assert min(last_of_unmasked["given"]) == 1 and len(last_of_unmasked["given"]) == 11, "right with the answer given"
-
-
-def test_a_race_that_is_paused_answers_what_it_has_come_to(page: Page, address: str) -> None:
-    found = opened(page, address, "4.3")
-    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
-    from_50 = re.compile(r"^([5-9]\d|\d{3})$")
-    for last in ("data-last", "data-twinlast"):
-        expect(page.locator(".train")).to_have_attribute(last, from_50, timeout=PATIENCE)
-    page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
-    page.locator('.train[data-twinstate="paused"]').wait_for()
-    found.get_by_role("button", name="The run as it is").click()
-    answer = looked(page, "Unseen symbols right:")
     expect(found).to_have_attribute("data-right", "true")
-    expect(answer).to_contain_text("2.18 as it is and 2.69 with the change.")
+    expect(found.locator(".answer")).to_contain_text("2.18 as it is and 2.69 with the change.")
     page.get_by_role("button", name=words.COMPONENT["go_on"], exact=True).wait_for()  # the lesson has not ended it
 
 
@@ -281,8 +253,8 @@ def test_a_run_goes_on_from_a_step_with_one_thing_changed(page: Page, address: s
 def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=train&twin=nomask&example=fade&at=20")
     page.locator(".train[data-painted]").wait_for()
-    page.get_by_role("button", name=words.COMPONENT["train"], exact=True).click()
-    until_it_ends(page)
+    press(page, "train")
+    until(page, last=11, twinlast=11)
     curve = page.get_by_role("slider", name=words.COMPONENT["step"])
     curve.focus()
     page.keyboard.press("Home")
@@ -324,14 +296,16 @@ def test_who_learns_at_the_same_step_is_named_together() -> None:
     assert said == "99 % of tokens right: one and two first, at step 5; four and eight last, at step 9."
 
 
-def test_a_run_that_is_lost_and_one_that_is_refused_say_so(page: Page, address: str) -> None:
+def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, address: str) -> None:
     """What is lost and when one is refused: core/test_trainer.py."""
     full = "20 trainings wait already, and that is the most. Try again in a minute."
     begun = News("running", points=tuple(live.Point(step, 2.5, 0.5) for step in (1, 2)))
     died = routes.line(begun) + routes.line(News("failed", why=DIED))
+    ended = routes.line(begun) + routes.line(News("ended", points=(live.Point(3, 2.4, 0.5),)))
     answers: list[Callable[[Route], None]] = [
         lambda route: route.fulfill(status=503, body=full),
         lambda route: route.fulfill(body=died, content_type="application/x-ndjson"),
+        lambda route: route.fulfill(body=ended, content_type="application/x-ndjson"),
     ]
     page.route("**/headlight/train/run?*", lambda route: answers.pop(0)(route))
     page.goto(f"{address}/?view=train&twin=none")
@@ -347,6 +321,8 @@ def test_a_run_that_is_lost_and_one_that_is_refused_say_so(page: Page, address: 
     page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
     expect(page.locator(".fact")).to_have_text(words.COMPONENT["failed"].format(why=DIED))
     expect(page.locator(".train")).to_have_attribute("data-last", "2")  # what there was stays
+    page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
+    page.locator('.train[data-state="ended"][data-last="3"]').wait_for()
     page.unroute_all()
 
 

@@ -62,6 +62,8 @@ def mean(losses: list[float], step: int) -> float:
 @pytest.mark.parametrize(
     ("task", "twin", "at_50", "at_600", "whole"),
     [
+        ("copy", "none", 2.18, (0.0, 0.01), (45, 48)),
+        ("copy", "nomask", 1.921, (0.0, 0.001), (0, 0)),
         ("copy", "heads1", 1.94, (0.01, 0.06), (44, 48)),
         ("copy", "heads16", 2.267, (0.005, 0.05), (42, 48)),
         ("copy", "postln", 2.693, (0.009, 0.03), (44, 48)),
@@ -85,6 +87,12 @@ def test_what_a_run_comes_to(
     assert whole[0] <= last.whole <= whole[1]
 
 
+def test_without_a_mask_all_is_right_with_the_answer_given() -> None:
+    """E5: and nothing without it, above."""
+    _, last = ended("copy", "nomask")
+    assert min(last.given) == 1 and len(last.given) == 11
+
+
 def test_post_ln_is_behind_at_step_50() -> None:
     """D6: 2.69, above, against 2.18."""
     losses, _ = plain()
@@ -104,7 +112,7 @@ def test_echo_is_learnt_in_fifty_steps_and_sooner_without_attention() -> None:
 
 
 def test_one_head_leads_at_first() -> None:
-    """And is behind at the end: 0.02, above, against less than 0.01 of many (app/test_train.py)."""
+    """And is behind at the end: 0.02 against less than 0.01 of many, above."""
     (own, _), (one_head, _) = plain(), ended("copy", "heads1")
     assert all(mean(one_head, step) < mean(own, step) for step in range(15, 170))
 
