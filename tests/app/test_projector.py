@@ -262,7 +262,7 @@ def test_a_theme_in_the_link_wins_over_the_browser_for_the_whole_page(another: A
     screen = another(scheme=scheme, reduced_motion="reduce").open(f"?theme={other}")
     background = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
     grounds = {"light": "rgb(252, 252, 250)", "dark": "rgb(15, 18, 22)"}
-    screen.wait(theme=other)
+    assert screen.data()["theme"] == other
     once(screen.page, f"{background} === '{grounds[other]}'")
     screen.root.get_by_role("button", name=re.compile(WORDS["options"])).click()
     screen.root.get_by_role("button", name=WORDS["theme_auto"], exact=True).click()
