@@ -18,6 +18,7 @@ from tests.app.pages import lend
 
 # A new size is heard of when the page is laid out, behind the callbacks of that frame; what it asks for is drawn in the next one.
 DRAWN = "(async () => { for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame); return true; })()"
+HEARD = "?heard"  # of a request that asks whether those of its route are held
 
 
 class Lab:
@@ -67,12 +68,19 @@ class Lab:
         answers = False
 
         def keep(route: Route) -> None:
-            route.continue_() if answers else held.append(route)
+            if route.request.url.endswith(HEARD):
+                route.fulfill(status=204)
+            else:
+                route.continue_() if answers else held.append(route)
 
         def asked() -> None:
             assert held, path
 
         self.page.route(f"**/headlight/{path}*", keep)
+        # A page hears a moment later that its requests are held, and a key or a click may be quicker: until then they pass by.
+        once(
+            self.page, "async (url) => (await fetch(url)).status === 204", arg=f"{self.address}/headlight/{path}{HEARD}"
+        )
         yield
         eventually(self.page, asked)
         answers = True

@@ -114,7 +114,7 @@ def test_norms_are_core_s_and_not_called_shares(screen: Screen, run: Trace):
 def test_hidden_tokens_are_taken_out_and_rows_renormalised(screen: Screen, run: Trace, keys: list[int]):
     screen.open(f"?show=table&hide={','.join(map(str, keys))}")
     row = run.attention[LAYER].row(HEAD, IT)
-    assert_row(screen, hidden(row, keys))
+    eventually(screen.page, lambda: assert_row(screen, hidden(row, keys)))  # of faint rows exact numbers come later
     assert all(shown(screen)[key] == attention_words.COMPONENT["tip_hidden"] for key in keys)
     facts = screen.root.locator(".facts").inner_text()
     assert f"{1 - row[keys].sum().item():.0%}".replace("%", " %") + " of this row's attention remains" in facts
@@ -226,7 +226,8 @@ def test_hidden_then_merged(screen: Screen):
     screen.open(f"?layer={LAYER}&head={HEAD}&words=true&show=table&hide=0,2&query=3&text={PIECES.replace(' ', '+')}")
     rows = hidden(trace.attention[LAYER].pattern(HEAD)[0], [0, 2])
     at = next(i for i, group in enumerate(groups) if 3 in group)
-    assert_row(screen, merged(rows, groups, groups)[at], [group.start for group in groups])
+    expected = merged(rows, groups, groups)[at]
+    eventually(screen.page, lambda: assert_row(screen, expected, [group.start for group in groups]))
 
 
 def test_a_cell_gives_raw_and_scaled_score(screen: Screen, run: Trace):
