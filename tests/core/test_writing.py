@@ -179,9 +179,9 @@ def test_an_encoder_cannot_write() -> None:
 
 
 def test_with_and_without_the_cache_the_words_are_the_same() -> None:
-    model, lengths = loaded("storyteller"), list[int]()
+    model, prompt, lengths = loaded("storyteller"), beginning(story(), False), list[int]()
     with core.hooked(model.model, {"decoder.blocks.0.hook_resid_pre": lambda x: lengths.append(x.shape[1])}):
-        found = cache_cost(model, beginning(story(), False), [KING, 415, 342], n=240, rounds=3)
+        found = cache_cost(model, prompt, [KING, 415, 342], n=240, rounds=3)
     assert found.n == 240 and found.checked == 4
     assert found.same and found.difference < 1e-3
     assert lengths[:7] == [239, 1, 1, 1, 240, 240, 240], "the token that is timed, with all before it held and without"
