@@ -106,8 +106,14 @@ def browsing(path: str) -> Iterator[Browser]:
         browser.close()
 
 
+def bar_hears(page: Page) -> None:
+    """Wait until the bar follows its links itself, and hears keys: before, a link loads the page anew, and a key is lost."""
+    page.locator("nav a[aria-current]").first.wait_for(state="attached")
+
+
 def go_to(page: Page, room: str) -> None:
     """Choose a room in the bar of a wide window."""
+    bar_hears(page)
     page.get_by_role("navigation").get_by_role("link", name=room, exact=True).click()
 
 
@@ -138,9 +144,21 @@ def eventually(page: Page, check: Callable[[], None]) -> None:
 
 
 def idle(page: Page) -> None:
-    """Wait until the script that a change started has ended, and so all that it says is there, in its own type."""
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    page.evaluate("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => true)")
+    """Wait until the script that a change started has ended, and so all that it says is there, in its own type.
+
+    And until it is laid out: what looks at sizes hears of new ones behind one frame, and draws in the next. Between a script
+    that is broken off and the next one there is a moment without any, after which this waits on.
+    """
+    ended = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+    is_over = f"""document.fonts.ready
+        .then(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))
+        .then(() => document.querySelector('{ended}') !== null)"""
+    deadline = time.monotonic() + PATIENCE / 1000
+    page.locator(ended).wait_for()
+    while not page.evaluate(is_over):
+        if time.monotonic() > deadline:
+            raise AssertionError("scripts never end")
+        page.locator(ended).wait_for()
 
 
 def once(page: Page, condition: str, *, arg: Any = None, timeout: float = PATIENCE) -> Any:
@@ -279,8 +297,7 @@ class Screen:
     def head(self, layer: int, head: int) -> tuple[float, float]:
         """Where on the page the small picture of a head is: in a group of heads, or in a grid whose heads share no keys."""
         grid = self.root.locator(".overview")
-        box = grid.bounding_box()
-        assert box is not None
+        box = box_of(grid)
         if places := (grid.get_attribute("data-places") or "").split():
             named = dict(place.split(":") for place in places)
             x, y = map(float, named[f"{layer}.{head}"].split(","))

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request
 
 from app.shell import registry
-from tests.app.browsing import PATIENCE, go_to
+from tests.app.browsing import PATIENCE, eventually, go_to, once
 
 APP = "app/main.py"
 # By room: kB and requests of our own files and answers on a first visit, and the same on the way there from Explore.
@@ -29,16 +29,37 @@ BUDGET = {
 TITLES = {room.id: room.title for room in registry.rooms()}
 
 
-def taken(asked: list[Request]) -> tuple[float, int]:
-    ours = [request for request in asked if "/headlight/" in urlsplit(request.url).path]
-    return sum(request.sizes()["responseBodySize"] for request in ours) / 1000, len(ours)
+class Traffic:
+    """What a page has asked for."""
 
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.answered: list[Request] = []
+        self.underway: set[Request] = set()
+        page.on("request", self.underway.add)
+        page.on("requestfailed", self.underway.discard)
+        page.on("requestfinished", self._has_answered)
 
-def settled(page: Page) -> None:
-    """Something of a room is drawn, its script has ended, and no file is on its way."""
-    page.locator(".hl:visible, [data-testid=stPlotlyChart]:visible").first.wait_for(timeout=PATIENCE)
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    page.wait_for_load_state("networkidle")
+    def _has_answered(self, request: Request) -> None:
+        self.underway.discard(request)
+        self.answered.append(request)
+
+    def taken(self) -> tuple[float, int]:
+        """kB and requests of our own files and answers."""
+        ours = [request for request in self.answered if "/headlight/" in urlsplit(request.url).path]
+        return sum(request.sizes()["responseBodySize"] for request in ours) / 1000, len(ours)
+
+    def settled(self) -> None:
+        """Something of a room is drawn, its script has ended, and nothing is on its way, nor asked for when that has come."""
+        self.page.locator(".hl:visible, [data-testid=stPlotlyChart]:visible").first.wait_for(timeout=PATIENCE)
+        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+        self.page.wait_for_load_state("networkidle")  # which a page is once: of what comes later it says nothing
+        eventually(self.page, self._rests)
+
+    def _rests(self) -> None:
+        assert not self.underway
+        once(self.page, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+        assert not self.underway
 
 
 def test_every_room_has_a_budget():
@@ -52,18 +73,17 @@ def test_a_room_stays_within_its_budget(browser: Browser, address: str, room: st
             continue
         context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
         page = context.new_page()
-        asked: list[Request] = []
-        page.on("requestfinished", lambda request, seen=asked: seen.append(request))
+        traffic = Traffic(page)
         model = "storyteller" if room == "generate" else "minilm"  # one that can write
         page.goto(f"{address}/?view={room if way == 'visit' else 'explore'}&model={model}")
-        settled(page)
+        traffic.settled()
         if way == "bar":
-            asked.clear()
+            traffic.answered.clear()
             go_to(page, TITLES[room])
             page.wait_for_url(lambda url: f"view={room}" in url)
             # Explore's picture; a room's own may be there in its place already
             page.locator("[class='hl'][data-run][data-painted]").wait_for(state="hidden")
-            settled(page)
-        size, n = taken(asked)
+            traffic.settled()
+        size, n = traffic.taken()
         context.close()
         assert size <= most_bytes and n <= most_requests, f"{room} by {way}: {size:.0f} kB in {n} requests"

@@ -49,6 +49,7 @@ def test_a_link_with_edits_runs_them_in_every_room_until_they_are_taken_back(bro
     page.wait_for_url("**with=ablate_encoder_L0_H0**")
     go_to(page, "Shapes")
     expect(page.get_by_text(said)).to_be_hidden()
+    page.locator(f".hl.shapes[data-painted][data-run='{changed}']").wait_for()
     page.wait_for_url("**with=ablate_encoder_L0_H0**")
     go_to(page, "Explore")
     expect(page.locator(".hl.shapes")).to_have_count(0)  # which is of this run as well

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 import core
 from app.attention import component
@@ -152,7 +153,7 @@ def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
     for hidden in (0, 3):
         screen.root.locator(f".strip [data-i='{hidden}']").focus()
         screen.page.keyboard.press("h")
-        screen.page.wait_for_url(re.compile(f"hide=.*{hidden}"))
+        screen.page.wait_for_url(re.compile(r"[?&]hide=0(&|$)" if not hidden else r"[?&]hide=0(,|%2C)3(&|$)"))
         if not hidden:
             screen.run_text("Never mind the dog.")
             screen.page.wait_for_url(re.compile("text=Never"))
@@ -180,6 +181,7 @@ def test_keys_reach_the_examples_again_and_again(screen: Screen):
             screen.page.keyboard.press("ArrowDown")
         screen.page.keyboard.press("Enter")
         screen.until(f"`${{root.dataset.layer}}.${{root.dataset.head}}` !== '{before}'")
+        screen.idle()
         shown.append("{layer}.{head}".format(**screen.data()))
     assert len(set(shown)) == 2
     screen.page.get_by_role("button", name=shell_words.EXAMPLES).focus()
@@ -233,7 +235,7 @@ def test_a_click_on_a_token_locks_it_and_a_second_releases_it(screen: Screen):
 
 def test_the_table_holds_the_same_numbers(screen: Screen, model: core.Loaded):
     screen.open()
-    screen.root.get_by_role("button", name="table").click()
+    screen.root.get_by_role("button", name="table", exact=True).click()
     screen.wait(show="table")
     rows = screen.root.locator("table tbody tr").all_inner_texts()
     weights = core.trace(model, words.EXAMPLE).attention[LAYER].row(HEAD, IT)
@@ -368,7 +370,7 @@ def test_the_shapes_of_the_run_are_one_click_away(screen: Screen):
     screen.open()
     screen.shapes().click()
     screen.page.locator("[data-testid=stDataFrame]").wait_for()
-    assert screen.page.get_by_text("cpu, float32").first.is_visible()
+    expect(screen.page.get_by_role("dialog").get_by_text("cpu, float32")).to_be_visible()
 
 
 def test_the_shapes_are_of_the_sentence_that_was_on_its_way_when_they_were_asked_for(screen: Screen):

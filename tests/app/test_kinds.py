@@ -13,7 +13,7 @@ from app.attention import words as attention_words
 from app.session import words
 from core import heads
 from tests.app import models
-from tests.app.browsing import Screen, once
+from tests.app.browsing import Screen, eventually, once
 from tests.app.pages import lend
 
 APP = "tests/app/gallery.py"
@@ -168,6 +168,11 @@ def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all
     screen.until("root.dataset.cell !== '' && root.dataset.value === ''")
     once(page, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
     assert [screen.root.locator(f".strip [data-i='{i}']").count() for i in (400, 700)] == [1, 0]
+
+    def is_asked() -> None:
+        assert held
+
+    eventually(page, is_asked)
     held[0].continue_()
     screen.until("root.dataset.value !== ''")
     screen.root.locator(".strip [data-i='700']").wait_for()

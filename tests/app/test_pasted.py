@@ -152,6 +152,7 @@ def test_a_broken_link_says_so_and_the_box_is_still_there(screen: Screen):
     expect(screen.page.get_by_text("This link asks for config “<b>no</b>”.")).to_be_visible()
     expect(screen.page.get_by_text(words.PASTE_FIRST)).to_be_visible()
     screen.page.get_by_role("button", name=words.FIELDS).click()
+    screen.idle()
     paste(screen, SMALL)
     screen.wait(shape="1,6,128,128")
     in_the_address(screen, SMALL)

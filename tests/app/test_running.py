@@ -15,7 +15,7 @@ import core
 from app.attention import words
 from app.session import words as session_words
 from app.shell import words as shell_words
-from tests.app.browsing import Screen, digit, once
+from tests.app.browsing import Screen, bar_hears, digit, once
 from tests.app.pages import lend
 
 APP = "tests/app/slow.py"
@@ -234,6 +234,7 @@ def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     whole = newcomer.data()
     assert (whole["run"], whole["layer"], whole["locked"]) == (data["run"], str(LAYER + 1), str(QUERY))
     assert newcomer.page.get_by_label("Sentence").input_value() == text
+    newcomer.idle()
     assert newcomer.shapes().is_visible()
     assert top(newcomer) == place  # nothing has moved
 
@@ -259,12 +260,15 @@ def test_a_text_that_is_read_in_parts_says_which_part_it_is_at(newcomer: Screen)
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_what_a_link_asks_in_vain_is_said_while_its_text_runs_and_after(newcomer: Screen):
     arrive(newcomer, own(newcomer, WHILE) + " in vain", view="Nowhere", model="nothing")
+    for asked in ("a view called “Nowhere”", "a model called “nothing”"):
+        newcomer.page.locator(".st-key-sentences").get_by_text(asked).wait_for()
+    once(newcomer.page, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
     said, place = newcomer.sentences(), top(newcomer)
-    assert "a view called “Nowhere”" in said and "a model called “nothing”" in said
     go_on(newcomer)
     newcomer.until("root.dataset.underway === ''")
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     newcomer.shapes().wait_for()
+    newcomer.idle()
     assert (newcomer.sentences(), top(newcomer)) == (said, place)
 
 
@@ -309,6 +313,7 @@ def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer:
     assert runs_become(address, 0)
     arrive(newcomer, own(newcomer, SLOWLY) + " left")
     assert runs_become(address, 1)
+    bar_hears(newcomer.page)
     newcomer.page.keyboard.press(digit("train"))
     newcomer.page.locator(".train[data-painted]").wait_for()
     assert runs_become(address, 0)
@@ -341,7 +346,7 @@ def test_shapes_waits_for_a_run_and_draws_it_when_it_has_ended(newcomer: Screen)
     n = len(core.trace(core.load("minilm"), text).source)
     newcomer.page.locator(".hl.shapes h2", has_text=re.compile(rf"^{n} tokens")).wait_for()
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
-    assert newcomer.page.locator(".hl.shapes[data-tensor]").count() == 1
+    newcomer.page.locator(".hl.shapes[data-tensor]").wait_for()
 
 
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)

@@ -90,9 +90,8 @@ def test_the_box_is_as_high_as_its_text_only_while_somebody_writes_in_it(screen:
     becomes(screen, lambda: same(height(box), one))
     box.fill(LONG)
     becomes(screen, lambda: height(box) > 2.5 * one and top(screen) == below)
-    assert words.TEXT_KEYS in screen.page.locator(".st-key-text").evaluate(
-        "box => getComputedStyle(box.querySelector('[data-testid=InputInstructions]'), '::after').content"
-    )
+    keys = screen.page.locator(".st-key-text [data-testid=InputInstructions]")
+    becomes(screen, lambda: words.TEXT_KEYS in keys.evaluate("keys => getComputedStyle(keys, '::after').content"))
     before = screen.data()["run"]
     screen.page.keyboard.press("Enter")
     screen.until(f"root.dataset.run !== '{before}' && !root.dataset.underway")

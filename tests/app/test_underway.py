@@ -7,8 +7,9 @@ import struct
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import Future
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,21 @@ class Gate:
 
         return wait
 
+    def opens_behind(self, n: int, act: Callable[[], object]) -> None:
+        """Do this when somebody has got so many parts of the run, and waits for the next: it goes on by then, however long that took."""
+        real = self.live.parts
+
+        async def parts(*asked: Any) -> AsyncGenerator[Any]:
+            got = 0
+            async with aclosing(real(*asked)) as coming:
+                async for part in coming:
+                    yield part
+                    got += 1
+                    if got == n:
+                        act()
+
+        self.live.parts = parts
+
 
 def test_a_run_that_goes_on_is_sent_layer_by_layer_with_the_head_that_is_opened(
     shared: LocalService, browser: TestClient
@@ -164,7 +180,7 @@ def test_a_run_that_goes_on_is_sent_layer_by_layer_with_the_head_that_is_opened(
     request = Request("minilm", ("Some words to look at. " * 20,))
     ticket = shared.engine.submit(request)
     assert gate.reached.wait(20)
-    threading.Timer(0.3, gate.open.set).start()
+    gate.opens_behind(1, gate.open.set)
     asked = {"run": request.key, "record": 1, "head": 3, "query": 7}
     sent = messages(browser.get("/headlight/layers", params=asked).content)
     run = ticket.result()
@@ -192,7 +208,7 @@ def test_what_is_sent_of_a_run_that_is_stopped_ends_without_an_end(shared: Local
         ticket.cancel()
         gate.open.set()
 
-    threading.Timer(0.3, stop).start()
+    gate.opens_behind(4, stop)  # three layers, and the head in the second of them
     asked = {"run": request.key, "record": 1, "head": 0}
     sent = messages(browser.get("/headlight/layers", params=asked).content)
     assert [header.get("layer") for header, _ in sent] == [0, 1, None, 2]
@@ -243,7 +259,14 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool
         assert live.run(request.key) is None
         return found
 
+    def held() -> list[Trace | None]:
+        gc.collect()
+        return [trace() for trace in traces]
+
     traces = shown()
-    gc.collect()
-    assert [trace() for trace in traces] == [None] * 8  # also where nobody has taken the thumbnails
+    for _ in range(100):  # who made the last thumbnail lets go of it a moment after it is there
+        if held() == [None] * 8:
+            break
+        time.sleep(0.02)
+    assert held() == [None] * 8  # also where nobody has taken the thumbnails
     assert len(live.take(request.key)) == (0 if stopped else 6)
