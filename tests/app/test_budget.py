@@ -36,8 +36,8 @@ class Traffic:
         self.page = page
         self.answered: list[Request] = []
         self.underway: set[Request] = set()
-        page.on("request", self.underway.add)
-        page.on("requestfailed", self.underway.discard)
+        page.on("request", lambda request: self.underway.add(request))
+        page.on("requestfailed", lambda request: self.underway.discard(request))
         page.on("requestfinished", self._has_answered)
 
     def _has_answered(self, request: Request) -> None:
