@@ -161,9 +161,9 @@ class Gate:
         """Do this when somebody has got so many parts of the run, and waits for the next: it goes on by then, however long that took."""
         real = self.live.parts
 
-        async def parts(*asked: Any) -> AsyncGenerator[Any]:
+        async def parts(key: str, record: int, head: int, query: int | None) -> AsyncGenerator[Any]:
             got = 0
-            async with aclosing(real(*asked)) as coming:
+            async with aclosing(real(key, record, head, query)) as coming:
                 async for part in coming:
                     yield part
                     got += 1
