@@ -346,7 +346,7 @@ def test_shapes_waits_for_a_run_and_draws_it_when_it_has_ended(newcomer: Screen)
     n = len(core.trace(core.load("minilm"), text).source)
     newcomer.page.locator(".hl.shapes h2", has_text=re.compile(rf"^{n} tokens")).wait_for()
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
-    newcomer.page.locator(".hl.shapes[data-tensor]").wait_for()
+    expect(newcomer.page.locator(".hl.shapes[data-tensor]")).to_have_count(1)
 
 
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
