@@ -12,7 +12,7 @@ from app.transport import doors
 
 PATIENCE = 20.0  # seconds; platforms kill a process some 30 after they asked it to end
 LOOK = 0.1
-LAST_WORDS = 1.0  # seconds for the picture of the last run to be drawn and sent
+LAST_WORDS = 3.0  # seconds for the picture of the last run to be drawn and sent, also by a machine that has much to do
 
 log = logging.getLogger("headlight")
 
