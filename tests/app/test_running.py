@@ -138,7 +138,7 @@ def test_what_is_chosen_before_a_run_is_on_the_screen_counts_in_it(screen: Scree
     screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
     for name, value in shown.items():
         screen.page.wait_for_url(re.compile(f"{name}={value}"))
-        assert screen.data()[name] == value
+        screen.wait(**{name: value})
     assert (screen.data()["layer"], screen.data()["head"]) == ("4", "5")
 
 
