@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, ViewportSize, expect
 
 from app.transport import modules
 from tests.app.browsing import PATIENCE, Another, Screen, browsing, serving
-from tests.app.far import away
+from tests.app.far import away, busy
 from tests.app.pages import lend
 
 expect.set_options(timeout=PATIENCE)  # its own five seconds are short for a machine that does something else as well
@@ -72,7 +72,7 @@ def address(request, server: Callable[[str], tuple[str, Path]]) -> Iterator[str]
 @pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Browser]:
     with browsing(chromium) as browser:
-        yield browser
+        yield busy(browser)
 
 
 @pytest.fixture

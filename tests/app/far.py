@@ -1,6 +1,8 @@
-"""A server that is far away: each piece of what passes between it and a browser comes a while later, in its order.
+"""A server that is far away, and a browser that has much to do: what takes for granted that something is there by now fails.
 
-`FAR=20,150 python -m pytest tests/app` delays each piece by 20 to 150 ms. What takes for granted that an answer is there by now fails.
+`FAR=20,150 python -m pytest tests/app` delays each piece of what passes between server and browser by 20 to 150 ms, in its order.
+`LATE=300 …` lets timers, idle callbacks and answers of fetch come up to 300 ms late in every page; by how much goes up and down
+slowly enough to leave them in their order.
 """
 
 from __future__ import annotations
@@ -11,9 +13,51 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
+from playwright.sync_api import Browser, BrowserContext
+
 DELAYS = os.environ.get("FAR", "")  # "least,most", in ms
+LATE = float(os.environ.get("LATE", "0"))  # ms
+BUSY = """(() => {
+  const begun = Math.random() * 7;
+  const extra = () => MOST * (0.5 + 0.5 * Math.sin(performance.now() / 400 + begun));
+  const { setTimeout: wait, clearTimeout: forget, requestIdleCallback: idle, cancelIdleCallback: drop, fetch: ask } = window;
+  window.setTimeout = (act, ms, ...more) => wait(act, (Number(ms) || 0) + extra(), ...more);
+  let last = 1e9; // far from the ids of the browser's own
+  const open = new Map();
+  window.requestIdleCallback = (act, options) => {
+    const id = ++last;
+    const later = () => open.set(id, [drop, idle((deadline) => { open.delete(id); act(deadline); }, options)]);
+    open.set(id, [forget, wait(later, extra())]);
+    return id;
+  };
+  window.cancelIdleCallback = (id) => {
+    const [end, of] = open.get(id) ?? [];
+    open.delete(id);
+    end?.(of);
+  };
+  window.fetch = async (...asked) => {
+    const answer = await ask(...asked);
+    await new Promise((go) => wait(go, extra()));
+    return answer;
+  };
+})();"""
+
+
+def busy(browser: Browser) -> Browser:
+    """The browser, in whose pages all that comes late."""
+    if LATE:
+        opened = browser.new_context
+
+        def new_context(**options: Any) -> BrowserContext:
+            context = opened(**options)
+            context.add_init_script(BUSY.replace("MOST", str(LATE)))
+            return context
+
+        browser.new_context = new_context
+    return browser
 
 
 @contextmanager
