@@ -18,7 +18,7 @@ from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
-from app.shell.streamlit_edge import collection, connections, ending, page, sockets  # noqa: E402
+from app.shell.streamlit_edge import collection, connections, ending, greeting, page, sockets  # noqa: E402
 from app.transport import beside, compress, doors, fair, files, metrics, safe, strange  # noqa: E402
 from app.transport import routes as transport_routes  # noqa: E402
 
@@ -44,6 +44,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     files.allow(doors.house.most)
     fair.begin()
     metrics.log_runs()
+    greeting.put_together_once()
     sockets.send_at_once(asyncio.get_running_loop())
     known = connections.Connections()
     known.watch(asyncio.get_running_loop())

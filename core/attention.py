@@ -373,25 +373,30 @@ class AttentionRecord:
         what = f"{size:,} weights at once ({len(chosen)} heads, {len(rows):,} queries, {len(columns):,} keys)"
         admit_large(size * 4, self.device, what, "Ask for fewer heads, queries or keys.")
         # Only the softmax needs every key of a row; anything before it is worked out for the asked-for columns alone.
-        seen = torch.arange(self.n_key, device=rows.device) if stage == "pattern" else columns
-        k = self._heads_of(self.k, chosen // (self.n_heads // self.n_kv_heads), seen).float().mT  # [head, d_head, key]
+        every = stage == "pattern" or keys is None
+        seen = torch.arange(self.n_key, device=rows.device) if every else columns
+        group = self.n_heads // self.n_kv_heads
+        # What is wanted whole is not looked up by its indices, which is most of the time that a short text takes.
+        shared = None if heads is None and group == 1 else chosen // group
+        k = self._heads_of(self.k, shared, None if every else seen).float().mT  # [head, d_head, key]
         out = torch.empty(len(chosen), len(rows), len(columns), device=rows.device)
         whole = stage != "pattern" or keys is None
         for block in row_blocks(len(rows), len(chosen) * len(seen) * 4):
-            values = self._block(stage, chosen, rows[block], seen, k)
+            some = block if queries is None else rows[block]
+            q = self._heads_of(self.q, None if heads is None else chosen, some).float()
+            values = self._block(stage, chosen, rows[block], seen, q @ k)
             out[:, block] = values if whole else values[..., columns]
-            del values  # before the next block is made
+            del q, values  # before the next block is made
         return out
 
-    def _block(self, stage: Stage, heads: Tensor, queries: Tensor, keys: Tensor, k: Tensor) -> Tensor:
-        """One block of rows, [head, query, key], with k [head, d_head, key] of just these heads and keys."""
+    def _block(self, stage: Stage, heads: Tensor, queries: Tensor, keys: Tensor, scores: Tensor) -> Tensor:
+        """One block of rows, [head, query, key], from its q·k, which it changes."""
         rule = self.rule
 
         def pick(x: Tensor) -> Tensor:  # [1, head or 1, query, key] -> [head or 1, query, key]
             return x[0] if x.shape[1] == 1 else x[0, heads]
 
         # In place from here on: this block is the only thing of its size that is alive.
-        scores = self._heads_of(self.q, heads, queries).float() @ k
         if stage == "raw":
             return scores
         if self.replaced_scores is None:
@@ -412,11 +417,13 @@ class AttentionRecord:
         pattern = softmax(scores)
         return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.after else pattern
 
-    def _heads_of(self, x: Tensor, heads: Tensor, rows: Tensor | None = None) -> Tensor:
-        """These heads of q, k or v, and these rows of them, [head, pos, d_head], where the record is worked out."""
-        heads = heads.to(x.device)
-        found = x[heads] if rows is None else x[heads][:, rows.to(x.device)]
-        return found.to(self.device)
+    def _heads_of(self, x: Tensor, heads: Tensor | None, rows: Tensor | slice | None = None) -> Tensor:
+        """These heads of q, k or v, and these rows of them, [head, pos, d_head], where the record is worked out. None: all."""
+        found = x if heads is None else x[heads.to(x.device)]
+        if rows is not None:
+            found = found[:, rows if isinstance(rows, slice) else rows.to(x.device)]
+        # One layout, however much is asked for: a cell has the same value to the last bit in a row, a tile and the whole map.
+        return found.to(self.device).contiguous()
 
     def _index(self, index: Index, n: int) -> Tensor:
         """Positions as a tensor, checked: negative ones count from the end, as in Python."""

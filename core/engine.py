@@ -6,12 +6,13 @@ import logging
 import threading
 import time
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, TypeVar
 
 import torch
@@ -26,11 +27,15 @@ from .request import Progress, Request, RunEnded, Stage
 from .trace import Trace, trace
 
 T = TypeVar("T")
+Turn = tuple[float, int, Callable[[], object]]  # when it is due, the number of the turn, and what is done in it
 log = logging.getLogger("headlight")
 
 REMEMBERED_BYTES = 64 << 20  # of requests, so that an old link still finds its run
 LOOK = 30.0  # seconds at most between two looks for traces that nobody asks about
 LARGEST_REQUEST = 8 << 20  # bytes of one
+LONG = 600  # characters of a text that lets shorter ones go first,
+YIELDS = 1.0  # those that are asked for within so many seconds
+BETWEEN = 0.03  # seconds at least between two layers of a run of which those who listen are told
 
 
 @dataclass(eq=False)
@@ -48,8 +53,14 @@ class Job:
     part: int = 0  # which chunk of its text is read, from 0
     parts: int = 1
     asked: float = field(default_factory=time.monotonic)
+    due: float = 0.0  # what it stands in line by
     begun: float | None = None  # when its turn came
+    told: float = 0.0  # when a layer was told of last
     listeners: list[Callable[[], object]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        is_long = any(len(text) > LONG for text in (*self.request.texts, self.request.target_text or ""))
+        self.due = self.asked + (YIELDS if is_long else 0)
 
     def changed(self) -> None:
         """Tell those who listen. One that fails is a mistake of its own, and keeps neither the others nor the run waiting."""
@@ -99,7 +110,8 @@ class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
     At most `workers` passes run at once and `max_waiting` more wait, in two lines that have their turns by turns: what is asked
-    for aside, such as the runs of many sweeps, keeps nobody else waiting for more than one of its turns. Traces are dropped, oldest use first, when there are
+    for aside, such as the runs of many sweeps, keeps nobody else waiting for more than one of its turns. In each line who came first is
+    first, but a long text lets the short ones go before it that are asked for within a second. Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
     hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory. A trace that
     nobody asked about for `idle` seconds is dropped as well (None: never); whoever comes back to it has it run again.
@@ -112,7 +124,7 @@ class Engine:
     dtype: torch.dtype | None = None  # None: what HEADLIGHT_DTYPE says, or the best that the device has
     max_models: int = 2
     max_model_bytes: int | None = None
-    max_traces: int = 64
+    max_traces: int = 384
     max_trace_bytes: int | None = None
     max_waiting: int = 256
     idle: float | None = None
@@ -138,7 +150,8 @@ class Engine:
         self._request_bytes = 0
         self._waiting = 0  # passes that run or wait
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="pass")
-        self._lines: tuple[deque[Callable[[], object]], ...] = (deque(), deque())  # of turns, the second one's aside
+        self._lines: tuple[list[Turn], list[Turn]] = ([], [])  # heaps, the second one of what is asked for aside
+        self._order = count()  # of turns that are due at once
         self._next_aside = False  # which line has the next turn
         # For loading what runs need: a slow download must not keep other runs from starting.
         self._loaders = ThreadPoolExecutor(self.workers + self.max_waiting, thread_name_prefix="load")
@@ -275,13 +288,13 @@ class Engine:
             except BaseException as error:
                 future.set_exception(error)
 
-        self._wait_in_line(turn, aside)
+        self._wait_in_line(turn, aside, time.monotonic())
         return future
 
-    def _wait_in_line(self, turn: Callable[[], object], aside: bool) -> None:
+    def _wait_in_line(self, turn: Callable[[], object], aside: bool, due: float) -> None:
         """Have it done in its turn, in a thread of the pool."""
         with self._lock:
-            self._lines[aside].append(turn)
+            heappush(self._lines[aside], (due, next(self._order), turn))
         self._pool.submit(self._take_turn)
 
     def _take_turn(self) -> None:
@@ -289,7 +302,7 @@ class Engine:
         with self._lock:
             aside = bool(self._lines[1]) and (self._next_aside or not self._lines[0])
             self._next_aside = not aside
-            turn = self._lines[aside].popleft()
+            _, _, turn = heappop(self._lines[aside])
         try:
             turn()
         except Exception:  # the pool would keep it to itself
@@ -308,7 +321,7 @@ class Engine:
             if job.stage == "loading":
                 job.stage = "waiting"
         job.changed()
-        self._wait_in_line(partial(self._run, loading.result(), job), job.aside)
+        self._wait_in_line(partial(self._run, loading.result(), job), job.aside, job.due)
 
     def _run(self, loaded: Loaded, job: Job) -> None:
         """In a turn: the pass itself, unless nobody waits for it any longer."""
@@ -381,8 +394,7 @@ class Engine:
             return 0
         with self._lock:
             jobs = self._jobs.values()
-            before = takewhile(lambda other: other is not job, jobs)
-            own = sum(other.stage == "waiting" and other.aside == job.aside for other in before)
+            own = sum(other.stage == "waiting" and other.aside == job.aside and other.due < job.due for other in jobs)
             others = sum(other.stage == "waiting" and other.aside != job.aside for other in jobs)
             running = sum(other.stage == "running" for other in jobs)
             return running + own + min(others, own + (self._next_aside != job.aside))
@@ -509,7 +521,12 @@ def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace
         if job.layers_done == job.layers_total and job.part + 1 < job.parts:
             job.part, job.layers_done = job.part + 1, 0
         job.layers_done = min(job.layers_done + 1, job.layers_total)
-        job.changed()
+        now = time.monotonic()
+        if (
+            now - job.told >= BETWEEN
+        ):  # of a short text's layers nobody could see more, and each takes a turn of other threads
+            job.told = now
+            job.changed()
 
     request = job.request
     texts, target = with_continuation(loaded, request, check_cancelled)

@@ -26,7 +26,7 @@ SIDES = ("", "b")  # of a room: the run that the request box asks for, and one b
 AT_ONCE = 0.8  # seconds that a script waits for a run before it says that it runs
 Picture = TypeVar("Picture")
 
-LOOK = 0.1  # seconds between two looks at whether the visitor has done something else meanwhile
+LOOK = 0.1  # seconds between two looks at whether the visitor has done something else meanwhile; three in a longer wait
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ def ended(ticket: Following, seconds: float) -> bool:
 
     To look into the session is to let Streamlit break off here for a visitor who has cancelled, or typed something else.
     """
-    until = time.monotonic() + seconds
+    until, look = time.monotonic() + seconds, max(LOOK, seconds / 3)
     while (left := until - time.monotonic()) > 0:
-        if ticket.wait(min(left, LOOK)):
+        if ticket.wait(min(left, look)):
             return True
         give_way()
     return ticket.done()

@@ -14,7 +14,8 @@ from app.shell import words
 from core.service import Following
 
 SOON = 0.25  # seconds in which a run may end before anything of it is shown; answer.AT_ONCE, before it is said that it runs
-PACE = 0.3  # seconds between two looks at how far a run is
+PACE = 0.3  # seconds between two looks at how far a run is,
+IN_LINE = 1.5  # and where several others have their turn before it: looks of all who wait would take the time from those who run
 
 
 def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = lambda: None, side: str = "") -> None:
@@ -35,9 +36,10 @@ def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = 
                 line, bar = row.empty(), box.empty()
                 row.button(words.CANCEL, key=f"cancel{side}", on_click=answer.stop, args=(side,))
             line.text(now[0])
-            bar.html(working(now[1], st.context.theme.type or "light"))
+            if before is None or now[1] != before[1]:
+                bar.html(working(now[1], st.context.theme.type or "light"))
             before = now
-        if answer.ended(ticket, PACE):
+        if answer.ended(ticket, IN_LINE if ticket.progress.ahead > 1 else PACE):
             return
 
 

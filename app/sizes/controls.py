@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -250,13 +251,24 @@ def draw(look: Look, name: str, figure: Callable[..., Any], alt: str, *, shrinks
 
 def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:
     """What the sentence would be at every place of every slider, the others left where they are."""
-    given = given_by(said["model"])
+    places = tuple((name, tuple(_places(name))) for name in SIZES if name in said)
+    return _ahead(given_by(said["model"]), tuple(said.items()), places, training, sentence_of)
+
+
+@lru_cache(maxsize=128)  # visitors who have just come all ask for the same, some hundred plans each
+def _ahead(
+    given: Given,
+    said: tuple[tuple[str, Any], ...],
+    places: tuple[tuple[str, tuple[int, ...]], ...],
+    training: bool,
+    sentence_of: Callable[[Setup], str],
+) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for name in (name for name in SIZES if name in said):
+    for name, sizes in places:
         found[name] = {}
-        for value in _places(name):
+        for value in sizes:
             try:
-                there = _read(given, {**said, name: value}, training)
+                there = _read(given, {**dict(said), name: value}, training)
                 check_positions(there.config, source_len=there.source_len, target_len=there.target_len)
                 sentence = sentence_of(there)
             except ConfigError as error:

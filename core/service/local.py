@@ -45,7 +45,7 @@ from .maps import array
 from .sweeps import SweepPart, Sweeps
 from .words import next_words_of
 
-PLACE = 0.5  # seconds between two looks at a run's place in the line
+PLACE = 0.5  # seconds between two looks at how far a run is, of which nobody tells it
 
 
 class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWalks, LocalWriting):
@@ -80,9 +80,9 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
                     ticket.result()
                     return
                 before = now
-                # Its place in the line changes with the others' turns, of which nobody tells it.
+                # Its place in the line changes with the others' turns, and not every layer is told.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), PLACE if now.stage == "waiting" else None)
+                    await asyncio.wait_for(changed.wait(), None if now.stage == "loading" else PLACE)
         finally:
             ticket.cancel()
 

@@ -15,7 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from streamlit import runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
-from streamlit.runtime import Runtime, RuntimeConfig
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.runtime import Runtime, RuntimeConfig, app_session
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
@@ -24,7 +25,7 @@ from streamlit.runtime.session_manager import SessionInfo
 from streamlit.testing.v1 import AppTest
 
 from app.shell import streamlit_edge
-from app.shell.streamlit_edge import collection, components, departures, page
+from app.shell.streamlit_edge import collection, components, departures, greeting, page
 from app.transport import compress
 from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend
@@ -358,3 +359,22 @@ def test_plotly_draws_in_layers_of_svg(visitor: Page) -> None:
     for layer in (chart.locator(".svg-container > svg.main-svg").nth(1), chart.locator(".draglayer").first):
         expect(layer).to_be_attached()
     expect(chart.locator(".modebar-container").first).to_be_attached()
+
+
+def test_the_theme_that_is_put_together_once_is_streamlits_own(monkeypatch: pytest.MonkeyPatch):
+    plain = app_session._populate_theme_msg
+    asked: list[str] = []
+
+    def counted(message: CustomThemeConfig, section: str = "theme") -> None:
+        asked.append(section)
+        plain(message, section)
+
+    monkeypatch.setattr(app_session, "_populate_theme_msg", counted)
+    greeting.put_together_once()
+    for section in ("theme", "theme.light", "theme.dark", "theme.dark.sidebar"):
+        theirs, first, second = CustomThemeConfig(), CustomThemeConfig(), CustomThemeConfig()
+        plain(theirs.light, section)
+        for ours in (first, second):
+            app_session._populate_theme_msg(ours.light, section)
+        assert first == second == theirs and first.HasField("light") == theirs.HasField("light")
+    assert asked == ["theme", "theme.light", "theme.dark", "theme.dark.sidebar"]

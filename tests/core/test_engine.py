@@ -18,6 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
 from core import chunks, memory
+from core import engine as engine_module
 from core.continuation import CONTINUATION, with_continuation
 from core.errors import Busy, CheckpointError, GenerationError, RunCancelled, TextError, TooLarge, Unknown
 from core.generate import candidates, pick
@@ -302,6 +303,23 @@ def test_who_waits_hears_how_many_are_before() -> None:
     assert third.result().texts == 1 and third.progress.ahead == 0
 
 
+def test_a_long_text_lets_shorter_ones_go_first_and_its_place_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "YIELDS", 60.0)
+    gate, done = Gate(), []
+    shared = engine(gate, ended=lambda told: done.append(told.tokens))
+    first = shared.submit(core.Request("one", ("first",)))
+    assert gate.begun.wait(10)
+    texts = ("the cat sat on" + engine_module.LONG * " ", "a mat", "on a mat")
+    waiting = [shared.submit(core.Request("one", (text,))) for text in texts]
+    while any(ticket.progress.stage != "waiting" for ticket in waiting):
+        time.sleep(0.005)
+    assert [ticket.progress.ahead for ticket in waiting] == [3, 1, 2]
+    gate.open.set()
+    for ticket in (first, *waiting):
+        ticket.result()
+    assert done == [1, 2, 3, 4]
+
+
 def test_an_operator_hears_of_every_run_and_of_no_text() -> None:
     heard: list[RunEnded] = []
     shared = engine(Loader(), ended=heard.append)
@@ -431,6 +449,7 @@ def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest
     whole = engine().run(request)
     monkeypatch.setattr(chunks, "SIZES", (6,))
     monkeypatch.setattr(chunks, "budget", lambda device, free: whole.predicted_bytes - 1)
+    monkeypatch.setattr(engine_module, "BETWEEN", 0.0)
     seen: list[tuple[int, int]] = []
     shared = engine(watch=lambda job: lambda _: job.listeners.append(lambda: seen.append((job.part, job.layers_done))))
     ticket = shared.submit(request)
