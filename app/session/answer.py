@@ -26,7 +26,7 @@ SIDES = ("", "b")  # of a room: the run that the request box asks for, and one b
 AT_ONCE = 0.8  # seconds that a script waits for a run before it says that it runs
 Picture = TypeVar("Picture")
 
-LOOK = 0.1  # seconds between two looks at whether the visitor has done something else meanwhile; three in a longer wait
+LOOK = 0.1  # seconds between two looks at whether the visitor has done something else meanwhile
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,12 @@ def leave(side: str = "") -> None:
         ticket.cancel()
 
 
-def ended(ticket: Following, seconds: float) -> bool:
-    """Whether a run has ended, after at most this long.
+def ended(ticket: Following, seconds: float, look: float = LOOK) -> bool:
+    """Whether a run has ended, after at most this long, with a look every so many seconds.
 
     To look into the session is to let Streamlit break off here for a visitor who has cancelled, or typed something else.
     """
-    until, look = time.monotonic() + seconds, max(LOOK, seconds / 3)
+    until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         if ticket.wait(min(left, look)):
             return True

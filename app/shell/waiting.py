@@ -39,7 +39,8 @@ def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = 
             if before is None or now[1] != before[1]:
                 bar.html(working(now[1], st.context.theme.type or "light"))
             before = now
-        if answer.ended(ticket, IN_LINE if ticket.progress.ahead > 1 else PACE):
+        in_line = ticket.progress.ahead > 1
+        if answer.ended(ticket, IN_LINE if in_line else PACE, IN_LINE / 3 if in_line else answer.LOOK):
             return
 
 
