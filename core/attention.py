@@ -376,7 +376,7 @@ class AttentionRecord:
         every = stage == "pattern" or keys is None
         seen = torch.arange(self.n_key, device=rows.device) if every else columns
         group = self.n_heads // self.n_kv_heads
-        # What is wanted whole is not looked up by its indices, which is most of the time that a short text takes.
+        # What is wanted whole is not looked up by its indices, which takes a third of the time where a text is short.
         shared = None if heads is None and group == 1 else chosen // group
         k = self._heads_of(self.k, shared, None if every else seen).float().mT  # [head, d_head, key]
         out = torch.empty(len(chosen), len(rows), len(columns), device=rows.device)

@@ -53,7 +53,7 @@ class Job:
     part: int = 0  # which chunk of its text is read, from 0
     parts: int = 1
     asked: float = field(default_factory=time.monotonic)
-    due: float = 0.0  # what it stands in line by
+    due: float = field(init=False)  # what it stands in line by
     begun: float | None = None  # when its turn came
     told: float = 0.0  # when a layer was told of last
     listeners: list[Callable[[], object]] = field(default_factory=list)
@@ -110,8 +110,10 @@ class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
     At most `workers` passes run at once and `max_waiting` more wait, in two lines that have their turns by turns: what is asked
-    for aside, such as the runs of many sweeps, keeps nobody else waiting for more than one of its turns. In each line who came first is
-    first, but a long text lets the short ones go before it that are asked for within a second. Traces are dropped, oldest use first, when there are
+    for aside, such as the runs of many sweeps, keeps nobody else waiting for more than one of its turns. In each line who came
+    first is first, but a long text lets the short ones go before it that are asked for within a second.
+
+    Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
     hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory. A trace that
     nobody asked about for `idle` seconds is dropped as well (None: never); whoever comes back to it has it run again.
@@ -521,10 +523,8 @@ def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace
         if job.layers_done == job.layers_total and job.part + 1 < job.parts:
             job.part, job.layers_done = job.part + 1, 0
         job.layers_done = min(job.layers_done + 1, job.layers_total)
-        now = time.monotonic()
-        if (
-            now - job.told >= BETWEEN
-        ):  # of a short text's layers nobody could see more, and each takes a turn of other threads
+        # Nobody could see more of a short text's layers, and each that is told takes time of other threads.
+        if (now := time.monotonic()) - job.told >= BETWEEN:
             job.told = now
             job.changed()
 

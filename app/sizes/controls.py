@@ -255,7 +255,7 @@ def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> di
     return _ahead(given_by(said["model"]), tuple(said.items()), places, training, sentence_of)
 
 
-@lru_cache(maxsize=128)  # visitors who have just come all ask for the same, some hundred plans each
+@lru_cache(maxsize=128)  # visitors who have just come all ask for the same
 def _ahead(
     given: Given,
     said: tuple[tuple[str, Any], ...],
@@ -264,11 +264,12 @@ def _ahead(
     sentence_of: Callable[[Setup], str],
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
+    others = dict(said)
     for name, sizes in places:
         found[name] = {}
         for value in sizes:
             try:
-                there = _read(given, {**dict(said), name: value}, training)
+                there = _read(given, {**others, name: value}, training)
                 check_positions(there.config, source_len=there.source_len, target_len=there.target_len)
                 sentence = sentence_of(there)
             except ConfigError as error:
