@@ -33,8 +33,9 @@ export function drawAside(paint, place) {
   if (changed && !found) parts.push(el("p", "mute", `${view.remote.failed ? words.unreachable : words.running} ${now.early ? words.early_here : words.exact_here}`));
   const { forbid, allow } = view.values;
   if (changed && forbid && forbid === view.header.first_look && !allow) parts.push(el("p", "mute", fill(words.first_look, { q: paint.queries[Number(forbid.split("-")[0])] })));
-  if (paint.site.id !== "cross") parts.push(tries(paint));
-  place.replaceChildren(...parts);
+  for (const child of [...place.children]) if (child !== paint.tries) child.remove();
+  place.prepend(...parts);
+  drawTries(paint, place);
   const [first] = outcome?.words ?? [];
   Object.assign(place.dataset, { next: first ? first[1].trim() : "", chance: String(changed ? (outcome?.asked[0] ?? "") : (own.words[0]?.[2] ?? "")), loss: String(outcome?.loss ?? ""), cosine: String(found?.header?.cosine ?? "") });
 }
@@ -89,25 +90,32 @@ function hidden(paint, own, outcome) {
   return [el("p", "small", said)];
 }
 
-// Cells that are worth trying: what the locked row looks at most, and a short word, and everything but itself
-/** @param {import("./paint.js").Paint} paint */
-function tries(paint) {
+// Cells that are worth trying: what the locked row looks at most, and everything but itself. The buttons stay as they are while an answer
+// comes: somebody may just be pressing one.
+/** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
+function drawTries(paint, place) {
   const { n_key, n_query } = paint.site;
+  paint.tries.hidden = paint.site.id === "cross";
+  if (paint.tries.parentElement !== place) place.append(paint.tries);
+  if (paint.tries.hidden) return;
   const row = paint.view.header.writes ? n_query - 1 : paint.view.place.query;
   const { own, ownMask } = paint.now;
   const { weights } = weigh(own.subarray(row * n_key, (row + 1) * n_key), ownMask.subarray(row * n_key, (row + 1) * n_key), n_key);
   const order = Array.from({ length: n_key }, (_, k) => k).filter((k) => k !== row && weights[k] > 0).sort((a, b) => weights[b] - weights[a]).slice(0, 2);
-  const box = el("div", "try");
-  box.append(el("span", "mute", words.try));
-  for (const k of order) {
-    const button = box.appendChild(el("button", "quiet", fill(words.try_pair, { q: paint.queries[row], k: paint.keys[k] })));
-    button.type = "button";
-    button.addEventListener("click", () => paint.view.choose({ mask: "model", forbid: `${row}-${k}`, allow: "", query: String(row), whose: "yours" }));
-  }
-  const self = box.appendChild(el("button", "quiet", words.try_self));
-  self.type = "button";
-  self.addEventListener("click", () => paint.view.choose({ mask: "window", window: "1", forbid: "", allow: "", query: String(row), whose: "yours" }));
-  return box;
+  const query = String(row);
+  /** @type {[text: string, chosen: Record<string, string>][]} */
+  const wanted = [
+    ...order.map((k) => /** @type {[string, Record<string, string>]} */ ([fill(words.try_pair, { q: paint.queries[row], k: paint.keys[k] }), { mask: "model", forbid: `${row}-${k}`, allow: "", query, whose: "yours" }])),
+    [words.try_self, { mask: "window", window: "1", forbid: "", allow: "", query, whose: "yours" }],
+  ];
+  if (!paint.tries.childElementCount) paint.tries.append(el("span", "mute", words.try));
+  const buttons = /** @type {HTMLButtonElement[]} */ ([...paint.tries.children].slice(1));
+  while (buttons.length < wanted.length) buttons.push(Object.assign(paint.tries.appendChild(el("button", "quiet")), { type: "button" }));
+  for (const more of buttons.splice(wanted.length)) more.remove();
+  wanted.forEach(([text, chosen], i) => {
+    if (buttons[i].textContent !== text) buttons[i].textContent = text;
+    buttons[i].onclick = () => paint.view.choose(chosen);
+  });
 }
 
 /** @param {string} template @param {string} name @param {Node} node */

@@ -24,6 +24,7 @@ export class Paint {
   painted = ""; // the texts that the two sets are of
   options = "";
   aside = "";
+  tries = el("div", "try"); // buttons of cells that are worth trying
   how = ""; // which headings stand above the maps
   isEarly = false; // whether they say that the model is still to run
   /** @type {any} What is on the screen: scores, mask, weights, and the run under that mask */

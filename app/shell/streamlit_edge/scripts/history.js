@@ -3,6 +3,10 @@
 // Streamlit writes the value of a box over the history entry that is there, and puts what the server says of the address behind it.
 // So there was no way back from another sentence or model, and a head could take two steps. Without this script Back skips sentences.
 //
+// Of somebody who goes back twice before the server has answered, the first answer comes when the second entry is there, and is written
+// over it. The entry that they end in is put right by the last answer (history.py). One that they only passed gets what it said when they
+// came there for the first time, as soon as they come again: without this script Forward would show what another entry says.
+//
 // Light or dark, and the projector, are of the page whatever its room. They change here and nowhere else, at once, and no script on
 // the server knows of them: an address that one writes gets them as they are now.
 (() => {
@@ -14,6 +18,13 @@
   const heard = new Set();
   let settings = read();
   let acted = false; // since the address was last written
+  let entries = 0; // that this page has made
+  const fresh = () => `${Math.round(performance.timeOrigin)}.${++entries}`;
+  const entry = () => /** @type {string | undefined} */ (history.state?.entry);
+  /** @type {string | undefined} The entry on the screen, where the visitor went back or forward to it and has done nothing since */
+  let passing;
+  /** @type {Map<string, string>} What such entries said when the visitor came */
+  const passed = new Map();
 
   function read() {
     const said = new URLSearchParams(location.search);
@@ -38,22 +49,41 @@
     for (const hear of heard) hear(settings);
   }
 
-  const act = (/** @type {Event} */ e) => {
-    if (e.isTrusted) acted = true;
+  const act = (/** @type {any} */ e) => {
+    const isBrowsers = (e.altKey || e.metaKey) && e.key !== "Enter"; // such as Alt and an arrow, which go back
+    if (!e.isTrusted || isBrowsers) return;
+    acted = true;
+    leave();
+  };
+  const leave = () => {
+    passed.delete(passing ?? "");
+    passing = undefined;
   };
   for (const name of ["pointerdown", "keydown"]) addEventListener(name, act, true);
-  addEventListener("popstate", () => {
+  addEventListener("popstate", (e) => {
     acted = false;
+    if (e.isTrusted) pass(); // else a room shows another address, and has written it
+    else leave();
     settings = read();
     tell();
   }, true);
+  const pass = () => {
+    passing = entry();
+    if (passing === undefined) return;
+    const own = passed.get(passing) ?? location.href;
+    if (own !== location.href) replace(history.state, "", own);
+    passed.set(passing, own);
+  };
   const written = (/** @type {URL} */ url) => url.pathname + String(url.searchParams) + url.hash;
   history.pushState = history.replaceState = (state, title, address) => {
     const url = complete(new URL(address ?? location.href, location.href));
     const isNew = written(url) !== written(new URL(location.href));
-    (acted && isNew ? push : replace)(state, title, url);
+    const isStep = acted && isNew;
+    (isStep ? push : replace)({ ...state, entry: isStep ? fresh() : entry() }, title, url);
     if (isNew) acted = false;
   };
+
+  if (entry() === undefined) replace({ ...history.state, entry: fresh() }, "", location.href);
 
   // What the rest of the page may ask and say of them
   window.headlight = {

@@ -1,0 +1,84 @@
+// The script that keeps a step of the visitor one entry of the browser's history, in a page that is made of little else.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import vm from "node:vm";
+
+const SCRIPT = readFileSync(new URL("../../app/shell/streamlit_edge/scripts/history.js", import.meta.url), "utf-8");
+
+// A page whose history() are the addresses of its entries. do() is a click, go() the browser's own Back and Forward, and says() what the
+// server has to say of the address: Streamlit writes it over the entry that is there.
+function page() {
+  const entries = [{ state: null, href: "https://school.test/" }];
+  let at = 0;
+  /** @type {Record<string, ((e: object) => void)[]>} */
+  const heard = {};
+  const tell = (name, e) => heard[name].forEach((hear) => hear({ isTrusted: true, ...e }));
+  const history = {
+    get state() { return entries[at].state; },
+    pushState: (state, _, url) => void (entries.splice(++at), entries.push({ state, href: String(url) })),
+    replaceState: (state, _, url) => void (entries[at] = { state, href: String(url) }),
+  };
+  const location = { get href() { return entries[at].href; }, get search() { return new URL(entries[at].href).search; } };
+  const document = { documentElement: { dataset: {} } };
+  const window = {};
+  const addEventListener = (name, hear) => (heard[name] ??= []).push(hear);
+  vm.runInNewContext(SCRIPT, { history, location, document, window, addEventListener, performance, URL, URLSearchParams });
+  return {
+    history: () => entries.map(({ href }) => new URL(href).search),
+    do: (e = {}) => tell("pointerdown", e),
+    press: (e) => tell("keydown", e),
+    says: (search) => history.replaceState({}, "", `/${search}`),
+    go(by) {
+      at += by;
+      tell("popstate", {});
+    },
+    at: () => location.search,
+  };
+}
+
+function walked() {
+  const one = page();
+  for (const search of ["?at=1", "?at=2", "?at=3"]) {
+    one.do();
+    one.says(search);
+    one.says(`${search}&more=yes`); // what is said behind it is of the same step
+  }
+  return one;
+}
+
+const STEPS = ["", "?at=1&more=yes", "?at=2&more=yes", "?at=3&more=yes"];
+
+test("each thing that is done is one step", () => assert.deepEqual(walked().history(), STEPS));
+
+test("an answer to the step before does not stay in an entry that was only passed", () => {
+  const one = walked();
+  one.go(-1);
+  one.press({ key: "ArrowLeft", altKey: true });
+  one.go(-1);
+  one.says("?at=2&more=yes"); // of the entry that was left
+  assert.equal(one.history()[1], "?at=2&more=yes");
+  one.go(-1);
+  one.says("?at=1&more=yes");
+  one.says("");
+  one.go(1);
+  assert.deepEqual(one.history(), STEPS);
+  one.go(1);
+  assert.equal(one.at(), "?at=2&more=yes");
+});
+
+test("what is done in an entry that somebody went back to stays", () => {
+  const one = walked();
+  one.go(-2);
+  one.do();
+  one.says("?at=4");
+  assert.deepEqual(one.history(), ["", "?at=1&more=yes", "?at=4"]);
+  one.go(-1);
+  one.do();
+  one.says("?at=5");
+  one.go(-1);
+  one.go(-1);
+  one.go(1);
+  assert.equal(one.at(), "?at=1&more=yes");
+});
