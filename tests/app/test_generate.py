@@ -118,6 +118,10 @@ def test_words_travel_with_the_numbers_of_core() -> None:
     assert begun["bytes"] == {"token": 12_288, "mha": 12_288, "mqa": 1_536, "memory": 0}
     (expected,) = core.generate(storyteller(), f"{STORY} king", max_tokens=3)
     assert [header["taken"][0] for header, _ in written] == list(expected.ids)
+    on = [header for header, _ in framed(asked("write", run=key, path=KING, n=3, opened=1).content)]
+    assert [header["taken"] for header in on] == [
+        header["taken"] for header, _ in written
+    ]  # and nothing of what is open
     rows = asked("lens", run=key, path=KING, position=LAST + 1, token=WHO).json()
     assert [row["rank"] for row in rows] == [5925, 64, 40, 12, 5, 3, 1] and rows[-1]["labels"][0] == "who"
     *_, (last, _) = framed(asked("beams", run=key, beams=3, n=8).content)

@@ -134,6 +134,17 @@ export const add = (parent, tag, className = "") => parent.appendChild(el(tag, c
 /** @param {string} text */
 export const hint = (text) => Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });
 
+// What an element says and has, if it is not the same already: to write it again would have the browser lay it out again.
+/** @param {Element} node @param {string} text */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** @param {Element} node @param {Record<string, string>} attributes */
+export function setAll(node, attributes) {
+  for (const [name, text] of Object.entries(attributes)) if (node.getAttribute(name) !== text) node.setAttribute(name, text);
+}
+
 /** @type {WeakMap<HTMLInputElement, string>} */
 const written = new WeakMap();
 

@@ -26,14 +26,16 @@ FEWEST_TIMED = 16
 @fair.costing("runs")
 @answering
 async def write(request: Request) -> Response:
-    """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head.
+    """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head, opened.
 
-    Messages come as tokens do: message.begun first, then message.written for each. Whoever goes away stops the writing.
+    Messages come as tokens do: message.begun first, unless `opened` is 1, then message.written for each. Whoever goes away stops
+    the writing.
     """
     facts, asked = await _facts(request), request.query_params
     path = _path(facts, asked.get("path", ""))
     n = _number(request, "n", 0, MOST_WRITTEN, 0)
     also = [i for part in asked.get("also", "").split(choices.APART) for i in _path(facts, part)]
+    is_open = _number(request, "opened", 0, 1, 0) == 1
     head = None
     if asked.get("head"):
         head = (
@@ -42,7 +44,9 @@ async def write(request: Request) -> Response:
         )
 
     def packed(answer: Begun | Written) -> bytes:
-        return message.begun(answer, head) if isinstance(answer, Begun) else message.written(answer, head)
+        if isinstance(answer, Begun):
+            return b"" if is_open else message.begun(answer, head)
+        return message.written(answer, head)
 
     return await _streamed(service.service().write(facts.key, path, n, _sampling(request, facts), also), packed)
 
@@ -113,12 +117,13 @@ def _sampling(request: Request, facts: Facts) -> Sampling:
 
 
 async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) -> Response:
-    """Messages as answers come. What is refused before the first of them is refused as a whole."""
+    """Messages as answers come, b"" for one that is not sent. What is refused before the first of them is refused as a whole."""
     first = await anext(answers)
 
     async def coming() -> AsyncIterator[bytes]:
         async with aclosing(answers):
-            yield packed(first)
+            if opened := packed(first):
+                yield opened
             try:
                 async for answer in answers:
                     yield packed(answer)

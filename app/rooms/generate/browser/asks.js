@@ -195,7 +195,7 @@ export class Asks {
     view.say(words.writing);
     let now = before;
     const refused = await this.told(stopped, () =>
-      this.writing.write(before, { ...this.params, n: String(n) }, stopped.signal, (path) => {
+      this.writing.write(before, { ...this.params, n: String(n), ...(this.writing.knows(before, this.view.by) ? { opened: "1" } : {}) }, stopped.signal, (path) => {
         if (stopped.signal.aborted || path.length === now.length) return;
         now = path;
         const others = readAll(this.values.other).filter((other) => !goesOn(now, other));

@@ -1,6 +1,6 @@
 // The line of controls: play, how the next word is chosen, and what is chosen from.
 
-import { add, choice, el, fill, setField } from "../../../kit/browser/dom.js";
+import { add, choice, el, fill, setAll, setField, setText } from "../../../kit/browser/dom.js";
 import { BEAMS, WORDS as words } from "./constants.js";
 
 const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
@@ -77,15 +77,15 @@ export class Controls {
 
   /** @param {Record<string, string>} values @param {boolean} playing @param {{layers: number, heads: number}} header */
   draw(values, playing, { layers, heads }) {
-    this.go.textContent = playing ? `❙❙ ${words.stop}` : `▶ ${words.play}`;
-    this.go.setAttribute("aria-pressed", String(playing));
+    setText(this.go, playing ? `❙❙ ${words.stop}` : `▶ ${words.play}`);
+    setAll(this.go, { "aria-pressed": String(playing) });
     const names = ["greedy", "sample", "beam"];
-    names.forEach((name, i) => this.how.children[i].setAttribute("aria-pressed", String(values.how === name)));
+    names.forEach((name, i) => setAll(this.how.children[i], { "aria-pressed": String(values.how === name) }));
     /** @param {Slider} slider @param {number} value @param {string} text */
     const set = ({ label, input, output }, value, text) => {
       if (Number(input.value) !== value) input.value = String(value);
-      output.textContent = text;
-      input.setAttribute("aria-valuetext", text);
+      setText(output, text);
+      setAll(input, { "aria-valuetext": text });
       label.classList.toggle("idle", values.how !== "sample");
       label.hidden = values.how === "beam";
     };
@@ -102,6 +102,7 @@ export class Controls {
       for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) options.push(Object.assign(el("option", "", fill(words.head, { layer, head })), { value: `${layer}.${head}` }));
       this.head.replaceChildren(...options);
     }
-    this.head.value = values.layer !== "" && values.head !== "" ? `${values.layer}.${values.head}` : "";
+    const head = values.layer !== "" && values.head !== "" ? `${values.layer}.${values.head}` : "";
+    if (this.head.value !== head) this.head.value = head;
   }
 }

@@ -3,7 +3,7 @@
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { colours, paletteOf } from "../../../kit/browser/colours.js";
-import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
+import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -13,7 +13,7 @@ import { classroom } from "../../../kit/browser/classroom.js";
 import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Asks } from "./asks.js";
 import { OWN, chances, known } from "./chances.js";
-import { IN_SIGHT, columns } from "./columns.js";
+import { Columns, IN_SIGHT } from "./columns.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Controls } from "./controls.js";
 import { Cache, bars, fact, layers, sayFact } from "./panel.js";
@@ -45,8 +45,6 @@ class Generate {
   /** @type {Scene | null} */
   scene = null;
   frame = 0;
-  /** @type {ReturnType<typeof columns>} Marks a column of the picture that is there */
-  focusing = () => {};
   drawnIn = { width: 0, room: 0 }; // pixels of the picture, and those that there are for it
   sentence = "";
   /** @type {Record<string, string>} What each part was drawn of */
@@ -74,6 +72,14 @@ class Generate {
     this.svg = /** @type {SVGSVGElement} */ (document.createElementNS("http://www.w3.org/2000/svg", "svg"));
     this.svg.setAttribute("role", "img");
     this.figure.append(this.svg);
+    /** @param {() => void} act */
+    const within = (act) => {
+      this.figure.focus({ preventScroll: true });
+      act();
+    };
+    /** @type {import("./types.js").Acts} What a word or a column does */
+    this.acts = { focus: (at) => this.focusOn(at), take: (at, id) => this.take(at, id), go: (path, f) => this.go(path, f) };
+    this.picture = new Columns(this.svg, { ...this.acts, focus: (at) => within(() => this.focusOn(at)), take: (at, id) => within(() => this.take(at, id)) });
     const right = add(main, "section", "right");
     this.fact = add(right, "div", "fact");
     this.fact.setAttribute("aria-live", "polite");
@@ -244,16 +250,21 @@ class Generate {
     const { writing } = this.asks;
     const { how } = this.values;
     const settings = how === "sample" ? this.settings : OWN;
+    const name = Object.values(settings).join(" ");
+    if (name !== this.setBy) [this.setBy, this.set] = [name, new WeakMap()];
     /** @type {Column[]} */
     const found = [];
     /** @param {TokenNode} node @param {number} at @param {number | null} take @param {boolean} given */
     const add = (node, at, take, given) => {
       const own = this.own(node);
       /** @type {import("./types.js").Chances | undefined} */
-      let made = given || settings === OWN ? own : undefined;
+      let made = given || settings === OWN ? own : this.set.get(node);
       const column = { node, at, take, given, own, read: this.nameAt(node.position), known: take === null ? null : known(node, take, header.vocab, own) };
       // Worked out for the columns that are in sight: a slider has one frame for all of them.
-      found.push(Object.defineProperty(/** @type {Column} */ (column), "shown", { get: () => (made ??= chances(node, settings, header.vocab)) }));
+      found.push(Object.defineProperty(/** @type {Column} */ (column), "shown", { get: () => {
+        if (!made) this.set.set(node, (made = chances(node, settings, header.vocab)));
+        return made;
+      } }));
     };
     writing.given.forEach((node, i) => {
       const at = i - (writing.given.length - 1);
@@ -275,6 +286,10 @@ class Generate {
     this.ownChances.set(node, found);
     return found;
   }
+
+  /** @type {WeakMap<TokenNode, import("./types.js").Chances>} What the settings make of a column, while they stay */
+  set = new WeakMap();
+  setBy = "";
 
   // How far the chances of a column are from adding up to 1; once for each, since a slider has one frame for all of them
   /** @type {WeakMap<import("./types.js").Chances, number>} */
@@ -345,19 +360,18 @@ class Generate {
     const { how, t, k, p, beams, cache, other } = values;
     const settings = [text, how, t, k, p, beams, cache, other, steps.length, this.sentence].join(" ");
     const looks = [header.key, values.path, first, all.length, values.layer, values.head, complete, this.root.dataset.theme, how, t, k, p, beams, cache, other, steps.length, this.sentence, ...Object.values(sizes), this.projector.on].join(" ");
-    this.part("picture", looks, () => this.picture(scene, sizes));
+    this.part("picture", looks, () => this.drawPicture(scene, sizes));
     this.part("focus", `${looks} ${focus}`, () => this.mark(scene));
     this.part("fact", settings, () => sayFact(this.fact, scene));
     this.part("layers", `${text} ${Boolean(scene.lens)}`, () => layers(this.layers, scene, (v) => this.shade(v)));
-    const acts = { focus: (/** @type {number} */ at) => this.focusOn(at), take: (/** @type {number} */ at, /** @type {number} */ id) => this.take(at, id), go: (/** @type {number[]} */ path, /** @type {number | null} */ f) => this.go(path, f), choose: (/** @type {Record<string, string>} */ changes) => this.choose(changes), time: () => this.asks.time() };
-    bars(this.bars, scene, acts);
+    bars(this.bars, scene, this.acts);
     this.cache.draw(scene);
     this.foot(scene);
     this.guide.hidden = !this.guideShown;
     this.table.hidden = !this.tableShown;
     if (this.tableShown) table(this.table, scene);
     const node = all[focus].node;
-    Object.assign(this.root.dataset, {
+    const told = {
       painted: "1",
       how: values.how,
       path: values.path,
@@ -367,7 +381,8 @@ class Generate {
       lens: scene.lens ? "ready" : "",
       steps: String(steps.length),
       cost: this.asks.cost ? "ready" : "",
-    });
+    };
+    for (const [name, text] of Object.entries(told)) if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
     this.part("ring", text, () => bringRing(this.strips));
   }
 
@@ -391,19 +406,18 @@ class Generate {
   measured() {
     const wide = this.root.clientWidth;
     this.root.classList.toggle("narrow", wide < NARROW);
-    this.root.dataset.projector = String(this.projector.on);
+    if (this.root.dataset.projector !== String(this.projector.on)) this.root.dataset.projector = String(this.projector.on);
     return { wide, room: this.figure.clientWidth || wide, scale: parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 };
   }
 
   /** @param {Scene} scene @param {{wide: number, room: number, scale: number}} sizes */
-  picture(scene, { wide, room, scale }) {
+  drawPicture(scene, { wide, room, scale }) {
     const narrow = wide < NARROW;
     const least = 66 + scene.inSight.length * 62; // on a phone the columns scroll
     const width = narrow ? Math.max(room, least) : room;
     const brief = this.projector.on && !narrow; // the sentence, the columns and the fact fit on one screen
     const bar = narrow ? 210 : brief ? 160 : scene.header.source ? 180 : 206;
-    const acts = { focus: (/** @type {number} */ at) => (this.figure.focus({ preventScroll: true }), this.focusOn(at)), take: (/** @type {number} */ at, /** @type {number} */ id) => (this.figure.focus({ preventScroll: true }), this.take(at, id)), go: (/** @type {number[]} */ path, /** @type {number | null} */ f) => this.go(path, f), choose: () => {}, time: () => {} };
-    this.focusing = columns(this.svg, scene, acts, { width, bars: bar, scale, brief });
+    this.picture.draw(scene, { width, bars: bar, scale, brief });
     this.drawnIn = { width, room };
   }
 
@@ -411,7 +425,7 @@ class Generate {
   /** @param {Scene} scene */
   mark(scene) {
     const { width, room } = this.drawnIn;
-    this.focusing(scene.focus);
+    this.picture.mark(scene.focus);
     const [template, parts] = fact(scene);
     this.svg.setAttribute("aria-label", `${fill(words.after, { read: quoted(scene.columns[scene.focus].read) })}: ${fill(template, Object.fromEntries(Object.entries(parts).map(([key, value]) => [key, Array.isArray(value) ? value[0] : value])))}`);
     if (width > room) {
@@ -423,14 +437,16 @@ class Generate {
 
   /** @param {Scene} scene */
   foot(scene) {
-    this.proofs.replaceChildren();
     const off = Math.max(...scene.columns.map(({ own }) => this.off(own)));
-    if (off < 1e-6) add(this.proofs, "span", "holds").textContent = `✓ ${words.adds_up}`;
-    if (scene.cost?.same) add(this.proofs, "span", "holds").textContent = `✓ ${words.same}`;
-    else if (scene.cost) add(this.proofs, "span", "fails").textContent = fill(words.not_same, { difference: scene.cost.difference.toExponential(1) });
+    this.part("proofs", [off < 1e-6, scene.cost?.same, scene.cost?.difference].join(" "), () => {
+      this.proofs.replaceChildren();
+      if (off < 1e-6) add(this.proofs, "span", "holds").textContent = `✓ ${words.adds_up}`;
+      if (scene.cost?.same) add(this.proofs, "span", "holds").textContent = `✓ ${words.same}`;
+      else if (scene.cost) add(this.proofs, "span", "fails").textContent = fill(words.not_same, { difference: scene.cost.difference.toExponential(1) });
+    });
     const n = scene.columns[scene.focus].node.position + 1;
     const hidden = scene.columns[0].node.position;
-    this.ran.textContent = [n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }), this.header.ran, hidden ? fill(words.early, { n: hidden }) : ""].filter(Boolean).join(" · ");
+    setText(this.ran, [n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }), this.header.ran, hidden ? fill(words.early, { n: hidden }) : ""].filter(Boolean).join(" · "));
     this.again.hidden = !this.path.length;
     this.guideButton.setAttribute("aria-expanded", String(this.guideShown));
     this.tableButton.setAttribute("aria-expanded", String(this.tableShown));

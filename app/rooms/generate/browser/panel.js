@@ -1,6 +1,7 @@
 // Beside the columns: the fact in words, the ten likeliest words, what each layer would say, and what the cache keeps.
 
-import { add, el, fill, phrase, quoted } from "../../../kit/browser/dom.js";
+import { add, el, fill, phrase, quoted, setAll, setText } from "../../../kit/browser/dom.js";
+import { same } from "../../../kit/browser/pen.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { percent, size, time } from "./shapes.js";
@@ -55,21 +56,28 @@ export function bars(box, scene, acts) {
   const most = Math.max(0.02, ...own.probs.slice(0, n), ...shown.probs.slice(0, n));
   // The same buttons at every drawing: one that was made anew while it is pressed would lose the click.
   while (box.children.length > n) box.lastElementChild?.remove();
-  while (box.children.length < n) Object.assign(add(box, "button"), { type: "button" }).append(el("span"), el("b"), el("u"));
+  while (box.children.length < n) {
+    const track = el("b");
+    track.append(el("i"), el("s"));
+    Object.assign(add(box, "button"), { type: "button" }).append(el("span"), track, el("u"));
+  }
   for (let j = 0; j < n; j++) {
     const [id, label] = [node.ids[j], scene.label(node.ids[j])];
     const row = /** @type {HTMLButtonElement} */ (box.children[j]);
     const [name, track, value] = row.children;
-    row.className = `bar${id === take ? " on" : ""}${shown.probs[j] <= 0 ? " cut" : ""}`;
     const text = sampled ? `${(own.probs[j] * 100).toFixed(1)} → ${shown.probs[j] > 0 ? `${(shown.probs[j] * 100).toFixed(1)} %` : words.cut}` : `${(own.probs[j] * 100).toFixed(1)} %`;
-    row.title = fill(words.take, { word: label });
-    row.setAttribute("aria-label", fill(sampled ? words.bar_set : words.bar, { word: label, own: `${(own.probs[j] * 100).toFixed(1)} %`, set: `${(shown.probs[j] * 100).toFixed(1)} %` }));
-    row.setAttribute("aria-pressed", String(id === take));
-    name.textContent = label;
-    track.replaceChildren();
-    add(track, "i").style.width = `${(shown.probs[j] / most) * 100}%`;
-    if (sampled) add(track, "s").style.width = `${(own.probs[j] / most) * 100}%`;
-    value.textContent = text;
+    setAll(row, {
+      class: `bar${id === take ? " on" : ""}${shown.probs[j] <= 0 ? " cut" : ""}`,
+      title: fill(words.take, { word: label }),
+      "aria-label": fill(sampled ? words.bar_set : words.bar, { word: label, own: `${(own.probs[j] * 100).toFixed(1)} %`, set: `${(shown.probs[j] * 100).toFixed(1)} %` }),
+      "aria-pressed": String(id === take),
+    });
+    setText(name, label);
+    const [filled, outline] = /** @type {HTMLCollectionOf<HTMLElement>} */ (track.children);
+    filled.style.width = `${(shown.probs[j] / most) * 100}%`;
+    outline.style.width = `${(own.probs[j] / most) * 100}%`;
+    outline.hidden = !sampled;
+    setText(value, text);
     row.onclick = () => acts.take(scene.focus, id);
   }
 }
@@ -130,12 +138,18 @@ export class Cache {
     this.memory = add(box, "p", "kv mute");
   }
 
+  /** @type {unknown[] | undefined} What it was drawn of */
+  of;
+
   /** @param {Scene} scene */
   draw(scene) {
     const { bytes, header, cost, cached } = scene;
     const { node } = scene.columns[scene.focus];
     const n = node.position + 1;
     const beams = scene.how === "beam" ? scene.nBeams : 1;
+    const of = [header.key, bytes, node, cost, cached, beams, scene.timing];
+    if (same(of, this.of)) return;
+    this.of = of;
     this.sum.replaceChildren(el("b", "", words.kv), " ", ...phrase(beams > 1 ? words.kv_beams : n === 1 ? words.kv_sum_one : words.kv_sum, { n, per: size(bytes.token), beams, total: [size(node.cache * beams), "n"] }));
     this.without.setAttribute("aria-pressed", String(!cached));
     this.said.replaceChildren(...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }));

@@ -1,15 +1,4 @@
-// Small helpers for drawings as SVG, and numbers in words.
-
-const SVG = "http://www.w3.org/2000/svg";
-
-/** @template {keyof SVGElementTagNameMap} Tag @param {Element} parent @param {Tag} tag @param {Record<string, string | number>} attributes @param {string} [text] */
-export function draw(parent, tag, attributes, text) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
+// Numbers in words, and words that are cut to a width.
 
 // As many letters as fit into a width, at about this size of type
 /** @param {string} text @param {number} width @param {number} [size] */

@@ -131,8 +131,6 @@ export interface Acts {
   focus(at: number): void;
   take(at: number, id: number): void;
   go(path: number[], focus: number | null): void;
-  choose(changes: Record<string, string>): void;
-  time(): void;
 }
 
 /** What asks.js needs of the view. */

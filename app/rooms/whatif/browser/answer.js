@@ -1,9 +1,9 @@
 // The answer, right: one sentence about what changed, the words outlined as they were and filled as they are, or the vectors that turned.
 
 import { WORDS as words } from "./constants.js";
-import { add, counted, el, fill, phrase, quoted } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, phrase, quoted, setText } from "../../../kit/browser/dom.js";
+import { Pen } from "../../../kit/browser/pen.js";
 import { percent, tenth } from "./numbers.js";
-import { make } from "./sweepmap.js";
 
 /** @typedef {import("./types.js").Word} Word */
 const BITS = 1 / Math.LN2; // of a nat
@@ -57,38 +57,49 @@ function capital(nodes) {
 // Bars of words: outlined before, filled after
 /** @param {HTMLElement} box @param {Word[]} found @param {import("./types.js").Palette} palette */
 export function drawWords(box, found, palette) {
-  box.replaceChildren();
   const most = Math.max(...found.flatMap(([, , a, b]) => [a ?? 0, b ?? 0]), 1e-6);
-  found.slice(0, SHOWN).forEach(([, label, before, after], i) => {
-    const row = add(box, "div", `bar${i ? "" : " first"}`);
-    add(row, "span", "label").textContent = label;
-    const svg = /** @type {SVGSVGElement} */ (row.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg")));
-    svg.setAttribute("viewBox", "0 0 160 14");
-    svg.setAttribute("preserveAspectRatio", "none");
-    svg.setAttribute("aria-hidden", "true");
-    if (after !== null) make(svg, "rect", { x: 0.5, y: 2, width: Math.max(1, (after / most) * 150), height: 10, rx: 2, fill: i ? palette.ramp[3] : palette.proof });
-    if (before !== null) make(svg, "rect", { x: 0.5, y: 2, width: Math.max(1, (before / most) * 150), height: 10, rx: 2, fill: "none", stroke: palette.ink, "stroke-width": 1 });
-    const value = add(row, "span", "value");
-    value.append(`${tenth(before)} → `, el("b", "", tenth(after)), " %");
+  const shown = found.slice(0, SHOWN);
+  /** @param {number} share */
+  const width = (share) => Math.max(1, (share / most) * 150);
+  rowsOf(box, shown.length).forEach(([label, svg, value], i) => {
+    const [, name, before, after] = shown[i];
+    setText(label, name);
+    const pen = new Pen(svg);
+    if (after !== null) pen.draw("rect", { x: 0.5, y: 2, width: width(after), height: 10, rx: 2, fill: i ? palette.ramp[3] : palette.proof });
+    if (before !== null) pen.draw("rect", { x: 0.5, y: 2, width: width(before), height: 10, rx: 2, fill: "none", stroke: palette.ink, "stroke-width": 1 });
+    pen.end();
+    if (!value.childElementCount) value.replaceChildren("", el("b"), " %");
+    value.childNodes[0].nodeValue = `${tenth(before)} → `;
+    setText(value.children[0], tenth(after));
   });
 }
 
 // Bars of the tokens whose last vector turned most
 /** @param {HTMLElement} box @param {number[]} turned @param {string[]} labels @param {import("./types.js").Palette} palette */
 export function drawTurned(box, turned, labels, palette) {
-  box.replaceChildren();
   const order = turned.map((_, i) => i).sort((a, b) => turned[b] - turned[a]).slice(0, 8);
   const most = Math.max(turned[order[0]] ?? 0, 1e-6);
-  order.forEach((at, i) => {
-    const row = add(box, "div", `bar${i ? "" : " first"}`);
-    add(row, "span", "label").textContent = labels[at];
-    const svg = /** @type {SVGSVGElement} */ (row.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg")));
-    svg.setAttribute("viewBox", "0 0 160 14");
-    svg.setAttribute("preserveAspectRatio", "none");
-    svg.setAttribute("aria-hidden", "true");
-    make(svg, "rect", { x: 0.5, y: 2, width: Math.max(1, (turned[at] / most) * 150), height: 10, rx: 2, fill: i ? palette.ramp[3] : palette.proof });
-    add(row, "span", "value").textContent = turned[at].toFixed(3);
+  rowsOf(box, order.length).forEach(([label, svg, value], i) => {
+    const at = order[i];
+    setText(label, labels[at]);
+    const pen = new Pen(svg);
+    pen.draw("rect", { x: 0.5, y: 2, width: Math.max(1, (turned[at] / most) * 150), height: 10, rx: 2, fill: i ? palette.ramp[3] : palette.proof });
+    pen.end();
+    setText(value, turned[at].toFixed(3));
   });
+}
+
+// So many rows: what each is called, its bar and its number. Those that are there stay.
+/** @param {HTMLElement} box @param {number} n @returns {HTMLCollection[]} */
+function rowsOf(box, n) {
+  while (box.children.length > n) box.lastElementChild?.remove();
+  while (box.children.length < n) {
+    const row = add(box, "div", `bar${box.children.length ? "" : " first"}`);
+    add(row, "span", "label");
+    const svg = new Pen(row).draw("svg", { viewBox: "0 0 160 14", preserveAspectRatio: "none", "aria-hidden": "true" });
+    row.append(svg, el("span", "value"));
+  }
+  return Array.from(box.children, (row) => row.children);
 }
 
 // What is said below the bars

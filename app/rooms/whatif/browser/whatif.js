@@ -7,7 +7,7 @@ import { WORDS as words, PALETTES, STYLE } from "./constants.js";
 import { beneath, drawTurned, drawWords, sentence } from "./answer.js";
 import { Chosen } from "../../../kit/browser/chosen.js";
 import { paletteOf } from "../../../kit/browser/colours.js";
-import { add, el, fill, keepingFocus, quoted } from "../../../kit/browser/dom.js";
+import { add, el, fill, keepingFocus, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { beside, headName, labelsOf, lead, rowName } from "./lead.js";
@@ -140,6 +140,7 @@ class View {
       this.refused = "";
       this.rack.fit(this.data);
     }
+    this.fetch(); // the sweep is on its way while the room is drawn
     this.projected();
   }
 
@@ -283,10 +284,10 @@ class View {
       this.tables.hidden = !this.table;
       if (this.table) drawTables(this.tables, shown, this.pair.found);
     });
-    this.problem.textContent = swept.refused || this.refused || (this.failed ? this.failure : "");
+    setText(this.problem, swept.refused || this.refused || (this.failed ? this.failure : ""));
     this.problem.hidden = !this.problem.textContent;
     const settled = (swept.about || swept.refused) && this.fresh;
-    Object.assign(this.root.dataset, {
+    const told = {
       painted: "1",
       run: data.key,
       swept: String(swept.done),
@@ -297,7 +298,8 @@ class View {
       answer: side && !side.refused ? String(side.words[0]?.[3] ?? side.distance ?? "") : "",
       rows: String(Object.keys(swept.rows).length),
       moved: side?.maps[0] ? `${side.maps[0].site}.${side.maps[0].layer}.${side.maps[0].head}` : "",
-    });
+    };
+    for (const [name, text] of Object.entries(told)) if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
   }
 
   /** @param {Row | null} pick @param {number} at */
@@ -306,7 +308,8 @@ class View {
     const turns = swept.part ? swept.turns : data.kind === "encoder" || !data.writes;
     const labels = data.target ?? data.source;
     const position = values.at === "" ? labels.length - 1 : Number(values.at);
-    this.over.replaceChildren(el("b", "", turns ? words.vectors : words.predicts), " ", el("span", "mute", turns ? words.vectors_note : fill(words.after, { token: quoted(labels[position] ?? "") })));
+    const [over, note] = turns ? [words.vectors, words.vectors_note] : [words.predicts, fill(words.after, { token: quoted(labels[position] ?? "") })];
+    this.part("over", [over, note], () => this.over.replaceChildren(el("b", "", over), " ", el("span", "mute", note)));
     const changes = beside(data, values, side);
     const plain = !pick && !values.edits && !values.against && !values.other;
     /** @type {import("./answer.js").Fact} */
@@ -348,8 +351,8 @@ class View {
     // What was said before stays until the changed run is here.
     this.right.classList.toggle("waiting", !byRow && !this.fresh);
     if (byRow || this.fresh) this.fact.replaceChildren(...sentence(fact));
-    this.scale.textContent = turns ? words.turned : words.outlined;
-    this.said.textContent = side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch" ? beneath(side, Boolean(pick), values.edits.includes("nocausal")) : "";
+    setText(this.scale, turns ? words.turned : words.outlined);
+    setText(this.said, side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch" ? beneath(side, Boolean(pick), values.edits.includes("nocausal")) : "");
   }
 
   /** @param {Row | null} pick @param {number} at */
@@ -360,15 +363,15 @@ class View {
     const alone = side?.words.find(([id]) => id === swept.part?.watched[0])?.[3];
     const one = swept.turns ? (values.edits ? undefined : side?.distance) : alone;
     const batch = swept.turns ? swept.changes[at] : row?.probability?.[0];
-    this.proof.replaceChildren();
-    this.proof.append(`✓ ${words.proof}`);
+    let proof = `✓ ${words.proof}`;
     if (same && one !== undefined && one !== null && batch !== undefined) {
       const d = Math.abs(one - batch);
-      this.proof.append(`   ${d <= 1e-4 ? "✓ " : ""}${fill(d <= 1e-4 ? words.equals : words.differs, { d: d.toExponential(0) })}`);
+      proof += `   ${d <= 1e-4 ? "✓ " : ""}${fill(d <= 1e-4 ? words.equals : words.differs, { d: d.toExponential(0) })}`;
       this.root.dataset.batch = String(d);
     }
+    setText(this.proof, proof);
     const n = Object.keys(swept.rows).length;
-    this.state.textContent = swept.refused ? "" : swept.done ? fill(words.swept, { of: swept.of, ms: Math.round(this.ms), device: data.device, dtype: data.dtype }) : swept.of ? fill(words.sweeping, { n, of: swept.of }) : words.loading;
+    setText(this.state, swept.refused ? "" : swept.done ? fill(words.swept, { of: swept.of, ms: Math.round(this.ms), device: data.device, dtype: data.dtype }) : swept.of ? fill(words.sweeping, { n, of: swept.of }) : words.loading);
     this.proof.hidden = !swept.done;
     this.npz.hidden = !this.fresh || Boolean(side?.refused) || values.sweep === "patch";
     this.npz.href = new URL(`headlight/whatif/npz?${new URLSearchParams({ run: data.key, ...this.sideParams() })}`, document.baseURI).href;

@@ -1,0 +1,53 @@
+// Draws SVG into what is there: of the shapes that follow each other in a group those stay that are of the same kind, and get what is
+// new about them. To make a shape anew costs some ten times as much, and one that is made anew while it is pressed loses the click.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @typedef {Record<string, string | number>} Attributes */
+/** @typedef {{text?: string, title?: string, click?: () => void}} More text: what it says; title: what it says to a pointer that rests there */
+/** @type {WeakMap<Element, {attributes: Attributes, text?: string, title?: string}>} */
+const DRAWN = new WeakMap();
+
+export class Pen {
+  /** @param {Element} parent whose children are drawn, from the first on */
+  constructor(parent) {
+    this.parent = parent;
+    this.next = parent.firstElementChild;
+  }
+
+  /** The next shape. @template {keyof SVGElementTagNameMap} Tag @param {Tag} tag @param {Attributes} attributes @param {More} [more] */
+  draw(tag, attributes, { text, title, click } = {}) {
+    let node = /** @type {SVGElementTagNameMap[Tag] | null} */ (this.next?.localName === tag ? this.next : null);
+    if (node) this.next = node.nextElementSibling;
+    else node = this.parent.insertBefore(document.createElementNS(SVG, tag), this.next);
+    const before = DRAWN.get(node);
+    for (const name in attributes) {
+      const value = attributes[name];
+      const now = (attributes[name] = typeof value === "number" ? Math.round(value * 100) / 100 : value);
+      if (before?.attributes[name] !== now) node.setAttribute(name, String(now));
+    }
+    for (const name in before?.attributes) if (!(name in attributes)) node.removeAttribute(name);
+    if (text !== before?.text) node.textContent = text ?? "";
+    if (title !== before?.title) titled(node, title);
+    node.onclick = click ?? null;
+    DRAWN.set(node, { attributes, text, title });
+    return node;
+  }
+
+  /** What was drawn here before and is not drawn now goes. */
+  end() {
+    for (let node = this.next; node; node = this.next) {
+      this.next = node.nextElementSibling;
+      node.remove();
+    }
+  }
+}
+
+/** @param {SVGElement} node that has no text @param {string} [text] */
+function titled(node, text) {
+  if (text === undefined) return node.replaceChildren();
+  (node.firstElementChild ?? node.appendChild(document.createElementNS(SVG, "title"))).textContent = text;
+}
+
+/** Whether a list is of the same things as another, one by one. @param {unknown[]} a @param {unknown[] | undefined} b */
+export const same = (a, b) => b !== undefined && a.length === b.length && a.every((what, i) => what === b[i]);
