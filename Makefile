@@ -74,7 +74,7 @@ models: dev
 	$(PYTHON) -m scripts.train_storyteller
 	$(PYTHON) -m scripts.train_leak
 	$(PYTHON) -m scripts.train_translator
-	$(PYTHON) -m scripts.train_runs
+	$(PYTHON) -m scripts.train_runs --tasks all
 	$(PYTHON) -m scripts.train_records
 	$(PYTHON) -m scripts.evaluate --write
 	$(PYTHON) -m scripts.catalog

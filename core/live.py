@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -158,17 +158,18 @@ def frame_steps(spec: Spec) -> list[int]:
 def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame | None]:
     """The points and frames of a run in the order of their steps; the frame of a step comes behind its point.
 
-    A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not given it is worked
-    out first, with None for each step of it. A loss that is no finite number ends the run with its point.
+    So does the frame of step 0 behind the first point: to judge a model takes as long as ten steps, and nobody waits for that to
+    see a curve begin. A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not
+    given it is worked out first, with None for each step of it. A loss that is no finite number ends the run with its point.
     """
     if spec.fork and start is None:
         start = yield from _up_to(spec.alone, spec.fork)
     model, optimiser = _fresh(spec)
     wanted = set(frame_steps(spec))
-    if start is None:
-        yield _frame(spec, model, 0, ())
     for done in _steps(spec, model, optimiser, start):
         yield Point(done.step, done.loss, done.accuracy)
+        if start is None and done.step == 1:
+            yield _frame(spec, _fresh(spec)[0], 0, ())
         if not math.isfinite(done.loss):
             return
         if done.step in wanted:
@@ -344,8 +345,7 @@ def _frame(spec: Spec, model: Transformer, step: int, gradients: tuple[float, ..
 def _judged(spec: Spec, model: Transformer) -> tuple[tuple[float, ...], tuple[float, ...], int]:
     """(share right by place with the answer given, on its own, problems answered whole on its own), of UNSEEN ones."""
     task = LIVE[spec.task]
-    chosen = problems(task, UNSEEN, seed="unseen", held_out=True)
-    ids, counts = solved(task, chosen)
+    chosen, ids, counts = _unseen(spec.task)
     assert model.head is not None
     if task.same_place:
         right = model.head(model.last_residual(ids)).argmax(-1) == ids
@@ -354,7 +354,7 @@ def _judged(spec: Spec, model: Transformer) -> tuple[tuple[float, ...], tuple[fl
     guessed = model.head(model.last_residual(ids[:, :-1])).argmax(-1)
     right = guessed == ids[:, 1:]
     wanted = counts[:, 1:]
-    written = own_answers(task, model, chosen)
+    written = own_answers(task, model, chosen, [len(task.answer(problem)) + 1 for problem in chosen])
     same = torch.zeros_like(right)
     for row, (problem, answer) in enumerate(zip(chosen, written, strict=True)):
         true = ids[row, 1 + len(problem) :]
@@ -363,6 +363,13 @@ def _judged(spec: Spec, model: Transformer) -> tuple[tuple[float, ...], tuple[fl
         got[:n] = torch.tensor(answer[:n])
         same[row, len(problem) : len(problem) + len(true)] = got == true
     return _by_place(right, wanted), _by_place(same, wanted), int((same | ~wanted).all(-1).sum())
+
+
+@cache
+def _unseen(task: str) -> tuple[tuple[str, ...], Tensor, Tensor]:
+    """The problems that every frame of a task is judged by, with what solved() says of them."""
+    chosen = tuple(problems(LIVE[task], UNSEEN, seed="unseen", held_out=True))
+    return chosen, *solved(LIVE[task], chosen)
 
 
 def _by_place(right: Tensor, counts: Tensor) -> tuple[float, ...]:
@@ -376,9 +383,12 @@ def _by_place(right: Tensor, counts: Tensor) -> tuple[float, ...]:
 
 
 @torch.inference_mode()
-def own_answers(task: Task, model: Transformer, chosen: list[str]) -> list[list[int]]:
+def own_answers(
+    task: Task, model: Transformer, chosen: Sequence[str], most: Sequence[int] | None = None
+) -> list[list[int]]:
     """What the model writes behind each problem, the likeliest token each time, up to its own end or the last place: token ids.
 
+    With `most` tokens of each that are looked at, some may have no more than those: a model that knows nothing finds no end.
     Problems of one length are written together. The pass is the one that is trained, masks and all, and has no cache: a model
     without a causal mask reads every token anew.
     """
@@ -389,8 +399,9 @@ def own_answers(task: Task, model: Transformer, chosen: list[str]) -> list[list[
         rows = [i for i, problem in enumerate(chosen) if len(problem) == length]
         ids = torch.tensor([[1, *(number[symbol] for symbol in chosen[i])] for i in rows])
         begun = ids.shape[1]
+        longest = min([task.n_ctx, *([begun + max(most[i] for i in rows)] if most else [])])
         done = torch.zeros(len(rows), dtype=torch.bool)
-        while ids.shape[1] < task.n_ctx and not bool(done.all()):
+        while ids.shape[1] < longest and not bool(done.all()):
             after = model.head(model.last_residual(ids)[:, -1]).argmax(-1)
             done |= after == task.end_id
             ids = torch.cat([ids, after[:, None]], 1)

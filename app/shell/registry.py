@@ -11,7 +11,8 @@ from starlette.routing import Route
 
 from app.kit.params import Param
 from core.interventions import Intervention
-from core.service import Facts
+from core.live import Spec
+from core.service import Facts, News
 
 ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first
     "explore",
@@ -46,6 +47,9 @@ class Room:
     )
     steps: int = 0  # of which the bar says how many were looked at; 0: it has none
     holds_rooms: bool = False  # whether it shows other rooms, with their parameters in the address
+    kept: Callable[[Spec], News | None] | None = (
+        None  # what a training came to that ended before, where the room has it
+    )
     routes: Sequence[Route] = ()  # below the path that the page is served at
 
 

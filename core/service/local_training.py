@@ -39,6 +39,9 @@ class LocalTraining(Worker):
     def train(self, spec: Spec) -> AsyncGenerator[News]:
         return self._trainer.watch(spec)
 
+    async def expect_training(self, spec: Spec) -> None:
+        self._trainer.ready()
+
     async def training(self, spec: Spec) -> News:
         return self._trainer.now(spec)
 

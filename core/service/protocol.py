@@ -326,6 +326,10 @@ class Service(Protocol):
         """
         ...
 
+    async def expect_training(self, spec: Spec) -> None:
+        """Somebody may begin this training in a moment: let what it runs in be there by then. Nothing is begun."""
+        ...
+
     async def training(self, spec: Spec) -> News:
         """What there is of a training now. Nothing is begun and nobody watches. Raises Refused where there is no such training."""
         ...

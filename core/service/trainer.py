@@ -105,6 +105,12 @@ class Trainer:
         self._numbers = count()
         self._pace = 1 / 57  # seconds a step of one run alone, as measured so far
 
+    def ready(self) -> None:
+        """Start the process, where there is none: it takes seconds, which nobody should wait for who presses Train."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._start()
+
     # for those who watch
 
     async def watch(self, spec: Spec) -> AsyncGenerator[News]:
@@ -271,15 +277,18 @@ class Trainer:
         if self._process is None or self._process.poll() is not None:
             if "start" not in command:
                 return
-            self._process = subprocess.Popen(
-                self.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
-            )
-            arguments = (self._process,)
-            self._listener = threading.Thread(target=self._listen, args=arguments, name="training", daemon=True)
-            self._listener.start()
-        assert self._process.stdin is not None
+            self._start()
+        assert self._process is not None and self._process.stdin is not None
         with suppress(OSError):  # it has just died: _listen says so to those who watch
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            self.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
+        )
+        arguments = (self._process,)
+        self._listener = threading.Thread(target=self._listen, args=arguments, name="training", daemon=True)
+        self._listener.start()
 
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
         """What the process says, until it ends."""

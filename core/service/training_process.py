@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from ..errors import Refused
-from ..live import Frame, Point, run
+from ..live import Frame, Point, Spec, run
 from .trainer import frame_text, spec_from
 
 TURN = 0.25  # seconds
@@ -27,6 +27,7 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
     threading.Thread(target=_read, args=(commands, waiting), daemon=True).start()
     runs: dict[int, Iterator[Point | Frame | None]] = {}
     paused: dict[int, Iterator[Point | Frame | None]] = {}
+    new: set[int] = set()  # begun or gone on with, and nothing was told of them since
 
     def say(**what: Any) -> None:
         news.write(json.dumps(what, allow_nan=True).encode() + b"\n")
@@ -37,29 +38,37 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
         if (number := command.get("stop")) is not None:
             runs.pop(number, None)
             paused.pop(number, None)
+            new.discard(number)
         elif (number := command.get("start")) is not None:
             runs[number] = run(spec_from(command["spec"]))
+            new.add(number)
         elif (number := command.get("pause")) in runs:
             paused[number] = runs.pop(number)
         elif (number := command.get("go")) in paused:
             runs[number] = paused.pop(number)
+            new.add(number)
 
+    if waiting.empty():  # the first step of a process takes longer than others: here nobody waits for it
+        next(run(Spec()))
     while True:
         while not waiting.empty() or not runs:
             command = waiting.get()
             if command is None:
                 return
             obey(command)
-        for number in list(runs):
-            _turn(number, runs, waiting, say)
+        for number in sorted(runs, key=lambda number: number not in new):  # somebody has just pressed Train
+            _turn(number, runs, new, waiting, say)
 
 
-def _turn(number: int, runs: dict[int, Iterator[Point | Frame | None]], waiting: queue.Queue[Any], say: Any) -> None:
-    """One turn of one run, which ends early when there is a command."""
+def _turn(
+    number: int, runs: dict[int, Iterator[Point | Frame | None]], new: set[int], waiting: queue.Queue[Any], say: Any
+) -> None:
+    """One turn of one run, which ends early when there is a command. The first point of a new one is told at once."""
     points: list[list[float]] = []
     begun = time.monotonic()
+    over = begun + TURN
     done, why = False, ""
-    while time.monotonic() - begun < TURN and waiting.empty():
+    while time.monotonic() < over and waiting.empty():
         try:
             made = next(runs[number])
         except StopIteration:
@@ -72,9 +81,12 @@ def _turn(number: int, runs: dict[int, Iterator[Point | Frame | None]], waiting:
             continue  # a step towards the state from which a run forks
         if isinstance(made, Point):
             points.append([made.step, made.loss, made.accuracy])
-        else:
-            _tell_points(number, points, begun, say)
-            points, begun = [], time.monotonic()
+            if number not in new:
+                continue
+        new.discard(number)
+        _tell_points(number, points, begun, say)
+        points, begun = [], time.monotonic()
+        if isinstance(made, Frame):
             say(run=number, frame=frame_text(made))
     _tell_points(number, points, begun, say)
     if done:

@@ -8,7 +8,7 @@ from app.rooms.lessons.steps import LESSONS
 from tests.app.browsing import PATIENCE, idle
 
 STEPS = {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
-HERE = ("explore", "step", "masks", "positions", "generate", "whatif", "shapes", "memory", "compute")
+HERE = ("explore", "step", "masks", "positions", "generate", "whatif", "train", "shapes", "memory", "compute")
 # Of every step: what its room says once it is uncovered, and not before.
 SAYS = {
     "1.1": "0.3172",
@@ -34,11 +34,15 @@ SAYS = {
     "3.7": "512: 256.0 MiB",
     "3.8": "623 source tokens fit",
     "4.2": "83.8",
+    "4.3": "Step 600: loss",
     "4.4": "step 15 of 20",
     "4.5": "66.6 % of a layer is its MLP",
     "4.6": "length 64.03",
     "5.1": "10.7 %",
     "5.2": "10.7 %",
+    "5.3": "Step 600: loss",
+    "5.4": "it writes 0 of 48",
+    "5.5": "Step 600: loss",
     "5.6": "Read again now",
     "5.7": "2 · 12 layers",
     "5.8": "memory is the limit",
@@ -46,7 +50,7 @@ SAYS = {
 }
 CHART = ".js-plotly-plot .main-svg"
 # Once a room is there, and not only the one before, parts of which go a moment later
-DRAWN = {room: f".hl.{room}[data-painted]" for room in (*HERE, "train")} | {
+DRAWN = {room: f".hl.{room}[data-painted]" for room in HERE} | {
     "explore": ".hl[data-site][data-painted]",
     "memory": CHART,
     "compute": CHART,

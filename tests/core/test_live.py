@@ -49,6 +49,19 @@ def test_a_run_follows_from_its_description_and_its_twin_learns_from_the_same() 
         assert torch.equal(weights, first[1].weights[name]), f"{name}: the same first weights"
 
 
+def test_a_curve_begins_before_anything_is_judged_and_frames_judge_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, begun, after = islice(live.run(Spec()), 3)
+    assert isinstance(first, Point) and first.step == 1
+    assert isinstance(begun, Frame) and isinstance(after, Frame) and (begun.step, after.step) == (0, 1)
+    fresh = build(Spec().config, 0).model
+    assert all(x.half().equal(begun.weights[name]) for name, x in fresh.state_dict().items())
+    judged = live._judged(Spec(), fresh)
+    assert judged == (begun.given, begun.own, begun.whole)
+    write = live.own_answers
+    monkeypatch.setattr(live, "own_answers", lambda task, model, chosen, most: write(task, model, chosen))
+    assert live._judged(Spec(), fresh) == judged, "what it writes behind its answer makes no difference"
+
+
 def test_echo_needs_nobody_else() -> None:
     """The same letters at the same places: learnt at once, and right on its own since nothing is read that was written."""
     spec = Spec(task="echo", steps=120)

@@ -7,6 +7,8 @@ import queue
 import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import aclosing
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -48,7 +50,11 @@ async def until(trainer: Trainer, spec: Spec, state: str) -> News:
 
 
 def test_what_the_process_says_is_what_the_same_run_gives_here(trainer: Trainer) -> None:
+    trainer.ready()
+    expected = trainer._process
+    trainer.ready()
     found = ask(whole(trainer, SHORT))
+    assert trainer._process is expected is not None, "nobody waits for another"
     here = list(live.run(SHORT))
     points = [(x.step, x.loss, x.accuracy) for news in found for x in news.points]
     assert points == [(x.step, x.loss, x.accuracy) for x in here if isinstance(x, Point)]
@@ -132,9 +138,22 @@ def test_a_command_is_obeyed_behind_the_step_that_is_being_made(monkeypatch: pyt
             yield Point(step, 1.0, 0.5)
 
     said: list[dict[str, Any]] = []
-    training_process._turn(0, {0: steps()}, commands, lambda **what: said.append(what))
+    training_process._turn(0, {0: steps()}, {0}, commands, lambda **what: said.append(what))
     assert made == [1, 2, 3]
     assert [point[0] for one in said for point in one["points"]] == made, "and what it came to is told"
+    assert len(said[0]["points"]) == 1, "the first point of a run that is new at once"
+
+
+def test_a_turn_is_no_longer_for_a_run_with_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its first steps every few have one, and somebody else's run waits."""
+    clock = count()
+    monkeypatch.setattr(training_process, "time", SimpleNamespace(monotonic=lambda: next(clock) / 10))
+    frame = next(x for x in live.run(Spec(steps=1)) if isinstance(x, Frame))
+    made = (x for step in range(1, 100) for x in (Point(step, 1.0, 0.5), frame))
+    runs: dict[int, Iterator[Point | Frame | None]] = {0: made}
+    said: list[dict[str, Any]] = []
+    training_process._turn(0, runs, set(), queue.Queue(), lambda **what: said.append(what))
+    assert 0 < len(said) < 10
 
 
 # The process of every day, but a run of 40 steps goes on from the tenth only once it was paused and is to go on.

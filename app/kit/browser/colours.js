@@ -11,9 +11,20 @@ export function luminance(colour) {
 /** @param {number} a @param {number} b */
 const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 
-// 256 colours along a ramp of five stops, as [r, g, b] and as CSS.
-/** @param {string[]} ramp */
+/** @typedef {{rgb: number[][], css: string[], ink: string[], packed: Uint32Array}} Colours */
+/** @type {WeakMap<string[], Colours>} */
+const MADE = new WeakMap(); // of each ramp of the palettes
+
+// 256 colours along a ramp of five stops, as [r, g, b] and as CSS. Nobody changes them: the next to ask gets the same.
+/** @param {string[]} ramp @returns {Colours} */
 export function colours(ramp) {
+  const known = MADE.get(ramp) ?? worked(ramp);
+  MADE.set(ramp, known);
+  return known;
+}
+
+/** @param {string[]} ramp @returns {Colours} */
+function worked(ramp) {
   const stops = ramp.map(rgb);
   const table = Array.from({ length: 256 }, (_, i) => {
     const x = (i / 255) * (stops.length - 1);

@@ -48,12 +48,19 @@ async def both(shown: Shown) -> tuple[Race, Race]:
 
 
 async def race(shown: Shown, spec: Spec) -> Race:
-    """What there is of a run by now. Nothing is begun: raises Refused where nobody has pressed Train."""
+    """What there is of a run by now, or what it comes to where the room has it kept: a run follows from its description alone.
+
+    Nothing is begun: raises Refused where there is neither.
+    """
     name = name_of(spec)
     try:
         news = await shown.service.training(spec)
     except Refused:
-        raise Refused(words.NO_TRAINING.format(run=name)) from None
+        news = None
+    if news is None or news.state != "ended":
+        news = (shown.kept and shown.kept(spec)) or news
+    if news is None:
+        raise Refused(words.NO_TRAINING.format(run=name))
     return Race(name, spec, {point.step: point.loss for point in news.points}, news.frames)
 
 

@@ -46,7 +46,7 @@ def show() -> None:
     room.hold(step.room)
     with right:
         rooms[step.room].show()
-        component.truth({"step": asked.step, **truth(step, shown(step, titles))})
+        component.truth({"step": asked.step, **truth(step, shown(step, titles, rooms[step.room].kept))})
 
 
 def own_sentences() -> dict[str, str]:
@@ -60,12 +60,12 @@ def own_sentences() -> dict[str, str]:
     return session.get(OWN, {})
 
 
-def shown(step: Step, titles: Any) -> Shown:
+def shown(step: Step, titles: Any, kept: Any = None) -> Shown:
     """What is on the screen for a step to ask about."""
     values = opening.shown(step, st.query_params.to_dict(), titles)
     values |= attention_component.values() if step.room == "explore" else stage.values(step.room)
     facts = answer.last_facts() if step.model else None
-    return Shown(service.service(), values, facts, st.session_state.get("text") or "")
+    return Shown(service.service(), values, facts, st.session_state.get("text") or "", kept)
 
 
 def truth(step: Step, on: Shown) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Train: a small model learns before one's eyes, beside a twin with one thing changed."""
 
-from app.rooms.train import component, routes, view, words
+from app.rooms.train import component, records, routes, view, words
 from app.shell.registry import Room
 
 ROOM = Room(
@@ -13,4 +13,5 @@ ROOM = Room(
     old=("Training", "training"),
     old_state={"recorded": "on"},
     routes=routes.ROUTES,
+    kept=records.news,
 )

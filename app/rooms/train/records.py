@@ -16,7 +16,7 @@ from app.transport import messages
 from core import live
 from core.interventions import to_text
 from core.live import LIVE, TWINS, Example, Frame, Point, Spec, described
-from core.service import Looked, frame_facts, looked
+from core.service import FrameFacts, Looked, News, frame_facts, looked
 from core.tasks import problems
 
 FOLDER = Path(__file__).parent / "finished"  # `python -m scripts.train_records` writes it
@@ -71,6 +71,23 @@ def write(spec: Spec, message: bytes, folder: Path = FOLDER) -> Path:
 def read(spec: Spec, folder: Path = FOLDER) -> bytes:
     """The message of a run that is kept. Raises FileNotFoundError for any other."""
     return gzip.decompress(path_of(spec, folder).read_bytes())
+
+
+def news(spec: Spec) -> News | None:
+    """What a run that is kept came to, as the service says it of one that has ended; None of any other."""
+    is_kept = spec == Spec(spec.task, spec.twin) and spec.twin in there().get(spec.task, ())
+    return _news(spec) if is_kept else None
+
+
+@cache
+def _news(spec: Spec) -> News:
+    header, _ = messages.unpack(read(spec))
+    points = tuple(Point(step, math.inf if loss is None else loss, right) for step, loss, right in header["points"])
+    frames = tuple(
+        FrameFacts(one["step"], tuple(one["given"]), tuple(one["own"]), one["whole"], tuple(one["gradients"]))
+        for one in header["frames"]
+    )
+    return News("ended", points=points, frames=frames)
 
 
 # as they travel

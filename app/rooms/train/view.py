@@ -11,7 +11,7 @@ from app.kit import stage
 from app.rooms.train import records
 from app.rooms.train.component import STAGE
 from app.rooms.train.recorded import view as recorded
-from app.session import notices
+from app.session import notices, service
 from core.live import BATCH, LIVE, STEPS, TWINS, Spec
 
 
@@ -23,6 +23,8 @@ def show() -> None:
     if followed.values["recorded"] == "on":
         recorded.show()
         return
+    run = Spec(followed.values["task"], seed=int(followed.values["seed"]))
+    service.calls().begin(service.service().expect_training(run))
     stage.draw(STAGE, followed, header())
 
 

@@ -30,6 +30,8 @@ export class Curve {
   width = 0;
   height = 0;
   em = 16;
+  made = ""; // what the drawing below is of
+  svg = document.createElementNS(SVG, "svg");
 
   // chosen(step) when the visitor drags the curve or moves it by keys
   /** @param {HTMLElement} parent @param {(step: number) => void} chosen */
@@ -81,17 +83,41 @@ export class Curve {
     return TOP + (1 - at) * (this.height - TOP - this.bottom);
   }
 
-  // steps: how many a run has; guess: the loss of one that knows nothing, of so many symbols; now: where the slider stands
-  /** @param {Line[]} lines @param {number} steps @param {{n: number, loss: number}} guess @param {number} now @param {Record<string, any>} palette @param {string} text */
-  draw(lines, steps, guess, now, palette, text) {
+  // The room that there is, before anything is changed that it would have to be laid out for again
+  measure() {
     const { clientWidth, clientHeight } = this.box;
     this.em = parseFloat(getComputedStyle(this.box).fontSize);
     this.width = clientWidth;
     this.height = clientHeight;
+  }
+
+  // steps: how many a run has; guess: the loss of one that knows nothing, of so many symbols; now: where the slider stands
+  /** @param {Line[]} lines @param {number} steps @param {{n: number, loss: number}} guess @param {number} now @param {Record<string, any>} palette @param {string} text */
+  draw(lines, steps, guess, now, palette, text) {
     this.steps = steps;
     this.top = Math.max(guess.loss, ...lines.flatMap((line) => line.smooth.map((x) => x ?? 0)));
     this.now = now;
     this.last = Math.max(0, ...lines.map((line) => line.points.at(-1)?.[0] ?? 0));
+    const { width, height, em, top } = this;
+    const made = JSON.stringify([width, height, em, top, steps, guess, palette.line, palette.mute, lines.map(({ points, colour, dash }) => [points.length, points.at(-1), colour, dash])]);
+    if (made !== this.made) this.box.replaceChildren((this.svg = this.ground(lines, guess, palette)));
+    this.made = made;
+    for (const node of this.svg.querySelectorAll(".now")) node.remove();
+    // The slider stands behind the lines, and its dots in front of them.
+    const cursor = make(this.svg, "line", { class: "now", x1: this.x(now), x2: this.x(now), y1: TOP, y2: this.height - this.bottom, stroke: palette.mute });
+    this.svg.insertBefore(cursor, this.svg.querySelector("path"));
+    for (const line of lines) {
+      const at = line.points.findLastIndex(([step]) => step <= now);
+      const loss = at < 0 ? null : line.smooth[at];
+      if (loss !== null) make(this.svg, "circle", { class: "now", cx: this.x(line.points[at][0]), cy: this.y(loss), r: 4.5, fill: line.colour });
+    }
+    Object.assign(this.box, { ariaValueMin: "0", ariaValueMax: String(this.last), ariaValueNow: String(now), ariaValueText: text });
+  }
+
+  // What the slider leaves as it is: axes, the loss of a guess, and the lines
+  /** @param {Line[]} lines @param {{n: number, loss: number}} guess @param {Record<string, any>} palette */
+  ground(lines, guess, palette) {
+    const { steps } = this;
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     svg.setAttribute("aria-hidden", "true");
@@ -103,7 +129,6 @@ export class Curve {
     for (let step = 0; step <= steps; step += steps / 6) make(svg, "text", { x: this.x(step), y: this.height - 6, "text-anchor": step ? (step === steps ? "end" : "middle") : "start", "font-size": size, fill: palette.mute }, String(Math.round(step)));
     make(svg, "line", { x1: this.left, x2: this.width - RIGHT, y1: this.y(guess.loss), y2: this.y(guess.loss), stroke: palette.mute, "stroke-dasharray": "2 4" });
     make(svg, "text", { x: this.width - RIGHT, y: this.y(guess.loss) + size * 1.2, "text-anchor": "end", "font-size": size, fill: palette.mute }, fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }));
-    make(svg, "line", { x1: this.x(now), x2: this.x(now), y1: TOP, y2: this.height - this.bottom, stroke: palette.mute });
     for (const line of lines) {
       let path = "";
       line.points.forEach(([step], i) => {
@@ -111,11 +136,7 @@ export class Curve {
         if (loss !== null) path += `${path ? "L" : "M"}${this.x(step).toFixed(1)} ${this.y(loss).toFixed(1)}`;
       });
       if (path) make(svg, "path", { d: path, fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-linejoin": "round", ...(line.dash ? { "stroke-dasharray": line.dash } : {}) });
-      const at = line.points.findLastIndex(([step]) => step <= now);
-      const loss = at < 0 ? null : line.smooth[at];
-      if (loss !== null) make(svg, "circle", { cx: this.x(line.points[at][0]), cy: this.y(loss), r: 4.5, fill: line.colour });
     }
-    this.box.replaceChildren(svg);
-    Object.assign(this.box, { ariaValueMin: "0", ariaValueMax: String(this.last), ariaValueNow: String(now), ariaValueText: text });
+    return svg;
   }
 }

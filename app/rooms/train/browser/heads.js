@@ -8,13 +8,16 @@ import { largest } from "./numbers.js";
 const PER_ROW = 8;
 const TILE = 6.1; // em, the most that a small map is wide
 
+/** @type {HTMLCanvasElement | null} A pixel for each weight */
+let pixels = null;
+
 // Weights of one head on a canvas of so many CSS pixels
 /** @param {HTMLCanvasElement} canvas @param {import("./types.js").Look} look @param {number} layer @param {number} head @param {number} size @param {Record<string, any>} palette */
 export function map(canvas, look, layer, head, size, palette) {
   const [, heads, n, keys] = look.shape;
-  const small = document.createElement("canvas");
-  [small.width, small.height] = [keys, n];
-  const context = /** @type {CanvasRenderingContext2D} */ (small.getContext("2d"));
+  pixels ??= document.createElement("canvas");
+  if (pixels.width !== keys || pixels.height !== n) [pixels.width, pixels.height] = [keys, n];
+  const context = /** @type {CanvasRenderingContext2D} */ (pixels.getContext("2d"));
   const image = context.createImageData(keys, n);
   const packed = new Uint32Array(image.data.buffer);
   const ramp = colours(palette.ramp).packed;
@@ -23,52 +26,59 @@ export function map(canvas, look, layer, head, size, palette) {
   context.putImageData(image, 0, 0);
   const on = fit(canvas, size, size);
   on.imageSmoothingEnabled = false;
-  on.drawImage(small, 0, 0, size, size);
+  on.drawImage(pixels, 0, 0, size, size);
 }
 
-// All heads of a run at a step. of: "finds" or "ahead", the number that each head says; act(layer, head) when one is clicked
+// All heads of a run. of: "finds" or "ahead", the number that each head says; act(layer, head) when one is clicked. What is returned
+// draws the heads of a step into them, of any that has as many.
 /**
  * @param {HTMLElement} parent
- * @param {import("./types.js").Look} look
+ * @param {number[]} shape of the maps
  * @param {"finds" | "ahead"} of
  * @param {[layer: number, head: number] | null} chosen
  * @param {number} width
- * @param {Record<string, any>} palette
+ * @param {number} em
  * @param {(layer: number, head: number) => void} act
+ * @returns {(look: import("./types.js").Look, palette: Record<string, any>) => void}
  */
-export function grid(parent, look, of, chosen, width, palette, act) {
-  const [layers, heads] = look.shape;
-  const [bestLayer, bestHead] = largest(look[of]);
+export function grid(parent, [layers, heads], of, chosen, width, em, act) {
   const columns = Math.min(heads, PER_ROW);
   const size = Math.floor((width - 24) / columns) - 6;
-  const high = Math.min(size, Math.round(TILE * parseFloat(getComputedStyle(parent).fontSize)));
+  const high = Math.min(size, Math.round(TILE * em));
   const box = parent.appendChild(el("div", "grid"));
+  /** @type {[layer: number, head: number, tile: HTMLElement, canvas: HTMLCanvasElement, said: HTMLElement][]} */
+  const tiles = [];
   for (let layer = 0; layer < layers; layer++) {
     const row = box.appendChild(el("div", "layer"));
     row.append(el("span", "which", String(layer)));
-    const tiles = row.appendChild(el("div", "tiles"));
+    const line = row.appendChild(el("div", "tiles"));
     for (let head = 0; head < heads; head++) {
-      const value = look[of][layer][head];
-      const isChosen = chosen?.[0] === layer && chosen[1] === head;
-      const tile = tiles.appendChild(el("button", `tile${layer === bestLayer && head === bestHead ? " best" : ""}`));
+      const tile = line.appendChild(el("button", "tile"));
       tile.type = "button";
-      tile.setAttribute("aria-pressed", String(isChosen));
-      tile.setAttribute("aria-label", fill(words.head_of, { l: layer, h: head, w: share(value) }));
-      tile.append(el("canvas"), el("small", "", share(value)));
-      map(/** @type {HTMLCanvasElement} */ (tile.firstChild), look, layer, head, high, palette);
+      tile.setAttribute("aria-pressed", String(chosen?.[0] === layer && chosen[1] === head));
+      tiles.push([layer, head, tile, tile.appendChild(el("canvas")), tile.appendChild(el("small"))]);
       tile.addEventListener("click", () => act(layer, head));
     }
   }
-  return box;
+  return (look, palette) => {
+    const [bestLayer, bestHead] = largest(look[of]);
+    for (const [layer, head, tile, canvas, said] of tiles) {
+      const value = share(look[of][layer][head]);
+      tile.classList.toggle("best", layer === bestLayer && head === bestHead);
+      tile.setAttribute("aria-label", fill(words.head_of, { l: layer, h: head, w: value }));
+      if (said.textContent !== value) said.textContent = value;
+      map(canvas, look, layer, head, high, palette);
+    }
+  };
 }
 
 // One head large, with its tokens along both sides
-/** @param {HTMLElement} parent @param {import("./types.js").Look} look @param {import("./types.js").Seen} seen @param {number} layer @param {number} head @param {number} size @param {Record<string, any>} palette */
-export function large(parent, look, seen, layer, head, size, palette) {
+/** @param {HTMLElement} parent @param {import("./types.js").Seen} seen @param {number} layer @param {number} head @param {number} size @param {number} em @returns {(look: import("./types.js").Look, palette: Record<string, any>) => void} */
+export function large(parent, seen, layer, head, size, em) {
   const n = seen.tokens.length;
   const cell = Math.floor(size / n);
   const box = parent.appendChild(el("div", "large"));
-  box.style.fontSize = `${Math.min(0.78 * parseFloat(getComputedStyle(parent).fontSize), 1.05 * cell)}px`; // a letter for each row
+  box.style.fontSize = `${Math.min(0.78 * em, 1.05 * cell)}px`; // a letter for each row
   const labels = seen.tokens.map((token) => (token === "<s>" ? "⊢" : token));
   const keys = box.appendChild(el("div", "keys"));
   const queries = box.appendChild(el("div", "queries"));
@@ -81,7 +91,8 @@ export function large(parent, look, seen, layer, head, size, palette) {
   }
   const canvas = box.appendChild(el("canvas"));
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", fill(words.head_of, { l: layer, h: head, w: share(look.finds[layer][head]) }));
-  map(canvas, look, layer, head, cell * n, palette);
-  return box;
+  return (look, palette) => {
+    canvas.setAttribute("aria-label", fill(words.head_of, { l: layer, h: head, w: share(look.finds[layer][head]) }));
+    map(canvas, look, layer, head, cell * n, palette);
+  };
 }

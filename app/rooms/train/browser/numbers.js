@@ -4,13 +4,19 @@
 
 const OVER = 5; // steps whose mean a loss is
 
+/** @type {WeakMap<Point[], (number | null)[]>} */
+const SMOOTH = new WeakMap(); // of each run: points only ever come behind those that there are
+
 // The mean loss of the last five steps up to each; null where one of them is no number.
 /** @param {Point[]} points @returns {(number | null)[]} */
 export function smooth(points) {
-  return points.map((_, i) => {
+  const found = SMOOTH.get(points) ?? [];
+  SMOOTH.set(points, found);
+  for (let i = found.length; i < points.length; i++) {
     const some = points.slice(Math.max(0, i - OVER + 1), i + 1).map(([, loss]) => loss);
-    return some.includes(null) ? null : some.reduce((/** @type {number} */ all, x) => all + Number(x), 0) / some.length;
-  });
+    found.push(some.includes(null) ? null : some.reduce((/** @type {number} */ all, x) => all + Number(x), 0) / some.length);
+  }
+  return found;
 }
 
 // The last of what has a step that is not behind `step`; undefined where there is none.

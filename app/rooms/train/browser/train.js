@@ -53,6 +53,10 @@ class Train {
   hiding;
   opened = false;
   isHeld = false; // a button, by a pointer
+  width = 440; // of the heads, px
+  em = 16;
+  /** @type {{made: string, paint: ((looks: (import("./types.js").Look | undefined)[]) => void)[]}} What the heads that are there are of */
+  heads = { made: "", paint: [] };
   told = ""; // how far run and twin were when that was last told
 
   /** @param {HTMLElement} root */
@@ -321,10 +325,10 @@ class Train {
     });
   }
 
-  // Whether a kept run is shown while nobody has begun one: only of the task's own example, and in no lesson, which asks what comes out.
+  // Whether a kept run is shown while nobody has begun one: only of the task's own example. A lesson covers what comes out of it.
   get showsKept() {
     const { task, seed } = this.values;
-    return !this.run && !this.header.cover && !cover.now && seed === "0" && !this.from && this.example === EXAMPLES[task];
+    return !this.run && seed === "0" && !this.from && this.example === EXAMPLES[task];
   }
 
   // ------------------------------------------------------------------ drawing
@@ -341,6 +345,9 @@ class Train {
     this.pair = this.showsKept ? this.finished.pair(this.header.finished, task, twin) : [this.run, this.twin];
     this.root.classList.toggle("projector", this.projector.on);
     this.root.classList.toggle("stacked", !this.projector.on && this.root.clientWidth < STACKED * parseFloat(getComputedStyle(this.root).fontSize));
+    this.curve.measure();
+    this.width = this.right.clientWidth || 440;
+    this.em = parseFloat(getComputedStyle(this.right).fontSize);
     keepingFocus(this.root, () => {
       this.drawControls();
       this.drawFact();
@@ -380,7 +387,7 @@ class Train {
       if (!one || !one.points.length) return null;
       const i = indexAt(one.points, at);
       const frame = upTo(one.frames, at);
-      return { one, i, loss: i < 0 ? null : smooth(one.points.slice(0, i + 1))[i], frame, look: frame && one.looks.get(frame.step), known: i >= 0 };
+      return { one, i, loss: i < 0 ? null : smooth(one.points)[i], frame, look: frame && one.looks.get(frame.step), known: i >= 0 };
     });
   }
 
@@ -480,31 +487,59 @@ class Train {
 
   drawHeads() {
     const [run, twin] = this.pair;
-    this.right.replaceChildren();
-    const width = this.right.clientWidth || 440;
     const chosen = this.values.head === "" ? null : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
     const sides = this.here();
-    const em = parseFloat(getComputedStyle(this.right).fontSize);
-    if (this.projector.on) return this.drawOneOfEach(sides, chosen, em);
-    sides.forEach((side, i) => {
-      if (!side?.look) return;
-      const [layers, heads] = side.look.shape;
+    const { em, width } = this;
+    if (this.projector.on) {
+      this.heads = { made: "", paint: [] };
+      this.right.replaceChildren();
+      return this.drawOneOfEach(sides, chosen, em);
+    }
+    const [only] = sides;
+    const seen = run?.seen;
+    const isAlone = !twin && only?.look && seen;
+    const [layer, head] = isAlone && only?.look ? (chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1] ? chosen : largest(only.look.finds)) : [0, 0];
+    const looks = sides.map((side) => side?.look);
+    // A step looks like the one before but for numbers and pixels, and these go into the tiles that there are.
+    const made = JSON.stringify([em, width, Boolean(twin), this.twinName, this.values.task, chosen, looks.map((look, i) => look && [look.shape, this.says(i)]), isAlone && [layer, head, seen.tokens]]);
+    if (made !== this.heads.made) this.heads = { made, paint: this.makeHeads(looks, chosen, isAlone ? { layer, head, seen } : null) };
+    for (const paint of this.heads.paint) paint(looks);
+  }
+
+  /**
+   * @param {(import("./types.js").Look | undefined)[]} looks @param {[number, number] | null} chosen
+   * @param {{layer: number, head: number, seen: import("./types.js").Seen} | null} one that is shown large
+   */
+  makeHeads(looks, chosen, one) {
+    const { em, width } = this;
+    const twin = this.pair[1];
+    /** @type {((looks: (import("./types.js").Look | undefined)[]) => void)[]} */
+    const found = [];
+    this.right.replaceChildren();
+    looks.forEach((look, i) => {
+      if (!look) return;
+      const [layers, heads] = look.shape;
       const of = this.says(i);
       const title = add(this.right, "h3");
       title.append(el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
       title.title = words[`${of}_help`];
-      grid(this.right, side.look, of, twin ? null : chosen, width, this.palette, (layer, head) => this.choose({ layer: String(layer), head: String(head) }));
+      const paint = grid(this.right, look.shape, of, twin ? null : chosen, width, em, (layer, head) => this.choose({ layer: String(layer), head: String(head) }));
+      found.push((now) => now[i] && paint(now[i], this.palette));
     });
-    const [only] = sides;
-    const seen = run?.seen;
-    if (twin || !only?.look || !seen) return;
-    const [layer, head] = chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1] ? chosen : largest(only.look.finds);
+    if (!one) return found;
+    const { layer, head, seen } = one;
     const title = add(this.right, "h3");
     title.append(el("b", "", fill(words.large, { l: layer, h: head })), fill(words.large_on, { text: seen.tokens.slice(1).join("") }));
-    large(this.right, only.look, seen, layer, head, Math.min(LARGE * em, width), this.palette);
-    const places = only.look.p.length - (seen.tokens.length === seen.answer.length + 1 ? 0 : 1);
-    const even = mean(Array.from({ length: places }, (_, i) => 1 / (seen.first + i + 1)));
-    add(this.right, "p", "about").textContent = `${fill(words.large_about, { w: share(only.look.finds[layer][head]) })} ${fill(words.large_even, { w: share(even) })}`;
+    const paint = large(this.right, seen, layer, head, Math.min(LARGE * em, width), em);
+    const about = add(this.right, "p", "about");
+    found.push(([now]) => {
+      if (!now) return;
+      paint(now, this.palette);
+      const places = now.p.length - (seen.tokens.length === seen.answer.length + 1 ? 0 : 1);
+      const even = mean(Array.from({ length: places }, (_, i) => 1 / (seen.first + i + 1)));
+      about.textContent = `${fill(words.large_about, { w: share(now.finds[layer][head]) })} ${fill(words.large_even, { w: share(even) })}`;
+    });
+    return found;
   }
 
   // Which number each head of the run (0) or its twin (1) says: without a mask it looks ahead
@@ -529,7 +564,7 @@ class Train {
       const box = add(row, "div");
       const title = add(box, "h3");
       title.append(el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]), fill(words.large, { l: layer, h: head }), el("br"), fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }));
-      large(box, side.look, side.one.seen, layer, head, size, this.palette);
+      large(box, side.one.seen, layer, head, size, em)(side.look, this.palette);
     });
   }
 
