@@ -399,7 +399,7 @@ def own_answers(
         rows = [i for i, problem in enumerate(chosen) if len(problem) == length]
         ids = torch.tensor([[1, *(number[symbol] for symbol in chosen[i])] for i in rows])
         begun = ids.shape[1]
-        longest = min([task.n_ctx, *([begun + max(most[i] for i in rows)] if most else [])])
+        longest = min(task.n_ctx, begun + max(most[i] for i in rows)) if most else task.n_ctx
         done = torch.zeros(len(rows), dtype=torch.bool)
         while ids.shape[1] < longest and not bool(done.all()):
             after = model.head(model.last_residual(ids)[:, -1]).argmax(-1)
