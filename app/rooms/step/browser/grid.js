@@ -16,9 +16,13 @@ export function paintOf(palette) {
 export function colourOf(paint, value, limit) {
   if (!Number.isFinite(value)) return [paint.box, paint.ink];
   const ramp = value < 0 ? paint.minus : paint.plus;
-  const at = Math.round(255 * Math.min(1, Math.abs(value) / limit));
+  const at = placeOf(value, limit);
   return [ramp.css[at], ramp.ink[at]];
 }
+
+// Where on its ramp a number is; what is none stands at the beginning
+/** @param {number} value @param {number} limit */
+const placeOf = (value, limit) => (Number.isFinite(value) ? Math.round(255 * Math.min(1, Math.abs(value) / limit)) : 0);
 
 // A vector as a barcode; of more numbers than pixels, the largest magnitude of each pixel
 /** @param {HTMLCanvasElement} canvas @param {ArrayLike<number>} vector @param {number} width @param {number} height @param {Paint} paint @param {number} limit */
@@ -40,6 +44,8 @@ export class Grid {
   /** @type {Frame[]} */
   frames = [];
   drawn = false;
+  /** @type {HTMLCanvasElement | null} The cells without numbers, a pixel each */
+  cells = null;
 
   /**
    * @param {HTMLElement} host
@@ -59,32 +65,71 @@ export class Grid {
 
   draw() {
     this.drawn = true;
+    this.cells = this.options.size ? null : this.coloured();
+    this.paint();
+  }
+
+  // The cells as they are, and the frames around some of them
+  paint() {
     const o = this.options;
     const context = fit(this.canvas, this.width, this.height);
-    const gap = o.gap ?? (o.width >= 8 ? 1 : 0);
+    const gap = Math.min(o.gap ?? (o.width >= 8 ? 1 : 0), o.width / 2);
     const below = o.height > 7 ? 1 : 0;
-    const pool = Math.max(1, Math.floor(0.75 / (o.width * (devicePixelRatio || 1)))); // of several in a pixel, the largest magnitude
-    if (o.size) {
-      context.font = `${o.size}px "Source Sans", sans-serif`;
-      context.textAlign = "center";
-      context.textBaseline = "middle";
-    }
-    for (let row = 0; row < o.rows; row++) {
-      for (let column = 0; column < o.columns; column += pool) {
+    if (this.cells) {
+      const wide = (this.width * this.cells.width * this.pooled) / o.columns;
+      context.imageSmoothingEnabled = false;
+      context.drawImage(this.cells, 0, 0, wide, this.height);
+      if (gap) for (let column = this.pooled; column <= o.columns; column += this.pooled) context.clearRect(column * o.width - gap, 0, gap, this.height);
+      if (below) for (let row = 1; row <= o.rows; row++) context.clearRect(0, row * o.height - below, this.width, below);
+    } else this.numbers(context, gap, below);
+    for (const frame of [...this.fixedFrames, ...this.frames]) this.frame(context, frame, gap);
+  }
+
+  // How many cells are shown as one, by their largest magnitude: none is narrower than a pixel, in which it would be lost
+  get pooled() {
+    return Math.max(1, Math.ceil(1 / (this.options.width * (devicePixelRatio || 1)) - 1e-9));
+  }
+
+  // A pixel for every cell, which the canvas then enlarges: thousands of rectangles would take longer than a frame.
+  coloured() {
+    const o = this.options;
+    const pool = this.pooled;
+    const image = new ImageData(Math.ceil(o.columns / pool), o.rows);
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let row = 0, at = 0; row < o.rows; row++) {
+      for (let column = 0; column < o.columns; column += pool, at++) {
         let value = o.value(row, column);
         for (let i = 1; i < pool && column + i < o.columns; i++) if (Math.abs(o.value(row, column + i)) > Math.abs(value)) value = o.value(row, column + i);
-        const [fill, ink] = colourOf(o.paint, value, o.limit);
+        const ramp = value < 0 && value > -Infinity ? o.paint.minus : o.paint.plus;
+        const alpha = o.alpha ? Math.round(255 * o.alpha(row, column)) : 255;
+        pixels[at] = (ramp.packed[placeOf(value, o.limit)] & 0xffffff) | (alpha << 24);
+      }
+    }
+    const canvas = el("canvas");
+    [canvas.width, canvas.height] = [image.width, image.height];
+    /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  // Cells with their numbers in them
+  /** @param {CanvasRenderingContext2D} context @param {number} gap @param {number} below */
+  numbers(context, gap, below) {
+    const o = this.options;
+    context.font = `${o.size}px "Source Sans", sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (let row = 0; row < o.rows; row++) {
+      for (let column = 0; column < o.columns; column++) {
         context.globalAlpha = o.alpha ? o.alpha(row, column) : 1;
+        const value = o.value(row, column);
+        const [fill, ink] = colourOf(o.paint, value, o.limit);
         context.fillStyle = fill;
-        context.fillRect(column * o.width, row * o.height, pool * o.width - gap, o.height - below);
-        if (o.size) {
-          context.fillStyle = ink;
-          context.fillText(fixed(value, o.digits ?? 2), column * o.width + (o.width - gap) / 2, row * o.height + o.height / 2);
-        }
+        context.fillRect(column * o.width, row * o.height, o.width - gap, o.height - below);
+        context.fillStyle = ink;
+        context.fillText(fixed(value, o.digits ?? 2), column * o.width + (o.width - gap) / 2, row * o.height + o.height / 2);
       }
     }
     context.globalAlpha = 1;
-    for (const frame of [...this.fixedFrames, ...this.frames]) this.frame(context, frame, gap);
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Frame} frame @param {number} gap */
@@ -104,7 +149,8 @@ export class Grid {
   mark(frames) {
     if (this.drawn && !frames.length && !this.frames.length) return;
     this.frames = frames;
-    this.draw();
+    if (this.drawn) this.paint();
+    else this.draw();
   }
 
   /** @param {PointerEvent | MouseEvent} event @returns {[row: number, column: number]} */

@@ -4,7 +4,7 @@ import { add, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { barcode } from "./grid.js";
 import { count, limit } from "./sums.js";
-import { drawing, shape } from "./svg.js";
+import { drawing, set, shape } from "./svg.js";
 
 /** @typedef {import("./types.js").Step} Step */
 /** @typedef {{y: number, step?: Step, at?: number}} Point */
@@ -31,6 +31,12 @@ export class Rail {
   shown = ""; // what the rows are of
   barred = ""; // and their barcodes
   at = ""; // where the visitor was when the lines were drawn
+  /** @type {Element | undefined} */
+  thread;
+  /** @type {(here: number) => string} The path of the thread as far as one of the points */
+  threadTo = () => "";
+  /** @type {({circle: Element, plus: Element | null, is: string} | null)[]} A circle for every step */
+  knots = [];
 
   /** @param {HTMLElement} host @param {(at: number) => void} go */
   constructor(host, go) {
@@ -63,7 +69,7 @@ export class Rail {
     if (!height) return; // a phone has a slider instead
     const what = `${id}/${height}/${width}`;
     const own = `${what}/${head}/${edit.divide}/${edit.hide}`;
-    if (what !== this.shown) this.build(walk, rem, height);
+    if (what !== this.shown) this.build(walk, paint, rem, height);
     if (own !== this.barred) this.bars(walk, head, edit, paint, rem, width, what !== this.shown);
     this.shown = what;
     this.barred = own;
@@ -97,8 +103,8 @@ export class Rail {
     });
   }
 
-  /** @param {import("./walk.js").Walk} walk @param {number} rem @param {number} height */
-  build(walk, rem, height) {
+  /** @param {import("./walk.js").Walk} walk @param {import("./grid.js").Paint} paint @param {number} rem @param {number} height */
+  build(walk, paint, rem, height) {
     const { header } = walk;
     const folds = header.steps.filter((/** @type {any} */ step) => step.fold).length;
     const fold = 0.97 * rem;
@@ -138,21 +144,20 @@ export class Rail {
     this.svg = drawing({ width: 62 * (rem / 15.55), height: y + 2 });
     this.host.append(this.svg);
     this.bottom = y - 2;
+    this.weave(paint, rem);
   }
 
-  // The stream, its branches, and the orange thread of the followed token as far as the visitor is
-  /** @param {import("./grid.js").Paint} paint @param {number} rem @param {number} current */
-  lines(paint, rem, current) {
+  // The stream and its branches, a circle for every step, and the thread of the followed token: made once, and then moved along
+  /** @param {import("./grid.js").Paint} paint @param {number} rem */
+  weave(paint, rem) {
     const r = rem / 15.55;
     const [main, side] = [STREAM * r, BRANCH * r];
     const { points } = this;
     const y = (/** @type {number} */ i) => points[i].y;
     const svg = /** @type {SVGSVGElement} */ (this.svg);
-    svg.replaceChildren();
     /** @param {string} d @param {string} stroke @param {number} width @param {Record<string, string | number>} [more] */
     const path = (d, stroke, width, more = {}) => shape(svg, "path", { d, stroke, "stroke-width": width * r, fill: "none", ...more });
     const stream = paint.css("d_model");
-    const orange = paint.css("query");
     path(`M${main} 4V${this.bottom}`, stream, 4.6);
     for (const point of points) if (!point.step) path(`M${main} ${point.y - 6 * r}V${point.y + 6 * r}`, paint.css("background"), 3, { "stroke-dasharray": `${2.4 * r} ${2.4 * r}` });
     /** @type {[from: number, to: number][]} */
@@ -169,21 +174,38 @@ export class Rail {
     /** @param {number} b */
     const back = (b) => `C${side} ${(y(b - 1) + y(b)) / 2 + 2} ${main} ${(y(b - 1) + y(b)) / 2 - 2} ${main} ${y(b)}`;
     for (const [a, b] of branches) path(out1(a, y(b - 1)) + back(b), paint.css("mute"), 2.6, { "stroke-opacity": 0.55 });
-    const here = points.findIndex((point) => point.at === current);
-    const within = branches.find(([a, b]) => a < here && here < b);
-    path(`M${main} 4V${within ? y(within[0]) : y(here)}`, orange, 2);
-    for (const [a, b] of branches) if (b <= here) path(out1(a, y(b - 1)) + back(b), orange, 2);
-    if (within) path(out1(within[0], y(here)), orange, 2);
-    points.forEach((point, i) => {
-      if (!point.step) return;
-      const { lane } = point.step;
-      const [on, done] = [i === here, i < here];
-      const own = lane === "branch" ? paint.css("mute") : stream;
-      const [fill, stroke] = [on ? orange : paint.css("background"), on || done ? orange : own];
-      if (lane === "add") {
-        shape(svg, "circle", { cx: main, cy: point.y, r: 8 * r, fill, stroke: on ? orange : own, "stroke-width": 2.4 * r });
-        path(`M${main - 4.4 * r} ${point.y}h${8.8 * r}M${main} ${point.y - 4.4 * r}v${8.8 * r}`, on ? paint.css("background") : own, 2);
-      } else shape(svg, "circle", { cx: lane === "branch" ? side : main, cy: point.y, r: (on ? 7 : 4.6) * r, fill, stroke, "stroke-width": 2.3 * r });
+    this.thread = path("", paint.css("query"), 2);
+    this.threadTo = (/** @type {number} */ here) => {
+      const within = branches.find(([a, b]) => a < here && here < b);
+      const passed = branches.filter(([, b]) => b <= here).map(([a, b]) => out1(a, y(b - 1)) + back(b));
+      return [`M${main} 4V${within ? y(within[0]) : y(here)}`, ...passed, within ? out1(within[0], y(here)) : ""].join("");
+    };
+    this.knots = points.map(({ step, y: cy }) => {
+      if (!step) return null;
+      const cx = step.lane === "branch" ? side : main;
+      const circle = shape(svg, "circle", { cx, cy, "stroke-width": (step.lane === "add" ? 2.4 : 2.3) * r });
+      const plus = step.lane === "add" ? path(`M${main - 4.4 * r} ${cy}h${8.8 * r}M${main} ${cy - 4.4 * r}v${8.8 * r}`, stream, 2) : null;
+      return { circle, plus, is: "" };
+    });
+  }
+
+  // Where the visitor is: the thread ends there, and what changed since changes
+  /** @param {import("./grid.js").Paint} paint @param {number} rem @param {number} current */
+  lines(paint, rem, current) {
+    const r = rem / 15.55;
+    const here = this.points.findIndex((point) => point.at === current);
+    const [stream, orange, ground] = ["d_model", "query", "background"].map(paint.css);
+    this.thread?.setAttribute("d", this.threadTo(here));
+    this.knots.forEach((knot, i) => {
+      const is = i === here ? "on" : i < here ? "done" : "todo";
+      if (!knot || knot.is === is) return;
+      knot.is = is;
+      const own = this.points[i].step?.lane === "branch" ? paint.css("mute") : stream;
+      const fill = is === "on" ? orange : ground;
+      if (knot.plus) {
+        set(knot.circle, { r: 8 * r, fill, stroke: is === "on" ? orange : own });
+        set(knot.plus, { stroke: is === "on" ? ground : own });
+      } else set(knot.circle, { r: (is === "on" ? 7 : 4.6) * r, fill, stroke: is === "todo" ? own : orange });
     });
   }
 }

@@ -16,8 +16,9 @@ export function percent(p) {
   return `${(100 * p).toFixed(p > 0.995 && p < 1 ? 3 : 1)}\u00a0%`;
 }
 
+const COUNTS = new Intl.NumberFormat("en"); // one for all: toLocaleString makes its own each time
 /** @param {number} n */
-export const count = (n) => Math.round(n).toLocaleString("en");
+export const count = (n) => COUNTS.format(Math.round(n));
 
 // The parts of a sum, rounded so that what is shown adds up: each to a neighbouring step of the last digit, those nearest to
 // theirs first. Where there are others, they take what is left, so that every part is rounded as ever.
@@ -75,6 +76,6 @@ export function largest(values) {
 // The magnitude that gets the full colour: the 98.5th of a hundred, so that one outlier does not pale the rest
 /** @param {ArrayLike<number>} values */
 export function limit(values) {
-  const found = Array.from(values, Math.abs).filter(Number.isFinite).sort((a, b) => a - b);
+  const found = Float64Array.from(values, Math.abs).filter(Number.isFinite).sort();
   return found[Math.min(found.length - 1, Math.floor(found.length * 0.985))] || 1;
 }

@@ -12,10 +12,11 @@ export function shape(parent, name, attributes, text) {
   const node = set(document.createElementNS(SVG, name), attributes);
   if (text !== undefined) node.textContent = text;
   parent.append(node);
+  return node;
 }
 
 /** @param {Element} node @param {Record<string, string | number>} attributes */
-function set(node, attributes) {
+export function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
   return node;
 }
