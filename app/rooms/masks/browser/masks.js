@@ -322,6 +322,7 @@ export class Masks {
     else if (paints && e.key === "Escape" && this.isChanged && !this.projector.on) this.reset();
     else if (step && this.lab.arrow) this.lab.arrow(...step);
     else return;
+    this.redraw(true); // by the next frame it stands there, and is not begun with it
     e.preventDefault();
   }
 

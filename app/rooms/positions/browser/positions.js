@@ -109,6 +109,7 @@ class View {
     root.addEventListener("keydown", (event) => {
       if (event.defaultPrevented || !this.lab?.key?.(event)) return;
       event.preventDefault();
+      if (this.frame && !this.isPressed) this.drawNow(); // by the next frame it stands there, and is not begun with it
     });
     root.addEventListener("pointerdown", (event) => {
       const at = /** @type {Element} */ (event.composedPath()[0]);
@@ -154,9 +155,7 @@ class View {
     this.paletteOf();
     if (this.root.dataset.painted && this.state() === before) return; // Python's answer to a change that is drawn already
     if (this.isPressed) return this.redraw();
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-    this.draw();
+    this.drawNow();
   }
 
   // All that Python decides of what is drawn
@@ -236,6 +235,12 @@ class View {
       if (this.isPressed) this.redraw();
       else if (this.root.isConnected && this.header) this.draw();
     });
+  }
+
+  drawNow() {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.draw();
   }
 
   draw() {
