@@ -15,7 +15,7 @@ import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { snippet } from "./export.js";
-import { drawFoot } from "./foot.js";
+import { ATTENTION, drawFoot, read } from "./foot.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
 import { nameOf, Rail, slider } from "./rail.js";
@@ -262,6 +262,7 @@ export class View {
     }
     if (walk && !walk.holds(head)) walk = asked(head);
     if (!walk) {
+      this.proofOf(stack, layer); // it will stand below the picture: asked for now, it comes with the walk and not after it
       this.drawBar("run");
       this.root.dataset.waiting = "1";
       if (this.remote.failed) this.live.textContent = words.failed;
@@ -313,6 +314,14 @@ export class View {
   measured() {
     const { main, railBox } = this;
     return { rem: parseFloat(getComputedStyle(this.root).fontSize) || 16, main: [main.clientWidth, main.clientHeight], rail: [railBox.clientWidth, railBox.clientHeight] };
+  }
+
+  /** @param {string} stack @param {number} layer */
+  proofOf(stack, layer) {
+    const { records } = /** @type {Run} */ (this.run);
+    const site = this.values.at.startsWith("cross-") ? "cross_attn" : "attn";
+    const record = records.findIndex((one) => one[0] === stack && one[1] === layer && one[2] === site);
+    if (record >= 0 && ATTENTION.includes(this.values.at.replace("cross-", ""))) this.remote.get("proof", { record }, read);
   }
 
   // Which head's keys to ask for: where not all come, those of the head that is looked at
