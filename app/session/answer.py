@@ -82,7 +82,7 @@ def answer(
 
 def _submitted(request: Request, side: str) -> Following:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
-    if Side(side).last_good.get() != request and (wait := fair.accounts.take(_visitor(), "runs")):
+    if Side(side).last_good.get() != request and (wait := fair.accounts.take(visitor(), "runs")):
         metrics.LIMITED.labels("runs").inc()
         raise Busy(fair.sentence(wait))
     ticket = service.calls().submit(request)
@@ -95,8 +95,8 @@ def _submitted(request: Request, side: str) -> Following:
     return ticket
 
 
-def _visitor() -> str:
-    """Whose account this visitor's runs are for: as fair.visitor says it of a request."""
+def visitor() -> str:
+    """Whose account this visitor's runs are for, in his script: as fair.visitor says it of a request."""
     name = str(st.context.cookies.get(fair.COOKIE, ""))
     return name if fair.NAME.fullmatch(name) else f"at {st.context.ip_address or 'nowhere'}"
 

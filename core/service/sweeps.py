@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -41,6 +42,14 @@ class SweepPart:
     sweep: Sweep
 
 
+@dataclass(eq=False)
+class Coming:
+    """A sweep that somebody waits for: its parts so far, and who is told of the next, each in a loop of his own."""
+
+    parts: list[SweepPart] = field(default_factory=list)
+    hearers: list[Callable[[SweepPart], object]] = field(default_factory=list)
+
+
 class Sweeps:
     """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key."""
 
@@ -54,28 +63,43 @@ class Sweeps:
         )  # one batch of all sweeps waits for a pass at a time
         self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
         self._lock, self._waiting = threading.Lock(), 0
+        self._coming: dict[tuple[str, Asked], Coming] = {}
 
     async def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
         """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
         found: asyncio.Queue[SweepPart | None] = asyncio.Queue()
+        name, loop = (key, asked), asyncio.get_running_loop()
 
-        async def make() -> SweepPart:
-            return await self._made(key, asked, found.put_nowait)
+        def hear(part: SweepPart) -> None:
+            with suppress(RuntimeError):  # that loop has been closed
+                loop.call_soon_threadsafe(found.put_nowait, part)
 
-        making = asyncio.ensure_future(self._kept.get((key, asked), make))
+        with self._lock:
+            coming = self._coming.setdefault(name, Coming())
+            coming.hearers.append(hear)
+            for part in coming.parts:  # somebody else has begun it
+                found.put_nowait(part)
+        making = asyncio.ensure_future(self._kept.get(name, lambda: self._made(key, asked, coming)))
         making.add_done_callback(lambda _: found.put_nowait(None))
         first = 0
         try:
             while (part := await found.get()) is not None:
-                first = part.first + part.sweep.after.n_rows
-                yield part
+                if part.first == first:  # not so where whoever had begun it has left, and it was begun again
+                    first += part.sweep.after.n_rows
+                    yield part
             whole = await making
-            if first < whole.of:  # it was known, or somebody else had begun it
-                yield whole
+            if first < whole.of:
+                yield rest(whole, first)
         finally:
             making.cancel()
+            with self._lock:
+                coming.hearers.remove(hear)
+                if not coming.hearers:
+                    del self._coming[name]
 
-    async def _made(self, key: str, asked: Asked, tell: Callable[[SweepPart], object]) -> SweepPart:
+    async def _made(self, key: str, asked: Asked, coming: Coming) -> SweepPart:
+        with self._lock:
+            coming.parts.clear()
         run = await self._run_of(key)
         other = await self._run_of(asked.other) if isinstance(asked, PatchHeads) else None
         with self._lock:
@@ -90,7 +114,7 @@ class Sweeps:
             while at < n:
                 stop = min(n, at + min(size, most))
                 outcome, turns = await self._turn(partial(self._rows, sweeping.rows, at, stop))
-                tell(SweepPart(at, n, sweeping.part(outcome, at)))
+                self._tell(coming, SweepPart(at, n, sweeping.part(outcome, at)))
                 size = max(1, min(4 * size, int((stop - at) * turns)))
                 done.append(outcome)
                 at = stop
@@ -100,6 +124,13 @@ class Sweeps:
         finally:
             with self._lock:
                 self._waiting -= 1
+
+    def _tell(self, coming: Coming, part: SweepPart) -> None:
+        with self._lock:
+            coming.parts.append(part)
+            hearers = [*coming.hearers]
+        for hear in hearers:
+            hear(part)
 
     def _rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
         """What these rows give, and how many times they would fit into one turn. In a turn.
@@ -129,6 +160,14 @@ def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
         assert other is not None
         return begin_patches(run, other, asked.where, asked.position, asked.token)
     return begin_edges(run, asked)
+
+
+def rest(whole: SweepPart, first: int) -> SweepPart:
+    """The rows of a whole sweep from `first` on."""
+    sweep = whole.sweep
+    lengths = None if sweep.lengths is None else sweep.lengths[first:]
+    after = sweep.after[first:]
+    return SweepPart(first, whole.of, replace(sweep, places=sweep.places[first:], after=after, lengths=lengths))
 
 
 def timed(make: Callable[[], T]) -> tuple[T, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,7 +17,7 @@ from starlette.routing import Route
 
 from app.export import files
 from app.kit import params as kit_params
-from app.rooms.whatif import changes, export, words
+from app.rooms.whatif import ahead, changes, export, words
 from app.session import screen, service
 from app.shell import registry
 from app.transport import fair, messages
@@ -84,10 +85,23 @@ async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
     return await asked.submit(replace(both.b, interventions=(*both.b.interventions, *edits)))
 
 
-@fair.costing("sweeps")
 @answering
 async def sweep(request: Request) -> Response:
     """A sweep as framed messages: rows as they are worked out, and at the end what its files say. A refusal is a sentence."""
+    visitor = fair.visitor(request.scope)
+    begun = ahead.take(visitor, request.query_params.get("run", ""))
+    if begun is None and (wait := fair.accounts.take(visitor, "sweeps")):
+        return fair.too_much("sweeps", wait)
+    try:
+        return await _swept(request, () if begun is None else (begun,))
+    except BaseException:
+        if begun is not None:
+            begun.cancel()
+        raise
+
+
+async def _swept(request: Request, held: Sequence[Future[None]]) -> Response:
+    """What sweep() answers; what is held goes with it."""
     both = await read(request)
     key = await run_of(both, both.edits, other=False)
     taken = both.said["sweep"] == "patch"
@@ -117,6 +131,8 @@ async def sweep(request: Request) -> Response:
             yield messages.framed({"refused": str(error)}, b"")
         finally:
             await parts.aclose()
+            for one in held:
+                one.cancel()
 
     return StreamingResponse(stream(), media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.kit import stage
-from app.rooms.whatif import changes, words
+from app.rooms.whatif import ahead, changes, words
 from app.rooms.whatif.component import STAGE
 from app.session import screen
 from app.session.screen import Screen
@@ -50,3 +50,4 @@ def show() -> None:
         "link": Screen("whatif", shown.request).said(),
     }
     stage.draw(STAGE, followed, header)
+    ahead.begin(followed.values, facts)
