@@ -9,6 +9,7 @@ import random
 import re
 import struct
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,16 @@ from starlette.testclient import TestClient
 
 import core
 from app.kit import params as kit_params
-from app.rooms.whatif import changes, export
+from app.rooms.whatif import ahead, changes, export
+from app.session import answer, service
 from app.session import screen as session_screen
-from app.session import service
 from app.session.models import MODELS
 from app.shell import routes
-from app.transport import messages
+from app.transport import fair, messages
 from core import comparison
 from core.interventions import Ablate, EditMask, to_text
 from core.request import Request
-from core.service import Facts
+from core.service import Facts, SilenceHeads
 from tests.app.browsing import Screen
 from tests.app.lab import everywhere
 from tests.app.test_accessibility import findings
@@ -103,6 +104,30 @@ def test_the_mocks_heads_and_the_code_that_gives_them(client: TestClient, capsys
     for line, after in zip(out, found.values(), strict=True):
         assert float(line.split()[-1]) == pytest.approx(after - parts[0]["probability_before"][0], abs=1e-5)
     assert "decoder,0,attn,5,Em,0.89" in about["table"][2] and DOROTHY in about["caption"]
+
+
+def test_a_sweep_is_begun_before_it_is_asked_for_and_counts_once(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = facts(text="Dorothy ran to Aunt")
+    who = fair.visitor({"client": ("testclient", 50000), "headers": []})
+    monkeypatch.setattr(answer, "visitor", lambda: who)
+    monkeypatch.setattr(ahead.st, "session_state", {})
+    monkeypatch.setattr(fair, "accounts", fair.Accounts({"sweeps": fair.Rate(1, 1e-9)}))
+    values, _ = kit_params.read(changes.PARAMS, run, {})
+    ahead.begin(values, run)
+    ahead.begin(values, run)  # the same run once more on the screen
+    assert len(rows(swept(client, run)[0])) == 48
+    refused = client.get("/headlight/whatif/sweep", params={"run": run.key})
+    assert refused.status_code == 429, "the one that was begun has paid for the first alone"
+
+    # One that nobody comes for ends.
+    monkeypatch.setattr(ahead, "PATIENCE", 0.0)
+    ahead._begun[who, run.key] = Future()
+    going = service.calls().begin(ahead._sweep((who, run.key), SilenceHeads("mean")))
+    with pytest.raises(CancelledError):
+        going.result(20)
+    assert ahead.take(who, run.key) is None
 
 
 def test_the_mocks_looks(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:

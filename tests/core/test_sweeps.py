@@ -342,6 +342,21 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
     assert again[-1].of == 8 and len(batches) <= reached + 1 + 8, "the rows that nobody waited for were never run"
     assert service._sweeps._waiting == 0
 
+    async def join_one_that_leaves() -> tuple[list[int], list[int]]:
+        """The first rows of the parts of somebody who begins a sweep and leaves, and of somebody who joined him."""
+        asked = SilenceHeads(position=1)
+        begun, joined = service.sweep(request.key, asked), service.sweep(request.key, asked)
+        mine = [(await anext(begun)).first for _ in range(2)]
+        theirs = [(await anext(joined)).first]
+        await begun.aclose()
+        async for part in joined:
+            theirs += range(part.first, part.first + part.sweep.after.n_rows)
+        return mine, theirs
+
+    mine, theirs = calls.result(join_one_that_leaves())
+    assert mine == [0, 1] and theirs == [*range(8)], "each row once, from the first on"
+    assert service._sweeps._coming == {}
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_branch_off_are_whole_passes(tiny: Tiny, kind: str, monkeypatch: Any) -> None:

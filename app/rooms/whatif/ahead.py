@@ -36,9 +36,8 @@ def begin(said: Mapping[str, str], shown: Facts) -> None:
     name = answer.visitor(), shown.key
     if said["edits"] or said["sweep"] == "patch" or name in _begun or fair.accounts.take(name[0], "sweeps"):
         return
-    going = service.calls().begin(_sweep(name, changes.asked(said, shown, shown.key)))
     with _lock:
-        _begun[name] = going
+        _begun[name] = service.calls().begin(_sweep(name, changes.asked(said, shown, shown.key)))
 
 
 def take(visitor: str, key: str) -> Future[None] | None:
