@@ -203,7 +203,17 @@ export class Fold {
 
   // The same with how to see it
   note() {
-    return [this.said(), this.said() && !this.isWaiting && (this.view.narrow ? words.unfold_touch : words.unfold)].filter(Boolean).join(" ");
+    return [this.said(), this.said() && !this.isWaiting && this.how].filter(Boolean).join(" ");
+  }
+
+  // No row has a longer one.
+  longestNote() {
+    const n = number(this.view.lens().n_key);
+    return `${fill(words.folded_share, { folded: n, n, share: finely(0.9991) })} ${this.how}`;
+  }
+
+  get how() {
+    return this.view.narrow ? words.unfold_touch : words.unfold;
   }
 
   // What is folded away, and how much of the row it holds

@@ -123,9 +123,10 @@ export class Footer {
     this.proofs.replaceChildren();
     if (!receipt) return;
     if (receipt.refused) return void this.proofs.append(el("span", "mute", receipt.refused));
-    /** @param {boolean} holds @param {string} text @param {string} [help] */
-    const proof = (holds, text, help) => {
+    /** @param {boolean} holds @param {string} text @param {string} [help] @param {string} [more] which a laptop's one line leaves to where one points at it */
+    const proof = (holds, text, help, more = "") => {
       const item = el("span", holds ? "holds" : "fails", `${holds ? "✓" : "✗"} ${text}`);
+      if (more) item.append(el("i", "", more));
       if (help) item.title = help;
       this.proofs.append(item);
     };
@@ -137,7 +138,7 @@ export class Footer {
     if (receipt.fused === null) this.proofs.append(el("span", "mute", words.fused_none));
     else {
       const error = scientific(receipt.fused);
-      proof(receipt.fused < 1e-3, fill(words.fused, { error }), fill(words.fused_help, { error }));
+      proof(receipt.fused < 1e-3, words.fused, fill(words.fused_help, { error }), fill(words.fused_by, { error }));
     }
   }
 }

@@ -652,6 +652,15 @@ export class HeadMap {
     this.note.textContent = this.view.remote.failed ? words.offline : [declined, how, lens.note].filter(Boolean).join(" ");
   }
 
+  // How many lines the note of a folded map takes at most, whatever row is chosen
+  /** @param {number} width @param {number} em */
+  foldedLines(width, em) {
+    const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
+    context.font = `${0.82 * em}px ${this.view.font()}`;
+    const text = [this.fold.longestNote(), this.view.lens().note].filter(Boolean).join(" ");
+    return Math.ceil((1.02 * context.measureText(text).width) / width); // a line ends with a word
+  }
+
   // A picture that cannot be made: its sentence stands over the last one.
   isRefused() {
     const lens = this.view.lens();

@@ -897,7 +897,7 @@ class View {
       // A long text takes as many lines as leave room for the rows of the folded map.
       const most = g?.isFold && !projected ? Math.max(4.3, (height - head - note) / em - LEAST_FOLD) / this.strip.axes.length : 0;
       this.strip.box.style.setProperty("--most", most ? `${most}em` : "");
-      const said = g?.isFold ? 1.5 * em : note; // which is always there, in one line
+      const said = g?.isFold ? (0.4 + 1.1 * this.map.foldedLines(free, em)) * em : note; // which is always there
       if (wide) this.room.mapHeight = height - head - said - (this.strip.box.offsetHeight + 0.7 * em);
       this.map.geometry = this.map.measure(free, this.room.mapHeight, em);
       if (!wide && isMap) this.room.mapHeight = Math.min(this.room.mapHeight, this.map.geometry.top + this.map.geometry.cell * this.map.rows + 4);
