@@ -6,7 +6,8 @@
 # make test-cluster sets Ray up beside and runs what needs it
 # make audit  asks the advisory database about every pinned package, or says that it could not
 # make models trains those that ship and are not there yet, and measures all (HEADLIGHT_DATA names the corpora's folder);
-#             one that was stopped goes on where it left off
+#             one that was stopped goes on where it left off; 620 MB of it are the runs behind the chips of Train, which no
+#             repository keeps
 
 SHELL  := /bin/sh
 VENV   := .venv

@@ -73,6 +73,20 @@ def test_a_run_that_is_kept_is_there_at_once_and_trains_nothing(folder: Path) ->
     assert len(Trainer(folder=folder).frames(SPEC)) == len(live.frame_steps(SPEC))
 
 
+def test_of_runs_that_are_there_as_files_only_so_many_are_held(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.service.trainer.KEPT_BYTES", 0)
+    there = finished.read(folder, SPEC)
+    assert there is not None
+    specs = [Spec(steps=6, seed=seed) for seed in range(3)]
+    for spec in specs:
+        finished.write(tmp_path, spec, *there)
+    trainer = Trainer(folder=tmp_path)
+    assert all(trainer.frames(spec) for spec in specs)
+    assert list(trainer._runs) == specs[-1:]
+
+
 def test_the_script_makes_what_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
