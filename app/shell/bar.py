@@ -55,7 +55,7 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
             "choices": choices,
             "kept": urlencode(_kept()),
             "classroom": f"headlight/m/{modules.address(classroom.TEACH)}",
-            "followed": sorted(stage.ENTRIES),
+            "entries": {one: f"headlight/m/{modules.address(entry)}" for one, entry in stage.ENTRIES.items()},
         },
         default={"chosen": None},
         on_chosen_change=lambda: None,

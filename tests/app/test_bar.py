@@ -161,6 +161,8 @@ def test_a_room_is_chosen_without_loading_the_page_and_back_finds_the_one_before
     shows(page, "memory")
     page.wait_for_url("**view=memory**")
     assert links(page, "memory").evaluate("link => link === link.getRootNode().activeElement")
+    with page.expect_request("**/train.js"):  # where the pointer rests, what the room is made of comes before the click
+        links(page, "train").hover()
     go_to(page, "Train")
     page.locator(".train[data-painted]").wait_for()
     page.go_back()

@@ -7,11 +7,12 @@ import { classroom, KEPT } from "../../kit/browser/classroom.js";
 import { isFree } from "../../kit/browser/keys.js";
 import { done, watch } from "../../kit/browser/progress.js";
 
-/** @typedef {{room: string, choices: number, kept: string, classroom: string, followed: string[]}} Data */
+/** @typedef {{room: string, choices: number, kept: string, classroom: string, entries: Record<string, string>}} Data `entries` are the modules of rooms that a class can follow */
 /** @typedef {(name: string, value: unknown) => void} Tell */
 
 /** @type {WeakMap<Element, Bar>} */
 const SHOWN = new WeakMap();
+const RESTS = 80; // ms on a link: a pointer that crosses the bar asks for nothing
 const OF_THE_PAGE = ["theme", "projector"]; // what an address says of the page, whatever the room
 
 /** @param {{data: Data, parentElement: ParentNode & Element, setStateValue: Tell}} given */
@@ -48,16 +49,23 @@ class Bar {
     /** @type {import("../../classroom/browser/teacher.js").Teacher | null} */
     this.teacher = null; // until this browser has a class: nobody else loads what it takes
     this.classroom = "";
-    /** @type {string[]} Rooms that say what they show to a class */
-    this.followed = [];
+    /** @type {Record<string, string>} Rooms that say what they show to a class, and where their modules are */
+    this.entries = {};
+    /** @type {number | undefined} A timer, while the pointer rests on a link */
+    this.resting = undefined;
     classroom.share = () => this.teach().then((teacher) => teacher?.share());
     const off = new AbortController();
     const { signal } = off;
     this.destroy = () => {
       off.abort();
+      clearTimeout(this.resting);
       this.teacher?.destroy();
     };
-    for (const link of this.links) link.addEventListener("click", (e) => this.follow(e, link), { signal });
+    for (const link of this.links) {
+      link.addEventListener("click", (e) => this.follow(e, link), { signal });
+      link.addEventListener("pointerenter", () => this.rest(link), { signal });
+      link.addEventListener("pointerleave", () => clearTimeout(this.resting), { signal });
+    }
     for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, () => this.address(), { signal }); // before a link is followed
     for (const menu of this.menus) {
       this.opener(menu).addEventListener("click", () => this.toggle(menu), { signal });
@@ -83,7 +91,7 @@ class Bar {
     if (!this.root.isConnected) return null;
     if (!this.teacher) {
       this.teacher = /** @type {import("../../classroom/browser/teacher.js").Teacher} */ (new Teacher(this.root));
-      this.teacher.update(this.room, this.followed);
+      this.teacher.update(this.room, Object.keys(this.entries));
     }
     return this.teacher;
   }
@@ -103,8 +111,8 @@ class Bar {
     this.kept = data.kept;
     this.address();
     this.classroom = data.classroom;
-    this.followed = data.followed;
-    this.teacher?.update(this.room, this.followed);
+    this.entries = data.entries;
+    this.teacher?.update(this.room, Object.keys(this.entries));
     if (!this.teacher && hasClass()) this.teach();
     if (data.choices < this.choices) return; // of a script that began before the last choice
     this.choices = data.choices;
@@ -114,7 +122,7 @@ class Bar {
   /** @param {string} room */
   mark(room) {
     this.room = room;
-    this.teacher?.update(room, this.followed);
+    this.teacher?.update(room, Object.keys(this.entries));
     for (const link of this.links) {
       if (link.dataset.room === room) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
@@ -127,6 +135,15 @@ class Bar {
     }
     const name = this.pick.querySelector(".name");
     if (name) name.textContent = this.titles.get(room) ?? "";
+  }
+
+  // Where the pointer rests somebody is about to go: what the room is made of comes before it is asked for.
+  /** @param {HTMLAnchorElement} link */
+  rest(link) {
+    const entry = this.entries[link.dataset.room ?? ""];
+    clearTimeout(this.resting);
+    if (!entry) return;
+    this.resting = setTimeout(() => void import(new URL(entry, document.baseURI).href).catch(() => {}), RESTS); // the room asks again, and says so
   }
 
   // Where each link leads from here: to its room, with the sentence, the model, and the page as it is.
