@@ -236,10 +236,12 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
 
     # another word, by key: the room stays, and the branch that is left is kept
     found.locator(".figure").focus()
+    found.evaluate("root => { root.querySelector('svg > g + g > g').known = true; }")
     page.keyboard.press("3")
     third = int(column.ids[2])
     expect(found).to_have_attribute("data-path", f"{KING}.{third}")
     expect(found).to_have_attribute("data-complete", "true")
+    assert found.evaluate("root => root.querySelector('svg > g + g > g').known"), "a column that stays is not made anew"
     expect(found).to_have_attribute("data-lens", "ready")
     expect(found.locator("svg text.hit")).to_have_text(["who"])
     page.wait_for_url(lambda url: f"path={KING}.{third}" in url and f"other={KING}.{WHO}" in url)

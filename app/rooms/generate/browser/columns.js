@@ -20,8 +20,8 @@ const NAMED = 14; // words of a column that are drawn by themselves
 const LEAST = 11.5; // pixels of a slice that has its word written in it
 export const IN_SIGHT = 13;
 
-// The picture. What is as it was at the last drawing is left alone: a column of the same chances in the same place, the rows below
-// of the same tokens.
+// The picture. What is as it was at the last drawing is left alone: a column of the same chances, which is only moved where the text
+// goes on and the columns in sight with it, and the rows below of the same tokens.
 export class Columns {
   /** @type {Scene} That is drawn */
   scene;
@@ -29,6 +29,8 @@ export class Columns {
   reads = [];
   /** @type {WeakMap<Element, unknown[]>} What each group was drawn of */
   drawn = new WeakMap();
+  /** @type {Map<import("./types.js").Node, SVGGElement>} The columns in sight, by the token that was read */
+  groups = new Map();
   isBeam = false;
   /** @type {Axis} */
   axis = { x: () => 0, step: 0, wide: 0, bars: 0 };
@@ -56,7 +58,10 @@ export class Columns {
     const { inSight } = scene;
     const width = whole / scale;
     const beam = scene.how === "beam";
-    if (beam !== this.isBeam) this.bars.replaceChildren(); // beams stand where the columns stood
+    if (beam !== this.isBeam) {
+      this.bars.replaceChildren(); // beams stand where the columns stood
+      this.groups.clear();
+    }
     this.isBeam = beam;
     const step = Math.min(110, (width - GUTTER) / (beam ? IN_SIGHT : Math.max(inSight.length, 11)));
     const x = (/** @type {number} */ i) => GUTTER + i * step;
@@ -65,14 +70,15 @@ export class Columns {
     heading(this.heading, scene, x(inSight.length) - 14);
     if (beam) trees(this.bars, scene, this.acts, axis);
     else {
-      const pen = new Pen(this.bars);
+      this.places(inSight);
       inSight.forEach((column, i) => {
-        const group = pen.draw("g", {});
+        const group = /** @type {SVGGElement} */ (this.groups.get(column.node));
         const next = i < inSight.length - 1;
         const { node, shown, take, given, known } = column;
-        this.part(group, [...place, node, shown, take, given, known?.prob, next], () => column_(group, scene, (id) => this.take(i, id), column, { ...axis, x: x(i), next }));
+        const at = `translate(${Math.round(x(i) * 100) / 100} 0)`;
+        if (group.getAttribute("transform") !== at) group.setAttribute("transform", at);
+        this.part(group, [width, bars, step, node, shown, take, given, known?.prob, next], () => column_(group, scene, (id) => this.take(node, id), column, { ...axis, next }));
       });
-      pen.end();
     }
     Object.entries({ y: TOP - 3, width: Math.round((axis.wide + 6) * 100) / 100, height: bars + 6 }).forEach(([name, value]) => this.frame.setAttribute(name, String(value)));
     const of = [...place, scene.header.key, scene.how, scene.nBeams, scene.by?.layer, scene.by?.head, scene.cached, brief, scene.path.join("."), scene.others.join("_"), ...inSight.flatMap(({ node, take, given, read, known }) => [node, take, given, read, known?.prob])];
@@ -90,9 +96,27 @@ export class Columns {
     work();
   }
 
-  /** @param {number} i @param {number} id */
-  take(i, id) {
-    this.acts.take(this.scene.first + i, id);
+  // A group for each column in sight, in their order: the one that it had, or that of one which has gone out of sight
+  /** @param {Column[]} inSight */
+  places(inSight) {
+    const now = new Set(inSight.map(({ node }) => node));
+    const free = [...this.groups].filter(([node]) => !now.has(node)).map(([, group]) => group);
+    for (const group of free) group.remove(); // before the others are looked at, which then stay where they are
+    const before = this.groups;
+    this.groups = new Map();
+    /** @type {Element | null} */
+    let at = this.bars.firstElementChild;
+    for (const { node } of inSight) {
+      const group = before.get(node) ?? free.shift() ?? document.createElementNS("http://www.w3.org/2000/svg", "g");
+      this.groups.set(node, group);
+      if (group === at) at = at.nextElementSibling;
+      else this.bars.insertBefore(group, at);
+    }
+  }
+
+  /** @param {import("./types.js").Node} node @param {number} id */
+  take(node, id) {
+    this.acts.take(this.scene.columns.findIndex((column) => column.node === node), id);
   }
 
   // Which column is looked at
@@ -132,8 +156,8 @@ export function lossOf(scene) {
   return fill(given.length ? words.loss_given : words.loss_own, { nats: nats.toFixed(2), bits: (nats / Math.LN2).toFixed(2) });
 }
 
-/** @param {Element} box @param {Scene} scene @param {(id: number) => void} choose @param {Column} column @param {{x: number, step: number, wide: number, bars: number, next: boolean}} place */
-function column_(box, scene, choose, column, { x, step, wide, bars, next }) {
+/** @param {Element} box @param {Scene} scene @param {(id: number) => void} choose @param {Column} column @param {Axis & {next: boolean}} place */
+function column_(box, scene, choose, column, { step, wide, bars, next }) {
   const pen = new Pen(box);
   const { node, shown, take, given } = column;
   const colour = given ? "var(--given)" : "var(--proof)";
@@ -156,22 +180,22 @@ function column_(box, scene, choose, column, { x, step, wide, bars, next }) {
     const label = scene.label(id);
     pen.draw(
       "rect",
-      { class: "hit", x, y, width: wide, height: Math.max(isTaken ? 1.5 : 0, high - (high > 3 ? 1 : 0)), fill: isTaken ? colour : j % 2 ? "var(--slice2)" : "var(--slice)" },
+      { class: "hit", y, width: wide, height: Math.max(isTaken ? 1.5 : 0, high - (high > 3 ? 1 : 0)), fill: isTaken ? colour : j % 2 ? "var(--slice2)" : "var(--slice)" },
       { title: fill(words.slice, { word: label, share: percent(share) }), click: () => choose(id) },
     );
-    if (high >= LEAST) pen.draw("text", { x: x + 4, y: y + high / 2 + 3.9, "font-size": 12.4, "font-weight": isTaken ? 650 : 400, "pointer-events": "none", fill: isTaken ? ink : "var(--ink)" }, { text: cut(label, wide - 7) });
+    if (high >= LEAST) pen.draw("text", { x: 4, y: y + high / 2 + 3.9, "font-size": 12.4, "font-weight": isTaken ? 650 : 400, "pointer-events": "none", fill: isTaken ? ink : "var(--ink)" }, { text: cut(label, wide - 7) });
     y += high;
   });
   const high = bottom - y;
   if (high > 0.5) {
     const n = scene.header.vocab - list.length;
-    pen.draw("rect", { x, y, width: wide, height: high, fill: "url(#generate-hatch)", opacity: 0.8 }, { title: fill(words.rest, { n: n.toLocaleString("en"), share: percent(high / bars) }) });
+    pen.draw("rect", { y, width: wide, height: high, fill: "url(#generate-hatch)", opacity: 0.8 }, { title: fill(words.rest, { n: n.toLocaleString("en"), share: percent(high / bars) }) });
     if (high > 24 && shown.left !== null && shown.left > list.length) {
       const text = `+${short(Math.min(n, shown.left - list.length))}`;
-      pen.draw("text", { x: x + wide / 2, y: y + high / 2 + 4, "text-anchor": "middle", "font-size": 11.6, "font-weight": 400, fill: "var(--mute)", stroke: "var(--background)", "stroke-width": 4, "paint-order": "stroke", "pointer-events": "none" }, { text });
+      pen.draw("text", { x: wide / 2, y: y + high / 2 + 4, "text-anchor": "middle", "font-size": 11.6, "font-weight": 400, fill: "var(--mute)", stroke: "var(--background)", "stroke-width": 4, "paint-order": "stroke", "pointer-events": "none" }, { text });
     }
   }
-  if (taken && next) pen.draw("path", { d: `M${x + wide} ${taken[0]}L${x + step} ${TOP}L${x + step} ${bottom}L${x + wide} ${taken[0] + taken[1]}Z`, fill: colour, opacity: 0.16 });
+  if (taken && next) pen.draw("path", { d: `M${wide} ${taken[0]}L${step} ${TOP}L${step} ${bottom}L${wide} ${taken[0] + taken[1]}Z`, fill: colour, opacity: 0.16 });
   pen.end();
 }
 
