@@ -150,6 +150,7 @@ def test_its_files_have_the_numbers_and_its_code_gives_them_again(
 def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, address: str) -> None:
     look_at(page, "fade")
     expect(page.locator(".fact")).to_have_text(words.COMPONENT["before"])
+    expect(page.locator(".ghost")).to_have_count(16)  # where the heads of both will be
     buttons = page.locator(":is(.tasks, .chips) button").element_handles()
     press(page, "train")
     page.locator('.train[data-state="running"]').wait_for()

@@ -110,6 +110,8 @@ COMPONENT = {
     "large_ahead": "{w} on the place ahead",
     "large_about": "{w} of its weight is on what the symbol to be written follows from.",
     "large_even": "An even look over what it may see would be {w}.",
+    "ghost": "Every head’s map comes here as it learns: who looks at whom in the example.",
+    "ghost_write": "What it writes comes here, symbol by symbol: with the answer given, and on its own.",
     "fork": "Go on from step {s} with one thing changed",
     "fork_note": "The way so far stays. Heads and the order of the norm would need a new start.",
     "forked": "{twin} from step {s}",

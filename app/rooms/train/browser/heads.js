@@ -29,6 +29,25 @@ export function map(canvas, look, layer, head, size, palette) {
   on.drawImage(pixels, 0, 0, size, size);
 }
 
+/** @param {number} heads @param {number} width @param {number} em How many CSS pixels a small map is wide and high */
+const sizeOf = (heads, width, em) => Math.min(Math.floor((width - 24) / Math.min(heads, PER_ROW)) - 6, Math.round(TILE * em));
+
+// Where the heads of a run will be, which has none yet
+/** @param {HTMLElement} parent @param {number} layers @param {number} heads @param {number} width @param {number} em */
+export function ghosts(parent, layers, heads, width, em) {
+  const box = parent.appendChild(el("div", "grid"));
+  box.ariaHidden = "true";
+  for (let layer = 0; layer < layers; layer++) {
+    const row = box.appendChild(el("div", "layer"));
+    row.append(el("span", "which", String(layer)));
+    const line = row.appendChild(el("div", "tiles"));
+    for (let head = 0; head < heads; head++) {
+      const tile = line.appendChild(el("span", "ghost"));
+      tile.style.width = tile.style.height = `${sizeOf(heads, width, em)}px`;
+    }
+  }
+}
+
 // All heads of a run. of: "finds" or "ahead", the number that each head says; act(layer, head) when one is clicked. What is returned
 // draws the heads of a step into them, of any that has as many.
 /**
@@ -42,9 +61,7 @@ export function map(canvas, look, layer, head, size, palette) {
  * @returns {(look: import("./types.js").Look, palette: Record<string, any>) => void}
  */
 export function grid(parent, [layers, heads], of, chosen, width, em, act) {
-  const columns = Math.min(heads, PER_ROW);
-  const size = Math.floor((width - 24) / columns) - 6;
-  const high = Math.min(size, Math.round(TILE * em));
+  const high = sizeOf(heads, width, em);
   const box = parent.appendChild(el("div", "grid"));
   /** @type {[layer: number, head: number, tile: HTMLElement, canvas: HTMLCanvasElement, said: HTMLElement][]} */
   const tiles = [];

@@ -16,7 +16,7 @@ import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
 import { Finished } from "./finished.js";
 import { Following } from "./following.js";
-import { grid, large } from "./heads.js";
+import { ghosts, grid, large } from "./heads.js";
 import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.js";
 import { reading } from "./reading.js";
 
@@ -24,6 +24,7 @@ const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
 const LEFT = ["paused", "stopped", "lost"]; // a run that is not watched any longer, and goes on where it is watched again
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
 const LARGE = 11.9; // em of the large head
+const LAYERS = 2; // of every run
 const STACKED = 56; // em of a width, as beside a lesson, in which curve and heads are no neighbours
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
@@ -465,7 +466,7 @@ class Train {
     const seen = run?.seen ?? twin?.seen;
     const readers = [a, b].flatMap((side, i) => (side?.look && side.frame ? [{ name: i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task], className: i ? "B" : "A", look: side.look, facts: side.frame, colour: this.palette.heads[i ? 2 : 0] }] : []));
     if (seen && readers.length) reading(this.write, seen, readers, this.palette);
-    else this.write.replaceChildren();
+    else this.write.replaceChildren(el("p", "note", words.ghost_write));
   }
 
   drawFork() {
@@ -501,7 +502,7 @@ class Train {
     const [layer, head] = isAlone && only?.look ? (chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1] ? chosen : largest(only.look.finds)) : [0, 0];
     const looks = sides.map((side) => side?.look);
     // A step looks like the one before but for numbers and pixels, and these go into the tiles that there are.
-    const made = JSON.stringify([em, width, Boolean(twin), this.twinName, this.values.task, chosen, looks.map((look, i) => look && [look.shape, this.says(i)]), isAlone && [layer, head, seen.tokens]]);
+    const made = JSON.stringify([em, width, Boolean(twin), this.values.twin, this.twinName, this.values.task, chosen, looks.map((look, i) => look && [look.shape, this.says(i)]), isAlone && [layer, head, seen.tokens]]);
     if (made !== this.heads.made) this.heads = { made, paint: this.makeHeads(looks, chosen, isAlone ? { layer, head, seen } : null) };
     for (const paint of this.heads.paint) paint(looks);
   }
@@ -516,16 +517,22 @@ class Train {
     /** @type {((looks: (import("./types.js").Look | undefined)[]) => void)[]} */
     const found = [];
     this.right.replaceChildren();
+    const races = this.values.twin !== "none";
     looks.forEach((look, i) => {
-      if (!look) return;
-      const [layers, heads] = look.shape;
+      if (!look && i && !twin && (!races || looks[0])) return; // of one that has not been begun beside a run that is there: the fact says so
+      const [layers, heads] = look ? look.shape : [LAYERS, this.header.twins[i ? this.values.twin : "none"].heads];
       const of = this.says(i);
       const title = add(this.right, "h3");
-      title.append(el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
+      title.append(el("b", i ? "B" : "A", i ? this.twinName : twin || (races && !look) ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
       title.title = words[`${of}_help`];
+      if (!look) return ghosts(this.right, layers, heads, width, em);
       const paint = grid(this.right, look.shape, of, twin ? null : chosen, width, em, (layer, head) => this.choose({ layer: String(layer), head: String(head) }));
       found.push((now) => now[i] && paint(now[i], this.palette));
     });
+    if (!looks.some(Boolean)) {
+      if (!races) Object.assign(add(this.right, "div", "ghost").style, { width: `${Math.min(LARGE * em, width)}px`, height: `${Math.min(LARGE * em, width)}px` });
+      add(this.right, "p", "note").textContent = words.ghost;
+    }
     if (!one) return found;
     const { layer, head, seen } = one;
     const title = add(this.right, "h3");
