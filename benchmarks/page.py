@@ -188,9 +188,9 @@ def typed(page: Page, text: str) -> Visit:
         "(since) => [bench.received, bench.routes(since).reduce((sum, { transferSize }) => sum + transferSize, 0)]",
         since,
     )
-    told = re.search(r"([\d,]+) ms", page.locator(".hl footer").inner_text())
+    told = re.search(r"([\d,.]+) (ms|s)\b", page.locator(".hl footer").inner_text())
     assert told is not None
-    return Visit(float(told[1].replace(",", "")), painted, socket - received, routes)
+    return Visit(float(told[1].replace(",", "")) * (1 if told[2] == "ms" else 1000), painted, socket - received, routes)
 
 
 def by_itself(page: Page, act: Callable[[], object]) -> float:

@@ -4,8 +4,10 @@
 
 The server is started as the Procfile says, on one processor core, and everybody else is on another. Followers hold streams as their
 pages do. A change counts from the moment in which the teacher sends it until a follower's stream has said it; a vote from the moment
-in which it is sent until the teacher's stream has said that so many have voted. Drawing is the browsers' work, and no part of this.
-Meanwhile other visitors type sentences, as benchmarks.load measures them.
+in which it is sent until the teacher's stream has said that so many have voted. Then the teacher goes through the rooms as a visitor
+whose page tells the class: such a change counts until a follower's stream has said it, and until the follower has all that the room
+is drawn from. Drawing is the browsers' work, and no part of this. Meanwhile other visitors type sentences, as benchmarks.load measures
+them.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ import asyncio
 import json
 import os
 import random
+import re
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+from websockets.asyncio.client import ClientConnection
 
 from app.session.service import DEFAULT_REQUEST
 from benchmarks import load
@@ -29,6 +35,20 @@ ROOT = "headlight/classroom"
 SECONDS = 5.0  # in which everybody votes
 PAUSE = 0.4  # seconds between two changes of the teacher
 THINKS = 2.0  # seconds that a visitor thinks before the next sentence
+DRAWN = re.compile(rb'"follow": ?(?:\{"room":"[a-z]+","drawn":)?"([0-9a-f]{32})"')
+RUN = DEFAULT_REQUEST.key
+ROOMS = {  # that the teacher goes to, and what the page of a follower asks for there beside what the room is drawn from
+    "step": (f"step/walk?run={RUN}&stack=encoder&layer=3&query=10&head=0", f"proof?run={RUN}&record=3"),
+    "masks": (
+        f"masks/edited?run={RUN}&site=encoder&mask=model&window=3&when=before&fill=inf&scope=all"
+        "&forbid=10-2&allow=&layer=3&part=1&ids=",
+    ),
+    "positions": (f"positions/order?run={RUN}&order=drop&stack=encoder&site=encoder",),
+    "shapes": (f"shapes/values?run={RUN}&stack=encoder&layer=0&site=attn&what=weights&head=0",),
+    "memory": (),
+    "compute": (),
+    "whatif": (f"whatif/sweep?run={RUN}&sweep=heads&by=zero&only=all&where=all",),
+}
 
 
 @dataclass
@@ -63,13 +83,59 @@ class Stream:
         return None
 
 
-async def until(come: Any, seconds: float = 60) -> None:
+class Teacher(load.Visitor):
+    """A visitor who hears under which name a room that the page got can be shown to others."""
+
+    drawn = ""
+
+    def check(self, body: bytes) -> None:
+        super().check(body)
+        for found in DRAWN.findall(body):
+            self.drawn = found.decode()
+
+
+async def cookies(address: str, code: str, n: int) -> list[str]:
+    """Of so many who open the page of the class: by them the server tells apart what each may ask for."""
+    found = []
+    async with httpx2.AsyncClient(timeout=load.PATIENCE) as newcomer:
+        for _ in range(n):
+            page = await newcomer.get(f"{address}/r/{code}")
+            found.append(page.headers["set-cookie"].split(";")[0])
+            newcomer.cookies.clear()
+    return found
+
+
+async def fetched(address: str, path: str, headers: str) -> int:
+    """The bytes of an answer, headers and all, read by hand as streams are. Raises RuntimeError for a refusal."""
+    where = urlsplit(address)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    ask = f"GET /headlight/{path} HTTP/1.1\r\nHost: {where.netloc}\r\n{headers}Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+    writer.write(ask.encode())
+    answer = await reader.read(-1)
+    writer.close()
+    if not answer.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(f"{path}: {answer[:100]!r}")
+    return len(answer)
+
+
+async def until(come: Any, seconds: float = 60, pause: float = 0.01) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not come():
         if time.monotonic() > end:
             raise TimeoutError("what the class should have heard did not come")
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(pause)
+
+
+@asynccontextmanager
+async def teaching(address: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[Teacher, ClientConnection]]:
+    """The teacher's own page, beside the class."""
+    visitor = Teacher(0, address, client, load.Found(), random.Random(0))
+    async with httpx2.AsyncClient(timeout=load.PATIENCE) as newcomer:
+        visitor.cookie = (await newcomer.get(f"{address}/")).headers.get("set-cookie", "").split(";")[0]
+    async with visitor.line() as line:
+        await visitor.script(line, "")
+        yield visitor, line
 
 
 async def lesson(address: str, followers: int, changes: int, client: httpx2.AsyncClient) -> dict[str, Any]:
@@ -100,6 +166,38 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
         follow += [(phone.first("screen", after=begun, n=n) or begun) - begun for phone in phones]
         await asyncio.sleep(PAUSE)
 
+    told: dict[str, str] = {}
+    known = zip(keys, await cookies(address, code, followers), strict=True)
+    names = [f"Headlight-Key: {key}\r\nCookie: {cookie}\r\n" for key, cookie in known]
+    n = changes + 1
+    async with teaching(address, client) as (visitor, line):
+        for room, routes in ROOMS.items():
+            visitor.drawn = ""
+            await visitor.script(line, f"view={room}")
+            for route in routes:
+                await fetched(address, route, f"Cookie: {visitor.cookie}\r\n")
+            if not visitor.drawn:
+                raise RuntimeError(f"{room} said nothing that a class could be shown")
+            shown = {"view": room, "run": visitor.drawn, "with": {}, "cover": ""}
+            begun, n = time.monotonic(), n + 1
+            await post(f"{code}/teach", {"do": "screen", "screen": shown}, teacher)
+
+            async def see(
+                phone: Stream, headers: str, n: int = n, routes: Sequence[str] = routes
+            ) -> tuple[float, float, int]:
+                """When the follower heard of it and had it all, and the bytes of that."""
+                await until(lambda: phone.first("screen", after=0, n=n), pause=0.002)
+                heard = time.monotonic()
+                asks = (f"classroom/{code}/picture/{visitor.drawn}", *routes)
+                sizes = await asyncio.gather(*(fetched(address, ask, headers) for ask in asks))
+                return heard, time.monotonic(), sum(sizes)
+
+            seen = await asyncio.gather(*(see(phone, name) for phone, name in zip(phones, names, strict=True)))
+            told[room] = " | ".join(
+                (*(load.ms([moment[i] - begun for moment in seen]) for i in (0, 1)), f"{seen[0][2] / 1000:.0f} kB")
+            )
+            await asyncio.sleep(PAUSE)
+
     asked = {"do": "ask", "run": DEFAULT_REQUEST.key, "site": "encoder", "layer": 3, "head": 1, "query": 10}
     q = (await post(f"{code}/teach", asked, teacher)).json()["q"]
     sent: list[float] = []
@@ -124,6 +222,7 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
     return {
         "followers": followers,
         "a change is followed": load.ms(follow),
+        "a room is heard of | has come | with": told,
         "a vote is shown": load.ms(shown),
         "a reveal is seen": load.ms(revealed),
         "votes sent": followers,

@@ -16,7 +16,7 @@ import time
 from asyncio import AbstractEventLoop
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -88,6 +88,11 @@ class RemoteService:
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
         return await self.submit(await self._call("edited", key, tuple(interventions)))
+
+    async def let_go(self, key: str) -> None:
+        """Said once: a machine that is lost, or has forgotten the run, keeps it no longer anyway."""
+        with suppress(Lost, Unknown):
+            await self._once("let_go", {"key": key}, ())
 
     async def follow(self, key: str) -> AsyncGenerator[Any]:
         with self._lock:

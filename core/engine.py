@@ -30,6 +30,7 @@ T = TypeVar("T")
 Turn = tuple[float, int, Callable[[], object]]  # when it is due, the number of the turn, and what is done in it
 log = logging.getLogger("headlight")
 
+LET_GO = 32  # traces that are kept for who goes back to one
 REMEMBERED_BYTES = 64 << 20  # of requests, so that an old link still finds its run
 LOOK = 30.0  # seconds at most between two looks for traces that nobody asks about
 LARGEST_REQUEST = 8 << 20  # bytes of one
@@ -116,7 +117,8 @@ class Engine:
     Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
     hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory. A trace that
-    nobody asked about for `idle` seconds is dropped as well (None: never); whoever comes back to it has it run again.
+    nobody asked about for `idle` seconds is dropped as well (None: never), and so are all but the newest LET_GO of those that
+    were let go; whoever comes back to one has it run again.
     `load_model` is what turns a model id into a model: an operator who allows less passes a stricter one. `watch` says for a
     run that begins who is shown how far it has come, as trace() shows it. `ended` is told of every run that has ended, in the
     thread of its turn.
@@ -145,6 +147,7 @@ class Engine:
         self._loads: dict[str, Future[Loaded]] = {}  # under way
         self._downloads: dict[str, tuple[str, int, int]] = {}  # by model id: file, bytes so far, bytes in all
         self._traces: OrderedDict[str, tuple[Trace, int]] = OrderedDict()  # by the request's key, with their bytes
+        self._let_go: OrderedDict[str, None] = OrderedDict()  # traces that nobody has asked for since
         self._used: dict[str, float] = {}  # when somebody asked for each trace last, by time.monotonic()
         self._trace_bytes = 0
         self._jobs: dict[str, Job] = {}  # by the request's key
@@ -250,6 +253,7 @@ class Engine:
             self._remember(request)
             if key in self._traces:
                 self._traces.move_to_end(key)
+                self._let_go.pop(key, None)
                 self._used[key] = time.monotonic()
                 job = Job(request, stage="done")
                 job.future.set_result(self._traces[key][0])
@@ -408,6 +412,16 @@ class Engine:
             for key in [key for key in self._traces if self._used[key] <= before]:
                 self._drop_trace(key)
 
+    def let_go(self, key: str) -> None:
+        """Somebody who was shown this run looks at another one now. Of runs that nobody asks for after that only the newest stay."""
+        with self._lock:
+            if key not in self._traces:
+                return
+            self._let_go[key] = None
+            self._let_go.move_to_end(key)
+            if len(self._let_go) > LET_GO:
+                self._drop_trace(next(iter(self._let_go)))
+
     def status(self) -> dict[str, Any]:
         """What is held now, for the operator: counts, bytes and the device."""
         with self._lock:
@@ -455,6 +469,7 @@ class Engine:
 
     def _drop_trace(self, key: str) -> None:
         _, size = self._traces.pop(key)
+        self._let_go.pop(key, None)
         del self._used[key]
         self._trace_bytes -= size
 

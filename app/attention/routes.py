@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -12,11 +10,9 @@ from app.attention import corpus, live, picture, transform, words
 from app.session import service
 from app.transport import routes
 from app.transport.routes import answering, number
-from core.service import MAP_KINDS, Facts, Kept, MapTransform, SiteId
+from core.service import MAP_KINDS, Facts, MapTransform, SiteId
 
-MESSAGE_BYTES = 32 << 20  # of the answers that are kept: every weight, and every norm, of a run
 MOST_NEXT = 64  # tokens of one answer about next words
-MESSAGES = Kept(MESSAGE_BYTES, len)
 
 
 @answering
@@ -67,7 +63,7 @@ async def heads(request: Request) -> Response:
     async def make() -> bytes:
         return picture.heads_message(run, await service.service().heads(run.key))
 
-    return await _kept(("heads", run.key), make)
+    return await routes.kept(request, ("heads", run.key), make)
 
 
 @answering
@@ -80,7 +76,7 @@ async def norms(request: Request) -> Response:
     async def make() -> bytes:
         return picture.norms_message(await service.service().norms(run.key, site))
 
-    return await _kept(("norms", run.key, site), make)
+    return await routes.kept(request, ("norms", run.key, site), make)
 
 
 @answering
@@ -156,10 +152,6 @@ async def layers(request: Request) -> Response:
 
 async def _run(request: Request) -> Facts:
     return await service.service().facts(request.query_params.get("run", ""))
-
-
-async def _kept(key: tuple[str, ...], make: Callable[[], Awaitable[bytes]]) -> Response:
-    return routes.message(await MESSAGES.get(key, make))
 
 
 def _check_whole(run: Facts) -> None:

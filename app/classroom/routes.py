@@ -195,11 +195,14 @@ async def picture(request: Request) -> Response:
     found, _, _ = _class(request)
     asked = request.path_params["id"]
     screen = found.screen
-    if screen.packed is not None and asked == screen.picture:
-        return routes.message(screen.packed)
-    if asked not in found.runs():
+    room = screen.packed if asked == screen.picture else None
+    if room is None and asked not in found.runs():
         raise Denied("picture", 404, sentences.NO_PICTURE)
-    return routes.message(await pictures.message(asked))
+
+    async def make() -> bytes:
+        return await pictures.message(asked) if room is None else room
+
+    return await routes.kept(request, ("class", asked), make)  # every phone asks for it at once
 
 
 # what came out

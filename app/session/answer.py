@@ -68,7 +68,10 @@ def answer(
         of.ticket.take()
         ticket.check()
         result = Answer(request, _facts(request), draw(request), None)
+        last = of.last_good.get()
         of.last_good.put(request)
+        if last is not None and last != request:
+            service.calls().begin(service.service().let_go(last.key))
         return result
     except RunCancelled:
         return _last_good(draw, words.STOPPED, side, stopped=True)

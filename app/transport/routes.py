@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import asyncio
+import gzip
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from datetime import date
 from functools import wraps
 
 from starlette.requests import Request
@@ -12,7 +15,12 @@ from streamlit import config as streamlit_config
 
 from app.transport import limits, words
 from core.errors import Busy, Refused, Unknown
+from core.service import Kept
 
+OCTETS = "application/octet-stream"
+LEVEL = 6  # of what gzip may take; numbers do not get much smaller with more
+ANSWER_BYTES = 48 << 20
+ANSWERS = Kept(ANSWER_BYTES, len)  # packed, by what was asked
 KEPT = {"Cache-Control": "private, max-age=3600"}
 
 
@@ -33,9 +41,47 @@ def answering(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     return answer
 
 
+def alike(make: Callable[[Request], Awaitable[bytes]]) -> Callable[[Request], Awaitable[Response]]:
+    """A route whose address says all about its answer: a class that asks for it at once has it worked out and packed once."""
+
+    @answering
+    @wraps(make)
+    async def answer(request: Request) -> Response:
+        return await kept(request, asked(request), lambda: make(request))
+
+    return answer
+
+
+def asked(request: Request) -> Hashable:
+    """What a question has in common with those that have the same answer. Files say of what day they are."""
+    return request.url.path, request.url.query, date.today()
+
+
+async def kept(request: Request, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
+    """The answer of this key, made and packed once for all who ask, which the browser may keep for an hour."""
+
+    async def make_packed() -> bytes:
+        return await packed(await make())
+
+    return as_read(request, await ANSWERS.get(key, make_packed), KEPT)
+
+
+async def packed(body: bytes) -> bytes:
+    """By gzip, in a thread, so that the event loop goes on."""
+    return await asyncio.to_thread(gzip.compress, body, LEVEL, mtime=0)
+
+
+def as_read(request: Request, packed: bytes, headers: Mapping[str, str]) -> Response:
+    """What is packed by gzip already, in the form that the one who asks can read."""
+    headers = {**headers, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(gzip.decompress(packed), media_type=OCTETS, headers=headers)
+    return Response(packed, media_type=OCTETS, headers={**headers, "Content-Encoding": "gzip"})
+
+
 def message(body: bytes) -> Response:
     """Bytes that the browser may keep for an hour."""
-    return Response(body, media_type="application/octet-stream", headers=KEPT)
+    return Response(body, media_type=OCTETS, headers=KEPT)
 
 
 def parts(text: str | None) -> list[str]:

@@ -73,6 +73,10 @@ class Service(Protocol):
         """
         ...
 
+    async def let_go(self, key: str) -> None:
+        """Somebody who was shown this run looks at another one now: it need not be kept for them. Any key will do."""
+        ...
+
     def follow(self, key: str) -> AsyncGenerator[Progress]:
         """How far a run is, whenever that changes, until it has ended; raises what it was refused for.
 

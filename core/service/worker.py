@@ -52,6 +52,9 @@ class Worker:
         self.engine.begin(request)
         return request.key
 
+    async def let_go(self, key: str) -> None:
+        self.engine.let_go(key)
+
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
         request = await self.edited_request(key, interventions)
         self.engine.begin(request, aside=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 import sys
@@ -13,17 +14,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 import torch
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app.attention import picture, words
-from app.attention import routes as attention_routes
 from app.kit import headline
 from app.rooms.explore import component as explore
 from app.rooms.shapes import component as shapes
@@ -104,13 +106,45 @@ def test_heads_and_norms_are_what_pack_says(client: TestClient, trace: Trace):
     assert "site must be one of encoder" in ask(client, "norms", site="cross").text
 
 
+def test_who_asks_the_same_gets_the_same_which_was_worked_out_and_packed_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(transport_routes, "ANSWERS", Kept(1 << 20, len))
+    made, body = [], bytes(range(256)) * 99
+
+    @transport_routes.alike
+    async def slow(request: HttpRequest) -> bytes:
+        made.append(request.url.query)
+        if request.query_params["of"] == "none":
+            raise transport_routes.BadParameter("There is none.")
+        await asyncio.sleep(0.05)
+        return body + request.url.query.encode()
+
+    async def ask(client: httpx2.AsyncClient, of: str, **headers: str) -> httpx2.Response:
+        return await client.get(f"http://here/slow?of={of}", headers=headers)
+
+    async def crowd() -> None:
+        transport = httpx2.ASGITransport(Starlette(routes=[Route("/slow", slow)]))
+        async with httpx2.AsyncClient(transport=transport) as client:
+            answers = await asyncio.gather(
+                *(ask(client, "a") for _ in range(20)), *(ask(client, "b") for _ in range(3))
+            )
+            plain = await ask(client, "a", **{"Accept-Encoding": "identity"})
+            refused = [await ask(client, "none") for _ in range(2)]
+        assert {answer.content for answer in answers[:20]} == {plain.content} == {body + b"of=a"}
+        assert {answer.content for answer in answers[20:]} == {body + b"of=b"}
+        assert answers[0].headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
+        assert all((answer.status_code, answer.text) == (400, "There is none.") for answer in refused)
+
+    asyncio.run(crowd())
+    assert sorted(made) == ["of=a", "of=b", "of=none", "of=none"]
+
+
 @pytest.mark.parametrize("path", ["heads", "norms"])
 def test_what_a_large_run_has_of_every_head_is_never_worked_out(
     client: TestClient, trace: Trace, path: str, monkeypatch: pytest.MonkeyPatch
 ):
     weights = serve(trace)[1].weights
     monkeypatch.setattr(LocalService, path, None)  # who asked it would get no answer at all
-    monkeypatch.setattr(attention_routes, "MESSAGES", Kept(1 << 20, len))
+    monkeypatch.setattr(transport_routes, "ANSWERS", Kept(1 << 20, len))
     monkeypatch.setattr(picture, "WHOLE", weights - 1)
     answer = ask(client, path, site="encoder")
     assert (answer.status_code, answer.text) == (400, words.ROUTE_LARGE)

@@ -138,6 +138,25 @@ def test_the_bytes_of_all_traces_are_always_those_that_are_held() -> None:
     assert shared.status()["trace_bytes"] == size
 
 
+def test_of_traces_that_were_let_go_only_the_newest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.engine.LET_GO", 2)
+    shared = engine()
+    keys = [core.Request("one", (text,)).key for text in sentences(6)]
+    runs = [shared.run(core.Request("one", (text,))) for text in sentences(6)]
+    for key in keys[:2]:
+        shared.let_go(key)
+    shared.let_go(keys[1])  # by another visitor as well
+    assert shared.status()["traces"] == 6
+    assert shared.trace(keys[0]) is runs[0]  # somebody still looks at this one
+    for key in keys[2:4]:
+        shared.let_go(key)
+    assert shared.status()["traces"] == 5
+    assert [shared.trace(key) is run for key, run in zip(keys, runs, strict=True)] == [True, False, *4 * [True]]
+    shared.let_go("0" * 64)  # of no run
+    assert shared.status()["traces"] == 6
+    assert shared.status()["trace_bytes"] == sum(run.nbytes for run in runs)
+
+
 def test_requests_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = engine()
     first, *others = (core.Request("one", (text,)) for text in sentences(10))

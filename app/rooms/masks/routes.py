@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from app.export import offline
@@ -16,7 +15,7 @@ from app.session import service
 from app.shell import style
 from app.transport import fair, messages
 from app.transport.messages import Body, float32
-from app.transport.routes import BadParameter, answering, message, number
+from app.transport.routes import BadParameter, alike, number
 from core.service import Facts
 
 IDS = 16  # words whose probability may be asked for
@@ -36,8 +35,8 @@ def _values(request: Request, facts: Facts) -> Mapping[str, str]:
 
 
 @fair.costing("runs")
-@answering
-async def edited(request: Request) -> Response:
+@alike
+async def edited(request: Request) -> bytes:
     """A run under the mask of the address: run, the room's choices, ids, the words whose probability is asked for, and part, where
     the scores of the chosen layer are enough."""
     ask, key = service.service(), request.query_params.get("run", "")
@@ -61,11 +60,11 @@ async def edited(request: Request) -> Response:
         "cosine": sheet.cosine(own.vector, now.vector),
         "edits": about.interventions,
     }
-    return message(messages.pack({**header, "about": export.painted(about, site.id)}, body.bytes()))
+    return messages.pack({**header, "about": export.painted(about, site.id)}, body.bytes())
 
 
-@answering
-async def scores(request: Request) -> Response:
+@alike
+async def scores(request: Request) -> bytes:
     """The scores of one layer of a site: run, site, layer."""
     ask, key = service.service(), request.query_params.get("run", "")
     facts = await ask.facts(key)
@@ -76,12 +75,12 @@ async def scores(request: Request) -> Response:
     body = Body()
     found = await ask.masked(key, site.id, [layer])
     header = {"site": {**sheet.described(site), **sheet.packed_scores(found, [layer], body)}}
-    return message(messages.pack(header, body.bytes()))
+    return messages.pack(header, body.bytes())
 
 
 @fair.costing("runs")
-@answering
-async def padding(request: Request) -> Response:
+@alike
+async def padding(request: Request) -> bytes:
     """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
     ask, key = service.service(), request.query_params.get("run", "")
     facts = await ask.facts(key)
@@ -115,12 +114,12 @@ async def padding(request: Request) -> Response:
         "cosine": found.cosine,
     }
     snippet = export.padding_snippet(facts, texts, side, found.text)
-    return message(messages.pack(export.answered(facts, snippet, header), body.bytes()))
+    return messages.pack(export.answered(facts, snippet, header), body.bytes())
 
 
 @fair.costing("runs")
-@answering
-async def leak(request: Request) -> Response:
+@alike
+async def leak(request: Request) -> bytes:
     """Leakage on a run's text: run."""
     ask, key = service.service(), request.query_params.get("run", "")
     facts = await ask.facts(key)
@@ -139,11 +138,11 @@ async def leak(request: Request) -> Response:
         "steps": found.steps,
         "seconds": found.seconds,
     }
-    return message(messages.pack(export.answered(facts, export.leak_snippet(facts), header), b""))
+    return messages.pack(export.answered(facts, export.leak_snippet(facts), header), b"")
 
 
-@answering
-async def scale(request: Request) -> Response:
+@alike
+async def scale(request: Request) -> bytes:
     """The same text with the division by √d and without: run."""
     ask, key = service.service(), request.query_params.get("run", "")
     facts = await ask.facts(key)
@@ -156,7 +155,7 @@ async def scale(request: Request) -> Response:
         "without": [both.without.raw, both.without.scaled, both.without.entropy],
         "outcome": sheet.outcome(other),
     }
-    return message(messages.pack(export.answered(facts, export.scale_snippet(facts), header), b""))
+    return messages.pack(export.answered(facts, export.scale_snippet(facts), header), b"")
 
 
 def _ids(text: str) -> list[int]:

@@ -30,8 +30,8 @@ async def edits(facts: Facts, said: Mapping[str, str]) -> Sequence[Intervention]
     return choices.edits_of(facts, values, choices.places_of(facts, values)) if values["lab"] == "order" else ()
 
 
-@routes.answering
-async def order(request: Request) -> Response:
+@routes.alike
+async def order(request: Request) -> bytes:
     """How far the heads of a site move when the words stand in the order that the parameters ask for, and the edited run's key.
 
     The parameters are those of a link, and `site` is one of the run's.
@@ -52,7 +52,7 @@ async def order(request: Request) -> Response:
     if message.has_all(site):
         before, after = [(await service.service().heads(run))[site.id] for run in (key, other)]
     about = {"other": other, **export.edited(now)}
-    return routes.message(message.change_message(about, change, before, after, places))
+    return message.change_message(about, change, before, after, places)
 
 
 @routes.answering

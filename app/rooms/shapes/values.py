@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +15,8 @@ from app.rooms.shapes import words
 from app.session import service
 from app.transport import fair
 from app.transport.limits import whole
-from app.transport.routes import answering, number
+from app.transport.routes import answering, kept, number
+from app.transport.routes import asked as asked_of
 from core.errors import Refused
 from core.service import Values
 
@@ -43,11 +45,15 @@ async def values(request: Request) -> Response:
     except ValueError:
         return PlainTextResponse(words.COMPONENT["values_none"], 404)
     run, stack, site, what = (asked.get(name, "") for name in ("run", "stack", "site", "what"))
-    try:
+
+    async def make() -> bytes:
         found = await service.service().values(run, stack, layer, site, what, head, MOST)
+        return json.dumps(described(found), separators=(",", ":")).encode()
+
+    try:
+        return await kept(request, asked_of(request), make)
     except Refused:
         return PlainTextResponse(words.COMPONENT["values_none"], 404)
-    return JSONResponse(described(found), headers={"Cache-Control": "private, max-age=3600"})
 
 
 @fair.costing("runs")

@@ -12,7 +12,7 @@ from app.rooms.step.component import OFFLINE
 from app.rooms.step.small import small_message
 from app.session import service
 from app.shell import style
-from app.transport.routes import BadParameter, answering, number, whole
+from app.transport.routes import BadParameter, alike, answering, number, whole
 from app.transport.routes import message as bytes_of
 
 MOST = 1 << 30
@@ -20,11 +20,11 @@ SHOWN = 5  # terms of a sum
 WORDS = 10  # of the next word's probabilities
 
 
-@answering
-async def walked(request: Request) -> Response:
+@alike
+async def walked(request: Request) -> bytes:
     """One token's walk through one layer: run, stack, layer, query, head."""
     key, stack, layer, query = _place(request)
-    return bytes_of(await made(key, stack, layer, query, number(request, "head", 0, MOST)))
+    return await made(key, stack, layer, query, number(request, "head", 0, MOST))
 
 
 async def made(key: str, stack: str, layer: int, query: int, head: int) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -84,12 +83,7 @@ async def finished(request: Request) -> Response:
     path = records.path_of(spec)
     if spec != Spec(spec.task, spec.twin) or not path.is_file():
         raise routes.BadParameter(words.NO_RECORD)
-    packed = path.read_bytes()
-    headers = {**routes.KEPT, "Vary": "Accept-Encoding"}
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(gzip.decompress(packed), media_type="application/octet-stream", headers=headers)
-    headers["Content-Encoding"] = "gzip"
-    return Response(packed, media_type="application/octet-stream", headers=headers)
+    return routes.as_read(request, path.read_bytes(), routes.KEPT)
 
 
 @answering

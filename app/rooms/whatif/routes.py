@@ -20,13 +20,14 @@ from app.kit import params as kit_params
 from app.rooms.whatif import ahead, changes, export, words
 from app.session import screen, service
 from app.shell import registry
-from app.transport import fair, messages
-from app.transport.routes import BadParameter, answering, message
+from app.transport import fair, messages, routes
+from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.errors import InterventionError, Refused, TextError
 from core.interventions import Edit, Intervention, edit_text, from_text
 from core.request import Request as RunRequest
 from core.service import Facts, HeadPlace, MapTransform, SweepPart
 
+UNKEPT = {"Cache-Control": "no-store"}
 MOST_TOKENS = 256  # along a side of the maps of both runs; what moved most is told of longer texts as well
 MOST_SEVERAL = 64  # beyond, one head alone is sent
 MOVED_HEADS = 3
@@ -102,6 +103,11 @@ async def sweep(request: Request) -> Response:
 
 async def _swept(request: Request, held: Sequence[Future[None]]) -> Response:
     """What sweep() answers; what is held goes with it."""
+    place = routes.asked(request)
+    if (done := ANSWERS.known(place)) is not None:
+        for one in held:
+            one.cancel()
+        return routes.as_read(request, done, UNKEPT)
     both = await read(request)
     key = await run_of(both, both.edits, other=False)
     taken = both.said["sweep"] == "patch"
@@ -118,15 +124,18 @@ async def _swept(request: Request, held: Sequence[Future[None]]) -> Response:
     first = await anext(parts)  # what it is refused for comes before anything is sent
 
     async def stream() -> AsyncGenerator[bytes]:
-        found = [first]
-        yield framed(both, first)
+        found, sent = [first], [framed(both, first)]
+        yield sent[0]
         try:
             async for part in parts:
                 found.append(part)
-                yield framed(both, part)
+                sent.append(framed(both, part))
+                yield sent[-1]
             facts = await service.service().facts(key)
             theirs = await service.service().facts(other) if taken else None
-            yield messages.framed(export.of_sweep(facts, theirs, asked, found, date.today()), b"")
+            sent.append(messages.framed(export.of_sweep(facts, theirs, asked, found, date.today()), b""))
+            ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
+            yield sent[-1]
         except (Refused, IndexError) as error:
             yield messages.framed({"refused": str(error)}, b"")
         finally:
@@ -134,7 +143,7 @@ async def _swept(request: Request, held: Sequence[Future[None]]) -> Response:
             for one in held:
                 one.cancel()
 
-    return StreamingResponse(stream(), media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+    return StreamingResponse(stream(), media_type="application/octet-stream", headers=UNKEPT)
 
 
 def framed(both: Both, part: SweepPart) -> bytes:
