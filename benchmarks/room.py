@@ -118,6 +118,14 @@ async def fetched(address: str, path: str, headers: str) -> int:
     return len(answer)
 
 
+async def see(address: str, phone: Stream, headers: str, n: int, asks: Sequence[str]) -> tuple[float, float, int]:
+    """When a follower heard of the n-th screen and had all that it is drawn from, and the bytes of that."""
+    await until(lambda: phone.first("screen", after=0, n=n), pause=0.002)
+    heard = time.monotonic()
+    sizes = await asyncio.gather(*(fetched(address, ask, headers) for ask in asks))
+    return heard, time.monotonic(), sum(sizes)
+
+
 async def until(come: Any, seconds: float = 60, pause: float = 0.01) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
@@ -169,7 +177,7 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
     told: dict[str, str] = {}
     known = zip(keys, await cookies(address, code, followers), strict=True)
     names = [f"Headlight-Key: {key}\r\nCookie: {cookie}\r\n" for key, cookie in known]
-    n = changes + 1
+    phones_by_name, n = [*zip(phones, names, strict=True)], changes + 1
     async with teaching(address, client) as (visitor, line):
         for room, routes in ROOMS.items():
             visitor.drawn = ""
@@ -182,17 +190,8 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
             begun, n = time.monotonic(), n + 1
             await post(f"{code}/teach", {"do": "screen", "screen": shown}, teacher)
 
-            async def see(
-                phone: Stream, headers: str, n: int = n, routes: Sequence[str] = routes
-            ) -> tuple[float, float, int]:
-                """When the follower heard of it and had it all, and the bytes of that."""
-                await until(lambda: phone.first("screen", after=0, n=n), pause=0.002)
-                heard = time.monotonic()
-                asks = (f"classroom/{code}/picture/{visitor.drawn}", *routes)
-                sizes = await asyncio.gather(*(fetched(address, ask, headers) for ask in asks))
-                return heard, time.monotonic(), sum(sizes)
-
-            seen = await asyncio.gather(*(see(phone, name) for phone, name in zip(phones, names, strict=True)))
+            asks = (f"classroom/{code}/picture/{visitor.drawn}", *routes)
+            seen = await asyncio.gather(*(see(address, phone, name, n, asks) for phone, name in phones_by_name))
             told[room] = " | ".join(
                 (*(load.ms([moment[i] - begun for moment in seen]) for i in (0, 1)), f"{seen[0][2] / 1000:.0f} kB")
             )

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import numpy as np
 import pytest
 import torch
@@ -118,23 +117,15 @@ def test_who_asks_the_same_gets_the_same_which_was_worked_out_and_packed_once(mo
         await asyncio.sleep(0.05)
         return body + request.url.query.encode()
 
-    async def ask(client: httpx2.AsyncClient, of: str, **headers: str) -> httpx2.Response:
-        return await client.get(f"http://here/slow?of={of}", headers=headers)
-
-    async def crowd() -> None:
-        transport = httpx2.ASGITransport(Starlette(routes=[Route("/slow", slow)]))
-        async with httpx2.AsyncClient(transport=transport) as client:
-            answers = await asyncio.gather(
-                *(ask(client, "a") for _ in range(20)), *(ask(client, "b") for _ in range(3))
-            )
-            plain = await ask(client, "a", **{"Accept-Encoding": "identity"})
-            refused = [await ask(client, "none") for _ in range(2)]
-        assert {answer.content for answer in answers[:20]} == {plain.content} == {body + b"of=a"}
-        assert {answer.content for answer in answers[20:]} == {body + b"of=b"}
-        assert answers[0].headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
-        assert all((answer.status_code, answer.text) == (400, "There is none.") for answer in refused)
-
-    asyncio.run(crowd())
+    crowd = ["a"] * 20 + ["b"] * 3
+    with TestClient(Starlette(routes=[Route("/slow", slow)])) as client, ThreadPoolExecutor(len(crowd)) as visitors:
+        answers = [*visitors.map(lambda of: client.get("/slow", params={"of": of}), crowd)]
+        plain = client.get("/slow", params={"of": "a"}, headers={"Accept-Encoding": "identity"})
+        refused = [client.get("/slow", params={"of": "none"}) for _ in range(2)]
+    assert {answer.content for answer in answers[:20]} == {plain.content} == {body + b"of=a"}
+    assert {answer.content for answer in answers[20:]} == {body + b"of=b"}
+    assert answers[0].headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
+    assert all((answer.status_code, answer.text) == (400, "There is none.") for answer in refused)
     assert sorted(made) == ["of=a", "of=b", "of=none", "of=none"]
 
 
