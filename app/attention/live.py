@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -42,9 +43,16 @@ async def picture_of_run(key: str) -> picture.Picture:
 async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
     asked = service.service()
     if picture.is_whole(run):
-        found = () if text in examples.texts_of(model_id) else await asked.openings(run.key)
-        return picture.whole_picture(run, await asked.heads(run.key), found, await asked.roles(run.key))
+        by_rule = text not in examples.texts_of(model_id)
+        found, heads, roles = await asyncio.gather(
+            asked.openings(run.key) if by_rule else _nothing(), asked.heads(run.key), asked.roles(run.key)
+        )
+        return picture.whole_picture(run, heads, found, roles)
     return picture.small_pictures(run, await asked.thumbnails(run.key))
+
+
+async def _nothing() -> tuple[()]:
+    return ()
 
 
 async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:

@@ -30,10 +30,11 @@ def show() -> None:
     request, notes = shell_request.request()
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
-    answer = session_answer.answer(request, live.picture_of, waiting.SOON)
-    # What comes below keeps its place among the elements of the page, whatever there is above it.
+    # What comes below keeps its place among the elements of the page, whatever there is above it. All of it is sent while the
+    # run goes on: behind its end, Streamlit would send each of them in a message of its own before the picture.
     beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
+    answer = session_answer.answer(request, live.picture_of, waiting.SOON)
     if (ticket := answer.ticket) is not None:
 
         def above() -> None:
