@@ -104,6 +104,7 @@ export class Footer {
     this.low.textContent = low;
     this.middle.textContent = middle;
     this.high.textContent = high;
+    this.box.dataset.scale = this.view.map.scaleShown;
     this.scale.textContent = words.scale_said[this.view.map.scaleShown];
     for (const field of this.ends) {
       field.disabled = this.view.map.scaleShown === "row";
@@ -123,7 +124,7 @@ export class Footer {
     this.proofs.replaceChildren();
     if (!receipt) return;
     if (receipt.refused) return void this.proofs.append(el("span", "mute", receipt.refused));
-    /** @param {boolean} holds @param {string} text @param {string} [help] @param {string} [more] which a laptop's one line leaves to where one points at it */
+    /** @param {boolean} holds @param {string} text @param {string} [help] @param {string} [more] which a laptop's one line has room for beside a short scale */
     const proof = (holds, text, help, more = "") => {
       const item = el("span", holds ? "holds" : "fails", `${holds ? "✓" : "✗"} ${text}`);
       if (more) item.append(el("i", "", more));
