@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -121,14 +123,14 @@ async def measures(request: Request) -> Response:
     return JSONResponse({"rows": found.rows, "of": found.of, **found.values}, headers=routes.KEPT)
 
 
-@answering
-async def proof(request: Request) -> Response:
+@routes.alike
+async def proof(request: Request) -> bytes:
     """The receipt of one record: run, record."""
     run, record = await _run(request), number(request, "record", 0, 1 << 20)
     run.site_of(record)
     found = await service.service().proof(run.key, record)
     said = {"sums": found.rows_sum_error, "masked": found.masked_max, "fused": found.fused_error, "rows": found.rows}
-    return JSONResponse(said)
+    return json.dumps(said).encode()
 
 
 @answering
