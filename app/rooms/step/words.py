@@ -275,6 +275,8 @@ COMPONENT = {
     "queries": "query of head {h}",
     "keys": "keys of head {h}, {d} numbers a token",
     "keys_shared": "keys {g} of head {h}, {d} numbers a token",
+    "keys_narrow": "keys of head {h}",
+    "keys_shared_narrow": "keys {g} of head {h}",
     "values": "values",
     "made": "{a}[{j}] of {k}: its {d} numbers times row {row} of self.{a}.weight",
     "head_n": "head {h}",

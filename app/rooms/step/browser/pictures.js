@@ -124,7 +124,8 @@ export const PICTURES = {
     const top = sheet.grid(left, 18 * r, { rows: 1, columns: dh, width: (sheet.width - left) / dh, height: 25 * r, limit: limit(q), paint, gap: 0.6, value: (_, j) => q[j], frames: [{ row: 0, colour: paint.css("query") }], size: (sheet.width - left) / dh > 24 * r ? 10.5 * r : 0, digits: 1 }, (_, j) => [0, j]);
     const y = 70 * r;
     const shares = s.group > 1;
-    sheet.label(left, y - 18 * r, "top", [el("em", "k", fill(shares ? words.keys_shared : words.keys, { h: head, g: Math.floor(head / s.group), d: dh }))]);
+    const name = narrow ? (shares ? words.keys_shared_narrow : words.keys_narrow) : shares ? words.keys_shared : words.keys; // the sentence says how many numbers
+    sheet.label(left, y - 18 * r, "top", [el("em", "k", fill(name, { h: head, g: Math.floor(head / s.group), d: dh }))]);
     sheet.label(left + wide + gap, y - 18 * r, "top", [el("em", "dh", words.values)]);
     const keyAt = (/** @type {number} */ k) => walk.row(keysName, shared, k);
     const grids = [keyAt, (/** @type {number} */ k) => on.value(k)].map((of, i) =>
