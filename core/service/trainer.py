@@ -40,6 +40,7 @@ ENVIRONMENT = {
 }  # of the process: visitors keep the other cores
 COMMAND = (sys.executable, "-m", "core.service.training_process")
 
+NONE = "There is no such training yet. Press Train to begin it."
 DIED = (
     "The training process has ended, and what there was of this run is lost. Press Train to begin it again. "
     "Everything else on this page still works."
@@ -154,15 +155,18 @@ class Trainer:
     def now(self, spec: Spec) -> News:
         """What there is of a run. Raises Refused for one that nobody has begun, or that was dropped."""
         with self._lock:
-            frames, run = self.frames(spec), self._runs[spec]
-            return News(run.state, points=tuple(run.points), frames=tuple(map(frame_facts, frames)), why=run.why)
+            run = self._known(spec)
+            if run is None or not run.points:
+                raise Refused(NONE)
+            self._runs.move_to_end(spec)
+            return News(run.state, points=tuple(run.points), frames=tuple(map(frame_facts, run.frames)), why=run.why)
 
     def frames(self, spec: Spec) -> tuple[Frame, ...]:
         """Those that a run has by now. Raises Refused for one that nobody has begun, or that was dropped."""
         with self._lock:
             run = self._known(spec)
             if run is None or not run.frames:
-                raise Refused("There is no such training yet. Press Train to begin it.")
+                raise Refused(NONE)
             self._runs.move_to_end(spec)
             return tuple(run.frames)
 

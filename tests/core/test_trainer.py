@@ -17,7 +17,17 @@ from core import live
 from core.errors import Busy, Refused
 from core.live import Frame, Point, Spec
 from core.service import News, training_process
-from core.service.trainer import DIED, KEPT_BYTES, MOST_WAITING, Trainer, frame_from, frame_text, key_of, spec_from
+from core.service.trainer import (
+    DIED,
+    KEPT_BYTES,
+    MOST_WAITING,
+    Trainer,
+    Training,
+    frame_from,
+    frame_text,
+    key_of,
+    spec_from,
+)
 
 T = TypeVar("T")
 SHORT = Spec(steps=12)
@@ -220,6 +230,15 @@ def test_who_only_asks_neither_begins_nor_ends_a_run(trainer: Trainer) -> None:
     ask(pause())
     now = trainer.now(LONG)
     assert now.state == trainer._runs[LONG].state == "paused" and now.points and now.frames
+
+
+def test_whoever_asks_hears_of_points_before_the_first_frame(trainer: Trainer) -> None:
+    run = trainer._runs[LONG] = Training(LONG, 0, "paused")
+    with pytest.raises(Refused, match="Press Train"):
+        trainer.now(LONG)
+    run.points.append(Point(1, 3.7, 0.04))
+    now = trainer.now(LONG)
+    assert (now.state, now.points, now.frames) == ("paused", (Point(1, 3.7, 0.04),), ())
 
 
 def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
