@@ -236,9 +236,10 @@ def test_whoever_asks_hears_of_points_before_the_first_frame(trainer: Trainer) -
     run = trainer._runs[LONG] = Training(LONG, 0, "paused")
     with pytest.raises(Refused, match="Press Train"):
         trainer.now(LONG)
-    run.points.append(Point(1, 3.7, 0.04))
+    first = Point(1, 3.7, 0.04)
+    run.points.append(first)
     now = trainer.now(LONG)
-    assert (now.state, now.points, now.frames) == ("paused", (Point(1, 3.7, 0.04),), ())
+    assert (now.state, now.points, now.frames) == ("paused", (first,), ())
 
 
 def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
