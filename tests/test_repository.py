@@ -181,4 +181,5 @@ def test_the_server_keeps_its_guards() -> None:
     config = tomllib.loads(read(".streamlit/config.toml"))
     assert not [guard for guard in guards if guard in config.get("server", {})]
     assert config["client"]["showErrorDetails"] == "none"
+    assert config["client"]["allowedOrigins"] == []
     assert config["browser"]["gatherUsageStats"] is False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -43,16 +42,10 @@ async def picture_of_run(key: str) -> picture.Picture:
 async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
     asked = service.service()
     if picture.is_whole(run):
-        by_rule = text not in examples.texts_of(model_id)
-        found, heads, roles = await asyncio.gather(
-            asked.openings(run.key) if by_rule else _nothing(), asked.heads(run.key), asked.roles(run.key)
-        )
-        return picture.whole_picture(run, heads, found, roles)
+        whole = await asked.whole(run.key)
+        openings = () if text in examples.texts_of(model_id) else whole.openings
+        return picture.whole_picture(run, whole.heads, openings, whole.roles)
     return picture.small_pictures(run, await asked.thumbnails(run.key))
-
-
-async def _nothing() -> tuple[()]:
-    return ()
 
 
 async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:

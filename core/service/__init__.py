@@ -25,6 +25,7 @@ from .answers import (
     Thumbnails,
     Tile,
     Values,
+    Whole,
 )
 from .calls import Calls, Following
 from .heads import METRICS, THUMBNAIL
@@ -111,6 +112,7 @@ __all__ = [
     "Unscaled",
     "Values",
     "Walked",
+    "Whole",
     "WordChange",
     "Written",
     "cores",

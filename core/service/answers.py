@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,6 +11,7 @@ import numpy as np
 
 from ..checkpoints import ModelSpec
 from ..config import ModelConfig
+from ..heads import OpeningLink, Role
 from ..recorder import NonFinite, Step
 from ..text import Tokens
 
@@ -161,6 +163,15 @@ class Heads:
     entropy: np.ndarray  # float32 [layer, head, query], bits
     masks: tuple[np.ndarray, ...]  # uint8 [query, key]: reasons, as in Tile
     mask_of: tuple[tuple[int, ...], ...]  # of each layer: which mask, or one for every head; -1 hides nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """All that the picture of a small run is made of."""
+
+    heads: Mapping[SiteId, Heads]
+    openings: tuple[OpeningLink, ...]
+    roles: tuple[tuple[Role, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from .. import measures
 from ..attention import AttentionRecord
+from ..heads import openings, roles_of
 from ..memory import admit_large
 from ..trace import Trace
-from .answers import Heads, Likeness, Measures, Site, Thumbnails, Values
+from .answers import Heads, Likeness, Measures, Site, Thumbnails, Values, Whole
 from .maps import array, reasons, spread
 
 THUMBNAIL = 32  # pixels along a side of the small picture of a head
@@ -30,9 +31,28 @@ def thumbnails_of(record: AttentionRecord) -> Thumbnails:
 
 def heads_of(run: Trace, site: Site) -> Heads:
     """Every weight of a site. Raises TooLarge."""
-    admit_large(site.weights * 8, torch.device("cpu"), "Every weight of these heads", "Ask for tiles of them instead.")
+    _admit(site.weights)
+    return _heads(run, site, [run.attention[i].pattern() for i in site.records])
+
+
+def whole_of(run: Trace, sites: Sequence[Site]) -> Whole:
+    """All sites' heads, with the openings and roles of the run: three answers from maps that are worked out once. Raises TooLarge."""
+    _admit(sum(site.weights for site in sites))
+    patterns = [record.pattern() for record in run.attention]  # of each: [head, query, key]
+    return Whole(
+        {site.id: _heads(run, site, [patterns[i] for i in site.records]) for site in sites},
+        openings(run, patterns),
+        roles_of(run, patterns),
+    )
+
+
+def _admit(weights: int) -> None:
+    admit_large(weights * 8, torch.device("cpu"), "Every weight of these heads", "Ask for tiles of them instead.")
+
+
+def _heads(run: Trace, site: Site, of_layers: Sequence[Tensor]) -> Heads:
     records = [run.attention[i] for i in site.records]
-    patterns = torch.stack([record.pattern() for record in records])  # [layer, head, query, key]
+    patterns = torch.stack(list(of_layers))  # [layer, head, query, key]
     masks, mask_of = masks_of(records)
     return Heads(array(patterns), array(measures.entropy(patterns)), masks, mask_of)
 

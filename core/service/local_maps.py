@@ -24,8 +24,9 @@ from .answers import (
     SiteId,
     Thumbnails,
     Tile,
+    Whole,
 )
-from .heads import heads_of, likeness_of, measures_of, thumbnails_of
+from .heads import heads_of, likeness_of, measures_of, thumbnails_of, whole_of
 from .kept import arrival
 from .live import Live
 from .maps import MAP_KINDS, TILE, Map, MapTransform
@@ -78,6 +79,10 @@ class LocalMaps(Worker):
         run = await self._run(key)
         sites = run_sites(run)
         return await self._work(lambda: {site.id: heads_of(run, site) for site in sites}, slow=True)
+
+    async def whole(self, key: str) -> Whole:
+        run = await self._run(key)
+        return await self._work(partial(whole_of, run, run_sites(run)), slow=True)
 
     async def measures(self, key: str, site: SiteId) -> Measures:
         run, at = await self._site(key, site)

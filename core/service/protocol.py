@@ -41,6 +41,7 @@ from .answers import (
     Thumbnails,
     Tile,
     Values,
+    Whole,
 )
 from .maps import TILE, MapTransform
 from .masks import Leak, Masked, Outcome, Padded, Unscaled
@@ -136,6 +137,13 @@ class Service(Protocol):
 
     async def heads(self, key: str) -> dict[SiteId, Heads]:
         """Every weight of the run."""
+        ...
+
+    async def whole(self, key: str) -> Whole:
+        """heads(), openings() and roles() of a small run in one answer: the maps that all three read are worked out once.
+
+        Roles are judged by every row here, also where roles() would draw some of them.
+        """
         ...
 
     async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:

@@ -101,6 +101,7 @@ def recording() -> bytes:
         return {
             "facts": replace(await asked.facts(key), seconds=1.234),
             "heads": await asked.heads(key),
+            "whole": await asked.whole(key),
             "thumbnails": await asked.thumbnails(key),
             "measures": await asked.measures(key, "encoder"),
             "norms": await asked.norms(key, "encoder"),

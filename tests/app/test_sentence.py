@@ -70,6 +70,25 @@ def test_enter_shows_the_text_and_shift_enter_begins_a_line(screen: Screen):
     screen.until("root.dataset.tokens === '11'")
 
 
+SENT = """() => {
+  const later = window.setTimeout, send = WebSocket.prototype.send, order = window.order = [];
+  addEventListener("keydown", () => requestAnimationFrame(() => order.push("frame")), { once: true, capture: true });
+  WebSocket.prototype.send = function (...what) { order.push("sent"); return send.apply(this, what); };
+  window.asBefore = () => { WebSocket.prototype.send = send; return window.setTimeout === later; };
+}"""
+
+
+def test_what_enter_shows_is_sent_before_the_next_frame(screen: Screen):
+    """Streamlit's own timeout would wait for that frame: some 10 ms of a picture that takes 100."""
+    before = screen.data()["run"]
+    text_box(screen).fill("One bird sang.")
+    screen.page.evaluate(SENT)
+    screen.page.keyboard.press("Enter")
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert screen.page.evaluate("order.slice(0, 2)") == ["sent", "frame"]
+    assert screen.page.evaluate("asBefore()")
+
+
 def test_lines_are_of_the_text_in_the_picture_and_in_a_link_to_it(screen: Screen, another: Another):
     text = 'One day Tom ran.\n\n"Stop!" said Anna.'
     screen.open(f"?model={TITLES['storyteller']}")

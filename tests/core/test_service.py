@@ -6,9 +6,10 @@ import gc
 import pickle
 import weakref
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 
@@ -37,6 +38,7 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
         "cells": await shared.cells(key, of, (0, 3), (1, 2)),
         "thumbnails": await shared.thumbnails(key),
         "heads": await shared.heads(key),
+        "whole": await shared.whole(key),
         "scores": await shared.scores(key, 0, 1, 2),
         "measures": await shared.measures(key, site),  # type: ignore[arg-type]
         "norms": await shared.norms(key, site),  # type: ignore[arg-type]
@@ -151,6 +153,26 @@ def test_numbers_are_those_of_the_records(name: str) -> None:
         ask(shared.opening(key, 1, 99))
     if run.loaded.model.head is not None:
         assert ask(shared.predictions(key, [3], 4)) == run.predictions([3], 4)
+
+
+@pytest.mark.parametrize("name", ["encoder", "decoder", "pair", "long"])
+def test_a_whole_picture_is_made_of_the_same_heads_openings_and_roles(name: str) -> None:
+    """Worked out together, of maps that are worked out once: also of a text above 64 tokens, where openings are found otherwise."""
+    text, name = (" ".join([TEXT] * 6), "encoder") if name == "long" else (TEXT, name)
+    shared, request = service(), core.Request(name, (text,), "the mat" if name == "pair" else None)
+    run_of(shared, request)
+    whole, heads = ask(shared.whole(request.key)), ask(shared.heads(request.key))
+    assert list(whole.heads) == list(heads)
+    for site, one in heads.items():
+        other = whole.heads[site]
+        assert np.allclose(other.weights, one.weights, atol=1e-6) and np.allclose(other.entropy, one.entropy, atol=1e-5)
+        assert other.mask_of == one.mask_of and all(map(np.array_equal, other.masks, one.masks))
+    for found, expected in zip(whole.openings, ask(shared.openings(request.key)), strict=True):
+        assert (found.weight, found.habit) == pytest.approx((expected.weight, expected.habit), abs=1e-6)
+        assert replace(found, weight=0, habit=0) == replace(expected, weight=0, habit=0)
+    for found, expected in zip(whole.roles, ask(shared.roles(request.key)), strict=True):
+        assert [role.name for role in found] == [role.name for role in expected]
+        assert [role.share for role in found] == pytest.approx([role.share for role in expected], abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["mean", "max", "rollout", "value"])

@@ -4,6 +4,24 @@
 // high once the text is sent (page.css). Without this script Enter begins a line, and most people never send their text.
 (() => {
   const boxes = ".st-key-text textarea, .st-key-target textarea";
+  // Streamlit sends what has changed by a timeout of zero, which Chromium keeps back until the next frame is drawn: of what an
+  // event sets off, the first such timeout runs as soon as the event is over.
+  const atOnce = () => {
+    const later = window.setTimeout;
+    const asBefore = () => {
+      if (window.setTimeout === soon) window.setTimeout = later;
+    };
+    const soon = /** @type {typeof later} */ (
+      (/** @type {TimerHandler} */ run, /** @type {number | undefined} */ ms, /** @type {any[]} */ ...rest) => {
+        if (ms !== 0 || typeof run !== "function") return later(run, ms, ...rest);
+        asBefore();
+        queueMicrotask(() => run(...rest));
+        return 0;
+      }
+    );
+    window.setTimeout = soon;
+    later(asBefore, 0);
+  };
   /** @param {any} e */
   const hear = (e) => {
     const box = e.target;
@@ -18,6 +36,7 @@
     box.dataset.sent = "";
     box.scrollTop = 0;
     if (e.ctrlKey || e.metaKey) return;
+    atOnce();
     box.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true, bubbles: true, cancelable: true }));
   };
   for (const name of ["keydown", "input", "pointerdown", "blur"]) addEventListener(name, hear, true);
