@@ -25,6 +25,7 @@ from .build import build
 from .checkpoints import Loaded, ModelSpec, at_point, save_model
 from .config import ModelConfig
 from .errors import CheckpointError, Refused
+from .forks import EVERY, States
 from .hooks import Hook, hooked
 from .interventions import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
 from .model import Transformer, cast
@@ -155,18 +156,23 @@ def frame_steps(spec: Spec) -> list[int]:
     return sorted(set(wide))
 
 
-def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame | None]:
+def run(spec: Spec, start: State | None = None, states: States | None = None) -> Iterator[Point | Frame | None]:
     """The points and frames of a run in the order of their steps; the frame of a step comes behind its point.
 
     So does the frame of step 0 behind the first point: to judge a model takes as long as ten steps, and nobody waits for that to
     see a curve begin. A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not
     given it is worked out first, with None for each step of it. A loss that is no finite number ends the run with its point.
+
+    `states` keeps some of what a run without a twin is on its way, and a fork goes on from the last of them before it. What the run
+    gives is the same with and without them, bit for bit.
     """
     if spec.fork and start is None:
-        start = yield from _up_to(spec.alone, spec.fork)
+        start = yield from _up_to(spec.alone, spec.fork, states)
     model, optimiser = _fresh(spec)
     wanted = set(frame_steps(spec))
     for done in _steps(spec, model, optimiser, start):
+        if spec == spec.alone:
+            _keep(spec, model, optimiser, done.step, states)
         yield Point(done.step, done.loss, done.accuracy)
         if start is None and done.step == 1:
             yield _frame(spec, _fresh(spec)[0], 0, ())
@@ -176,12 +182,26 @@ def run(spec: Spec, start: State | None = None) -> Iterator[Point | Frame | None
             yield _frame(spec, model, done.step, gradient_lengths(model, done, spec.recipe))
 
 
-def _up_to(spec: Spec, step: int) -> Generator[None, None, State]:
+def _up_to(spec: Spec, step: int, states: States | None = None) -> Generator[None, None, State]:
+    """The state of a run at a step, worked out from the last one before it that is kept, with None for each step on the way."""
+    start = states.before(spec, step) if states is not None else None
+    if start is not None and start.step == step:
+        return start
     model, optimiser = _fresh(spec)
-    for done in _steps(spec, model, optimiser, None):
+    for done in _steps(spec, model, optimiser, start):
+        _keep(spec, model, optimiser, done.step, states)
         if done.step == step:
             break
         yield None
+    return _state(model, optimiser, step)
+
+
+def _keep(spec: Spec, model: Transformer, optimiser: torch.optim.Optimizer, step: int, states: States | None) -> None:
+    if states is not None and step % EVERY == 0:
+        states.keep(spec, _state(model, optimiser, step))
+
+
+def _state(model: Transformer, optimiser: torch.optim.Optimizer, step: int) -> State:
     return State(step, {name: x.clone() for name, x in state_of(model, optimiser).items()})
 
 

@@ -301,7 +301,11 @@ class Trainer:
             try:
                 for line in process.stdout:
                     if line.endswith(b"\n"):  # or it has died in the middle of it
-                        self._heard(json.loads(line))
+                        said = json.loads(line)
+                        if "idle" in said:
+                            self._rest(process)
+                        else:
+                            self._heard(said)
             except Exception:
                 # Nobody would hear of its runs again, and they would hold their places for ever.
                 log.exception("What the training process said was not understood: it is ended")
@@ -314,6 +318,17 @@ class Trainer:
                     run.state, run.why = "failed", DIED
                     self._changed(run)
             self._turn()
+
+    def _rest(self, process: subprocess.Popen[bytes]) -> None:
+        """Let a process end that has had nothing to do for long, unless something has just been begun in it."""
+        with self._lock:
+            if self._process is not process or any(
+                run.process is process and run.state in ("running", "paused", "waiting") for run in self._runs.values()
+            ):
+                return
+            self._process = None
+            assert process.stdin is not None
+            process.stdin.close()
 
     def _heard(self, said: Mapping[str, Any]) -> None:
         with self._lock:

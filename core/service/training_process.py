@@ -1,4 +1,7 @@
-"""The process that trains, in one thread: turns of a quarter of a second for each run. Commands and news are lines of JSON."""
+"""The process that trains, in one thread: turns of a quarter of a second for each run. Commands and news are lines of JSON.
+
+A twin that forks goes on from a state that its run without a twin left here on its way.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,27 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from ..errors import Refused
+from ..forks import States
 from ..live import Frame, Point, Spec, run
 from .trainer import frame_text, spec_from
 
 TURN = 0.25  # seconds
+IDLE = 1800.0  # seconds without anything to do until the process asks to be ended: it takes 350 MB
 
 
-def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buffer) -> None:
-    """Train what is told until the commands end."""
+def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buffer, idle: float = IDLE) -> None:
+    """Train what is told until the commands end.
+
+    It does not end by itself: a run might be on its way to it. After `idle` seconds without a run it says so, and ends when its
+    commands are closed.
+    """
     with suppress(AttributeError, OSError):  # Windows has no nice
         os.nice(10)  # visitors who type go first
     waiting: queue.Queue[dict[str, Any] | None] = queue.Queue()
     threading.Thread(target=_read, args=(commands, waiting), daemon=True).start()
     runs: dict[int, Iterator[Point | Frame | None]] = {}
     paused: dict[int, Iterator[Point | Frame | None]] = {}
+    states = States()
     new: set[int] = set()  # begun or gone on with, and nothing was told of them since
 
     def say(**what: Any) -> None:
@@ -40,7 +50,7 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
             paused.pop(number, None)
             new.discard(number)
         elif (number := command.get("start")) is not None:
-            runs[number] = run(spec_from(command["spec"]))
+            runs[number] = run(spec_from(command["spec"]), states=states)
             new.add(number)
         elif (number := command.get("pause")) in runs:
             paused[number] = runs.pop(number)
@@ -52,7 +62,11 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
         next(run(Spec()))
     while True:
         while not waiting.empty() or not runs:
-            command = waiting.get()
+            try:
+                command = waiting.get(timeout=None if runs or paused else idle)
+            except queue.Empty:
+                say(idle=True)
+                continue
             if command is None:
                 return
             obey(command)
@@ -107,4 +121,4 @@ def _read(commands: BinaryIO, waiting: queue.Queue[Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(idle=float(sys.argv[1]) if len(sys.argv) > 1 else IDLE)

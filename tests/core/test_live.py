@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -15,10 +16,11 @@ import core
 from core import live
 from core.build import build
 from core.errors import Refused
+from core.forks import MOST_RUNS, States
 from core.hooks import hooked
 from core.live import LIVE, TWINS, UNSEEN, Frame, Point, Spec
 from core.tasks import ECHO, TASKS, problem_of, problems
-from core.training import Batch, Recipe, predicted, train
+from core.training import Batch, Recipe, State, predicted, train
 
 
 def curve(spec: Spec, steps: int) -> list[float]:
@@ -92,6 +94,67 @@ def test_a_state_can_be_gone_on_from_more_than_once() -> None:
     forked = Spec(steps=12, fork=7)
     one, other = ([x.loss for x in live.run(forked, start) if isinstance(x, Point)] for _ in range(2))
     assert one == other == curve(spec, 12)[7:]
+
+
+def same(one: Point | Frame, other: Point | Frame) -> bool:
+    """Bit for bit."""
+    if isinstance(one, Point) or isinstance(other, Point):
+        return asdict(one) == asdict(other)
+    rest = [replace(frame, weights={}) for frame in (one, other)]
+    return asdict(rest[0]) == asdict(rest[1]) and all(x.equal(other.weights[name]) for name, x in one.weights.items())
+
+
+@pytest.mark.parametrize("twin", ["none", "nomask", "nowarmup"])
+def test_a_fork_from_a_state_that_was_kept_is_the_same_run(twin: str) -> None:
+    """And so is a second one from the same state, which the first one's learning has not changed."""
+    spec, states = Spec(steps=24, fork=13, twin=twin), States()
+    plain = [list(live.run(spec.alone, states=kept)) for kept in (states, None)]
+    assert all(map(same, *plain)) and len(plain[0]) == len(plain[1])
+    kept = states.before(spec.alone, 13)
+    assert kept is not None and kept.step == 10
+    truth = [x for x in live.run(spec) if x is not None]
+    for _ in range(2):
+        found = list(live.run(spec, states=states))
+        assert found.count(None) == 2, "steps 11 and 12; the one behind them is the fork's"
+        forked = [x for x in found if x is not None]
+        assert len(forked) == len(truth) and all(map(same, forked, truth))
+
+
+def test_a_fork_leaves_the_states_on_its_way_for_the_next() -> None:
+    states, spec = States(), Spec(steps=40, fork=25, twin="nomask")
+    next(x for x in live.run(spec, states=states) if x is not None)
+    found = [getattr(states.before(spec.alone, step), "step", None) for step in (9, 10, 19, 25, 39)]
+    assert found == [None, 10, 10, 20, 20], "of the run without the twin, and of the fork itself none"
+    again = list(live.run(replace(spec, fork=20), states=states))
+    assert None not in again, "it begins at a state that is there"
+
+
+def test_states_are_bounded_and_go_from_the_run_that_has_most() -> None:
+    size = 4 * 100
+    states = States(most_bytes=8 * size)
+    for step in range(10, 70, 10):
+        states.keep("a", State(step, {"x": torch.zeros(100)}))
+    for step in (10, 20):
+        states.keep("b", State(step, {"x": torch.zeros(100)}))
+    assert states.nbytes == 8 * size
+    states.keep("b", State(30, {"x": torch.zeros(100)}))
+    assert states.nbytes == 6 * size
+
+    def there(run: str) -> list[int]:
+        found = (states.before(run, step) for step in range(10, 70, 10))
+        return sorted({state.step for state in found if state is not None})
+
+    assert (there("a"), there("b")) == ([20, 40, 60], [10, 20, 30])
+    for run in range(MOST_RUNS):
+        states.keep(run, State(10, {"x": torch.zeros(1)}))
+    assert states.before("a", 60) is None and states.before("b", 60) is None
+    for step in range(10, 10_000, 10):
+        states.keep("long", State(step, {"x": torch.zeros(100)}))
+        assert states.nbytes <= 8 * size
+    last = states.before("long", 10_000)
+    assert last is not None and last.step > 9_000
+    states.keep("huge", State(10, {"x": torch.zeros(10_000)}))
+    assert states.nbytes <= 8 * size
 
 
 def test_a_rate_too_high_ends_the_run_with_the_step_that_left_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

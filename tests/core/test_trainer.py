@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import sys
+import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import aclosing
 from itertools import count
@@ -18,6 +20,7 @@ from core.errors import Busy, Refused
 from core.live import Frame, Point, Spec
 from core.service import News, training_process
 from core.service.trainer import (
+    COMMAND,
     DIED,
     KEPT_BYTES,
     MOST_WAITING,
@@ -171,8 +174,8 @@ HELD = """
 import sys, threading, time
 from core.service import training_process as process
 run, goes_on = process.run, threading.Event()
-def held(spec):
-    for made in run(spec):
+def held(spec, states=None):
+    for made in run(spec, states=states):
         yield made
         while spec.steps == 40 and getattr(made, "step", 0) == 10 and not goes_on.is_set():
             time.sleep(0.01)
@@ -312,6 +315,64 @@ for line in sys.stdin:
         if len(begun) == 2:
             say(run=begun[-1], ended=True, why="")
 """
+
+
+def test_a_twin_forks_where_its_run_was_without_learning_it_again(trainer: Trainer) -> None:
+    """The first news of it that says anything comes behind at most ten steps, and what it says is what the run alone gives."""
+    spec = Spec(steps=60, twin="nomask", fork=47)
+    ask(whole(trainer, spec.alone))
+    found = [point for news in ask(whole(trainer, spec)) for point in news.points]
+    alone = [x for x in live.run(spec) if isinstance(x, Point)]
+    assert [(x.step, x.loss) for x in found] == [(x.step, x.loss) for x in alone]
+
+
+def test_a_process_without_work_ends_and_the_next_training_has_another() -> None:
+    trainer = Trainer((*COMMAND, "0.05"))
+    try:
+        ask(whole(trainer, SHORT))
+        first = trainer._process
+        if first is not None:  # or it has ended already
+            first.wait(60)
+        assert trainer._listener is not None
+        trainer._listener.join(60)
+        assert trainer._process is None and trainer._runs[SHORT].state == "ended"
+        assert ask(whole(trainer, Spec(seed=9, steps=3)))[-1].state == "ended"
+    finally:
+        trainer.close()
+
+
+def test_a_process_in_which_a_run_waits_is_not_without_work(trainer: Trainer) -> None:
+    """Neither one that is paused nor one that was begun while the process said that it had nothing to do."""
+
+    async def pause() -> None:
+        async with aclosing(trainer.watch(LONG)) as coming:
+            async for news in coming:
+                if news.points:
+                    process = trainer._process
+                    assert process is not None
+                    trainer._rest(process)
+                    assert trainer._process is process
+                    return trainer.pause(LONG)
+
+    ask(pause())
+    process = trainer._process
+    assert process is not None
+    trainer._rest(process)
+    assert trainer._process is process and process.poll() is None and trainer._runs[LONG].state == "paused"
+
+
+def test_a_paused_run_keeps_its_process_and_an_idle_one_asks_to_be_ended() -> None:
+    """Without anything to do it says so each time, until its commands are closed."""
+    commands, news = os.pipe(), os.pipe()
+    told, said = os.fdopen(commands[1], "wb", 0), os.fdopen(news[0], "rb", 0)
+    with os.fdopen(commands[0], "rb", 0) as heard, os.fdopen(news[1], "wb", 0) as saying:
+        thread = threading.Thread(target=training_process.main, args=(heard, saying, 0.01))
+        thread.start()
+        assert [said.readline(), said.readline()] == [b'{"idle": true}\n'] * 2
+        told.close()
+        thread.join(60)
+        assert not thread.is_alive()
+    said.close()
 
 
 def test_what_a_stopped_run_had_still_to_say_is_none_of_the_next_one_s() -> None:
