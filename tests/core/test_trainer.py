@@ -318,7 +318,7 @@ for line in sys.stdin:
 
 
 def test_a_twin_forks_where_its_run_was_without_learning_it_again(trainer: Trainer) -> None:
-    """The first news of it that says anything comes behind at most ten steps, and what it says is what the run alone gives."""
+    """The first news of it that says anything comes behind a few steps, and what it says is what the run alone gives."""
     spec = Spec(steps=60, twin="nomask", fork=47)
     ask(whole(trainer, spec.alone))
     found = [point for news in ask(whole(trainer, spec)) for point in news.points]
