@@ -32,6 +32,7 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ablations"}),
     frozenset({"chunks"}),
     frozenset({"capture", "trace", "training"}),
+    frozenset({"forks"}),
     frozenset(
         {
             "generate",
