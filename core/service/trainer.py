@@ -178,9 +178,13 @@ class Trainer:
                 run.is_kept = True
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and with it every run that has not ended."""
         with self._lock:
             process, listener, self._process = self._process, self._listener, None
+            for run in list(self._runs.values()):
+                if run.state == "waiting":  # or the place of one that dies would begin a process for it
+                    run.state, run.why = "failed", DIED
+                    self._changed(run)
         if process is not None and listener is not None:
             process.kill()
             listener.join()

@@ -341,6 +341,21 @@ def test_a_process_without_work_ends_and_the_next_training_has_another() -> None
         trainer.close()
 
 
+def test_what_waits_when_a_trainer_is_closed_begins_no_process() -> None:
+    trainer = Trainer()
+    specs = [Spec(seed=seed, steps=2000) for seed in range(1, 5)]
+
+    async def close_it() -> list[list[News]]:
+        watched = [asyncio.ensure_future(whole(trainer, spec)) for spec in specs]
+        while not all(spec in trainer._runs for spec in specs) or not trainer._runs[specs[0]].points:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(trainer.close)
+        return await asyncio.gather(*watched)
+
+    assert [news[-1].state for news in ask(close_it())] == ["failed"] * 4
+    assert trainer._process is None
+
+
 def test_a_process_in_which_a_run_waits_is_not_without_work(trainer: Trainer) -> None:
     """Neither one that is paused nor one that was begun while the process said that it had nothing to do."""
 

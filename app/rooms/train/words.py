@@ -70,7 +70,7 @@ COMPONENT = {
     "waiting": ["1 run is before yours: about {s} s.", "{n} runs are before yours: about {s} s."],
     "waiting_short": "waiting for a turn",
     "beginning": "It begins: the first step is on its way.",
-    "forking": "It learns the first {from} steps again, to go on from there.",
+    "forking": "It goes on from step {from}. Steps on the way there that were not kept are learnt again.",
     "alone": "Step {s}: loss {a}, {p} of unseen symbols right. Layer {l} head {h} gives {w} of its attention to what comes next.",
     "alone_early": "Step {s}: loss {a}.",
     "racing": "Step {s}: loss {a} as it is, {b} with {twin}. Unseen symbols right: {p} and {q}.",
