@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import threading
 import time
@@ -136,6 +137,7 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory())
+        os.environ[fair.LIMITS] = "runs=100000/1000"  # nobody types a sentence every tenth of a second for a minute
         address = held.enter_context(serving("app/main.py", Path(folder) / "log"))
         browser = held.enter_context(browsing(browsers.find() or ""))
         context = held.enter_context(visiting(browser))
