@@ -125,7 +125,10 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         return Values(array(norms[None, : 4 * most]), 1, len(norms))
 
     async def predictions(self, key: str, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
-        return await self._again(key, lambda run: run.predictions(positions, k))
+        async def make() -> Predictions:
+            return await self._again(key, lambda run: run.predictions(positions, k))
+
+        return await self._kept.get(("predictions", key, None if positions is None else tuple(positions), k), make)
 
     async def next_words(self, key: str, positions: Sequence[int], k: int = 3) -> tuple[NextWord, ...]:
         async def make() -> tuple[NextWord, ...]:

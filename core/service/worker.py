@@ -18,6 +18,7 @@ from ..attention import AttentionRecord
 from ..engine import Engine, Ticket
 from ..errors import Busy, Refused
 from ..interventions import Intervention
+from ..predictions import Predictions
 from ..recorder import Held
 from ..request import Request
 from ..trace import Trace
@@ -32,6 +33,7 @@ from .maps import array
 T = TypeVar("T")
 
 KEPT_BYTES = 64 << 20  # of answers that took long to work out
+WORD_BYTES = 160  # of a predicted word: its id, spelling and probability
 MOST_WAITING = 512  # answers that wait for a thread
 SHORTER = "Try a shorter text, or a smaller part of the map."
 
@@ -153,6 +155,8 @@ def nbytes(value: object) -> int:
         return value.nbytes
     if isinstance(value, tuple):
         return sum(map(nbytes, value))
+    if isinstance(value, Predictions):
+        return 2048 + WORD_BYTES * sum(map(len, value.ids))
     return 2048 + sum(part.nbytes for part in getattr(value, "__dict__", {}).values() if isinstance(part, np.ndarray))
 
 

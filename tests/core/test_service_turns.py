@@ -241,6 +241,24 @@ def test_what_values_write_is_worked_out_once_for_all_who_ask() -> None:
         assert close(row.values, run.attention[1].pattern(3, query)[0, 0] * norms)
 
 
+def test_next_words_that_a_crowd_asks_for_take_one_turn_among_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that sweeps one sentence asks for the same answer, each behind a change of their own."""
+    shared = service()
+    run_of(shared)
+    turns: list[int] = []
+    again = shared.engine.again
+    monkeypatch.setattr(shared.engine, "again", lambda *args: (turns.append(1), again(*args))[1])
+
+    async def asked() -> list[Any]:
+        return await asyncio.gather(*(shared.predictions(REQUEST.key, [3], 1) for _ in range(50)))
+
+    found = ask(asked())
+    assert len(turns) == 1 and len({one.ids for one in found}) == 1
+    before = shared._kept.nbytes
+    ask(shared.predictions(REQUEST.key, range(16), 20))
+    assert shared._kept.nbytes > before + 16 * 20 * 100, "its words are counted"
+
+
 def test_a_text_that_many_open_and_beams_that_many_ask_for_are_worked_out_once() -> None:
     shared = service()
     run_of(shared)
