@@ -1,7 +1,7 @@
 """Many visitors at once on one server: how long each waits for the picture of a sentence, and whether anybody gets another's.
 
     python -m benchmarks.load [--visitors 20 50 100 200] [--seconds 60] [--think 10]
-    python -m benchmarks.load --soak [--visitors 50] [--seconds 1800]
+    python -m benchmarks.load --soak [--visitors 50] [--seconds 1800] [--warm 600]
 
 The server is started as the Procfile says, on one processor core, and the visitors on another. A visitor speaks to it as the page
 does: a cookie, a websocket with Streamlit's messages, and the routes. It types sentences of its own, thinks for a while, asks for
@@ -10,7 +10,8 @@ translator, and now and then sweeps every head; the table says how often each wa
 the moment in which the sentence is sent until the message with the run of exactly that sentence has come; drawing it is the
 browser's work, and no part of this. Every run's key that comes to a visitor must be one that it asked for itself.
 
-A soak writes down the server's memory every half minute: it must not grow once the caches are full.
+A soak writes down the server's memory every half minute: it must not grow once the caches are full. Three times as many visitors come
+before it for --warm seconds and fill them.
 """
 
 from __future__ import annotations
@@ -351,11 +352,10 @@ async def soaked(address: str, process: int, visitors: int, seconds: float, thin
 
 
 def growth(held: list[int]) -> float:
-    """Bytes an hour, by the straight line through the second half of a soak: the first half fills the caches."""
-    half = held[len(held) // 2 :]
-    if len(half) < 3:
+    """Bytes an hour, by the straight line through what was held every SAMPLE seconds."""
+    if len(held) < 3:
         return float("nan")
-    return linear_regression(range(len(half)), half).slope * 3600 / SAMPLE
+    return linear_regression(range(len(held)), held).slope * 3600 / SAMPLE
 
 
 def main() -> None:
@@ -365,6 +365,7 @@ def main() -> None:
     parser.add_argument("--think", type=float, default=10)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--soak", action="store_true", help="many visitors for long: does memory stay flat?")
+    parser.add_argument("--warm", type=float, default=600, help="seconds before a soak in which its caches are filled")
     asked = parser.parse_args()
     asked.visitors = asked.visitors or ((50,) if asked.soak else VISITORS)
     asked.seconds = asked.seconds or (1800 if asked.soak else 60)
@@ -380,6 +381,8 @@ def main() -> None:
             before, used, begun = memory(process), processor(process), time.monotonic()
             held: list[int] = []
             if asked.soak:
+                asyncio.run(crowd(address, 3 * visitors, asked.warm, asked.think, 3 * visitors))
+                print(f"warm: {memory(process) / 1e6:.0f} MB", flush=True)
                 found, held = asyncio.run(soaked(address, process, visitors, asked.seconds, asked.think))
             else:
                 found = asyncio.run(crowd(address, visitors, asked.seconds, asked.think, visitors))
@@ -407,7 +410,8 @@ def main() -> None:
             if held:
                 row |= {
                     "MB at the end": round(held[-1] / 1e6),
-                    "MB an hour in the second half": round(growth(held) / 1e6, 1),
+                    "MB an hour": round(growth(held) / 1e6, 1),
+                    "MB an hour in the second half": round(growth(held[len(held) // 2 :]) / 1e6, 1),
                 }
         table.append(row)
         print(json.dumps(row, indent=1), flush=True)
