@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,9 +21,11 @@ from . import memory
 from .checkpoints import Loaded, load
 from .continuation import with_continuation
 from .device import default_budget, dtype_name, pick_device, pick_dtype
-from .errors import Busy, RunCancelled, TooLarge, Unknown
+from .errors import Busy, Refused, RunCancelled, TooLarge, Unknown
 from .hooks import Look, hook_points, hooked
 from .request import Progress, Request, RunEnded, Stage
+from .text import tokenize
+from .together import trace_together
 from .trace import Trace, trace
 
 T = TypeVar("T")
@@ -36,6 +38,10 @@ LOOK = 30.0  # seconds at most between two looks for traces that nobody asks abo
 LARGEST_REQUEST = 8 << 20  # bytes of one
 LONG = 600  # characters of a text that lets shorter ones go first,
 YIELDS = 1.0  # those that are asked for within so many seconds
+SHORT = 160  # characters of a text that may run together with others of its model,
+TOGETHER = 8  # so many at most,
+ALIKE = 2.0  # of which the longest is at most so many times as long as the first
+CANCELLED = "This run was cancelled."
 BETWEEN = 0.03  # seconds at least between two layers of a run of which those who listen are told
 
 
@@ -70,6 +76,16 @@ class Job:
                 listener()
             except Exception:
                 log.exception("Who was told of a run failed")
+
+    def passed_layer(self) -> None:
+        """Its pass has left another layer."""
+        if self.layers_done == self.layers_total and self.part + 1 < self.parts:
+            self.part, self.layers_done = self.part + 1, 0
+        self.layers_done = min(self.layers_done + 1, self.layers_total)
+        # Nobody could see more of a short text's layers, and each that is told takes time of other threads.
+        if (now := time.monotonic()) - self.told >= BETWEEN:
+            self.told = now
+            self.changed()
 
 
 @dataclass(eq=False)
@@ -112,7 +128,8 @@ class Engine:
 
     At most `workers` passes run at once and `max_waiting` more wait, in two lines that have their turns by turns: what is asked
     for aside, such as the runs of many sweeps, keeps nobody else waiting for more than one of its turns. In each line who came
-    first is first, but a long text lets the short ones go before it that are asked for within a second.
+    first is first, but a long text lets the short ones go before it that are asked for within a second, and short texts of one
+    model that wait together run in one pass.
 
     Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
@@ -330,13 +347,21 @@ class Engine:
         self._wait_in_line(partial(self._run, loading.result(), job), job.aside, job.due)
 
     def _run(self, loaded: Loaded, job: Job) -> None:
-        """In a turn: the pass itself, unless nobody waits for it any longer."""
+        """In a turn: the pass itself, unless nobody waits for it any longer or it went along with another's."""
         with self._lock:
-            if job.cancelled.is_set():
+            if job.cancelled.is_set() or job.stage != "waiting":
                 return
-            job.stage, job.begun = "running", time.monotonic()
-        job.changed()
+            jobs = [job, *(self._alike(job) if loaded.config.kind != "encoder-decoder" else ())]
+            for one in jobs:
+                one.stage, one.begun = "running", time.monotonic()
+        for one in jobs:
+            one.changed()
+        if len(jobs) > 1:
+            jobs = self._run_together(loaded, jobs)
+        for one in jobs:
+            self._run_alone(loaded, one)
 
+    def _run_alone(self, loaded: Loaded, job: Job) -> None:
         def make() -> Trace:
             return self._guarded(lambda: run_request(loaded, job, self.watch))
 
@@ -345,6 +370,18 @@ class Engine:
         except BaseException as error:
             found = error
         self._end(job, found)
+
+    def _run_together(self, loaded: Loaded, jobs: list[Job]) -> list[Job]:
+        """One pass for all of them. Those are left over, each to run and to be refused by itself, that it has not ended."""
+        try:
+            found = self._guarded(lambda: run_together(loaded, jobs))
+        except Refused:
+            return jobs
+        except BaseException as error:
+            found = [error for _ in jobs]
+        for job, trace_or_error in zip(jobs, found, strict=True):
+            self._end(job, trace_or_error)
+        return []
 
     def _end(self, job: Job, found: Trace | BaseException) -> None:
         """Keep the trace or forget the run, and only then tell those who wait."""
@@ -383,7 +420,7 @@ class Engine:
             del self._jobs[job.request.key]  # whoever asks again from now on gets a run of their own
             begun = job.stage == "running"
         if not begun:
-            self._end(job, RunCancelled("This run was cancelled."))
+            self._end(job, RunCancelled(CANCELLED))
 
     # what there is to say
 
@@ -436,6 +473,22 @@ class Engine:
         return found | {"free_bytes": memory.free_bytes(self.device)}
 
     # bookkeeping; every method below but _leave_place is called under the lock
+
+    def _alike(self, job: Job) -> list[Job]:
+        """Those that wait in the same line for short texts of the same model, and so may run with this one in one pass."""
+        if not _is_short(job.request):
+            return []
+        size = len(job.request.texts[0])
+        others = (other for other in self._jobs.values() if other.stage == "waiting" and other.aside == job.aside)
+        found = [
+            other
+            for other in others
+            if other is not job
+            and other.request.model_id == job.request.model_id
+            and _is_short(other.request)
+            and len(other.request.texts[0]) <= ALIKE * size
+        ]
+        return sorted(found, key=lambda other: other.due)[: TOGETHER - 1]
 
     def _loaded(self, model_id: str) -> None:
         del self._loads[model_id]
@@ -514,6 +567,12 @@ def _told(job: Job, found: Trace | BaseException, size: int) -> RunEnded:
     return RunEnded(job.request.model_id, outcome, tokens, begun - job.asked, now - begun, size)
 
 
+def _is_short(request: Request) -> bool:
+    """Whether it is one short text as it stands, which may share a pass with others."""
+    plain = len(request.texts) == 1 and request.target_text is None and not request.interventions and not request.write
+    return plain and len(request.texts[0]) <= SHORT
+
+
 def weight_bytes(loaded: Loaded) -> int:
     """Of the parameters, each that is shared once."""
     return sum(parameter.nbytes for parameter in loaded.model.parameters())
@@ -528,24 +587,17 @@ def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace
     def check_cancelled() -> None:
         job = known()
         if job is not None and job.cancelled.is_set():
-            raise RunCancelled("This run was cancelled.")
+            raise RunCancelled(CANCELLED)
 
     def count_layer(_: Any) -> None:
         check_cancelled()
         job = known()
-        if job is None or job.future.done():
-            return
-        if job.layers_done == job.layers_total and job.part + 1 < job.parts:
-            job.part, job.layers_done = job.part + 1, 0
-        job.layers_done = min(job.layers_done + 1, job.layers_total)
-        # Nobody could see more of a short text's layers, and each that is told takes time of other threads.
-        if (now := time.monotonic()) - job.told >= BETWEEN:
-            job.told = now
-            job.changed()
+        if job is not None and not job.future.done():
+            job.passed_layer()
 
     request = job.request
     texts, target = with_continuation(loaded, request, check_cancelled)
-    ends = [name for name in hook_points(loaded.model) if name.endswith("hook_resid_post")]
+    ends = _ends_of_layers(loaded)
     job.layers_done, job.layers_total = 0, len(ends)
     show = watch(job)
 
@@ -562,3 +614,29 @@ def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace
             padding_side=request.padding_side,
             watch=tell,
         )
+
+
+def run_together(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancelled]:
+    """The traces of short texts from one pass. Raises RunCancelled at the next layer once nobody waits for any of them."""
+    going = [*jobs]  # none once the pass is over: the traces keep its hooks, for second passes that are nobody's run
+
+    def count_layer(_: Any) -> None:
+        if going and all(job.cancelled.is_set() for job in going):
+            raise RunCancelled(CANCELLED)
+        for job in going:
+            job.passed_layer()
+
+    ends = _ends_of_layers(loaded)
+    for job in jobs:
+        job.layers_done, job.layers_total = 0, len(ends)
+    texts = [tokenize(loaded.tokenizer, job.request.texts[0]) for job in jobs]
+    try:
+        with hooked(loaded.model, dict.fromkeys(ends, Look(count_layer))):
+            found = trace_together(loaded, texts)
+    finally:
+        going.clear()
+    return [RunCancelled(CANCELLED) if job.cancelled.is_set() else its for job, its in zip(jobs, found, strict=True)]
+
+
+def _ends_of_layers(loaded: Loaded) -> list[str]:
+    return [name for name in hook_points(loaded.model) if name.endswith("hook_resid_post")]

@@ -32,7 +32,7 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ablations"}),
     frozenset({"chunks"}),
     frozenset({"capture", "trace", "training"}),
-    frozenset({"forks"}),
+    frozenset({"forks", "together"}),
     frozenset(
         {
             "generate",
