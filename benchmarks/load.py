@@ -1,6 +1,7 @@
 """Many visitors at once on one server: how long each waits for the picture of a sentence, and whether anybody gets another's.
 
     python -m benchmarks.load [--visitors 20 50 100 200] [--seconds 60] [--think 10]
+    python -m benchmarks.load --burst 8 40 [--rounds 9]
     python -m benchmarks.load --soak [--visitors 50] [--seconds 1800] [--warm 600]
 
 The server is started as the Procfile says, on one processor core, and the visitors on another. A visitor speaks to it as the page
@@ -9,6 +10,8 @@ rows of its picture, switches heads, looks at tiles, opens other rooms, moves a 
 translator, and now and then sweeps every head; the table says how often each was done. A picture counts from
 the moment in which the sentence is sent until the message with the run of exactly that sentence has come; drawing it is the
 browser's work, and no part of this. Every run's key that comes to a visitor must be one that it asked for itself.
+
+A burst is a class of which everybody presses Enter in the same moment: what its sentences wait for, and what each costs the server.
 
 A soak writes down the server's memory every half minute: it must not grow once the caches are full. Three times as many visitors come
 before it for --warm seconds and fill them.
@@ -28,10 +31,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import linear_regression, quantiles
+from statistics import linear_regression, median, quantiles
 from urllib.parse import urlencode
 
 import httpx2
@@ -108,13 +111,19 @@ class Visitor:
         self.box, self.cookie = "", ""
         self.sentences = 0
 
-    async def visit(self, until: float, think: float) -> None:
-        """Come, and go on until the time is over."""
+    @contextlib.asynccontextmanager
+    async def page(self) -> AsyncIterator[ClientConnection]:
+        """The first page, as it is opened without a link."""
         async with httpx2.AsyncClient(timeout=PATIENCE) as newcomer:  # the others' client remembers cookies
             page = await newcomer.get(f"{self.address}/")
         self.cookie = page.headers.get("set-cookie", "").split(";")[0]
         async with self.line() as line:
             await self.script(line, "")
+            yield line
+
+    async def visit(self, until: float, think: float) -> None:
+        """Come, and go on until the time is over."""
+        async with self.page() as line:
             while (pause := self.rng.uniform(0.5, 1.5) * think) + time.monotonic() < until:
                 with contextlib.suppress(TimeoutError):
                     await self.listen(line, pause)
@@ -278,6 +287,21 @@ async def crowd(address: str, visitors: int, seconds: float, think: float, seed:
     return found
 
 
+async def burst(address: str, process: int, visitors: int, rounds: int) -> tuple[Found, float]:
+    """So many who all press Enter in the same moment, several times: what they saw, and the server's seconds for a sentence."""
+    found = Found()
+    async with httpx2.AsyncClient(timeout=PATIENCE) as client, contextlib.AsyncExitStack() as held:
+        everybody = [Visitor(i, address, client, found, random.Random(i)) for i in range(visitors)]
+        lines = [await held.enter_async_context(one.page()) for one in everybody]
+        used = []
+        for _ in range(rounds):
+            before = processor(process)
+            await asyncio.gather(*(one.type(line) for one, line in zip(everybody, lines, strict=True)))
+            used.append((processor(process) - before) / visitors)
+            await asyncio.sleep(1)
+    return found, median(used)
+
+
 @contextlib.contextmanager
 def procfile(core: int | None) -> Iterator[tuple[str, int]]:
     """The server as the Procfile starts it, and its process."""
@@ -364,6 +388,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="(default: 60; of a soak 1800)")
     parser.add_argument("--think", type=float, default=10)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--burst", type=int, nargs="+", help="so many press Enter in the same moment")
+    parser.add_argument("--rounds", type=int, default=9, help="of a burst")
     parser.add_argument("--soak", action="store_true", help="many visitors for long: does memory stay flat?")
     parser.add_argument("--warm", type=float, default=600, help="seconds before a soak in which its caches are filled")
     asked = parser.parse_args()
@@ -375,6 +401,18 @@ def main() -> None:
         os.sched_setaffinity(0, {cores[-1]})
     table = []
     print("times in ms: p50 / p95 / p99")
+    for visitors in asked.burst or ():
+        with procfile(cores[0] if pinned else None) as (address, process):
+            asyncio.run(crowd(address, 1, 5, 1, 0))
+            found, seconds = asyncio.run(burst(address, process, visitors, asked.rounds))
+        row = {
+            "at once": visitors,
+            "typed to picture": ms(found.pictures),
+            "server's ms a sentence": round(1000 * seconds, 1),
+        }
+        print(json.dumps(row | {name: found.counts[name] for name in ("foreign", "refused", "no picture")}), flush=True)
+    if asked.burst:
+        return
     for visitors in asked.visitors:
         with procfile(cores[0] if pinned else None) as (address, process):
             asyncio.run(crowd(address, 1, 5, 1, 0))  # every kind of thing has happened once
