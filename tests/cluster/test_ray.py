@@ -29,10 +29,11 @@ from core.request import Request  # noqa: E402
 from core.service import LocalService, MapTransform, Service, SilenceHeads  # noqa: E402
 from tests.cluster.test_remote import rows, untimed  # noqa: E402
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240), pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.filterwarnings("default")]
 STORE = 80 << 20  # bytes: the least that Ray takes
 HEAD = MapTransform(1, 1)
 VISITORS, SENTENCES = 6, 12
+PATIENCE = 600.0  # seconds for a machine to be replaced: tested is what is lost, and not how soon it is back
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def there(nodes: Cluster) -> Service:
         port = probe.getsockname()[1]
     serve.start(proxy_location="HeadOnly", http_options={"host": "127.0.0.1", "port": port})
     serve.run(deployment.headlight({"replicas": "2", "cpus": "0.8"}), name="headlight", route_prefix="/")
-    return remote.service(f"http://127.0.0.1:{port}")
+    return remote.service(f"http://127.0.0.1:{port}", patience=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +180,7 @@ def test_a_replica_that_is_killed_under_load_loses_nothing(
     assert seen == asyncio.run(expected(here)) and len(took) == VISITORS * SENTENCES
     with capsys.disabled():
         print(f"\n{said('a replica killed', took)}")
-    until = time.monotonic() + 90
+    until = time.monotonic() + PATIENCE
     while len(now := replicas()) < 2 or min(before) in now:  # it is replaced
         assert time.monotonic() < until
         time.sleep(0.2)
