@@ -19,7 +19,7 @@ from starlette.middleware import Middleware  # noqa: E402
 
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
 from app.shell.streamlit_edge import collection, connections, ending, greeting, page, sockets  # noqa: E402
-from app.transport import beside, compress, doors, fair, files, metrics, safe, strange  # noqa: E402
+from app.transport import beside, compress, doors, fair, files, metrics, safe, strange, tracebacks  # noqa: E402
 from app.transport import routes as transport_routes  # noqa: E402
 
 BASE = transport_routes.BASE
@@ -44,6 +44,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     files.allow(doors.house.most)
     fair.begin()
     metrics.log_runs()
+    tracebacks.keep_texts_out()
     greeting.put_together_once()
     sockets.send_at_once(asyncio.get_running_loop())
     known = connections.Connections()

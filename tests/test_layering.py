@@ -200,6 +200,7 @@ CLUSTER: dict[str, tuple[str, ...]] = {
         "app.session.idle",
         "app.session.models",
         "app.transport.metrics",
+        "app.transport.tracebacks",
     ),
     "cluster.__main__": ("core", "cluster.deployment"),
 }

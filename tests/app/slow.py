@@ -67,7 +67,7 @@ real = engine.run_request
 def run(loaded: Loaded, job: engine.Job, watch: Callable[[engine.Job], Callable[[Trace], object]]) -> Trace:
     """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" until a test asks for /go-on.
 
-    "In parts" waits likewise in the second layer of its second part. "Let Distant arrive." lets that model arrive.
+    "In parts" waits likewise in the second layer of its second part. "Let Distant arrive." lets that model arrive. "Breaks" fails.
     """
     text = job.request.texts[0]
 
@@ -80,6 +80,8 @@ def run(loaded: Loaded, job: engine.Job, watch: Callable[[engine.Job], Callable[
                 wait(job)
             if not so_far.records or so_far.records[-1].layer != 2:
                 return
+            if "breaks" in text:
+                raise KeyError(text)
             if "slowly" in text:
                 job.cancelled.wait(600)
             if "a while" in text:

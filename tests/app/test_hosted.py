@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -22,8 +23,10 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from app.session import words as session_words
 from app.shell import registry
-from app.transport import doors, fair, metrics, safe, words
+from app.shell import words as shell_words
+from app.transport import doors, fair, metrics, safe, tracebacks, words
 from core.request import RunEnded
 from tests.app.browsing import PATIENCE, Screen, eventually, serving
 
@@ -367,6 +370,70 @@ def test_a_run_is_one_line_without_its_text(
         "ran": 0.0123,
         "nbytes": 1000,
     }
+
+
+def test_a_traceback_says_where_and_of_what_kind_but_quotes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.getLogRecordFactory())  # as it was, afterwards
+    tracebacks.keep_texts_out()
+    log, written = logging.Logger("a library"), io.StringIO()
+    log.addHandler(logging.StreamHandler(written))
+
+    def read(text: str) -> object:
+        try:
+            return {}[text]
+        except KeyError as error:
+            raise ValueError(f"no number: {text}") from error
+
+    for fails in (lambda: read(SECRET), lambda: [][1], lambda: Path("/nowhere/at/all").read_text()):
+        try:
+            fails()
+        except Exception as error:
+            log.exception("It failed")
+            error.__context__ = error  # one that leads in a circle
+            log.exception("It failed again")
+    said = written.getvalue()
+    assert SECRET not in said
+    assert said.count("KeyError\nTraceback") == 2 and said.count("\nValueError\n") == 2 and "return {}[text]" in said
+    assert "\nIndexError\n" in said and "FileNotFoundError: [Errno 2] No such file" in said
+
+
+def test_a_run_that_breaks_is_a_sentence_its_text_stays_out_of_the_log_and_the_next_one_works(
+    browser: Browser, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    with serving("tests/app/slow.py", log) as address:
+        screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
+        before = screen.data()["run"]
+        screen.type(f"{SECRET} breaks")
+        screen.page.get_by_text(session_words.BROKEN).wait_for()
+        assert screen.data()["run"] == before
+        screen.run_text("The next one works")
+        screen.page.context.close()
+    written = log.read_text()
+    assert "A request failed" in written and "KeyError" in written and "armalade" not in written
+
+
+# turns
+
+
+def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_asking_again(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with serving("tests/app/slow.py", tmp_path / "log") as address:
+        visitors = [Screen(browser.new_context(reduced_motion="reduce").new_page(), address) for _ in range(3)]
+        for visitor in visitors:
+            visitor.open()
+        first, second, third = visitors
+        first.type("Wait a while for the first")
+        first.page.locator(".hl-working").wait_for()
+        second.type("The second visitor")
+        second.page.get_by_text(shell_words.ONE_BEFORE).wait_for()
+        third.type("The third visitor")
+        third.page.get_by_text(shell_words.SOME_BEFORE.format(n=2)).wait_for()
+        urlopen(f"{address}/go-on").close()
+        for visitor, word in zip(visitors, ("first", "second", "third"), strict=True):
+            visitor.page.locator(".strip [data-axis=query]").get_by_text(word, exact=True).wait_for()
+            visitor.page.context.close()
 
 
 # the end
