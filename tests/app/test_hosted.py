@@ -433,6 +433,7 @@ def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_askin
         urlopen(f"{address}/go-on").close()
         for visitor, word in zip(visitors, ("first", "second", "third"), strict=True):
             visitor.page.locator(".strip [data-axis=query]").get_by_text(word, exact=True).wait_for()
+            expect(visitor.page.get_by_text(re.compile("Waiting for a turn"))).to_have_count(0)
             visitor.page.context.close()
 
 

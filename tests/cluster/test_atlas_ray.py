@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -39,10 +40,13 @@ def test_the_table_is_the_same_bit_for_bit(cluster: None, tmp_path: Path, monkey
     assert [done for done, _ in told] == [3, 6, 9, 12]
 
     def stops(parts):
-        for at, found in enumerate(there(parts)):
-            if at == 2:
-                raise KeyboardInterrupt
-            yield found
+        coming = there(parts)
+        assert isinstance(coming, Generator)
+        with closing(coming):  # what it does on the cluster ends here, and not when garbage is collected
+            for at, found in enumerate(coming):
+                if at == 2:
+                    raise KeyboardInterrupt
+                yield found
 
     with pytest.raises(KeyboardInterrupt):
         atlas.survey(loaded, TEXTS, tmp_path / "third.parquet", surveyed=stops)
