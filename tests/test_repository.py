@@ -174,7 +174,7 @@ def test_the_judge_never_ships() -> None:
 def test_the_server_keeps_its_guards() -> None:
     """Switched off, any site a visitor has open could drive this server through the visitor's browser."""
     procfile = read("Procfile")
-    assert re.match(r"web: (HEADLIGHT_LOG=\S+ )?streamlit run app/main.py ", procfile)
+    assert re.match(r"web: (HEADLIGHT_LOG=\S+ )?(exec )?streamlit run app/main.py ", procfile)
     assert "$PORT" in procfile
     guards = ("enableCORS", "enableXsrfProtection", "corsAllowedOrigins")
     assert not [guard for guard in guards if guard in procfile + read("Makefile")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import re
 import subprocess
 import threading
@@ -28,7 +29,7 @@ from app.shell import registry
 from app.shell import words as shell_words
 from app.transport import doors, fair, metrics, safe, tracebacks, words
 from core.request import RunEnded
-from tests.app.browsing import PATIENCE, Screen, eventually, serving
+from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 
 APP = "app/main.py"
 SECRET = "Marmalade"  # in a visitor's sentence, and nowhere else
@@ -438,6 +439,17 @@ def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_askin
 
 
 # the end
+
+
+def test_who_is_asked_to_end_is_the_server_and_no_shell(tmp_path: Path) -> None:
+    """As docs/hosting.md starts it: a shell that stayed would end at SIGTERM, and the server would never hear of it."""
+    line = (ROOT / "Procfile").read_text().removeprefix("web: ")
+    (tmp_path / "streamlit").write_text("#!/bin/sh\necho $HEADLIGHT_LOG $$ $*\n")
+    (tmp_path / "streamlit").chmod(0o755)
+    environment = {"PORT": "8501", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    started = subprocess.Popen(["sh", "-c", line], env=environment, stdout=subprocess.PIPE, text=True)
+    said, _ = started.communicate()
+    assert said.startswith(f"json {started.pid} run app/main.py --server.port 8501 ")
 
 
 def test_a_server_that_is_asked_to_end_answers_what_runs_and_lets_nobody_new_in(
