@@ -20,6 +20,8 @@ from .planner import plan
 from .planner.presets import PRESETS
 from .trace import trace
 
+BAR = 30  # characters of the line that says how far an atlas is
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 when it worked, 2 with one sentence on standard error when it could not."""
@@ -119,10 +121,13 @@ def _trace(options: argparse.Namespace) -> None:
 
 
 def _atlas(options: argparse.Namespace) -> None:
+    if options.most is not None and options.most < 1:
+        raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
     device = pick_device()
     texts = atlas.paragraphs(options.texts)[: options.most]
     loaded = load(options.model, device=device, dtype=pick_dtype(device), progress=_progress)
     surveyed = _on_ray(options) if options.ray is not None else None
+    _counted(0, len(texts))
     table = atlas.survey(loaded, texts, options.out, most_tokens=options.tokens, progress=_counted, surveyed=surveyed)
     print(f"{options.out}: {table.num_rows:,} rows, {len(texts):,} texts")
     if options.json:
@@ -149,7 +154,10 @@ def _model(name: str) -> Loaded:
 
 
 def _counted(done: int, total: int) -> None:
-    print(f"\r{done:,} of {total:,} texts", end="" if done < total else "\n", file=sys.stderr, flush=True)
+    bar = "#" * (BAR * done // total)
+    print(
+        f"\r[{bar:-<{BAR}}] {done:,} of {total:,} texts", end="" if done < total else "\n", file=sys.stderr, flush=True
+    )
 
 
 def _plan(options: argparse.Namespace) -> None:

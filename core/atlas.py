@@ -117,14 +117,18 @@ def table_of(run: Trace, text: int) -> pa.Table:
 
 
 def shortened(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> str:
-    """As much of the beginning of a text as makes so many tokens, special ones among them."""
+    """As much of the beginning of a text as makes so many tokens, special ones among them. Raises Refused."""
     if loaded.tokenizer is None:
         raise Refused(f"{loaded.spec.title} has no tokenizer, and an atlas needs one to read texts.")
     found = loaded.tokenizer.encode(text)
     most = min(most, loaded.config.n_ctx) if loaded.config.has_position_table else most
+    spent = sum(found.special_tokens_mask)
+    if most <= spent:
+        raise Refused(
+            f"A text is cut to {most} tokens, but {loaded.spec.title} reads {spent} of its own with each: take {spent + 1} or more."
+        )
     if len(found.ids) <= most:
         return text
-    spent = sum(found.special_tokens_mask)
     ends = [
         stop for (start, stop), special in zip(found.offsets, found.special_tokens_mask, strict=True) if not special
     ]
@@ -188,8 +192,12 @@ def survey(
     """Run every text and write the table, one row of SCHEMA for each head of each text. Goes on with parts that are there.
 
     A text that the model cannot read has no rows. `surveyed` makes the tables of parts, in any order (None: here, one after the
-    other). Raises Refused where the parts beside `out` are of something else.
+    other). Raises Refused where the parts beside `out` are of something else, and
+    where no token of a text would be left.
     """
+    shortened(
+        loaded, next(iter(texts), ""), most_tokens
+    )  # refuses a length that leaves nothing before anything is written
     source = Source.of(loaded, texts, most_tokens)
     folder = out.with_name(f"{out.name}.parts")
     _claim(folder, source)

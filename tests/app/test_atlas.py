@@ -18,7 +18,7 @@ from core import atlas
 from core.checkpoints import catalog
 from core.heads import roles_of
 from core.request import Request
-from tests.app.browsing import Screen
+from tests.app.browsing import Another, Screen
 from tests.app.served import local
 
 APP = "app/main.py"
@@ -98,6 +98,14 @@ def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(screen
     example = Screen(opened.value, screen.address)
     example.wait(query=asked["query"][0], head=asked.get("head", ["0"])[0])
     example.page.close()
+
+
+def test_on_a_phone_nothing_of_the_numbers_is_cut_off(another: Another) -> None:
+    phone = another((390, 844)).open("?layer=0&head=2")
+    phone.root.locator("button.atlas").click()
+    panel = phone.root.locator("div.menu.atlas")
+    expect(panel.get_by_role("row")).to_have_count(1 + len(atlas.METRICS))
+    assert panel.evaluate("panel => panel.scrollWidth - panel.clientWidth") == 0
 
 
 def test_a_model_without_an_atlas_has_no_button(screen: Screen) -> None:

@@ -174,6 +174,27 @@ def test_the_command_writes_the_table_and_the_summary(tmp_path: Path, capsys: py
     ]
     assert main(arguments) == 0
     assert parquet.read_table(out).num_rows == 144 and len(json.loads(told.read_text())["heads"]) == 72
-    assert "144 rows, 2 texts" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "144 rows, 2 texts" in said.out
+    assert f"\r[{30 * '-'}] 0 of 2 texts" in said.err and f"\r[{30 * '#'}] 2 of 2 texts\n" in said.err
     assert main(["atlas", str(tmp_path / "none.txt")]) == 2
     assert "none.txt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (("--first", "0"), "--first is 0, but it is how many texts are run: 1 or more."),
+        (("--first", "-1"), "--first is -1, but"),
+        (("--tokens", "2"), "cut to 2 tokens, but MiniLM-L6 reads 2 of its own with each: take 3 or more."),
+        (("--tokens", "-4"), "cut to -4 tokens, but"),
+    ],
+)
+def test_a_number_that_leaves_nothing_to_run_is_refused(
+    said: tuple[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.txt").write_text("\n\n".join(TEXTS), encoding="utf-8")
+    out = tmp_path / "atlas.parquet"
+    assert main(["atlas", str(tmp_path / "t.txt"), "--out", str(out), *said]) == 2
+    assert sentence in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
