@@ -24,7 +24,11 @@ def main() -> int:
     parser.add_argument("--cpus", default="1", help="processor cores of each (default: 1)")
     parser.add_argument("--gpus", default="0", help="of a GPU for each, such as 0.25 (default: 0)")
     parser.add_argument("--model", default="minilm", help='what a new one loads at once; "" for none (default: minilm)')
-    parser.add_argument("--host", default="127.0.0.1", help="where front ends ask (default: 127.0.0.1)")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="where front ends ask: an address of the cluster's head (default: 127.0.0.1)",
+    )
     parser.add_argument("--port", type=int, default=8000, help="(default: 8000)")
     parser.add_argument(
         "--ray", default="", help="address of a Ray cluster, such as auto (default: a new one on this machine)"
@@ -48,10 +52,8 @@ def main() -> int:
         ray.init(address=options.ray, log_to_driver=False)
     else:
         ray.init(address="local", include_dashboard=False, log_to_driver=False, object_store_memory=STORE)
-    serve.start(
-        proxy_location="HeadOnly" if not options.ray else "EveryNode",
-        http_options={"host": options.host, "port": options.port},
-    )
+    # On the head alone: on every machine, each would try to listen at the address that only one of them has.
+    serve.start(proxy_location="HeadOnly", http_options={"host": options.host, "port": options.port})
     serve.run(app, name="headlight", route_prefix="/")
     print(
         f"The models answer at http://{options.host}:{options.port}: HEADLIGHT_SERVICE=http://{options.host}:{options.port}",

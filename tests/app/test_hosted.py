@@ -57,6 +57,8 @@ def test_every_answer_says_what_a_browser_may_do_with_it(address: str) -> None:
     script = next(rule for rule in page.split("; ") if rule.startswith("script-src"))
     assert "unsafe-inline" not in script and len(re.findall("'sha256-", script)) >= 2
     assert "frame-ancestors 'self'" in page.split("; ")
+    with urlopen(Request(address, method="HEAD")) as only:  # as who looks for these headers asks
+        assert only.headers["content-security-policy"] == page and only.read() == b""
 
 
 def test_nobody_leaves_a_file_in_the_server_s_memory(address: str) -> None:

@@ -38,9 +38,14 @@ class Scripted:
         self.script = "".join(f"<script>\n{source}</script>\n" for source in sources).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].startswith(("/static/", "/headlight/")):
+        asked = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        if not asked or scope["path"].startswith(("/static/", "/headlight/")):
             await self.app(scope, receive, send)
             return
+        scope = {
+            **scope,
+            "method": "GET",
+        }  # the headers of HEAD are those of the page, which the server does not send then
         start: Message | None = None
         body = b""
 
