@@ -17,6 +17,7 @@ import streamlit as st  # noqa: E402
 from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
+from app.classroom import routes as classroom  # noqa: E402
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
 from app.shell.streamlit_edge import collection, connections, ending, greeting, page, sockets  # noqa: E402
 from app.transport import beside, compress, doors, fair, files, metrics, safe, strange, tracebacks  # noqa: E402
@@ -43,6 +44,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     doors.house.most = doors.most()
     files.allow(doors.house.most)
     fair.begin()
+    classroom.begin()
     metrics.log_runs()
     tracebacks.keep_texts_out()
     greeting.put_together_once()

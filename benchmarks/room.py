@@ -161,7 +161,7 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
     opened = (await post("open", {"screen": screen(0)})).json()
     code, teacher = opened["code"], opened["key"]
     board, phones = Stream(), [Stream() for _ in range(followers)]
-    keys = [(await post("join", {"code": code})).json()["key"] for _ in phones]
+    keys = [(await post(f"{code}/join", {})).json()["key"] for _ in phones]
     pairs = [(board, teacher), *zip(phones, keys, strict=True)]
     listening = [asyncio.create_task(stream.listen(address, code, key)) for stream, key in pairs]
     await until(lambda: board.heard and board.first("class", after=0, of=followers))

@@ -125,8 +125,8 @@ async def open_class(request: Request) -> Response:
 @guarded
 async def join(request: Request) -> Response:
     """A key for who knows the code. A key of before is given back, also behind a closed door. Only wrong codes are limited: see Guesses."""
-    (said,) = messages.fields(await messages.body(request), code=str)
-    code, key = codes.read(said), request.headers.get(KEY, "")
+    messages.fields(await messages.body(request))
+    code, key = codes.read(request.path_params["code"]), request.headers.get(KEY, "")
     if key.isascii() and key and code and (known := school.find(code)) and known.is_follower(key):
         return _joined(code, key)
     address = _address(request)
@@ -332,6 +332,11 @@ COMMANDS: dict[str, Callable[[Classroom, dict[str, Any]], Awaitable[dict[str, in
 }
 
 
+def begin() -> None:
+    """The server begins: codes are of its own part, where it has one. Raises ValueError."""
+    school.first = codes.ours()
+
+
 def close() -> None:
     """The server ends: its streams do too."""
     channel.end_all(_channels.values())
@@ -344,7 +349,7 @@ ROUTES = [
     *page.ROUTES,
     *seen.ROUTES,
     Route(f"{ROOT}/open", open_class, methods=["POST"]),
-    Route(f"{ROOT}/join", join, methods=["POST"]),
+    Route(f"{ROOT}/{{code}}/join", join, methods=["POST"]),
     Route(f"{ROOT}/{{code}}/events", events),
     Route(f"{ROOT}/{{code}}/vote", vote, methods=["POST"]),
     Route(f"{ROOT}/{{code}}/teach", teach, methods=["POST"]),

@@ -17,6 +17,7 @@ class School:
     def __init__(self, random: codes.RandomBytes, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.guesses = codes.Guesses(clock)
+        self.first = codes.ALPHABET  # signs with which codes begin
         self._random = random
         self._lock = threading.Lock()
         self._classes: dict[str, Classroom] = {}
@@ -27,9 +28,9 @@ class School:
             self._forget()
             if len(self._classes) >= MOST_CLASSES:
                 return None
-            code = codes.new(self._random)
+            code = codes.new(self._random, self.first)
             while code in self._classes:
-                code = codes.new(self._random)
+                code = codes.new(self._random, self.first)
             found = self._classes[code] = Classroom(code, self._random, screen, self.clock())
             return found
 

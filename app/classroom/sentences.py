@@ -15,6 +15,7 @@ NOBODY_SAID = "Nobody has said anything in this round."
 NOT_REVEALED = "Nobody sees this before the teacher uncovers it."
 NO_RUN = "This run is no longer held. Show the sentence again, and the class sees it."
 NO_PICTURE = "This picture is no longer on the teacher's screen."
+NO_SIGNS = "{name} is with what the codes of classes begin that this process opens: some of {signs}, each once. “{value}” is not."
 NO_ADDRESS = "Only this computer can open this page. Start it with ADDRESS=0.0.0.0."
 
 # the table of votes

@@ -171,7 +171,7 @@ class Teacher:
         return answer.json()["q"]
 
     async def join(self) -> str:
-        answer = await call("join", {"code": self.code})
+        answer = await call(f"{self.code}/join", {})
         assert answer.status == 200, answer.text
         return answer.json()["key"]
 

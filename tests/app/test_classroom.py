@@ -214,10 +214,10 @@ def test_a_wrong_code_a_wrong_key_and_a_closed_door_get_one_answer() -> None:
                     said.add((answer.status, answer.text))
             assert said == {(404, sentences.NO_CLASS)} and counted("key") == before + 35
             assert (await teacher.do("door", open=False)).status == 204
-            closed = await call("join", {"code": teacher.code}, address="10.0.1.1")
-            unknown = await call("join", {"code": "BBBBBBBB"}, address="10.0.1.1")
+            closed = await call(f"{teacher.code}/join", {}, address="10.0.1.1")
+            unknown = await call("BBBBBBBB/join", {}, address="10.0.1.1")
             assert (closed.status, closed.text) == (unknown.status, unknown.text) == (404, sentences.NO_CLASS)
-            again = await call("join", {"code": teacher.code}, inside, address="10.0.1.1")
+            again = await call(f"{teacher.code}/join", {}, inside, address="10.0.1.1")
             assert again.json() == {"code": teacher.code, "key": inside}, "who is in stays in"
 
     ask(lesson())
@@ -325,14 +325,14 @@ def test_wrong_codes_are_limited_and_right_ones_are_free() -> None:
     async def lesson() -> None:
         async with teaching() as teacher:
             at, before = "10.0.2.1", counted("codes")
-            wrong = [(await call("join", {"code": "BBBBBBBB"}, address=at)).status for _ in range(32)]
+            wrong = [(await call("BBBBBBBB/join", {}, address=at)).status for _ in range(32)]
             assert wrong == [404] * 30 + [429] * 2 and counted("codes") == before + 2
-            assert (await call("join", {"code": teacher.code}, address=at)).status == 200, "a school is one address"
-            limited = [await call("join", {"code": "BBBBBBBB"}, address=at) for _ in range(268)][-1]
+            assert (await call(f"{teacher.code}/join", {}, address=at)).status == 200, "a school is one address"
+            limited = [await call("BBBBBBBB/join", {}, address=at) for _ in range(268)][-1]
             assert limited.status == 429 and 0 < int(limited.headers["retry-after"]) <= 60
-            limited = await call("join", {"code": teacher.code}, address=at)
+            limited = await call(f"{teacher.code}/join", {}, address=at)
             assert limited.status == 429, "or guessing would have no limit"
-            assert (await call("join", {"code": teacher.code}, address="10.0.2.2")).status == 200
+            assert (await call(f"{teacher.code}/join", {}, address="10.0.2.2")).status == 200
 
     ask(lesson())
 

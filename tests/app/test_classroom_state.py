@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.classroom import codes
+from app.classroom import codes, routes
 from app.classroom.school import MOST_CLASSES, School
 from app.classroom.state import MESSAGES, MOST_FOLLOWERS, MOST_ROUNDS, PER, WAITS, Asked, Classroom, Screen
 
@@ -234,6 +234,27 @@ def test_codes_are_of_25_signs_each_as_likely() -> None:
     assert set(seen) == set(codes.ALPHABET) and len(codes.ALPHABET) == 25
     assert not set("AEIOU012568") & set(codes.ALPHABET)
     assert max(seen.values()) < 1.25 * min(seen.values())
+
+
+def test_the_codes_of_one_of_several_processes_begin_with_its_own_signs() -> None:
+    draw, school = bytes_of(2), School(bytes_of(2), Clock())
+    found = [codes.new(draw, "QRST") for _ in range(2000)]
+    first, second = Counter(code[0] for code in found), Counter(code[1] for code in found)
+    assert set(first) == set("QRST") and max(first.values()) < 1.25 * min(first.values())
+    assert set(second) == set(codes.ALPHABET), "only the first sign says where"
+    school.first = "B"
+    assert all((opened := school.open(SCREEN)) and opened.code[0] == "B" for _ in range(20))
+
+
+def test_what_an_operator_says_of_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert codes.ours("") == codes.ALPHABET and codes.ours("KXR") == "KXR"
+    for value in ("A", "b", "BB", "B C", "B,C", "0", codes.ALPHABET + "B"):
+        with pytest.raises(ValueError, match="HEADLIGHT_CODES is with what the codes of classes begin"):
+            codes.ours(value)
+    monkeypatch.setattr(routes.school, "first", codes.ALPHABET)
+    monkeypatch.setenv(codes.OURS, "KXR")
+    routes.begin()
+    assert routes.school.first == "KXR"
 
 
 @pytest.mark.parametrize(

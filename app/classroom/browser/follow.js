@@ -116,7 +116,7 @@ class Follower {
       // a private window gets a new one
     }
     try {
-      const response = await ask("join", { key, body: { code: this.typed } });
+      const response = await ask(`${this.typed}/join`, { key, body: {} });
       const joined = await response.json();
       this.joined = joined;
       try {
