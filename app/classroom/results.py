@@ -80,7 +80,7 @@ def csv_lines(run: Facts, question: Question, weights: np.ndarray) -> Iterator[s
     site = next(site for site in run.sites if site.id == of.site)
     names = {
         "query": run.tokens(site.query).labels[of.query],
-        "n": question.said,
+        "votes": sentences.VOTES[question.said != 1].format(n=question.said),
         "layer": of.layer,
         "head": of.head,
         "model": run.spec.title,

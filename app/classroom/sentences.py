@@ -19,7 +19,8 @@ NO_SIGNS = "{name} is with what the codes of classes begin that this process ope
 NO_ADDRESS = "Only this computer can open this page. Start it with ADDRESS=0.0.0.0."
 
 # the table of votes
-CAPTION = "Where will “{query}” look? {n} votes of a class, and the weights of layer {layer}, head {head} of {model}."
+CAPTION = "Where will “{query}” look? {votes} of a class, and the weights of layer {layer}, head {head} of {model}."
 SENTENCE = "Text: {text}"
+VOTES = ("1 vote", "{n} votes")
 COLUMNS = "place,word,votes,share,weight"
 FILE = "votes-{number}.csv"

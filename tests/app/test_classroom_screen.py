@@ -343,6 +343,136 @@ def test_the_projector_has_the_code_in_a_corner_and_a_reload_keeps_the_class(scr
     expect(over(teacher).locator(".share .code")).to_have_text(code)
 
 
+INSIDE = """node => {
+    const [box, page] = [node.getBoundingClientRect(), document.documentElement];
+    return node.scrollWidth <= node.clientWidth && box.left >= 0 && box.right <= page.clientWidth && box.bottom <= page.clientHeight;
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1024, 768), (1920, 1080)])
+def test_the_last_row_can_read_the_whole_code(another: Another, size: tuple[int, int]):
+    teacher = another(size, reduced_motion="reduce").open()
+    share(teacher)
+    code = over(teacher).locator(".share .code")
+    assert code.evaluate(INSIDE)
+    before = code.evaluate("node => node.getBoundingClientRect().height")
+    over(teacher).get_by_role("button", name=text("project"), exact=True).click()
+    expect(teacher.page.locator(".classroom.projected")).to_be_attached()
+
+    def fits() -> None:
+        assert code.evaluate(INSIDE) and code.evaluate("node => node.getBoundingClientRect().height") >= before
+        assert over(teacher).locator("img.square").evaluate(INSIDE)
+
+    eventually(teacher.page, fits)  # type grows behind the click
+
+
+def test_the_link_of_a_class_is_copied_or_stands_there_to_be_copied(own_screen: Screen, another: Another):
+    for teacher, allowed in ((own_screen, False), (another(permissions=["clipboard-read", "clipboard-write"]), True)):
+        teacher.open()
+        code = share(teacher).replace(" ", "")
+        if not allowed:  # as in a page that came by http from another computer
+            teacher.page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new Error()))")
+        over(teacher).get_by_role("button", name=text("copy_link"), exact=True).click()
+        if allowed:
+            expect(teacher.page.locator(".classroom .toast")).to_have_text(text("link_copied"))
+            link = teacher.page.evaluate("navigator.clipboard.readText()")
+        else:
+            link = over(teacher).get_by_label(text("copy_by_hand")).input_value()
+        assert link == f"{teacher.address}/R/{code}"
+
+
+def test_who_chooses_a_room_sees_it_and_the_bar_leads_back_to_the_question(screen: Screen, another: Another):
+    teacher = screen.open("?layer=3&head=1&query=10")
+    phone = follow(another(PHONE), share(teacher))
+    go_to(teacher.page, masks_words.TITLE)
+    expect(over(teacher)).to_be_hidden()
+    expect(phone.page.locator(".follow .place .hl.masks .fact")).to_contain_text("may not look at")
+    go_to(teacher.page, "Explore")
+    expect(teacher.page.get_by_role("button", name=text("ask"), exact=True)).to_be_visible()
+    ask(teacher)
+    tap(phone, "street")
+    counted(teacher, 1)
+    go_to(teacher.page, masks_words.TITLE)
+    expect(over(teacher)).to_be_hidden()
+    expect(word(phone, "street")).to_be_visible()  # it is still asked
+    teacher.page.get_by_role("button", name=text("back_to_question"), exact=True).click()
+    counted(teacher, 1)
+    go_to(teacher.page, "Explore")
+    expect(over(teacher)).to_be_hidden()
+    teacher.painted()
+    teacher.page.keyboard.press("a")
+    counted(teacher, 1)
+    teacher.page.keyboard.press("r")
+    expect(phone.page.locator(".follow .result")).to_contain_text("You said street")
+
+
+def test_a_question_says_its_kind_of_attention_and_its_word_in_full(screen: Screen, another: Another):
+    teacher = screen.open("?model=translator")
+    phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("begin")).click()
+    teacher.root.locator(".strip [data-axis=query]").get_by_text("through", exact=True).click()
+    expect(over(teacher).locator(".line .of")).to_have_text(
+        re.compile(r"cross-attention, layer \d head \d of Translator")
+    )
+    expect(phone.page.locator(".follow .panel h2")).to_contain_text("cross-attention")
+    assert over(teacher).locator(".rowname").evaluate("node => node.scrollWidth <= node.clientWidth")
+    # Pieces that stand together in the sentence do so among the words to tap.
+    pieces = phone.page.locator(".follow .words .pieces").evaluate_all(
+        "spans => spans.map(span => span.innerText.split(/\\s+/))"
+    )
+    assert pieces == [["Ein"], ["Hund"], ["rennt"], ["durch"], ["den"], ["Schnee", "."], ["</s>"]]
+
+
+def test_what_the_mask_hides_is_no_word_of_a_question(screen: Screen, another: Another):
+    teacher = screen.open("?model=storyteller&text=Once+upon+a+time+there+was+a+cat")
+    phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("begin")).click()
+    teacher.root.locator(".strip [data-axis=query]").get_by_text("there", exact=True).click()
+    expect(over(teacher).locator(".word.hidden")).to_have_text(["was", "a", "cat"])
+    for hidden in ("was", "cat"):
+        expect(word(phone, hidden)).to_be_disabled()
+    tap(phone, "upon")
+    counted(teacher, 1)
+    teacher.page.keyboard.press("r")
+    expect(over(teacher).locator(".legend")).to_contain_text("% of 1 vote")
+    expect(over(teacher).locator(".legend")).not_to_contain_text("votes")
+    expect(phone.page.locator(".follow .result")).to_contain_text("You said upon")
+    shown = phone.page.locator(".follow .pair > span").all_inner_texts()
+    assert {label.split("\n")[0] for label in shown} == {"<s>", "Once", "upon", "a", "time", "there"}
+
+
+def test_the_marks_of_the_round_before_stand_in_the_chart_and_the_menu_of_files_over_it(
+    screen: Screen, another: Another
+):
+    teacher = screen.open("?layer=3&head=1&query=10")
+    phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    ask(teacher)
+    for label, end in (("animal", False), ("street", True)):
+        tap(phone, label)
+        counted(teacher, 1)
+        teacher.page.keyboard.press("r")
+        expect(over(teacher).locator(".fact")).to_contain_text(label)
+        if not end:
+            over(teacher).get_by_role("button", name="Ask again with “wide”").click()
+            expect(word(phone, "wide")).to_be_visible()
+    expect(over(teacher).locator(".legend")).to_contain_text("before, with “tired”")
+    tops = (
+        over(teacher)
+        .locator(".chart")
+        .evaluate(
+            """chart => [".legend", ".before:not([hidden])", ".bar u"].map(which =>
+            [...chart.querySelectorAll(which)].filter(node => node.textContent || which[1] === "b").map(node => node.getBoundingClientRect()))
+        .map((boxes, i) => i ? Math.min(...boxes.map(box => box.top)) : boxes[0].bottom)"""
+        )
+    )
+    assert tops[0] <= min(tops[1:]) + 1, "what is drawn lies over the legend"
+    over(teacher).get_by_role("button", name=kit_words.COMPONENT["export"]).click()
+    menu = over(teacher).get_by_role("dialog")
+    expect(menu).to_be_visible()
+    assert menu.evaluate(INSIDE) and over(teacher).evaluate("node => node.scrollTop") == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_page_of_the_class(another: Another, scheme: str):
     teacher = another((1280, 720), scheme, reduced_motion="reduce").open()

@@ -2,7 +2,7 @@
 
 import { add, el, fill, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
 import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table, verdict } from "./votes.js";
-import { button, spaced, square } from "./parts.js";
+import { button, projecting, spaced, square } from "./parts.js";
 import { Chart, MOST_BLOCKS } from "./chart.js";
 import { figure } from "./figure.js";
 import { Files } from "../../kit/browser/files.js";
@@ -86,7 +86,7 @@ export class AskPage {
     const open = asked.open;
     const [layer, head] = teacher.head;
     this.title.replaceChildren(...phrase(open ? words.will_look : words.looks, { q: [question.word, "q"] }));
-    this.of.textContent = fill(words.place, { layer, head, model: question.picture.link?.model ?? "" });
+    this.of.textContent = question.place(layer, head);
     const { pending } = teacher;
     if (pending) {
       this.acts.replaceChildren(el("span", "mute", words.reading), button(words.back_to_sentence, "quiet big", () => teacher.leave()));
@@ -108,6 +108,7 @@ export class AskPage {
       el("span", "space"),
       ...(open ? [] : [button(words.as_table, "quiet", () => this.toggleTable()), this.files.box]),
       button(words.code_key, "quiet", () => teacher.show("share")),
+      projecting(),
       button(words.end, "quiet", () => teacher.end()),
     );
     this.table.hidden = true;
@@ -325,7 +326,8 @@ export class AskPage {
     const labels = question?.labels ?? [];
     const counts = question?.counts(votes) ?? [];
     const { caption = "", snippet = "", name = "vote", title = "" } = this.described ?? {};
-    const said = [fill(words.caption, { q: question?.word ?? "", n: counts.reduce((a, b) => a + b, 0) }), this.fact ?? "", caption].filter(Boolean).join(" ");
+    const all = counts.reduce((a, b) => a + b, 0);
+    const said = [fill(words.caption[all === 1 ? 0 : 1], { q: question?.word ?? "", n: all }), this.fact ?? "", caption].filter(Boolean).join(" ");
     const text = csv([said, ...(snippet ? snippet.split("\n") : [])], labels, counts, weights ?? []);
     const order = labels.map((word, i) => /** @type {(string | number)[]} */ ([i, word, counts[i], weights?.[i] ?? 0]));
     return {
@@ -341,7 +343,7 @@ export class AskPage {
   drawn() {
     const { question, votes, palette } = this.teacher;
     const colours = { ink: palette.ink, mute: palette.mute, room: palette.query, head: palette.ramp[3] };
-    return figure({ labels: question?.labels ?? [], counts: question?.counts(votes) ?? [], weights: this.weights ?? [], at: question?.at ?? null, title: this.title.textContent ?? "", fact: this.fact ?? "" }, colours);
+    return figure({ labels: question?.labels ?? [], counts: question?.counts(votes) ?? [], weights: this.weights ?? [], at: question?.at ?? null, fact: this.fact ?? "" }, colours);
   }
 
   // For a screen reader, every few seconds

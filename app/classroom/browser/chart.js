@@ -1,11 +1,12 @@
 // The votes over the words of a sentence, and once they are uncovered the head's own weights beside them.
 
-import { add, el, fill, share } from "../../kit/browser/dom.js";
+import { add, counted, el, fill, share } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { columns, largest, shares } from "./votes.js";
+import { isRightToLeft } from "../../attention/browser/direction.js";
 
 /** @typedef {import("./question.js").Question} Question */
-/** @typedef {{votes: ArrayLike<number>, weights: ArrayLike<number>}} Before what the round before had at the same words */
+/** @typedef {{votes: ArrayLike<number>, weights: ArrayLike<number>, word: string}} Before what the round before had at the same words, and what stood there in its sentence */
 /** @typedef {{of: number, counts: number[], hidden: boolean, weights: ArrayLike<number> | null, before: Before | null}} Now weights null: covered */
 /** @typedef {{token: number, room: HTMLElement, head: HTMLElement, marks: [HTMLElement, HTMLElement], plot: HTMLElement, cell: HTMLElement, word: HTMLElement}} Column */
 
@@ -42,6 +43,7 @@ export class Chart {
   draw(question, now) {
     const { counts, weights } = now;
     const votes = shares(counts);
+    const masked = question.row(question.asked.layer, question.asked.head)?.masked;
     const which = columns(now.hidden ? counts.map(() => 0) : votes, weights, question.at);
     const of = `${question.asked.q}:${which}`;
     if (of !== this.of) {
@@ -52,7 +54,8 @@ export class Chart {
     const isBlocks = now.of <= MOST_BLOCKS && all <= MOST_BLOCKS;
     const most = Math.max(1, weights ? all : Math.max(now.of, all)); // votes that make 100 %
     const bars = counts.map((n) => (now.hidden ? 0 : n / most));
-    const top = Math.max(LEAST, ...bars, ...Array.from(weights ?? [0])) * HEADROOM;
+    const marks = weights && now.before ? [...Array.from(now.before.votes), ...Array.from(now.before.weights)] : [];
+    const top = Math.max(LEAST, ...bars, ...Array.from(weights ?? [0]), ...marks) * HEADROOM;
     const high = this.drawn.find(({ token }) => token >= 0)?.plot.clientHeight ?? 0;
     const block = high / top / most;
     const first = new Set([...(now.hidden ? [] : largest(counts)), ...(weights ? largest(weights) : [])]);
@@ -68,6 +71,7 @@ export class Chart {
       /** @type {HTMLElement} */ (head.firstChild).textContent = w >= SAID ? String(Math.round(100 * w)) : "";
       cell.style.backgroundColor = weights ? this.palette.colour(w) : "";
       word.classList.toggle("top", first.has(token));
+      word.classList.toggle("hidden", Boolean(masked?.[token]));
       const was = now.before ? [now.before.votes[token], now.before.weights[token]] : [0, 0];
       marks.forEach((mark, i) => {
         mark.hidden = !weights || was[i] <= SEEN;
@@ -85,6 +89,7 @@ export class Chart {
   build(question, which) {
     const { labels, at } = question;
     this.columns.replaceChildren();
+    this.columns.dir = isRightToLeft(labels) ? "rtl" : "ltr";
     this.columns.style.gridTemplateColumns = which.map((token) => (token < 0 ? "1.6fr" : `minmax(0, ${width(labels[token]).toFixed(2)}fr)`)).join(" ");
     this.drawn = which.map((token, i) => {
       const column = add(this.columns, "div", token < 0 ? "column gap" : "column");
@@ -104,7 +109,8 @@ export class Chart {
       word.classList.toggle("special", token >= 0 && /^[[<].+[\]>]$/.test(labels[token]));
       return { token, room, head, marks, plot, cell, word };
     });
-    this.name.textContent = question.word;
+    this.name.textContent = this.name.title = question.word;
+    this.box.style.setProperty("--letters", String(question.word.length));
   }
 
   // A block on its way down to where it stays
@@ -125,8 +131,8 @@ export class Chart {
       return line;
     };
     if (!now.weights) return this.legend.replaceChildren(item("room", now.hidden ? words.votes_hidden : isBlocks ? words.legend_blocks : words.legend_bars));
-    const items = [item("room", fill(words.legend_room, { n: all })), item("head", words.legend_head)];
-    if (now.before) items.push(item("was", words.legend_before));
+    const items = [item("room", counted(words.legend_room, all)), item("head", words.legend_head)];
+    if (now.before) items.push(item("was", now.before.word ? fill(words.legend_before_with, { w: now.before.word }) : words.legend_before));
     this.legend.replaceChildren(...items);
   }
 

@@ -1,7 +1,7 @@
 // A vote as a drawing for a file: its bars over its words, as they are on the screen.
 
 import { columns, shares } from "./votes.js";
-import { share } from "../../kit/browser/dom.js";
+import { counted, share } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -18,21 +18,20 @@ function make(parent, name, attributes, text) {
 }
 
 /**
- * @param {{labels: string[], counts: number[], weights: ArrayLike<number>, at: number | null, title: string, fact: string}} of
+ * @param {{labels: string[], counts: number[], weights: ArrayLike<number>, at: number | null, fact: string}} of
  * @param {Record<string, string>} colours
  * @returns {import("../../kit/browser/types.js").Drawing}
  */
-export function figure({ labels, counts, weights, at, title, fact }, colours) {
+export function figure({ labels, counts, weights, at, fact }, colours) {
   const group = document.createElementNS(SVG, "g");
   const votes = shares(counts);
   const which = columns(votes, weights, at);
   const top = Math.max(...votes, ...Array.from(weights), 0.01);
   const wide = WIDTH / which.length;
-  const base = 96 + HIGH;
-  make(group, "text", { x: 0, y: 26, "font-size": 26, "font-weight": 650, fill: colours.ink }, title);
+  const base = 56 + HIGH;
   const all = counts.reduce((sum, n) => sum + n, 0);
-  make(group, "text", { x: 0, y: 54, "font-size": 16, fill: colours.room }, words.legend_room.replace("{n}", String(all)));
-  make(group, "text", { x: 300, y: 54, "font-size": 16, fill: colours.head }, words.legend_head);
+  make(group, "text", { x: 0, y: 16, "font-size": 16, fill: colours.room }, counted(words.legend_room, all));
+  make(group, "text", { x: 300, y: 16, "font-size": 16, fill: colours.head }, words.legend_head);
   which.forEach((token, i) => {
     const middle = (i + 0.5) * wide;
     if (token < 0) return make(group, "text", { x: middle, y: base + 26, "font-size": 18, "text-anchor": "middle", fill: colours.mute }, "…");

@@ -23,6 +23,13 @@ export function button(text, look, act) {
   return node;
 }
 
+// Large type, for a room that looks at a wall
+export function projecting() {
+  const node = button(words.project, "quiet", () => window.headlight.settings.set("projector", "true"));
+  node.title = words.project_help;
+  return node;
+}
+
 /** The colours of a page as variables of its style. @param {HTMLElement} node @param {Record<string, any>} palette */
 export function paint(node, palette) {
   for (const [name, value] of Object.entries(palette)) if (typeof value === "string") node.style.setProperty(`--${name}`, value);

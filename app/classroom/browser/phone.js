@@ -1,6 +1,7 @@
 // What a follower reads and taps while the class is asked, and when the row is uncovered.
 
 import { add, el, fill, finely, phrase, share } from "../../kit/browser/dom.js";
+import { isRightToLeft } from "../../attention/browser/direction.js";
 import { button } from "./parts.js";
 import { agreed, headOf, largest, others, overlap, ownHead, rank, said, shares, verdict } from "./votes.js";
 import { WORDS as words } from "./constants.js";
@@ -22,22 +23,20 @@ export function vote(box, { question, mine, late, votes, of }, tap) {
   const list = el("div", "words");
   list.setAttribute("role", "group");
   list.setAttribute("aria-label", words.words_label);
-  let group = el("span");
+  if (isRightToLeft(labels)) list.dir = "rtl";
+  /** @type {HTMLElement | null} */
+  let group = null;
   for (const { at, isHidden } of question.choices()) {
-    if (!joins.has(at) || !group.isConnected) {
-      group = el("span", "pieces");
-      list.append(group);
-    }
+    if (!group || !joins.has(at)) group = add(list, "span", "pieces");
     const node = button(labels[at], [at === question.at ? "me" : "", /^[[<].+[\]>]$/.test(labels[at]) ? "special" : ""].filter(Boolean).join(" "), () => tap(at));
     node.disabled = isHidden;
     if (isHidden) node.title = words.hidden_word;
     node.dataset.token = String(at);
     node.setAttribute("aria-pressed", String(at === mine));
     group.append(node);
-    if (!joins.has(at)) list.append(group);
   }
   const which = el("h2");
-  which.append(...phrase(words.row_covered, { place: [fill(words.place_short, { layer: question.asked.layer, head: question.asked.head }), "b"], q: [question.word, "q"] }));
+  which.append(...phrase(words.row_covered, { place: [question.shortPlace, "b"], q: [question.word, "q"] }));
   const row = el("div", "row");
   row.setAttribute("aria-hidden", "true");
   labels.forEach((_, i) => add(row, "i", i === mine ? "mine" : "").append(i === mine ? "?" : ""));
@@ -70,10 +69,10 @@ export function revealed(box, { question, mine, late, votes }, look) {
     big.append(...phrase(...said(labels, mine, weights, of)));
     note.textContent = others(Math.max(0, counts[mine] - 1));
   } else {
-    big.append(...phrase(words.gives, { q: [question.word, "q"], p: [share(weights[order[0]]), "b"], w: [labels[order[0]], "k"] }));
+    big.append(...phrase(words.gives, { q: [question.word, "q"], p: [share(weights[order[0]]), "b whole"], w: [labels[order[0]], "k"] }));
     note.textContent = late ? words.late_result : words.said_nothing;
   }
-  const kept = [...new Set([mine, largest(room)[0], ...order].filter((i) => i !== null && i !== undefined))].slice(0, SHOWN).sort((a, b) => weights[b] - weights[a] || a - b);
+  const kept = [...new Set([mine ?? -1, largest(room)[0] ?? -1, ...order].filter((i) => i >= 0 && !masked?.[i]))].slice(0, SHOWN).sort((a, b) => weights[b] - weights[a] || a - b);
   const most = Math.max(...room, ...Array.from(weights));
   const bars = el("div", "pairs");
   for (const i of kept) {

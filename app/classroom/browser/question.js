@@ -1,10 +1,13 @@
 // A question with the numbers that it is about: the run as it travels, and in it one word's row in every head.
 
-import { across, isMirrored } from "../../attention/browser/direction.js";
+import { across, areLetters, isMirrored } from "../../attention/browser/direction.js";
 import { numbersOf } from "../../attention/browser/lens.js";
 import { Remote } from "../../kit/browser/remote.js";
 import { Site } from "../../attention/browser/site.js";
+import { fill } from "../../kit/browser/dom.js";
 import { unpack } from "../../kit/browser/messages.js";
+import { WORDS as SEEN } from "../../attention/browser/constants.js";
+import { WORDS as words } from "./constants.js";
 import { tally } from "./votes.js";
 
 /** @typedef {import("./types.js").Asked} Asked */
@@ -20,8 +23,9 @@ export class Question {
     const sites = this.picture.sites.map((site) => new Site(site, body));
     this.site = sites.find(({ id }) => id === asked.site) ?? sites[0];
     this.remote = new Remote(this.picture.key, arrived);
+    this.kind = sites.length > 1 ? (SEEN.sites[this.site.id]?.[0] ?? "") : "";
     this.labels = this.picture.tokens[this.site.key] ?? [];
-    this.joins = new Set(this.picture.joins[this.site.key]);
+    this.joins = new Set(areLetters(this.labels) ? [] : this.picture.joins[this.site.key]);
     /** @type {Map<string, HeadRow>} */
     this.known = new Map();
     this.row(asked.layer, asked.head); // what is uncovered later is there by then
@@ -33,6 +37,18 @@ export class Question {
 
   get word() {
     return this.picture.tokens[this.site.query]?.[this.asked.query] ?? "";
+  }
+
+  // The head in words: with its kind of attention, where the model has several.
+  /** @param {number} layer @param {number} head */
+  place(layer, head) {
+    const model = this.picture.link?.model ?? "";
+    return fill(this.kind ? words.place_of : words.place, { site: this.kind, layer, head, model });
+  }
+
+  get shortPlace() {
+    const { layer, head } = this.asked;
+    return fill(this.kind ? words.place_short_of : words.place_short, { site: this.kind, layer, head });
   }
 
   // Where the word that looks stands among those that can be looked at; null in cross-attention, where it is of the other text

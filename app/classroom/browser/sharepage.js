@@ -1,7 +1,8 @@
 // The page with the square and the code: how a class comes in.
 
 import { add, el, phrase } from "../../kit/browser/dom.js";
-import { button, spaced, square } from "./parts.js";
+import { button, projecting, spaced, square } from "./parts.js";
+import { copy } from "../../kit/browser/save.js";
 import { WORDS as words } from "./constants.js";
 
 export class SharePage {
@@ -23,15 +24,35 @@ export class SharePage {
     const small = add(side, "p", "small");
     small.textContent = taught.only_here;
     small.className = taught.only_here ? "small warn" : "small";
-    this.door = add(side, "p", "small");
+    this.door = add(side, "p", "small door");
+    this.byHand = add(side, "label", "small by-hand");
+    this.byHand.hidden = true;
+    this.foot = add(root, "footer", "foot");
+    const link = button(words.copy_link, "quiet", () => this.copy());
+    link.title = words.copy_link_help;
+    this.foot.append(el("span", "mute", words.private), el("span", "space"), link, projecting(), button(words.end, "quiet", () => teacher.end()));
     this.drawn = ""; // which buttons
     this.draw();
+  }
+
+  // The link for those who are not in the room; where a page may not copy, it stands there to be copied by hand.
+  async copy() {
+    const { link } = /** @type {import("./types.js").Taught} */ (this.teacher.taught);
+    const { href } = new URL(link); // in small letters, as people know links
+    if (await copy(href)) return this.teacher.tell(words.link_copied);
+    this.byHand.replaceChildren(words.copy_by_hand);
+    const field = add(this.byHand, "input");
+    Object.assign(field, { type: "text", readOnly: true, value: href });
+    this.byHand.hidden = false;
+    field.focus();
+    field.select();
   }
 
   draw() {
     const { teacher } = this;
     const { of, door } = teacher.now;
     const { code } = /** @type {import("./types.js").Taught} */ (teacher.taught);
+    this.box.classList.toggle("closed", !door);
     this.code.textContent = door ? spaced(code) : words.door_closed;
     this.follow.replaceChildren(...(of ? [el("b", "", String(of)), el("span", "", words.follow[of === 1 ? 0 : 1])] : [el("span", "mute", words.nobody_yet)]));
     this.door.textContent = door ? words.door_help : words.door_closed_help;
@@ -52,7 +73,6 @@ export class SharePage {
         : teacher.canAsk && button(words.begin, "primary", () => teacher.pick()),
       button(words.show_sentence, "quiet big", () => teacher.show("")),
       button(door ? words.close_door : words.open_door, "quiet big", () => teacher.teach({ do: "door", open: !door })),
-      button(words.end, "quiet big", () => teacher.end()),
     ].filter((node) => node instanceof HTMLElement);
     const at = [...this.acts.children].indexOf(/** @type {Element} */ (/** @type {ShadowRoot} */ (this.acts.getRootNode()).activeElement));
     this.acts.replaceChildren(...acts);

@@ -113,8 +113,7 @@ export class Teacher {
     this.live.setAttribute("aria-live", "polite");
     document.body.append(this.host);
 
-    this.asks = button(words.ask, "ask", () => this.pick());
-    this.asks.title = words.ask_help;
+    this.asks = button(words.ask, "ask", () => (this.asked?.open ? this.show("ask") : this.pick()));
     this.badge = button("", "badge", () => this.show(this.page === "share" ? (this.asked ? "ask" : "") : "share"));
     this.badge.title = words.badge_help;
     this.bar.append(this.asks, this.badge);
@@ -151,6 +150,8 @@ export class Teacher {
     this.followed = followed;
     if (room !== this.room) this.silent = 0;
     if (room !== this.room && this.page === "pick") this.unpick();
+    // Who chooses a room wants to see it. A question that is open stays open, and the bar leads back to it.
+    if (this.room && room !== this.room && this.page && !this.pending) this.show("");
     this.room = room;
     this.theme();
     this.send();
@@ -421,7 +422,7 @@ export class Teacher {
     this.head = [layer, head];
     this.draw();
     const page = this.shownPage;
-    if (page instanceof AskPage) this.live.textContent = `${fill(words.place, { layer, head, model: "" })} ${page.summary()}`;
+    if (page instanceof AskPage) this.live.textContent = `${fill(words.place_short, { layer, head })} ${page.summary()}`;
   }
 
   /** @param {string} name @param {any} data */
@@ -507,8 +508,9 @@ export class Teacher {
 
   // What the marks of the round before say; only beside the head that was asked about
   before() {
-    const { last, asked } = this;
-    return last && this.head[0] === asked?.layer && this.head[1] === asked.head ? { votes: last.votes, weights: last.weights } : null;
+    const { last, asked, question } = this;
+    if (!last || !question || this.head[0] !== asked?.layer || this.head[1] !== asked.head) return null;
+    return { votes: last.votes, weights: last.weights, word: differing(last.labels, question.labels)?.[0] ?? "" };
   }
 
   /** @param {number[]} votes @param {ArrayLike<number>} weights */
@@ -557,7 +559,10 @@ export class Teacher {
 
   draw() {
     const { taught, now, page } = this;
-    this.asks.hidden = !this.canAsk || Boolean(this.asked?.open) || page !== "";
+    const isOpen = Boolean(this.asked?.open);
+    this.asks.hidden = !(this.canAsk || isOpen) || page !== "";
+    this.asks.textContent = isOpen ? words.back_to_question : words.ask;
+    this.asks.title = isOpen ? "" : words.ask_help;
     this.badge.hidden = !taught;
     this.badge.classList.toggle("off", this.isLost);
     this.badge.setAttribute("aria-pressed", String(page === "share"));
@@ -627,6 +632,7 @@ export class Teacher {
     else if (!this.taught) return;
     else if (e.key === "Escape" && page === "pick") this.unpick();
     else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(asked ? "ask" : "");
+    else if (letter === "a" && asked?.open && page !== "ask") this.show("ask");
     else if (letter === "a" && this.canAsk && page !== "ask") this.pick();
     else if (isAsking && asked.open && (letter === "r" || e.key === "PageDown")) this.reveal();
     else if (isAsking && asked.open && letter === "h") this.hide();

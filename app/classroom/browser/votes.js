@@ -15,6 +15,7 @@ export const MOST_COLUMNS = 30; // of a longer text
 const FAINT = 0.02; // of the weight: below it a word of a long text has no column of its own
 const OWN = 0.3; // of a row: from here on a word may be said to have a head of its own
 const MOST_TIES = 3; // words that are named where several have as much
+const WHOLE = "b whole"; // the look of a number, whose sign stays in its line
 
 /** @param {Row} row */
 const sum = (row) => Array.from(row).reduce((all, x) => all + x, 0);
@@ -89,17 +90,17 @@ const named = (labels, at) => (at.length > MOST_TIES ? fill(words.several, { n: 
 /** The fact of a question. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
 export function verdict(labels, votes, weights) {
   const [mine, its] = [largest(votes), largest(weights)];
-  const head = { head: [words.head, "h"], its: [`${share(weights[its[0]])} ${labels[its[0]]}`, "b"] };
+  const head = { head: [words.head, "h"], its: [`${share(weights[its[0]])} ${labels[its[0]]}`, WHOLE] };
   if (!mine.length) return [words.nobody_said, head];
-  const parts = { ...head, room: [words.room, "r"], both: [agreed(overlap(votes, weights)), "b"], p: [share(votes[mine[0]]), "b"] };
+  const parts = { ...head, room: [words.room, "r"], both: [agreed(overlap(votes, weights)), WHOLE], p: [share(votes[mine[0]]), WHOLE] };
   if (mine.length > 1) return [words.fact_tie, { ...parts, w: [named(labels, mine), "b"] }];
-  if (mine[0] !== its[0]) return [words.fact, { ...parts, mine: [`${share(votes[mine[0]])} ${labels[mine[0]]}`, "b"] }];
-  return [words.fact_same, { ...parts, w: [labels[mine[0]], "b"], head: [words.head_small, "h"], room: [words.room_small, "r"], p2: [share(weights[its[0]]), "b"] }];
+  if (mine[0] !== its[0]) return [words.fact, { ...parts, mine: [`${share(votes[mine[0]])} ${labels[mine[0]]}`, WHOLE] }];
+  return [words.fact_same, { ...parts, w: [labels[mine[0]], "b"], head: [words.head_small, "h"], room: [words.room_small, "r"], p2: [share(weights[its[0]]), WHOLE] }];
 }
 
 /** How far both moved from the round before, whose words stand at the same places. @param {{old: string, now: string, votes: [before: Row, after: Row], weights: [before: Row, after: Row]}} of @returns {Sentence} */
 export function moved({ old, now, votes, weights }) {
-  return [words.moved, { old, now, x: [agreed(1 - overlap(...votes)), "b"], y: [agreed(1 - overlap(...weights)), "b"] }];
+  return [words.moved, { old, now, x: [agreed(1 - overlap(...votes)), WHOLE], y: [agreed(1 - overlap(...weights)), WHOLE] }];
 }
 
 /** Which head is most like the class, and which place this one has. @param {Like[]} all @param {{layer: number, head: number}} at @returns {Sentence} */
@@ -107,7 +108,7 @@ export function mostLike(all, at) {
   const best = all.reduce((a, b) => (b.agreement > a.agreement ? b : a));
   const own = all.find(({ layer, head }) => layer === at.layer && head === at.head) ?? best;
   const k = 1 + all.filter(({ agreement }) => agreement > own.agreement).length;
-  return [words.like, { best: [fill(words.head_short, best), "b"], a: [agreed(best.agreement), "b"], k: [ordinal(k), "b"], n: all.length }];
+  return [words.like, { best: [fill(words.head_short, best), "b"], a: [agreed(best.agreement), WHOLE], k: [ordinal(k), "b"], n: all.length }];
 }
 
 /** What both gave to the same word, as a sum. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
@@ -119,13 +120,13 @@ export function sumOf(labels, votes, weights) {
   const rest = all - first.reduce((x, i) => x + both[i], 0);
   const terms = first.map((i) => `${labels[i]} ${(100 * both[i]).toFixed(1)}`);
   if (rest >= 0.0005) terms.push(fill(words.sum_others, { p: (100 * rest).toFixed(1) }));
-  return [words.sum, { terms: terms.join(" + "), all: [agreed(all), "b"] }];
+  return [words.sum, { terms: terms.join(" + "), all: [agreed(all), WHOLE] }];
 }
 
 /** What a phone says of its own word. `of` is how many words could be looked at. @param {string[]} labels @param {number} mine @param {Row} weights @param {number} of @returns {Sentence} */
 export function said(labels, mine, weights, of) {
   const k = rank(weights, mine);
-  return [k === 1 ? words.you_said_first : words.you_said, { w: [labels[mine], "k"], p: [finely(weights[mine]), "b"], k, of }];
+  return [k === 1 ? words.you_said_first : words.you_said, { w: [labels[mine], "k"], p: [finely(weights[mine]), WHOLE], k, of }];
 }
 
 /** @param {number} others */
@@ -143,7 +144,7 @@ export function headOf(rows, word) {
 /** @param {Row[][]} rows @param {number} word @returns {Sentence} */
 export function ownHead(rows, word) {
   const { layer, head, p, isOwn } = headOf(rows, word);
-  return [isOwn ? words.own_head : words.no_head, { layer, h: head, p: [share(p), "b"], n: rows.reduce((all, heads) => all + heads.length, 0) }];
+  return [isOwn ? words.own_head : words.no_head, { layer, h: head, p: [share(p), WHOLE], n: rows.reduce((all, heads) => all + heads.length, 0) }];
 }
 
 /** The rows of the result as a table, most weight first: [word, votes, share of them, weight]. @param {string[]} labels @param {Row} counts @param {Row} weights @returns {[string, number, number, number][]} */
