@@ -100,6 +100,8 @@ COMPONENT = {
     "legend_before_with": "before, with “{w}”",
     "left_out": "{n} words without votes or much weight",
     "alt_word": "{w}: room {p}, head {p2}",
+    "alt_votes": "{w}: {n}",
+    "table_label": "The room and the head, word by word",
     # what came of it
     "weights_coming": "The weights are on their way …",
     "how_far": "How far apart",

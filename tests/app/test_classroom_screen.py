@@ -130,8 +130,11 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
     expect(main(loser)).to_have_attribute("data-state", "vote")
     expect(over(teacher).locator(".column .bar.room u").filter(has_text="1")).to_have_count(3)
 
+    expect(over(teacher).get_by_role("img", name="animal: 1; street: 1; was: 1")).to_be_visible()
+
     teacher.page.keyboard.press("h")
     expect(over(teacher).locator(".legend")).to_have_text(text("votes_hidden"))
+    expect(over(teacher).get_by_role("img", name=text("votes_hidden"))).to_be_visible()
     expect(over(teacher).locator(".column .bar.room u").filter(has_text="1")).to_have_count(0)
     counted(teacher, 3)
     assert "%" not in over(teacher).inner_text()  # nothing of the head before it is uncovered
@@ -404,6 +407,11 @@ def test_who_chooses_a_room_sees_it_and_the_bar_leads_back_to_the_question(scree
     counted(teacher, 1)
     teacher.page.keyboard.press("r")
     expect(phone.page.locator(".follow .result")).to_contain_text("You said street")
+    look = phone.page.get_by_role("button", name=text("look"), exact=True)
+    expect(look).to_be_visible()
+    go_to(teacher.page, masks_words.TITLE)
+    expect(look).to_be_hidden()  # where no head can be looked at
+    expect(phone.page.locator(".follow .result")).to_contain_text("You said street")
 
 
 def test_a_question_says_its_kind_of_attention_and_its_word_in_full(screen: Screen, another: Another):
@@ -437,7 +445,7 @@ def test_what_the_mask_hides_is_no_word_of_a_question(screen: Screen, another: A
     expect(over(teacher).locator(".legend")).to_contain_text("% of 1 vote")
     expect(over(teacher).locator(".legend")).not_to_contain_text("votes")
     expect(phone.page.locator(".follow .result")).to_contain_text("You said upon")
-    shown = phone.page.locator(".follow .pair > span").all_inner_texts()
+    shown = phone.page.get_by_role("table", name=text("table_label")).get_by_role("rowheader").all_inner_texts()
     assert {label.split("\n")[0] for label in shown} == {"<s>", "Once", "upon", "a", "time", "there"}
 
 

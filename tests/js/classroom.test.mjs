@@ -8,6 +8,7 @@ import { near, served } from "./golden.mjs";
 const votes = await served("classroom/browser/votes.js");
 const { differing, nearest, swapped } = await served("classroom/browser/again.js");
 const { codeOf, optionsOf, placeOf } = await served("classroom/browser/place.js");
+const { widest } = await served("classroom/browser/parts.js");
 const { events } = await served("classroom/browser/wire.js");
 const { Question } = await served("classroom/browser/question.js");
 const { fill } = await served("kit/browser/dom.js");
@@ -109,6 +110,16 @@ test("a word of the sentence is swapped for the one that turns its meaning, and 
   assert.equal(nearest(["a", "b"], "it", 7), 1);
   assert.deepEqual(differing(["too", "tired", "."], ["too", "wide", "."]), ["tired", "wide"]);
   assert.equal(differing(["a"], ["a", "b"]), null);
+});
+
+test("no code is wider than the room that is kept for it", () => {
+  // of Source Sans in bold, as a browser measures it, with 0.035 between the signs
+  const WIDTHS = { 3: 0.528, 4: 0.528, 7: 0.528, 9: 0.528, B: 0.605, C: 0.582, D: 0.635, F: 0.524, G: 0.638, H: 0.674, J: 0.509, K: 0.614, L: 0.518, M: 0.762, N: 0.665, P: 0.596, Q: 0.684, R: 0.613, S: 0.556, T: 0.556, V: 0.556, W: 0.813, X: 0.567, Y: 0.525, Z: 0.541, " ": 0.2 };
+  for (const [sign, width] of Object.entries(WIDTHS)) {
+    const kept = widest(sign) - width - 0.035;
+    assert.ok(kept > 0 && kept < 0.12, `${sign}: ${kept}`);
+  }
+  assert.ok(widest("door closed") < 7.3);
 });
 
 test("a code is read as people type it", () => {

@@ -2,7 +2,7 @@
 
 import { add, el, fill, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
 import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table, verdict } from "./votes.js";
-import { button, projecting, spaced, square } from "./parts.js";
+import { button, projecting, spaced, square, widest } from "./parts.js";
 import { Chart, MOST_BLOCKS } from "./chart.js";
 import { figure } from "./figure.js";
 import { Files } from "../../kit/browser/files.js";
@@ -164,6 +164,7 @@ export class AskPage {
       else dot.className = i < n ? "on" : "";
     });
     this.code.textContent = now.door ? spaced(taught.code) : words.door_closed;
+    this.code.style.setProperty("--wide", widest(this.code.textContent).toFixed(2));
     this.late.textContent = now.door ? words.late_join : "";
   }
 

@@ -130,6 +130,8 @@ export class Chart {
       line.append(el("i", name), text);
       return line;
     };
+    this.box.setAttribute("role", "img");
+    this.box.setAttribute("aria-label", this.alt(question, now) || words.no_votes);
     if (!now.weights) return this.legend.replaceChildren(item("room", now.hidden ? words.votes_hidden : isBlocks ? words.legend_blocks : words.legend_bars));
     const items = [item("room", counted(words.legend_room, all)), item("head", words.legend_head)];
     if (now.before) items.push(item("was", now.before.word ? fill(words.legend_before_with, { w: now.before.word }) : words.legend_before));
@@ -138,8 +140,10 @@ export class Chart {
 
   // In words, for whoever does not see it
   /** @param {Question} question @param {Now} now */
-  alt({ labels }, { counts, weights }) {
+  alt({ labels }, { counts, hidden, weights }) {
     const votes = shares(counts);
+    if (hidden) return words.votes_hidden;
+    if (!weights) return labels.flatMap((w, i) => (counts[i] ? [fill(words.alt_votes, { w, n: counts[i] })] : [])).join("; ");
     const order = labels.map((_, i) => i).filter((i) => votes[i] > 0 || (weights?.[i] ?? 0) >= SAID);
     return order.map((i) => fill(words.alt_word, { w: labels[i], p: share(votes[i]), p2: share(weights?.[i] ?? 0) })).join("; ");
   }

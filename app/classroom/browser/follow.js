@@ -322,13 +322,11 @@ class Follower {
   /** @param {number} layer @param {number} head */
   look(layer, head) {
     const { asked, view } = this;
-    if (!asked) return;
-    if (view?.view === "explore") {
-      this.isOwn = true;
-      view.header = { ...view.header, opened: { site: asked.site, layer, head, query: asked.query } };
-      view.stamp += 1;
-      this.mount();
-    }
+    if (!asked || view?.view !== "explore") return;
+    this.isOwn = true;
+    view.header = { ...view.header, opened: { site: asked.site, layer, head, query: asked.query } };
+    view.stamp += 1;
+    this.mount();
     this.draw();
     scrollTo(0, 0);
   }
@@ -406,7 +404,7 @@ class Follower {
     const isShown = joined !== null && !asks && (this.view !== null || !screen);
     this.place.hidden = !isShown || this.isClosed;
     if (asks && isOpen) this.count();
-    const said = asks ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes] : [this.isOwn, isOpen, screen?.view, screen?.cover, screen?.said, this.view?.view];
+    const said = asks ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes, !isOpen && this.view?.view] : [this.isOwn, isOpen, screen?.view, screen?.cover, screen?.said, this.view?.view];
     const drawing = JSON.stringify([this.isClosed, joined?.code, this.wrong, asks, said]);
     if (drawing === this.drawing) return;
     this.drawing = drawing;
@@ -436,7 +434,7 @@ class Follower {
       const now = { question: /** @type {Question} */ (question), mine: this.mine, late: this.isLate, votes: this.votes, of: this.now.of };
       if (!question) panel.replaceChildren(el("p", "note", words.weights_coming));
       else if (asked.open) vote(panel, now, (token) => this.tap(token));
-      else revealed(panel, now, (layer, head) => this.look(layer, head));
+      else revealed(panel, now, this.view?.view === "explore" ? (layer, head) => this.look(layer, head) : null);
       low.append(button(words.look_around, "quiet", () => this.lookAround()));
     } else {
       const isVeiled = screen?.cover === "head";

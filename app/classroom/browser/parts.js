@@ -7,6 +7,9 @@ import { PALETTES, WORDS as words } from "./constants.js";
 /** A code in two groups of four. @param {string} code */
 export const spaced = (code) => `${code.slice(0, 4)} ${code.slice(4)}`;
 
+/** How wide a text in bold is at most, in its own size: a code of W and M needs a third more than others. @param {string} text */
+export const widest = (text) => [...text].reduce((all, sign) => all + (/[MW]/.test(sign) ? 0.86 : /[DGHNQ]/.test(sign) ? 0.73 : sign === " " ? 0.26 : 0.66), 0);
+
 /** @param {import("./types.js").Taught} taught */
 export function square(taught) {
   const image = el("img", "square");

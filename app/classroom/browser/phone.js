@@ -53,7 +53,7 @@ export function vote(box, { question, mine, late, votes, of }, tap) {
   box.replaceChildren(...parts);
 }
 
-/** What came of it. @param {HTMLElement} box @param {Voting} now @param {(layer: number, head: number) => void} look */
+/** What came of it. @param {HTMLElement} box @param {Voting} now @param {((layer: number, head: number) => void) | null} look null where this page does not show the heads */
 export function revealed(box, { question, mine, late, votes }, look) {
   const { asked, labels } = question;
   const found = question.row(asked.layer, asked.head);
@@ -74,14 +74,20 @@ export function revealed(box, { question, mine, late, votes }, look) {
   }
   const kept = [...new Set([mine ?? -1, largest(room)[0] ?? -1, ...order].filter((i) => i >= 0 && !masked?.[i]))].slice(0, SHOWN).sort((a, b) => weights[b] - weights[a] || a - b);
   const most = Math.max(...room, ...Array.from(weights));
-  const bars = el("div", "pairs");
+  const bars = el("div", "pairs"); // a table, to a screen reader
+  bars.setAttribute("role", "table");
+  bars.setAttribute("aria-label", words.table_label);
   for (const i of kept) {
     const pair = add(bars, "div", i === mine ? "pair you" : "pair");
+    pair.setAttribute("role", "row");
     const label = add(pair, "span");
+    label.setAttribute("role", "rowheader");
     label.append(labels[i], ...(i === mine ? [el("small", "", words.you)] : []));
     const two = add(pair, "div");
+    two.setAttribute("role", "presentation");
     for (const [name, value, text] of /** @type {const} */ ([["room", room[i], share(room[i])], ["head", weights[i], finely(weights[i])]])) {
       const line = add(two, "p");
+      line.setAttribute("role", "cell");
       add(line, "i", name).style.width = `${(76 * value) / most}%`;
       add(line, "u").append(el("span", "unseen", name === "room" ? words.room : words.head), ` ${text}`);
     }
@@ -94,7 +100,8 @@ export function revealed(box, { question, mine, late, votes }, look) {
   if (mine !== null && rank(weights, mine) > 1 && rows) {
     const card = el("p", "own");
     const { layer, head } = headOf(rows, mine);
-    card.append(...phrase(...ownHead(rows, mine)), " ", button(words.look, "link", () => look(layer, head)));
+    card.append(...phrase(...ownHead(rows, mine)));
+    if (look) card.append(" ", button(words.look, "link", () => look(layer, head)));
     parts.push(card);
   }
   box.replaceChildren(...parts);

@@ -1,7 +1,7 @@
 // The page with the square and the code: how a class comes in.
 
 import { add, el, phrase } from "../../kit/browser/dom.js";
-import { button, projecting, spaced, square } from "./parts.js";
+import { button, projecting, spaced, square, widest } from "./parts.js";
 import { copy } from "../../kit/browser/save.js";
 import { WORDS as words } from "./constants.js";
 
@@ -27,7 +27,7 @@ export class SharePage {
     this.door = add(side, "p", "small door");
     this.byHand = add(side, "label", "small by-hand");
     this.byHand.hidden = true;
-    this.foot = add(root, "footer", "foot");
+    this.foot = add(root, "div", "foot");
     const link = button(words.copy_link, "quiet", () => this.copy());
     link.title = words.copy_link_help;
     this.foot.append(el("span", "mute", words.private), el("span", "space"), link, projecting(), button(words.end, "quiet", () => teacher.end()));
@@ -54,6 +54,7 @@ export class SharePage {
     const { code } = /** @type {import("./types.js").Taught} */ (teacher.taught);
     this.box.classList.toggle("closed", !door);
     this.code.textContent = door ? spaced(code) : words.door_closed;
+    this.code.style.setProperty("--wide", widest(this.code.textContent).toFixed(2));
     this.follow.replaceChildren(...(of ? [el("b", "", String(of)), el("span", "", words.follow[of === 1 ? 0 : 1])] : [el("span", "mute", words.nobody_yet)]));
     this.door.textContent = door ? words.door_help : words.door_closed_help;
     // Made anew only where they are others: news of a class come several times a second, and a button that is made anew under a finger
