@@ -431,6 +431,27 @@ def test_a_question_says_its_kind_of_attention_and_its_word_in_full(screen: Scre
     assert pieces == [["Ein"], ["Hund"], ["rennt"], ["durch"], ["den"], ["Schnee", "."], ["</s>"]]
 
 
+def test_words_that_are_read_from_the_right_stand_so_and_move_no_number(screen: Screen, another: Another):
+    teacher = screen.open("?text=%D7%94%D7%97%D7%AA%D7%95%D7%9C")  # five letters, a token each
+    phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("begin")).click()
+    teacher.root.locator(".strip [data-axis=query]").nth(3).click()
+    words_to_tap = phone.page.locator(".follow .words button")
+    expect(words_to_tap).to_have_count(7)
+    first, second = (words_to_tap.nth(i).evaluate("node => node.getBoundingClientRect().left") for i in (1, 2))
+    assert first > second
+    words_to_tap.nth(2).click()
+    counted(teacher, 1)
+    left = "nodes => nodes.map(node => node.getBoundingClientRect().left)"
+    columns = over(teacher).locator(".column").evaluate_all(left)
+    assert columns == sorted(columns, reverse=True)
+    teacher.page.keyboard.press("r")
+    said = phone.page.locator(".follow .result em")
+    expect(said).to_have_count(2)
+    label, number = said.evaluate_all(left)
+    assert label < number, "the number stands behind the word it is of"
+
+
 def test_what_the_mask_hides_is_no_word_of_a_question(screen: Screen, another: Another):
     teacher = screen.open("?model=storyteller&text=Once+upon+a+time+there+was+a+cat")
     phone = follow(another(PHONE), share(teacher))

@@ -79,6 +79,7 @@ test("the fact says what both did, in each of its cases", () => {
 
 test("what both gave to the same word adds up to their agreement", () => {
   assert.equal(text(votes.sumOf(LABELS, votes.shares([0, 0, 1, 3, 0, 0]), HEAD)), "Both to the same word: animal 25.0 + street 5.0 = 30.0 %");
+  assert.equal(text(votes.sumOf(["של", "זה"], [1, 0], [0.5, 0.5])), "Both to the same word: \u2068של\u2069 50.0 = 50.0 %");
   assert.equal(text(votes.sumOf(["a", "b"], [1, 0], [0, 1])), "No word has both votes and weight.");
 });
 

@@ -23,7 +23,8 @@ export function vote(box, { question, mine, late, votes, of }, tap) {
   const list = el("div", "words");
   list.setAttribute("role", "group");
   list.setAttribute("aria-label", words.words_label);
-  if (isRightToLeft(labels)) list.dir = "rtl";
+  const direction = isRightToLeft(labels) ? "rtl" : "ltr";
+  list.dir = direction;
   /** @type {HTMLElement | null} */
   let group = null;
   for (const { at, isHidden } of question.choices()) {
@@ -39,6 +40,7 @@ export function vote(box, { question, mine, late, votes, of }, tap) {
   which.append(...phrase(words.row_covered, { place: [question.shortPlace, "b"], q: [question.word, "q"] }));
   const row = el("div", "row");
   row.setAttribute("aria-hidden", "true");
+  row.dir = direction;
   labels.forEach((_, i) => add(row, "i", i === mine ? "mine" : "").append(i === mine ? "?" : ""));
   const parts = [title, note, list, which, row];
   if (mine === null) parts.push(el("p", "note", words.only_place));

@@ -4,6 +4,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv as file } from "../../kit/browser/csv.js";
+import { isRightToLeft } from "../../attention/browser/direction.js";
 import { counted, fill, finely, share } from "../../kit/browser/dom.js";
 
 /** @typedef {ArrayLike<number>} Row */
@@ -111,6 +112,10 @@ export function mostLike(all, at) {
   return [words.like, { best: [fill(words.head_short, best), "b"], a: [agreed(best.agreement), WHOLE], k: [ordinal(k), "b"], n: all.length }];
 }
 
+// A word that is read from the right, so that the number behind it stays there
+/** @param {string} label */
+const apart = (label) => (isRightToLeft([label]) ? `\u2068${label}\u2069` : label);
+
 /** What both gave to the same word, as a sum. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
 export function sumOf(labels, votes, weights) {
   const both = Array.from(votes, (p, i) => Math.min(p, weights[i]));
@@ -118,7 +123,7 @@ export function sumOf(labels, votes, weights) {
   if (!first.length) return [words.sum_none, {}];
   const all = sum(both);
   const rest = all - first.reduce((x, i) => x + both[i], 0);
-  const terms = first.map((i) => `${labels[i]} ${(100 * both[i]).toFixed(1)}`);
+  const terms = first.map((i) => `${apart(labels[i])} ${(100 * both[i]).toFixed(1)}`);
   if (rest >= 0.0005) terms.push(fill(words.sum_others, { p: (100 * rest).toFixed(1) }));
   return [words.sum, { terms: terms.join(" + "), all: [agreed(all), WHOLE] }];
 }
