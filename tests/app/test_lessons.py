@@ -148,6 +148,15 @@ def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
     expect(view(page)).to_have_attribute("data-locked", "10")  # the row that is asked about stays
 
 
+def test_beside_a_lesson_nothing_lies_over_the_maps_of_masks(visit: Screen):
+    page = open_step(visit, "1.6")
+    rail(page).get_by_role("button", name="Look", exact=True).click()
+    boxes = [page.locator(f".masks .board {part}").bounding_box() for part in ("svg", "aside")]
+    assert boxes[0] and boxes[1]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    assert boxes[0]["x"] + boxes[0]["width"] <= 1280
+
+
 def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
     """Streamlit starts the components of a page in any order: here a second rail comes when all the rest is there."""
     page = open_step(visit, "1.2")

@@ -66,7 +66,7 @@ export class Leak {
     const heading = left.appendChild(el("h3", "", `${words.leak_loss} `));
     heading.append(el("span", "mute", words.leak_loss_how));
     const n = labels.length - 1;
-    const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.narrow ? view.width : Math.max(480, view.width - 432));
+    const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.beside ? Math.max(480, view.width - 432) : view.width);
     const x0 = 44;
     const step = (width - x0) / n;
     const tall = 196;

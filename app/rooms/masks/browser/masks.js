@@ -28,6 +28,7 @@ const BOARD = ".fact, .stage, .table, .foot > .ok, .foot > .legend, .unseen";
 /** @type {Record<string, string>} */
 const COVERS = { row: BOARD, number: BOARD };
 const NARROW = 720; // pixels: maps stand below each other
+const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
 const RETRY = 3200; // ms, a little longer than Remote keeps still after a failure
 export const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
@@ -161,6 +162,11 @@ export class Masks {
     return this.width < NARROW;
   }
 
+  // What stands beside three maps takes of their width; none where it stands below them
+  get beside() {
+    return this.width < STACKED ? 0 : 330;
+  }
+
   // Read once a drawing, before anything of it is written: in the middle of it the page would be laid out for the answer.
   measure() {
     const size = parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
@@ -221,6 +227,7 @@ export class Masks {
       this.tones = tones(scheme);
       this.root.style.setProperty("--bar", paletteOf(this.root, PALETTES).ramp[3]);
       this.root.dataset.projector = String(projected);
+      this.root.dataset.stacked = String(!this.beside);
       keepingFocus(this.root, () => {
         this.lab?.destroy?.();
         this.stage.replaceChildren();

@@ -133,7 +133,7 @@ export class Padding {
     const { width, type } = view;
     const labelWidth = 64;
     const gap = 60;
-    const room = view.narrow ? width - labelWidth - 20 : clamp((width - labelWidth - 330 - 2 * gap) / 3, 150, 320);
+    const room = view.narrow ? width - labelWidth - 20 : clamp((width - labelWidth - view.beside - 2 * gap) / 3, 110, 320);
     const cell = clamp(room / n, 6, view.narrow ? 30 : 22);
     const wide = n * cell;
     const height = ABOVE + 20 + wide + 8;

@@ -61,14 +61,14 @@ export class Paint {
   }
 
   build() {
-    const { narrow, tones, root, width, type } = this.view;
+    const { narrow, beside, tones, root, width, type } = this.view;
     const { palette } = tones;
     const { n_query, n_key } = this.site;
     const labels = Math.min(86, 14 + Math.max(...this.queries.map((label) => Math.min(10, label.length))) * 7.2);
     const projected = root.dataset.projector === "true";
     const { scrolls } = this;
     const apart = narrow || scrolls;
-    const room = narrow ? width - labels - 52 : clamp((width - labels - 330 - 160) / 3, 180, 420);
+    const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
     const tall = clamp(((projected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
     const cell = scrolls ? SCROLLED : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
     const gap = 62;
