@@ -148,6 +148,19 @@ def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
     expect(view(page)).to_have_attribute("data-locked", "10")  # the row that is asked about stays
 
 
+@pytest.mark.parametrize(
+    ("step", "token", "said"), [("4.6", ".step .tok[data-i='2']", "2"), ("5.6", ".strip.own span >> nth=1", "1")]
+)
+def test_a_token_above_what_is_covered_is_an_answer(visit: Screen, step: str, token: str, said: str):
+    """Where a picture has nothing that can be pointed at, the step does not say so."""
+    page = open_step(visit, step)
+    expect(rail(page).locator(".asks .hint")).to_contain_text("Point in the picture")
+    page.locator(f".st-key-lessons_view {token}").click()
+    expect(rail(page)).to_have_attribute("data-said", said)
+    open_step(visit, "1.8")
+    expect(rail(page).locator(".asks .hint")).not_to_contain_text("in the picture")
+
+
 def test_beside_a_lesson_nothing_lies_over_the_maps_of_masks(visit: Screen):
     page = open_step(visit, "1.6")
     rail(page).get_by_role("button", name="Look", exact=True).click()

@@ -15,6 +15,8 @@ from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
 ENTRY = "rooms/lessons/browser/lessons.js"
+# What a step covers while its room still shows what can be pointed at, as an answer
+POINTED = {("explore", "row"), ("explore", "heads"), ("generate", "bar"), ("step", "row")}
 scripts.add()
 modules.add("rooms/lessons/browser", BROWSER)
 modules.add_constants(
@@ -31,6 +33,7 @@ modules.add_constants(
             "question": step.question,
             "kind": step.kind,
             "cover": step.cover,
+            "pointed": (step.room, step.cover) in POINTED,
             "values": dict(step.state),
             "model": step.model,
             "sentence": step.sentence,

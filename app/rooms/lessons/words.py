@@ -102,8 +102,9 @@ COMPONENT = {
     "passed": "looked at",
     "source": "From “{lesson}”; in {room}.",
     "waiting": "Reading what is on the screen.",
+    "hint_pointed": "Say first, then look. Point in the picture, or choose here.",
     "hints": {
-        "point": "Say first, then look. Point in the picture, or choose here.",
+        "point": "Say first, then look. Choose here.",
         "drag": "Say first, then look. Drag to your number.",
         "shape": "Say first, then look. Put a size into every slot.",
         "choose": "Say first, then look.",

@@ -1,5 +1,6 @@
 // The text above the columns, shaded by what the newest token looks at: the ring around what was read, and what came next.
 
+import { cover } from "../../../kit/browser/cover.js";
 import { add, el } from "../../../kit/browser/dom.js";
 import { look } from "./chances.js";
 import { WORDS as words } from "./constants.js";
@@ -33,7 +34,10 @@ export function strips(box, scene, shade, focus) {
     const name = i === here ? "q" : i <= here || i < n ? "" : i === here + 1 ? "next" : "later";
     const made = token(strip, scene.nameAt(i), name, !header.source && row && i <= here ? row[i] : null);
     const at = i - all[0].node.position;
-    if (at >= 0 && at < all.length) made.addEventListener("click", () => focus(at));
+    made.addEventListener("click", () => {
+      if (cover.hides("bar") && cover.point(i)) return; // an answer to what a lesson asks
+      if (at >= 0 && at < all.length) focus(at);
+    });
   }
   found.push(strip);
   box.replaceChildren(...found);

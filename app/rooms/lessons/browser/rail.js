@@ -143,7 +143,7 @@ export class Rail {
     const cannot = told?.step === step ? told.cannot : undefined;
     this.text.replaceChildren(...marked(at.text), " ", el("span", "source", fill(words.source, { lesson: at.source, room: data.rooms[at.room] ?? at.room })));
     this.question.replaceChildren(...marked(cannot ?? truth?.question ?? (at.question.includes("{") ? words.waiting : at.question)));
-    this.hint.textContent = cannot ? fill(words.offers, { text: told?.example ?? at.sentence }) : (words.hints[at.kind] ?? "");
+    this.hint.textContent = cannot ? fill(words.offers, { text: told?.example ?? at.sentence }) : (at.pointed && at.kind === "point" ? words.hint_pointed : (words.hints[at.kind] ?? ""));
     this.hint.hidden = seen || (Boolean(cannot) && !(told?.example ?? at.sentence));
     this.place.hidden = Boolean(cannot) || seen;
     if (asking && this.place.firstChild !== asking.node) this.place.replaceChildren(asking.node);

@@ -13,6 +13,7 @@ export interface Step {
   question: string;
   kind: Kind;
   cover: string;
+  pointed: boolean; // its picture has what can be pointed at, as an answer
   values: Record<string, string>;
   model: string;
   sentence: string;

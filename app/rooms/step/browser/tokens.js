@@ -1,5 +1,6 @@
 // The line above the rail: the tokens, of which one is followed, and the layer and head.
 
+import { cover } from "../../../kit/browser/cover.js";
 import { add, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
@@ -57,7 +58,10 @@ export class Tokens {
       token.classList.toggle("joined", joins.includes(i));
       token.setAttribute("aria-label", fill(words.strip_token, { label: text, i }));
       token.dataset.i = String(i);
-      token.addEventListener("click", () => view.choose({ query: String(i), key: "", cell: "", hide: "" }));
+      token.addEventListener("click", () => {
+        if (cover.hides("row") && cover.point(i)) return; // an answer to what a lesson asks
+        view.choose({ query: String(i), key: "", cell: "", hide: "" });
+      });
       return token;
     });
     const pick = el("div", "pick");
