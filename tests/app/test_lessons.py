@@ -170,6 +170,21 @@ def test_beside_a_lesson_nothing_lies_over_the_maps_of_masks(visit: Screen):
     assert boxes[0]["x"] + boxes[0]["width"] <= 1280
 
 
+def test_on_a_small_laptop_no_control_beside_a_lesson_is_cut(visit: Screen):
+    page = visit.page
+    page.set_viewport_size({"width": 1024, "height": 768})
+    try:
+        open_step(visit, "3.8")
+        fields = page.locator(".st-key-planning input[role=combobox]")
+        assert fields.count() > 3
+        cut = fields.evaluate_all(
+            "all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.value)"
+        )
+        assert cut == []
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 720})
+
+
 def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
     """Streamlit starts the components of a page in any order: here a second rail comes when all the rest is there."""
     page = open_step(visit, "1.2")
