@@ -1,4 +1,7 @@
-"""Runs of Train that have ended, as files: whoever asks for one has it at once. `python -m scripts.train_runs` makes them."""
+"""Runs of Train that have ended, as files: whoever asks for one has it at once. `python -m scripts.train_runs` makes them.
+
+Of the runs that Train opens on their last frame ships, so that the model of a run which nobody has trained here can be looked at.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ from .checkpoints.catalog import MODELS
 from .live import Frame, Point, Spec, name_of
 
 FOLDER = MODELS / "live" / "training"  # what is there is made where it is used, and ships with nobody
+ENDS = (
+    MODELS / "trained"
+)  # the last frame of the runs that Train opens on; `python -m scripts.train_records` makes them
 FACTS = ("step", "given", "own", "whole", "gradients")  # of a frame, beside its weights
 
 log = logging.getLogger("headlight")

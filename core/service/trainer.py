@@ -96,9 +96,12 @@ class Training:
 class Trainer:
     """Runs by their Spec. Any number of threads and event loops may watch."""
 
-    def __init__(self, command: tuple[str, ...] = COMMAND, folder: Path = finished.FOLDER) -> None:
+    def __init__(
+        self, command: tuple[str, ...] = COMMAND, folder: Path = finished.FOLDER, ends: Path = finished.ENDS
+    ) -> None:
         self.command = command
         self.folder = folder  # of runs that have ended before
+        self.ends = ends  # of the last frames of others
         self._lock = threading.RLock()
         self._runs: OrderedDict[Spec, Training] = OrderedDict()  # oldest use first
         self._process: subprocess.Popen[bytes] | None = None
@@ -162,13 +165,16 @@ class Trainer:
             return News(run.state, points=tuple(run.points), frames=tuple(map(frame_facts, run.frames)), why=run.why)
 
     def frames(self, spec: Spec) -> tuple[Frame, ...]:
-        """Those that a run has by now. Raises Refused for one that nobody has begun, or that was dropped."""
+        """Those that a run has by now; the last alone of one that ships. Raises Refused for one that nobody has begun, or that was dropped."""
         with self._lock:
             run = self._known(spec)
-            if run is None or not run.frames:
-                raise Refused(NONE)
-            self._runs.move_to_end(spec)
-            return tuple(run.frames)
+            if run is not None and run.frames:
+                self._runs.move_to_end(spec)
+                return tuple(run.frames)
+        shipped = finished.read(self.ends, spec) if run is None else None
+        if shipped is None:
+            raise Refused(NONE)
+        return tuple(shipped[1])
 
     def pause(self, spec: Spec) -> None:
         """Let a run that goes on wait where it is, once nobody watches it; whoever watches it next lets it go on."""

@@ -21,7 +21,7 @@ from app.rooms.train import component, records, routes, words
 from app.rooms.train.recorded import view as recorded_view
 from app.rooms.train.recorded import words as recorded_words
 from app.transport import messages
-from core import live
+from core import finished, live
 from core.live import Frame, Point, Spec
 from core.service import Looked, News
 from core.service.trainer import DIED, FrameFacts
@@ -147,10 +147,66 @@ def test_its_files_have_the_numbers_and_its_code_gives_them_again(
         assert len(found) > 1 and all(loss == pytest.approx(first[step], rel=1e-3) for step, loss in found.items())
 
 
+def test_a_kept_race_reads_another_example_and_is_a_model(page: Page) -> None:
+    """At its last step, whose weights are there: no run is begun for it."""
+    page.locator('.train[data-kept="2"]').wait_for()
+    look_at(page, "bead")
+    expect(page.locator(".write .cell.plain")).to_have_text(["b", "e", "a", "d", "="])
+    expect(page.locator(".tile")).to_have_count(16)
+    expect(page.locator(".fact")).to_contain_text("0 of 48")
+    expect(page.locator(".kept")).to_contain_text(words.COMPONENT["finished_other"])
+    with urlopen(str(page.get_by_role("link", name=words.COMPONENT["download"]).get_attribute("href"))) as answer:
+        assert ZipFile(BytesIO(answer.read())).namelist()[0] == "card.md"
+    explore = page.get_by_role("link", name="Explore: no mask")
+    expect(explore).to_have_attribute("href", re.compile(r"(?=.*step=600)(?=.*nocausal)(?=.*text=bead%3Dbead)"))
+    expect(page.locator(".cost")).to_contain_text("102,848 parameters")
+    look_at(page, "12")
+    expect(page.get_by_role("alert")).to_contain_text("knows no '1'")
+    look_at(page, "bead")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    curve = page.get_by_role("slider", name=words.COMPONENT["step"])
+    curve.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(explore).to_be_hidden()  # of the steps on the way there are no weights
+    expect(page.locator(".ghost")).to_have_count(16)
+    page.keyboard.press("End")
+    expect(explore).to_be_visible()
+    assert data(page)["state"] == "none"
+
+
+def test_a_run_starts_again_from_step_0_and_stops_where_it_is_told_to(browser: Browser, address: str) -> None:
+    """Nothing is trained for it. Where nothing shall move, it goes to step 0 and stays."""
+    for motion in ("reduce", "no-preference"):
+        context = browser.new_context(viewport={"width": 1024, "height": 768}, reduced_motion=motion)  # pyright: ignore[reportArgumentType]
+        page = context.new_page()
+        page.goto(f"{address}/?view=train")
+        page.locator('.train[data-kept="1"][data-at="600"]').wait_for()
+        cut = page.locator(".write .note").evaluate_all(
+            "all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+        )
+        assert cut == 0
+        press(page, "start_again")
+        if motion == "reduce":
+            page.locator('.train[data-at="0"]').wait_for()
+        else:
+            page.locator('.train:not([data-at="0"], [data-at="600"])').wait_for()
+            press(page, "hold")
+            button = page.get_by_role("button", name=words.COMPONENT["start_again"], exact=True)
+            expect(button).to_be_visible()
+            at = data(page)["at"]
+            page.evaluate(
+                "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))).then(() => true)"
+            )
+            assert data(page)["at"] == at and int(at) < 600
+            button.click()
+            page.locator('.train[data-at="600"]').wait_for()
+            expect(button).to_be_visible()
+        assert data(page)["state"] == "none"
+        context.close()
+
+
 def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, address: str) -> None:
     look_at(page, "fade")
-    expect(page.locator(".fact")).to_have_text(words.COMPONENT["before"])
-    expect(page.locator(".ghost")).to_have_count(16)  # where the heads of both will be
     buttons = page.locator(":is(.tasks, .chips) button").element_handles()
     press(page, "train")
     page.locator('.train[data-state="running"]').wait_for()
@@ -303,6 +359,7 @@ def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, add
     begun = News("running", points=tuple(live.Point(step, 2.5, 0.5) for step in (1, 2)))
     died = routes.line(begun) + routes.line(News("failed", why=DIED))
     ended = routes.line(begun) + routes.line(News("ended", points=(live.Point(3, 2.4, 0.5),)))
+    queued = routes.line(News("waiting", place=2, seconds=21.0))
     answers: list[Callable[[Route], None]] = [
         lambda route: route.fulfill(status=503, body=full),
         lambda route: route.fulfill(body=died, content_type="application/x-ndjson"),
@@ -325,6 +382,20 @@ def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, add
     page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
     page.locator('.train[data-state="ended"][data-last="3"]').wait_for()
     page.unroute_all()
+    # A stream that goes on, which no answer of a route can be: who waits is told how long, and may give it up.
+    page.evaluate(
+        """(line) => {
+          const own = window.fetch;
+          window.fetch = (address, how) => !String(address).includes("/train/run") ? own(address, how)
+            : Promise.resolve(new Response(new ReadableStream({ start: (out) => out.enqueue(new TextEncoder().encode(line)) })));
+        }""",
+        queued.decode(),
+    )
+    page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
+    expect(page.locator(".fact")).to_have_text("2 runs are before yours: about 21 s.")
+    page.get_by_role("button", name=words.COMPONENT["cancel"], exact=True).click()
+    page.locator('.train[data-kept="1"][data-state="none"]').wait_for()
+    page.reload()
 
 
 def test_a_phone_has_it_all_and_never_scrolls_sideways(browser: Browser, address: str) -> None:
@@ -398,6 +469,21 @@ def test_every_task_and_every_twin_of_copy_is_kept() -> None:
     assert {*KEPT} == {Spec(task) for task in component.TASKS} | {Spec("copy", twin) for twin in component.TWINS}
     assert {*KEPT} == {*records.wanted(words.COMPONENT["twins"])}
     assert sum(records.path_of(spec).stat().st_size for spec in KEPT) < 1_500_000
+
+
+@pytest.mark.parametrize("spec", KEPT, ids=of_spec)
+def test_of_a_kept_run_the_last_frame_is_a_model(spec: Spec) -> None:
+    """It says what the kept run says of its end, and looks at the task's example as that does."""
+    ended = finished.read(finished.ENDS, spec)
+    assert ended is not None
+    points, (frame,) = ended
+    header, body = messages.unpack(records.read(spec))
+    last, look = header["frames"][-1], header["looks"][-1]
+    assert (points[-1].loss, frame.step, frame.whole) == (header["points"][-1][1], last["step"], last["whole"])
+    seen = live.look(spec, frame, live.example(spec, records.opening_example(spec.task)))
+    assert seen.own == look["own"] and np.allclose(seen.p, look["p"], atol=0.02)
+    maps = np.frombuffer(body, "u1")[-seen.pattern.numel() :] if not seen.pattern.numel() % 4 else None
+    assert maps is None or abs(maps / 255 - seen.pattern.numpy().ravel()).max() < 0.02
 
 
 @pytest.mark.parametrize("spec", KEPT, ids=of_spec)

@@ -73,6 +73,27 @@ def test_a_run_that_is_kept_is_there_at_once_and_trains_nothing(folder: Path) ->
     assert len(Trainer(folder=folder).frames(SPEC)) == len(live.frame_steps(SPEC))
 
 
+def test_of_a_run_that_ships_the_last_frame_is_there_while_it_is_none_that_has_ended(tmp_path: Path) -> None:
+    """Who presses Train sees it learn: nothing but its model is there at once."""
+    points, frames = made(SPEC)
+    finished.write(tmp_path / "ends", SPEC, points[-1:], frames[-1:])
+    trainer = Trainer(folder=tmp_path / "none", ends=tmp_path / "ends")
+    assert [frame.step for frame in trainer.frames(SPEC)] == [SPEC.steps]
+    with pytest.raises(Refused, match="no such training"):
+        trainer.now(SPEC)
+
+    async def first() -> str:
+        coming = trainer.watch(SPEC)
+        news = await anext(coming)
+        await coming.aclose()
+        return news.state
+
+    try:
+        assert asyncio.run(first()) == "running"
+    finally:
+        trainer.close()
+
+
 def test_of_runs_that_are_there_as_files_only_so_many_are_held(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,25 +99,34 @@ test("a run and its twin that are kept are asked for once each, and those that a
   const message = pack({ points: [[1, 2, 0]], frames: [{ step: 600 }], looks: [look], tokens: ["<s>", "a"], answer: "a", first: 1, unseen: true, model: "", edits: "" }, [255, 0, 128, 127]);
   const asked = [];
   globalThis.fetch = async (address) => {
-    asked.push(`${address.searchParams.get("task")} ${address.searchParams.get("twin")}`);
+    const { task, twin, example = "" } = Object.fromEntries(address.searchParams);
+    asked.push(`${task} ${twin} ${example}`.trim());
+    if (example === "12") return { ok: false, status: 400, text: async () => "It knows no '1'." };
     return { ok: true, status: 200, arrayBuffer: async () => message.buffer };
   };
   const there = { copy: ["none", "nomask"], sort: ["none"] };
   const finished = new Finished(() => {});
-  assert.deepEqual(finished.pair(there, "echo", "none"), [null, null]);
-  assert.deepEqual(finished.pair(there, "copy", "nomask"), [null, null]);
+  assert.deepEqual(finished.pair(there, "echo", "none", "feedback"), [null, null]);
+  assert.deepEqual(finished.pair(there, "copy", "nomask", "feedback"), [null, null]);
   assert.ok(finished.isComing);
   for (let i = 0; i < 5; i++) await turn();
   assert.ok(!finished.isComing);
-  finished.pair(there, "copy", "nomask");
+  finished.pair(there, "copy", "nomask", "feedback");
   for (let i = 0; i < 5; i++) await turn();
-  const [run, twin] = finished.pair(there, "copy", "nomask");
+  const [run, twin] = finished.pair(there, "copy", "nomask", "feedback");
   assert.deepEqual([run.state, run.spec.twin, twin.spec.twin], ["ended", "none", "nomask"]);
   assert.deepEqual([...run.looks.get(600).maps], [255, 0, 128, 127]);
-  finished.pair(there, "sort", "nomask");
+  finished.pair(there, "sort", "nomask", "feedback");
   for (let i = 0; i < 5; i++) await turn();
-  assert.equal(finished.pair(there, "sort", "nomask")[1], null);
+  assert.equal(finished.pair(there, "sort", "nomask", "feedback")[1], null);
   assert.deepEqual(asked, ["copy none", "copy nomask", "sort none"]);
+  for (const [example, looks, refused] of [["bead", 1, ""], ["12", 0, "It knows no '1'."]]) {
+    finished.pair(there, "copy", "none", example);
+    for (let i = 0; i < 5; i++) await turn();
+    const [other] = finished.pair(there, "copy", "none", example);
+    assert.deepEqual([other.looks.size, other.refused, other.points.length], [looks, refused, 1]);
+  }
+  assert.deepEqual(asked.slice(3), ["copy none bead", "copy none 12"]);
 });
 
 test("who comes while a race waits sees what there is of it, and lets it wait", async (t) => {

@@ -13,6 +13,7 @@ from app.rooms.train.component import STAGE
 from app.rooms.train.recorded import view as recorded
 from app.session import notices, service
 from core.live import BATCH, LIVE, STEPS, TWINS, Spec
+from core.planner import parameters
 
 
 def show() -> None:
@@ -35,6 +36,7 @@ def header() -> dict[str, object]:
     return {
         "tasks": tasks,
         "twins": twins,
+        "parameters": {name: parameters(Spec(name).config).total for name in LIVE},
         "steps": STEPS,
         "batch": BATCH,
         "finished": records.there(),

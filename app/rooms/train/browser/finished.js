@@ -1,7 +1,8 @@
-// Runs that ended before and are kept, with their looks at the task's example: what Train shows where nobody has pressed anything yet.
+// Runs that ended before and are kept, with their looks at an example: what Train shows where nobody has pressed anything yet.
 
 import { unpack } from "../../../kit/browser/messages.js";
 import { Remote } from "../../../kit/browser/remote.js";
+import { EXAMPLES } from "./constants.js";
 import { looksOf } from "./following.js";
 
 /** @typedef {import("./types.js").Run} Run */
@@ -18,23 +19,31 @@ export class Finished {
   }
 
   // A run and its twin, as the server has them ([task]: its twins); null for one that is not kept, or on its way
-  /** @param {Record<string, string[]>} there @param {string} task @param {string} twin @returns {[Run | null, Run | null]} */
-  pair(there, task, twin) {
+  /** @param {Record<string, string[]>} there @param {string} task @param {string} twin @param {string} example @returns {[Run | null, Run | null]} */
+  pair(there, task, twin, example) {
     if (!there[task]?.includes("none")) return [null, null];
-    const run = this.get(task, "none");
-    return [run, run && twin !== "none" && there[task].includes(twin) ? this.get(task, twin) : null];
+    const run = this.get(task, "none", example);
+    return [run, run && twin !== "none" && there[task].includes(twin) ? this.get(task, twin, example) : null];
   }
 
-  /** @param {string} task @param {string} twin @returns {Run | null} */
-  get(task, twin) {
-    const found = this.remote.get("train/finished", { task, twin }, (bytes) => runOf(bytes, { task, twin, seed: "0", from: "0" }));
-    return found?.refused === undefined ? found : null;
+  // What is kept looks at the task's own example at every frame. At another one its last frame does, whose weights are there.
+  /** @param {string} task @param {string} twin @param {string} example @returns {Run | null} */
+  get(task, twin, example) {
+    const spec = { task, twin, seed: "0", from: "0" };
+    const found = this.remote.get("train/finished", { task, twin }, (bytes) => runOf(bytes, spec));
+    if (!found || found.refused) return null;
+    if (example === EXAMPLES[task]) return found;
+    const other = this.remote.get("train/looks", { ...spec, example, after: String(endOf(found)) }, looksOf);
+    return { ...found, seen: other?.seen ?? null, looks: new Map(other?.looks?.map((one) => [one.step, one])), refused: other?.refused ?? "" };
   }
 }
+
+/** The step of a run's last frame @param {Run} run */
+export const endOf = (run) => run.frames.at(-1)?.step ?? 0;
 
 /** @param {Uint8Array} bytes @param {Record<string, string>} spec @returns {Run} */
 export function runOf(bytes, spec) {
   const [{ points, frames }] = unpack(bytes);
   const { seen, looks } = looksOf(bytes);
-  return { spec, points, frames, seen, looks: new Map(looks.map((one) => [one.step, one])), state: "ended", heard: true, place: 0, seconds: 0, why: "" };
+  return { spec, points, frames, seen, looks: new Map(looks.map((one) => [one.step, one])), state: "ended", heard: true, place: 0, seconds: 0, why: "", refused: "" };
 }

@@ -39,7 +39,7 @@ export class Following {
 
   /** @param {string} path @param {Record<string, string>} [more] */
   address(path, more = {}) {
-    return new URL(`headlight/train/${path}?${new URLSearchParams({ ...this.spec, ...more })}`, document.baseURI);
+    return addressOf(this.spec, path, more);
   }
 
   async begin() {
@@ -163,6 +163,10 @@ export class Following {
     this.changed();
   }
 }
+
+// Where the server has something of a run
+/** @param {Record<string, string>} spec @param {string} path @param {Record<string, string>} [more] */
+export const addressOf = (spec, path, more = {}) => new URL(`headlight/train/${path}?${new URLSearchParams({ ...spec, ...more })}`, document.baseURI);
 
 /** @param {ReadableStream<Uint8Array>} stream */
 export async function* linesOf(stream) {

@@ -14,14 +14,15 @@ import { paletteOf } from "../../../kit/browser/colours.js";
 import { goTo } from "../../../shell/streamlit_edge/browser/page.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
-import { Finished } from "./finished.js";
-import { Following } from "./following.js";
+import { endOf, Finished } from "./finished.js";
+import { addressOf, Following } from "./following.js";
 import { ghosts, grid, large } from "./heads.js";
 import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.js";
 import { reading } from "./reading.js";
 
 const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
 const LEFT = ["paused", "stopped", "lost"]; // a run that is not watched any longer, and goes on where it is watched again
+const PACE = 60; // steps a second that are played again: as fast as one run learns on a quiet machine
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
 const LARGE = 11.9; // em of the large head
 const LAYERS = 2; // of every run
@@ -50,6 +51,7 @@ class Train {
   /** @type {Record<string, any>} */
   palette = PALETTES.light;
   frame = 0;
+  playing = 0; // the frame in which the next step is played again
   /** @type {number | undefined} */
   hiding;
   opened = false;
@@ -82,7 +84,9 @@ class Train {
     this.field.addEventListener("change", () => this.choose({ example: this.field.value.trim() === EXAMPLES[this.values.task] ? "" : this.field.value.trim() }, true));
     this.go = add(ask, "button", "go");
     this.go.type = "button";
-    this.go.addEventListener("click", () => (this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train()));
+    this.go.addEventListener("click", () => (this.isQueued ? this.leave() : this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train()));
+    this.replay = this.quiet(ask, words.start_again, words.start_again_help, () => (this.playing ? this.hold() : this.play()));
+    this.replay.classList.add("replay");
     this.more = this.quiet(ask, words.more, words.more_help, () => this.unfold());
     this.more.classList.add("more");
     this.chips = add(root, "div", "chips races");
@@ -103,7 +107,10 @@ class Train {
     const main = add(root, "div", "main");
     this.left = add(main, "section");
     this.heading = add(this.left, "h3");
-    this.curve = new Curve(this.left, (step) => this.choose({ at: String(step) }));
+    this.curve = new Curve(this.left, (step) => {
+      this.hold();
+      this.choose({ at: String(step) });
+    });
     this.write = add(this.left, "div", "write");
     this.fork = add(this.left, "div", "fork");
     this.right = add(main, "section");
@@ -139,6 +146,7 @@ class Train {
     this.off.abort();
     clearTimeout(this.hiding);
     cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.playing);
     this.chosen.destroy();
     this.projector.destroy();
     this.files.destroy();
@@ -209,6 +217,12 @@ class Train {
     return [this.run, this.twin].some((one) => one && (one.state === "waiting" || one.state === "running"));
   }
 
+  // Whether a race has nothing yet, and waits for its turn behind others
+  get isQueued() {
+    const runs = [this.run, this.twin].filter((one) => one !== null);
+    return runs.length > 0 && runs.every((one) => one.state === "waiting" && one.place > 0 && !one.points.length);
+  }
+
   get isPaused() {
     return [this.run, this.twin].some((one) => one?.state === "paused");
   }
@@ -247,6 +261,7 @@ class Train {
   }
 
   train() {
+    this.hold();
     this.begin();
     this.choose({ at: String(this.header.steps) });
   }
@@ -271,6 +286,26 @@ class Train {
     [this.run, this.twin] = [null, null];
   }
 
+  // From step 0 through all that there is; where nothing shall move, to step 0
+  play() {
+    const began = performance.now();
+    const last = this.last;
+    /** @param {number} now */
+    const next = (now) => {
+      const at = Math.round((PACE * Math.max(0, now - began)) / 1000);
+      this.playing = at < last ? requestAnimationFrame(next) : 0;
+      this.choose({ at: String(at < last ? at : this.header.steps) });
+    };
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.choose({ at: "0" });
+    next(began);
+  }
+
+  hold() {
+    cancelAnimationFrame(this.playing);
+    this.playing = 0;
+    this.redraw();
+  }
+
   pause() {
     this.run?.pause();
     this.twin?.pause();
@@ -279,6 +314,14 @@ class Train {
   goOn() {
     if (this.run?.state === "paused") this.run = this.run.again();
     if (this.twin?.state === "paused") this.twin = this.twin.again();
+    this.draw();
+  }
+
+  // Give up a place in the queue: the room is as it was before
+  leave() {
+    this.run?.close();
+    this.twin?.close();
+    [this.run, this.twin] = [null, null];
     this.draw();
   }
 
@@ -326,10 +369,9 @@ class Train {
     });
   }
 
-  // Whether a kept run is shown while nobody has begun one: only of the task's own example. A lesson covers what comes out of it.
+  // Whether a kept run is shown while nobody has begun one. A lesson covers what comes out of it.
   get showsKept() {
-    const { task, seed } = this.values;
-    return !this.run && seed === "0" && !this.from && this.example === EXAMPLES[task];
+    return !this.run && this.values.seed === "0" && !this.from;
   }
 
   // ------------------------------------------------------------------ drawing
@@ -343,7 +385,7 @@ class Train {
   draw() {
     this.theme();
     const { task, twin } = this.values;
-    this.pair = this.showsKept ? this.finished.pair(this.header.finished, task, twin) : [this.run, this.twin];
+    this.pair = this.showsKept ? this.finished.pair(this.header.finished, task, twin, this.example) : [this.run, this.twin];
     this.root.classList.toggle("projector", this.projector.on);
     this.root.classList.toggle("stacked", !this.projector.on && this.root.clientWidth < STACKED * parseFloat(getComputedStyle(this.root).fontSize));
     this.curve.measure();
@@ -372,11 +414,13 @@ class Train {
   drawControls() {
     const { task, twin } = this.values;
     for (const [name, button] of this.taskButtons) button.setAttribute("aria-pressed", String(name === task));
-    this.go.textContent = this.isGoing ? words.pause : this.isPaused ? words.go_on : this.run ? words.train_again : words.train;
-    this.go.title = this.isGoing ? words.pause_help : "";
+    this.go.textContent = this.isQueued ? words.cancel : this.isGoing ? words.pause : this.isPaused ? words.go_on : this.run ? words.train_again : words.train;
+    this.go.title = this.isGoing && !this.isQueued ? words.pause_help : "";
     this.where.textContent = this.pair[0]?.seen?.unseen === false ? words.seen : words.unseen;
     for (const [name, chip] of this.twinChips) chip.setAttribute("aria-pressed", String(name === twin));
-    const refused = this.run?.refused || this.twin?.refused || "";
+    this.replay.hidden = this.isGoing || this.last < 2;
+    this.replay.textContent = this.playing ? words.hold : words.start_again;
+    const refused = this.pair[0]?.refused || this.pair[1]?.refused || "";
     this.refused.hidden = !refused;
     if (this.refused.textContent !== refused) this.refused.textContent = refused;
   }
@@ -399,7 +443,8 @@ class Train {
   drawKept() {
     const [run, twin] = this.pair;
     this.kept.hidden = Boolean(this.run) || !run;
-    this.kept.textContent = this.values.twin === "none" ? words.finished : twin ? words.finished_race : fill(words.finished_alone, { twin: this.twinName });
+    const what = this.values.twin === "none" ? words.finished : twin ? words.finished_race : fill(words.finished_alone, { twin: this.twinName });
+    this.kept.textContent = this.example === EXAMPLES[this.values.task] ? what : `${what} ${words.finished_other}`;
   }
 
   /** @returns {Node[]} */
@@ -603,26 +648,33 @@ class Train {
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
     this.checks.hidden = !this.pair[1];
     this.checks.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
-    this.cost.textContent = fill(words.cost, { n: words.tasks[this.values.task], b: header.batch, steps: header.steps });
+    this.cost.textContent = fill(words.cost, { n: words.tasks[this.values.task], p: header.parameters[this.values.task].toLocaleString("en"), b: header.batch, steps: header.steps });
     this.seed.textContent = `${fill(words.seed, { n: this.values.seed })} · ${words.another_seed}`;
     this.recorded.hidden = this.isGoing || this.isPaused; // it would leave them
-    const frame = this.run && upTo(this.run.frames, this.at);
     this.opens.forEach((link, i) => {
       const address = this.explored(i);
       link.hidden = address === null;
       if (address === null) return;
-      const name = this.twin && (i ? this.twinName : words.as_it_is);
+      const name = this.pair[1] && (i ? this.twinName : words.as_it_is);
       Object.assign(link, { href: address, textContent: name ? fill(words.open_one, { run: name }) : words.open, title: words.open_help });
     });
+    const frame = this.modelOf(0);
     this.download.hidden = !frame;
-    if (frame && this.run) this.download.href = String(this.run.address("model", { step: String(frame.step) }));
+    if (frame && this.pair[0]) this.download.href = String(addressOf(this.pair[0].spec, "model", { step: String(frame.step) }));
+  }
+
+  // The frame of the run (0) or its twin (1) at this step, if the server has its weights: of a kept run those of the last one
+  /** @param {number} i */
+  modelOf(i) {
+    const one = this.pair[i];
+    const frame = one ? upTo(one.frames, this.at) : null;
+    return frame && (this.run || frame.step === endOf(/** @type {import("./types.js").Run} */ (one))) ? frame : null;
   }
 
   // Where Explore shows the run (0) or its twin (1) at this step, on the example with its answer; null where there is nothing to show
   /** @param {number} i */
   explored(i) {
-    const one = i ? this.twin : this.run;
-    const frame = one && upTo(one.frames, this.at);
+    const [one, frame] = [this.pair[i], this.modelOf(i)];
     if (!one?.seen || !frame || one.seen.edits === null) return null;
     const { model, edits, tokens } = one.seen;
     const said = { model, text: tokens.slice(1).join(""), step: frame.step, with: edits, layer: this.values.layer, head: this.values.head };

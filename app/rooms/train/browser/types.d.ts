@@ -4,6 +4,7 @@ export interface Header {
   cover?: import("../../../kit/browser/types.js").Covered | null;
   tasks: Record<string, { vocabulary: string[]; n_ctx: number }>;
   twins: Record<string, { fixed: boolean; heads: number }>;
+  parameters: Record<string, number>; // of each task's model
   steps: number;
   batch: number;
   finished: Record<string, string[]>; // runs that are kept: of each task its twins
@@ -67,4 +68,5 @@ export interface Run {
   place: number;
   seconds: number;
   why: string;
+  refused: string; // why the example cannot be looked at
 }
