@@ -60,7 +60,7 @@ export class Leak {
       swatch.style.background = tones[i];
       one.append(el("b", i === 2 ? "q" : "", words.leak_names[i]), ` ${mean(losses).toFixed(2)}`);
     });
-    const board = el("div", "board");
+    const board = el("div", view.board);
     const left = board.appendChild(el("div", "left"));
     const right = board.appendChild(el("aside", "wide"));
     const heading = left.appendChild(el("h3", "", `${words.leak_loss} `));

@@ -167,6 +167,11 @@ export class Masks {
     return this.width < STACKED ? 0 : 330;
   }
 
+  // What holds both; it says itself how they stand, since a lesson may cover it before the room is drawn
+  get board() {
+    return this.beside ? "board" : "board stacked";
+  }
+
   // Read once a drawing, before anything of it is written: in the middle of it the page would be laid out for the answer.
   measure() {
     const size = parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
@@ -227,7 +232,6 @@ export class Masks {
       this.tones = tones(scheme);
       this.root.style.setProperty("--bar", paletteOf(this.root, PALETTES).ramp[3]);
       this.root.dataset.projector = String(projected);
-      this.root.dataset.stacked = String(!this.beside);
       keepingFocus(this.root, () => {
         this.lab?.destroy?.();
         this.stage.replaceChildren();

@@ -127,7 +127,7 @@ export class Padding {
       const note = line.appendChild(el("span", "note"));
       note.append(el("b", "", name), says);
     }
-    const board = el("div", "board");
+    const board = el("div", view.board);
     const left = board.appendChild(el("div", "left"));
     const right = board.appendChild(el("aside"));
     const { width, type } = view;

@@ -44,7 +44,7 @@ export class Paint {
     this.queries = view.labels(this.site.query);
     this.keys = view.labels(this.site.key);
     this.choose = el("div", "choose");
-    this.board = el("div", "board");
+    this.board = el("div", view.board);
     stage.append(...(view.narrow ? [this.board] : [this.choose, this.board]));
     this.left = this.board.appendChild(el("div", "left"));
     this.right = this.board.appendChild(el("aside"));
