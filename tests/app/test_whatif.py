@@ -461,6 +461,9 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     expect(root.locator(".few")).to_contain_text("L1 H0, changes it by −0.9")
     expect(root.locator(".said")).to_contain_text("4.27 bits (KL). 38 heads look elsewhere")
     expect(root.locator(".says").first).to_have_text("Em 90 %")
+    # the difference is whole on a laptop's screen: what lies over its last row is no footer
+    low, high = (root.locator(what).first.bounding_box() for what in (".maps figure:nth-of-type(3) canvas", "footer"))
+    assert low and high and low["y"] + low["height"] <= high["y"]
     # keys: the strongest head, its neighbour, undo
     grid = root.locator(".grid")
     grid.focus()
@@ -533,6 +536,12 @@ def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browse
     expect(root.locator(".fact")).to_contain_text(
         "Give layer 0 head 5 what it gave for the other sentence, and Em falls from 90 % to 28 %."
     )
+    # what stands beside is another run and no change of this one; a word that the sweep does not list has its bound
+    expect(root.locator(".aligned .name")).to_have_text(["as it is", "the other"])
+    expect(root.locator(".maps figcaption").nth(1)).to_have_text("the other run")
+    shares = root.locator(".bar .value").all_text_contents()
+    assert any("≤" in share for share in shares) and not any("·" in share for share in shares), shares
+    expect(root.locator(".said")).to_contain_text("bits (KL)")
     sentences = screen.page.locator(".st-key-sentences")
     expect(sentences).to_contain_text("at “99”")
     expect(sentences).to_contain_text("edits “é”")

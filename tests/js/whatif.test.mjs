@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 globalThis.document = { createTextNode: (text) => ({ textContent: text }) };
-const { added, edited, finer, movedMost, percent, points, ranked, stepped, swapped, Swept, temperature, tone, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
+const { added, edited, finer, movedMost, percent, points, ranked, stepped, swapped, Swept, temperature, tone, upTo, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
 const { beneath } = await served("rooms/whatif/browser/answer.js");
 const { beside, rowName } = await served("rooms/whatif/browser/lead.js");
 const { messages } = await served("kit/browser/messages.js");
@@ -18,6 +18,10 @@ test("a change is whole points with its sign, and nothing is no sign", () => {
 
 test("a probability is never rounded to nothing", () => {
   assert.deepEqual([0.899, 0.0289, 0.0534, 0.0003, 0, null].map((p) => percent(p).replace("\u00a0", " ")), ["90 %", "2.9 %", "5.3 %", "under 0.1 %", "0.0 %", "·"]);
+});
+
+test("a word that is not among the likeliest has at most what the last of them has", () => {
+  assert.deepEqual([upTo(0.899, 0.0171), upTo(null, 0.0171), upTo(null, 0.0004), upTo(null, null), upTo(undefined, undefined)], ["89.9", "≤ 1.8", "≤ 0.1", "·", "·"]);
 });
 
 test("the strongest come first, and rows that are not here are left out", () => {

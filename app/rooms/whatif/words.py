@@ -48,6 +48,8 @@ TABLE_MOVED = "heads that moved"
 COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "as_it_is": "as it is",
     "changed": "changed",
+    "other_row": "the other",
+    "other_run": "the other run",
     "looked_at": "looked at",
     "moved_row": "moved",
     "change": "Change",
@@ -145,6 +147,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "loss": "The loss over the text itself goes from {a} to {b}.",
     "honest": "This answer changes: other heads may stand in for a silenced one, and zero is only one way to silence.",
     "looks_elsewhere": "looks elsewhere now",
+    "looks_elsewhere_there": "looks elsewhere there",
     "itself": "as it was",
     "last_layer": "No head reads what this one writes before the end, so no attention moved.",
     "no_difference": "The texts have other lengths, or the models other shapes: there is no difference map.",

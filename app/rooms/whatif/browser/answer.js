@@ -3,7 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { add, counted, el, fill, phrase, quoted, setText } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
-import { percent, tenth } from "./numbers.js";
+import { percent, upTo } from "./numbers.js";
 
 /** @typedef {import("./types.js").Word} Word */
 const BITS = 1 / Math.LN2; // of a nat
@@ -55,8 +55,8 @@ function capital(nodes) {
 }
 
 // Bars of words: outlined before, filled after
-/** @param {HTMLElement} box @param {Word[]} found @param {import("./types.js").Palette} palette */
-export function drawWords(box, found, palette) {
+/** @param {HTMLElement} box @param {Word[]} found @param {import("./types.js").Palette} palette @param {[before: number | undefined, after: number | undefined]} [least] what a word without a number has at most */
+export function drawWords(box, found, palette, least) {
   const most = Math.max(...found.flatMap(([, , a, b]) => [a ?? 0, b ?? 0]), 1e-6);
   const shown = found.slice(0, SHOWN);
   /** @param {number} share */
@@ -69,8 +69,8 @@ export function drawWords(box, found, palette) {
     if (before !== null) pen.draw("rect", { x: 0.5, y: 2, width: width(before), height: 10, rx: 2, fill: "none", stroke: palette.ink, "stroke-width": 1 });
     pen.end();
     if (!value.childElementCount) value.replaceChildren("", el("b"), " %");
-    value.childNodes[0].nodeValue = `${tenth(before)} → `;
-    setText(value.children[0], tenth(after));
+    value.childNodes[0].nodeValue = `${upTo(before, least?.[0])} → `;
+    setText(value.children[0], upTo(after, least?.[1]));
   });
 }
 
@@ -102,11 +102,14 @@ function rowsOf(box, n) {
   return Array.from(box.children, (row) => row.children);
 }
 
+/** @param {number} nats */
+export const sayKl = (nats) => fill(words.kl, { bits: (nats * BITS).toFixed(2) });
+
 // What is said below the bars
 /** @param {import("./types.js").Side} side @param {boolean} silenced @param {boolean} masked */
 export function beneath(side, silenced, masked) {
   const said = [];
-  if (side.kl !== null) said.push(fill(words.kl, { bits: (side.kl * BITS).toFixed(2) }));
+  if (side.kl !== null) said.push(sayKl(side.kl));
   if (side.elsewhere) said.push(counted(words.elsewhere, side.elsewhere));
   if (side.entropy && Math.abs(side.entropy[0] - side.entropy[1]) >= 0.05) said.push(fill(words.entropy, { a: side.entropy[0].toFixed(2), b: side.entropy[1].toFixed(2) }));
   if (masked && side.losses) said.push(fill(words.loss, { a: side.losses[0].toFixed(3), b: side.losses[1].toFixed(3) }));

@@ -20,6 +20,10 @@ export function labelsOf(data, site) {
   return [of(place.query), of(place.key)];
 }
 
+// Whether what stands beside is another sentence, model or step, and not the same run with a change
+/** @param {Record<string, string>} values */
+export const isOther = (values) => Boolean(values.against || values.other);
+
 // What is changed, without the pick, in words
 /** @param {import("./types.js").Header} data @param {Record<string, string>} values @param {import("./types.js").Side | null} side */
 export function beside(data, values, side) {

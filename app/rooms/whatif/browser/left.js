@@ -109,7 +109,7 @@ export class Left {
     }
     this.size = [grid.rows.length, grid.columns.length];
     this.known = grid.values;
-    this.cells = drawGrid(this.grid, grid, palette, width, looks ? Math.max(300, height) : height, type.unit);
+    this.cells = drawGrid(this.grid, grid, palette, width, looks ? Math.max(0.34 * innerHeight, height) : height, type.unit);
     this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
     const word = swept.part && swept.part.watched.length ? swept.labels[swept.part.watched[0]] : "";
     this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));

@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
+import { isOther } from "./lead.js";
 import { percent } from "./numbers.js";
 import { scales } from "./sweepmap.js";
 
@@ -78,7 +79,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   const above = { name: answers ? words.as_it_is : words.looked_at, tokens: labels, shade: row("before"), turned: false, answer: before, changed: [], choosable: answers || oneQuery };
   const theirs = side ? (side.target ?? side.source) : labels;
   /** @type {Line} */
-  const below = { name: answers ? words.changed : words.moved_row, tokens: theirs, shade: answers ? row("after") : turned, turned: !answers, answer: after, changed: side?.changed ?? [], choosable: false };
+  const below = { name: answers ? (isOther(values) ? words.other_row : words.changed) : words.moved_row, tokens: theirs, shade: answers ? row("after") : turned, turned: !answers, answer: after, changed: side?.changed ?? [], choosable: false };
   const columns = side?.columns ?? [];
   box.replaceChildren(...(columns.length ? [together(above, below, columns)] : [alone(above), alone(below)]));
 }

@@ -32,6 +32,10 @@ export function percent(p) {
 /** @param {number | null | undefined} p */
 export const tenth = (p) => (p === null || p === undefined ? "·" : (p * 100).toFixed(1));
 
+// The same of a word that may not be among the likeliest, of which the last has `least`: it has no more than that
+/** @param {number | null | undefined} p @param {number | null | undefined} least */
+export const upTo = (p, least) => ((p === null || p === undefined) && least !== null && least !== undefined ? `≤ ${(Math.ceil(least * 1000) / 10).toFixed(1)}` : tenth(p));
+
 // Row numbers, the largest change first; rows that are not here yet are left out
 /** @param {(number | undefined)[]} values */
 export function ranked(values) {

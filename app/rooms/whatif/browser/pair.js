@@ -2,7 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { fit } from "../../../kit/browser/colours.js";
-import { add, choice, el, fill, short } from "../../../kit/browser/dom.js";
+import { add, choice, el, fill, setText, short } from "../../../kit/browser/dom.js";
 import { movedMost, percent, points } from "./numbers.js";
 import { scales } from "./sweepmap.js";
 
@@ -35,10 +35,11 @@ export class Pair {
     const panel = (title, more = "") => {
       const node = add(grid, "figure");
       const caption = add(node, "figcaption");
-      caption.append(el("span", "", title), el("span", "mute", more));
+      const heading = el("span", "", title);
+      caption.append(heading, el("span", "mute", more));
       const canvas = add(node, "canvas");
       canvas.setAttribute("role", "img");
-      return { node, canvas };
+      return { node, canvas, title: heading };
     };
     this.before = panel(words.as_it_is, words.query_key);
     this.after = panel(words.changed);
@@ -55,8 +56,8 @@ export class Pair {
     }
   }
 
-  /** @param {import("./types.js").Side} side @param {string} chosen @param {[queries: string[], keys: string[]]} labels @param {import("./types.js").Palette} palette @param {boolean} picked whether a head or a look is changed */
-  draw(side, chosen, labels, palette, picked) {
+  /** @param {import("./types.js").Side} side @param {string} chosen @param {[queries: string[], keys: string[]]} labels @param {import("./types.js").Palette} palette @param {boolean} picked whether a head or a look is changed @param {boolean} other whether another run stands beside */
+  draw(side, chosen, labels, palette, picked, other) {
     this.labels = labels;
     const found = side.maps.find((map) => `${map.site}.${map.layer}.${map.head}` === chosen) ?? side.maps[0];
     this.heading.replaceChildren();
@@ -69,7 +70,8 @@ export class Pair {
       return;
     }
     const moved = side.moved.some(([site, layer, head]) => site === found.site && layer === found.layer && head === found.head);
-    this.heading.append(el("b", "", this.ask.name(found.site, found.layer, found.head)), ` ${moved ? words.looks_elsewhere : words.itself}`);
+    this.heading.append(el("b", "", this.ask.name(found.site, found.layer, found.head)), ` ${moved ? (other ? words.looks_elsewhere_there : words.looks_elsewhere) : words.itself}`);
+    setText(this.after.title, other ? words.other_run : words.changed);
     const options = side.moved.map(([site, layer, head]) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([`${site}.${layer}.${head}`, this.ask.name(site, layer, head)]));
     if (options.length) this.tabs.append(choice(words.moved_heads, options, `${found.site}.${found.layer}.${found.head}`, (id) => this.ask.choose(id)));
     const before = (this.one = matrix(found.before, side.body));
@@ -109,7 +111,9 @@ export class Pair {
     const room = Math.max(120, node.clientWidth || 190) - left - (words_ ? 24 * unit : 0);
     const cell = Math.min(room / found.columns, 26 * unit);
     const least = words_ ? found.rows * 13 * unit : 0; // for what the rows are called
-    const height = Math.min(found.rows * cell, Math.max(0.38 * innerHeight, least), 420);
+    // Two rows of maps, or one with names, on a laptop's screen: a look that moved in the last row is not below its edge.
+    const most = Math.max((named ? 0.38 : 0.24) * innerHeight, least);
+    const height = Math.min(found.rows * cell, most, 420);
     const context = fit(canvas, left + cell * found.columns + (words_ ? 24 * unit : 0), top + height);
     const scale = scales(palette);
     const h = height / found.rows;

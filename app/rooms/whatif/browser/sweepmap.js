@@ -109,7 +109,7 @@ export function drawGrid(svg, grid, palette, width, height, unit) {
 /** @param {SVGSVGElement} svg @param {{values: number[], names: string[], chosen: number, turns: boolean}} order @param {import("./types.js").Palette} palette @param {number} width @param {import("./types.js").Type} type */
 export function drawOrder(svg, { values, names, chosen, turns }, palette, width, { unit, family }) {
   svg.replaceChildren();
-  const [above, below] = turns ? [0, 58] : [12, 58];
+  const [above, below] = turns ? [0, 46] : [10, 46];
   const most = Math.max(...values.map(Math.abs), 1e-9);
   const step = width / Math.max(values.length, 12);
   svg.setAttribute("width", String(width));

@@ -4,13 +4,13 @@
 
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
-import { beneath, drawTurned, drawWords, sentence } from "./answer.js";
+import { beneath, drawTurned, drawWords, sayKl, sentence } from "./answer.js";
 import { Chosen } from "../../../kit/browser/chosen.js";
 import { paletteOf } from "../../../kit/browser/colours.js";
 import { add, el, fill, keepingFocus, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
-import { beside, headName, labelsOf, lead, rowName } from "./lead.js";
+import { beside, headName, isOther, labelsOf, lead, rowName } from "./lead.js";
 import { Left } from "./left.js";
 import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -279,7 +279,7 @@ class View {
       this.sweepPart.draw(shown, width, this.projector.on ? 0.56 * innerHeight : Math.min(220, 0.27 * innerHeight));
       this.drawAnswer(pick, at);
       const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
-      if (side && !side.refused) this.part("pair", [...seen, site, pick !== null], () => this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null));
+      if (side && !side.refused) this.part("pair", [...seen, site, pick !== null, isOther(values)], () => this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null, isOther(values)));
       this.drawFoot(pick, at);
       this.tables.hidden = !this.table;
       if (this.table) drawTables(this.tables, shown, this.pair.found);
@@ -334,10 +334,13 @@ class View {
       if (second !== undefined && second !== first) fact.other = [swept.labels[second], part.probability_before[1], row.probability[1]];
       const before = new Map((part.ids_before ?? []).map((id, i) => [id, part.likeliest_before?.[i] ?? null]));
       const after = new Map(row.ids.map((id, i) => [id, row.likeliest?.[i] ?? null]));
-      after.set(first, row.probability[0]);
+      for (const [i, id] of part.watched.entries()) {
+        before.set(id, part.probability_before[i]);
+        after.set(id, row.probability[i]);
+      }
       found = [...new Set([...before.keys(), ...after.keys()])].map((id) => [id, swept.labels[id], before.get(id) ?? null, after.get(id) ?? null]);
       const exact = values.sweep !== "patch" && this.fresh && side && side.shared && side.words.length ? side.words : found;
-      drawWords(this.words, exact, this.palette);
+      drawWords(this.words, exact, this.palette, [part.likeliest_before?.at(-1), row.likeliest.at(-1)]);
     } else if (side?.likeliest) {
       found = side.words;
       const [a, b] = side.likeliest;
@@ -352,7 +355,7 @@ class View {
     this.right.classList.toggle("waiting", !byRow && !this.fresh);
     if (byRow || this.fresh) this.fact.replaceChildren(...sentence(fact));
     setText(this.scale, turns ? words.turned : words.outlined);
-    setText(this.said, side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch" ? beneath(side, Boolean(pick), values.edits.includes("nocausal")) : "");
+    setText(this.said, side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch" ? beneath(side, Boolean(pick), values.edits.includes("nocausal")) : values.sweep === "patch" && row?.kl !== undefined ? sayKl(row.kl) : "");
   }
 
   /** @param {Row | null} pick @param {number} at */
