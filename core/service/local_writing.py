@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
+from ..continuation import append_tokens
 from ..engine import Engine
 from ..generate import Sampling
 from ..trace import Trace
-from ..writing import CacheCost, LensRow, beginning, cache_cost, lens
+from ..writing import CacheCost, LensRow, beginning, cache_cost, check_path, lens
 from .kept import Kept, arrival
 from .worker import Worker
 from .writing import BeamsGrown, Begun, Desk, Search, Written, begun_bytes, own_target
@@ -91,6 +92,18 @@ class LocalWriting(Worker):
 
         at = ("lens", key, tuple(path), position, token)
         return await self._kept.get(at, lambda: self._again(key, make))
+
+    async def written_text(self, key: str, path: Sequence[int]) -> str:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> str:
+            prompt = beginning(run, opens_target=own_target(request))
+            told = check_path(run.loaded, prompt, path)
+            own = (run.source if run.target is None else run.target).text
+            before = "" if run.target is not None and own_target(request) else own or ""
+            return append_tokens(run.loaded, before, prompt.last_read[0].ids, list(told))
+
+        return await self._again(key, make)
 
     async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
         request = self.engine.request_of(key)

@@ -325,6 +325,10 @@ class Service(Protocol):
         """What each layer would say behind one position of the text with `path` behind it, and how it ranks one token."""
         ...
 
+    async def written_text(self, key: str, path: Sequence[int]) -> str:
+        """The run's text, of an encoder-decoder its target, with the tokens of `path` behind it: as one would type it."""
+        ...
+
     async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
         """How long the token behind n others takes with and without a cache, measured now, and whether both say the same."""
         ...

@@ -128,6 +128,21 @@ def test_words_travel_with_the_numbers_of_core() -> None:
     assert last["finished"][0][1] == pytest.approx(-12.272, abs=1e-3)
 
 
+@pytest.mark.parametrize(("model", "text"), [("storyteller", STORY), ("translator", FOREST)])
+def test_what_was_written_is_a_text_that_reads_the_same(model: str, text: str) -> None:
+    key, request, facts = run_of(model, text)
+    _, *headers = framed(asked("write", run=key, n=6).content)
+    path = [header["taken"][0] for header, _ in headers]
+    said = asked("text", run=key, path=".".join(map(str, path))).json()
+    (name, written), *_ = said.items()
+    assert name == ("text" if facts.target is None else "target") and len(said) == 1
+    run = core.trace(core.load(model), *([text, written] if name == "target" else [written]))
+    read = run.source if run.target is None else run.target
+    begins = LAST + 1 if name == "text" else 1
+    assert list(read.ids[begins : begins + 6]) == path
+    assert asked("text", run=key).json() == {}
+
+
 @pytest.mark.parametrize(
     ("what", "params", "status", "says"),
     [
@@ -139,6 +154,8 @@ def test_words_travel_with_the_numbers_of_core() -> None:
         ("write", {"run": "unknown"}, 404, ""),
         ("beams", {"beams": "99"}, 400, "beams"),
         ("lens", {"position": "99"}, 400, "99"),
+        ("text", {"path": "x"}, 400, "points between"),
+        ("text", {"path": "6143.9999"}, 400, "6143"),
         ("cost", {"n": "9" * 99}, 400, "n"),
     ],
 )
@@ -320,6 +337,22 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     expect(found).not_to_have_attribute("data-run", key)
     expect(found).to_have_attribute("data-path", "")
     expect(found.locator(".strip.own")).to_contain_text("queen")
+
+
+def test_what_was_written_goes_along_into_other_rooms(screen: Screen) -> None:
+    page, found = screen.page, see(screen, model="Storyteller", text=STORY)
+    onward = found.get_by_role("button", name=SAID["explore_it"], exact=True)
+    expect(onward).to_be_hidden()  # nothing was written
+    found = see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", how="sample")
+    onward.click()
+    explored = page.locator(".hl[data-painted]:not(.generate)")
+    explored.wait_for()
+    assert parse_qs(urlsplit(page.url).query)["text"] == [f"{STORY} king who"]
+    page.go_back()
+    expect(room(page)).to_have_attribute("data-path", f"{KING}.{WHO}")
+    room(page).get_by_role("button", name=SAID["ask_what_if"], exact=True).click()
+    page.locator(".hl.whatif[data-settled='true']").wait_for()
+    assert page.get_by_role("textbox", name="Sentence").first.input_value() == f"{STORY} king who"
 
 
 def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: Screen) -> None:

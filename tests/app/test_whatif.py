@@ -242,6 +242,18 @@ def test_what_is_chosen_in_the_room_of_a_link_comes_along(
     assert found["there"].get("with", "") == to_text(edits)
 
 
+def test_words_that_were_written_come_along_with_a_link(client: TestClient) -> None:
+    loaded = core.load("storyteller")
+    em = core.trace(loaded, DOROTHY).predictions(k=1).ids[0][0]
+    address = f"?{urlencode({'view': 'generate', 'model': 'Storyteller', 'text': DOROTHY, 'path': str(em)})}"
+    found = side(client, facts(), against=address, pick="off")
+    b = core.trace(loaded, f"{DOROTHY} Em")
+    assert b.source.ids[-1] == em and found["source"] == list(b.source.labels) and found["linked"]
+    assert found["there"]["text"] == f"{DOROTHY} Em"
+    change = core.answer_change(core.trace(loaded, DOROTHY), b)
+    assert found["kl"] == pytest.approx(change.kl, rel=1e-3)
+
+
 def test_both_sides_have_their_own_edits_and_can_be_swapped(client: TestClient) -> None:
     silent, warm = Ablate("decoder", 0, 5), core.Temperature(2)
     loaded, own = core.load("storyteller"), "ablate_decoder_L0_H5"

@@ -72,6 +72,7 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("masked", ("decoder",)),
     ("outcome", ((1, 2),)),
     ("lens_at", ((), 3, 2)),
+    ("written_text", ((4, 5),)),
     ("compare", (OTHER.key,)),
     ("answer_change", (OTHER.key,)),
 ]

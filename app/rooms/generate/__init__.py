@@ -11,5 +11,6 @@ ROOM = Room(
     line=generate_words.LINE,
     show=view.show,
     params=choices.PARAMS,
+    wrote=routes.wrote,
     routes=routes.ROUTES,
 )

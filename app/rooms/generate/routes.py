@@ -1,8 +1,9 @@
-"""Routes of Generate: a text as it is written, beams as they grow, what each layer would say, and what the cache saves."""
+"""Routes of Generate: a text as it is written, beams as they grow, what each layer would say, what the cache saves, and what was written
+as a text."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import TypeVar
@@ -70,6 +71,21 @@ async def lens(request: Request) -> Response:
     token = _number(request, "token", 0, facts.config.vocab_size - 1, 0)
     found = await service.service().lens_at(facts.key, path, position, token)
     return JSONResponse([asdict(row) for row in found], headers=routes.KEPT)
+
+
+@answering
+async def text(request: Request) -> Response:
+    """What a link to the text says that was written: run, path."""
+    facts = await _facts(request)
+    return JSONResponse(await wrote(facts, request.query_params), headers=routes.KEPT)
+
+
+async def wrote(facts: Facts, said: Mapping[str, str]) -> dict[str, str]:
+    """What a link to the run says once the words are part of its text that were taken behind it. Raises BadParameter, Refused."""
+    path = _path(facts, said.get("path", ""))
+    if not path:
+        return {}
+    return {"text" if facts.target is None else "target": await service.service().written_text(facts.key, path)}
 
 
 @fair.costing("sweeps")
@@ -140,4 +156,5 @@ ROUTES = [
     Route("/headlight/generate/beams", beams),
     Route("/headlight/generate/lens", lens),
     Route("/headlight/generate/cost", cost),
+    Route("/headlight/generate/text", text),
 ]

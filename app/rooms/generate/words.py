@@ -6,7 +6,7 @@ CANNOT_WRITE = (
     "{title} writes no next word: it reads a text, and has nothing to write one with. Take a model that writes."
 )
 TAKE_WRITER = "Take {title}"
-EDITS_LEFT_OUT = "Words are written here by the model as it is: the edits of this run do not change them."
+EDITS_LEFT_OUT = "Here the model reads and writes as it is: the edits of this run change nothing of it."
 TEMPERATURE_ALLOWED = "a number from 0.1 to 3, in steps of 0.1"
 BEAMS_ALLOWED = "a whole number from {low} to {high}"
 PATH_ALLOWED = "up to {n} whole numbers from 0 to {most} with points between them"
@@ -134,6 +134,9 @@ COMPONENT = {
     "wrote": "{n} words written.",
     "wrote_one": "1 word written.",
     "loading": "Reading the text …",
+    "explore_it": "Explore this text",
+    "ask_what_if": "Ask What if",
+    "onward_help": "Opens the text with the words that were written. From there the bar takes it to every room.",
     "begin_again": "Begin again",
     "begin_again_help": "Take back every word that was written",
     # files

@@ -23,7 +23,7 @@ from app.shell import registry
 from app.transport import fair, messages, routes
 from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.errors import InterventionError, Refused, TextError
-from core.interventions import Edit, Intervention, edit_text, from_text
+from core.interventions import Edit, edit_text, from_text
 from core.request import Request as RunRequest
 from core.service import Facts, HeadPlace, MapTransform, SweepPart
 
@@ -63,19 +63,25 @@ async def read(request: Request) -> Both:
         raise BadParameter(words.EDITS_UNREADABLE.format(allowed=words.EDITS_ALLOWED)) from None
     b = changes.beside(said, facts, own)
     if screen.is_link(said["against"]):
-        b = replace(b, interventions=(*b.interventions, *await chosen_there(said["against"], b)))
+        b = await as_there(said["against"], b)
     return Both(said, facts, own, changes.base(said), b)
 
 
-async def chosen_there(address: str, run: RunRequest) -> Sequence[Intervention]:
-    """The edits that the room of a link asks for by what is chosen in it: a painted mask, an order of the words."""
+async def as_there(address: str, run: RunRequest) -> RunRequest:
+    """The run of a link as its room shows it, by what is chosen there: a painted mask, an order of the words, words that were written."""
     there = screen.from_link(address)
     room_id = registry.redirects().get(there.room, there.room)
     room = next((room for room in registry.rooms() if room.id == room_id), None)
-    if room is None or room.edits is None:
-        return ()
     asked = service.service()
-    return await room.edits(await asked.facts(await asked.submit(run)), there.params)
+    if room is not None and room.edits is not None:
+        facts = await asked.facts(await asked.submit(run))
+        return replace(run, interventions=(*run.interventions, *await room.edits(facts, there.params)))
+    if room is not None and room.wrote is not None:
+        # Whose tokens they are, also where another model reads the words.
+        facts = await asked.facts(await asked.submit(there.request))
+        wrote = await room.wrote(facts, there.params)
+        return replace(run, texts=(wrote.get("text", run.texts[0]),), target_text=wrote.get("target", run.target_text))
+    return run
 
 
 async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:

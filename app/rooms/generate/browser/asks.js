@@ -273,6 +273,19 @@ export class Asks {
     this.view.soon();
   }
 
+  // What a link says of the text with what was written behind it; null where the server does not say
+  /** @returns {Promise<Record<string, string> | null>} */
+  async text() {
+    try {
+      const response = await this.writing.fetch("text", { path: this.values.path });
+      if (response.ok) return await response.json();
+      this.view.say(await response.text());
+    } catch {
+      this.view.say(words.failed);
+    }
+    return null;
+  }
+
   // The layers behind a column, once the ring rests there
   /** @param {import("./types.js").Column} column */
   lens(column) {

@@ -90,6 +90,8 @@ class Generate {
     this.proofs = add(foot, "span", "proofs");
     this.ran = add(foot, "span", "ran");
     const acts = add(foot, "span", "acts");
+    // What was written, as the text of another room, and from there of every room
+    this.onward = [[words.explore_it, "explore"], [words.ask_what_if, "whatif"]].map(([text, room]) => this.button(acts, text, () => this.carry(room), words.onward_help));
     this.again = this.button(acts, words.begin_again, () => this.go([], null), words.begin_again_help);
     this.guideButton = this.button(acts, words.guide, () => this.show("guide"));
     this.tableButton = this.button(acts, words.table, () => this.show("table"));
@@ -176,6 +178,13 @@ class Generate {
   put(changes) {
     this.chosen.choose(changes);
     this.soon();
+  }
+
+  /** @param {string} room */
+  async carry(room) {
+    this.asks.stop();
+    const said = await this.asks.text();
+    if (said) location.assign(linkTo({ ...this.header.link, ...said, view: room }));
   }
 
   // Another path on the screen; the one that is left becomes a branch.
@@ -448,6 +457,7 @@ class Generate {
     const hidden = scene.columns[0].node.position;
     setText(this.ran, [n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }), this.header.ran, hidden ? fill(words.early, { n: hidden }) : ""].filter(Boolean).join(" · "));
     this.again.hidden = !this.path.length;
+    for (const button of this.onward) button.hidden = !this.path.length || Boolean(this.header.offline);
     this.guideButton.setAttribute("aria-expanded", String(this.guideShown));
     this.tableButton.setAttribute("aria-expanded", String(this.tableShown));
   }
