@@ -130,7 +130,7 @@ def test_words_travel_with_the_numbers_of_core() -> None:
 
 @pytest.mark.parametrize(("model", "text"), [("storyteller", STORY), ("translator", FOREST)])
 def test_what_was_written_is_a_text_that_reads_the_same(model: str, text: str) -> None:
-    key, request, facts = run_of(model, text)
+    key, _, facts = run_of(model, text)
     _, *headers = framed(asked("write", run=key, n=6).content)
     path = [header["taken"][0] for header, _ in headers]
     said = asked("text", run=key, path=".".join(map(str, path))).json()
