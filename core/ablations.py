@@ -246,8 +246,9 @@ def heads_of(forward: Pass) -> list[tuple[str, int]]:
     ]
 
 
-def silenced(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt) -> Edits:
-    """Row i has heads[i] silent: its output is zero, or the mean of its outputs over the real tokens of the text."""
+def silenced(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt, sizes: Mapping[str, int] = {}) -> Edits:
+    """Row i has heads[i] silent, and as many behind it as `sizes` says of its attention, itself among them: their outputs are
+    zero, or each the mean of its own over the real tokens of the text."""
 
     def silent(real: Tensor, z: Tensor) -> Tensor:  # [head, query, d_head] of one row and head as [query, d_head]
         if to == "zero":
@@ -260,6 +261,7 @@ def silenced(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt) -> Edits:
         for name, cells in _by_attention(heads[start:stop]).items():
             read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
             real = ~torch.tensor(read[0].padding)
+            cells = [(row, head + i) for row, head in cells for i in range(sizes.get(name, 1))]
             found[f"{name}.hook_z"] = partial(_each, cells, lambda z, _, real=real: silent(real, z))
         return found
 

@@ -45,6 +45,7 @@ class SilenceHeads:
     to: To = "zero"
     position: int | None = None
     token: int | None = None
+    groups: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,13 @@ Asked = SilenceHeads | CutLooks | PatchHeads
 
 @dataclass(frozen=True)
 class HeadPlace:
-    """A head of the model."""
+    """A head of the model, or several that share keys and values: `n` from this one on."""
 
     stack: str
     layer: int
     site: Site
     head: int
+    n: int = 1
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ class Sweep:
         columns: dict[str, Sequence[object]] = frames.columns_of(
             self.places, HeadPlace if self._of_heads else LookPlace
         )
+        if set(columns.get("n", ())) <= {1}:
+            columns.pop("n", None)  # each head by itself
         after = self.after
         for name, found in (("logit", after.logit), ("probability", after.probability)):
             if found is not None:
@@ -172,14 +176,16 @@ def sweep_heads(
     position: int | None = None,
     token: int | None = None,
     watch: Callable[[int, int], object] = lambda done, of: None,
+    groups: bool = False,
 ) -> Sweep:
     """Every head silenced in turn: what each alone changes of the prediction of `token` (None: the likeliest) behind
     `position` (None: the last real token); for an encoder that is asked about no position, of the text's vectors.
 
-    Silent is an output of zero, or with "mean" the mean of the head's outputs over the text. Michel et al. 2019. The run's
-    other edits hold in every row. Raises IndexError, TextError, TooLarge with both numbers, and Outdated after a training.
+    Silent is an output of zero, or with "mean" the mean of the head's outputs over the text. Michel et al. 2019. With `groups`,
+    heads that share keys and values (grouped-query attention) are silenced together, a row for each group. The run's other
+    edits hold in every row. Raises IndexError, TextError, TooLarge with both numbers, and Outdated after a training.
     """
-    return begin_heads(run, SilenceHeads(to, position, token)).finish(watch)
+    return begin_heads(run, SilenceHeads(to, position, token, groups)).finish(watch)
 
 
 def sweep_edges(
@@ -223,15 +229,16 @@ def begin_heads(run: Trace, asked: SilenceHeads) -> Sweeping:
     to, token = asked.to, asked.token
     if to not in ("zero", "mean"):
         raise InterventionError(f"A head is silenced to zero or to the mean, not {to!r}.")
-    heads = heads_of(run.forward)
-    edits = silenced(heads, to, run.forward.prompt.of(run.index))
+    sizes = {r.name: r.n_heads // r.n_kv_heads if asked.groups else 1 for r in run.records}
+    heads = [(name, head) for name, head in heads_of(run.forward) if head % sizes[name] == 0]
+    edits = silenced(heads, to, run.forward.prompt.of(run.index), sizes)
     at = asked_position(run, asked.position, token)
     names = [name for name, _ in heads]
     written: dict[str, Tensor] = {}
-    looks = _lengths(run, at, names, written)
+    looks = _lengths(run, at, sizes, written)
     rows = rows_of(run.forward, run.index, read_last(run), names, edits, at, token, "Silencing a head", looks=looks)
-    places = tuple(HeadPlace(*place_of(name), head) for name, head in heads)
-    lengths = np.array([written[name][head].item() for name, head in heads], np.float32)
+    places = tuple(HeadPlace(*place_of(name), head, sizes[name]) for name, head in heads)
+    lengths = np.array([written[name][head // sizes[name]].item() for name, head in heads], np.float32)
     return Sweeping(places, rows, lengths=lengths)
 
 
@@ -327,19 +334,19 @@ def _last(run: Trace, name: str) -> slice:
     return slice(at, at + 1)
 
 
-def _lengths(run: Trace, position: int | None, names: Sequence[str], found: dict[str, Tensor]) -> dict[str, Look]:
+def _lengths(run: Trace, position: int | None, sizes: Mapping[str, int], found: dict[str, Tensor]) -> dict[str, Look]:
     """Looks that leave in `found` how long a vector each head [head] of an attention writes into the stream, before a norm behind
     it: behind the position that is asked about; where none is, and in the encoder of two stacks, the mean over the tokens of the
-    text."""
+    text. `sizes` are {attention: how many heads are counted as one}."""
     prompt = run.forward.prompt.of(run.index)
     last = run.config.stacks[-1][0]
 
     def norms(name: str, x: Tensor) -> None:  # [1, pos, head, d_model]
-        each = x[0].float().norm(dim=-1)
+        each = x[0].float().unflatten(1, (-1, sizes[name])).sum(2).norm(dim=-1)
         if position is not None and name.startswith(last):
             found[name] = each[position].cpu()
             return
         read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
         found[name] = each[~torch.tensor(read[0].padding, device=each.device)].mean(0).cpu()
 
-    return {f"{name}.hook_result": Look(partial(norms, name)) for name in dict.fromkeys(names)}
+    return {f"{name}.hook_result": Look(partial(norms, name)) for name in sizes}

@@ -54,6 +54,29 @@ def test_heads_that_share_a_key_head_are_named(screen: Screen):
     assert "Each 4 heads" in screen.root.locator(".heads").inner_text()
 
 
+def test_heads_that_share_keys_and_values_are_silenced_together(screen: Screen):
+    text = "The animal did not cross the street."
+    screen.page.goto(f"{screen.address}/?view=whatif&model=grouped&text={text.replace(' ', '+')}")
+    root = screen.page.locator(".hl.whatif")
+    settled = ".hl.whatif[data-settled='true']"
+    screen.page.locator(f"{settled}[data-rows='32']").wait_for()
+    root.get_by_role("button", name="heads that share keys").click()
+    screen.page.locator(f"{settled}[data-rows='8'][data-pick='decoder.0.0']").wait_for()
+    run = core.trace(models.load("grouped"), text)
+    found = core.sweep_heads(run, groups=True)
+    assert found.after.distance is not None and found.after.distance.argmax() == 0
+    assert float(root.get_attribute("data-change") or "") == pytest.approx(float(found.after.distance[0]), abs=1e-4)
+    assert float(root.get_attribute("data-batch") or "") < 1e-4, "the changed run has all four of them silent"
+    assert "Silence layer 0 heads 0–3 and" in root.locator(".fact").inner_text()
+    root.locator(".grid").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.page.locator(f"{settled}[data-pick='decoder.0.4']").wait_for()
+    root.get_by_role("button", name="Keep").click()
+    screen.page.wait_for_url(lambda url: "group=on" in url and url.count("ablate_decoder_L0_H") == 4)
+    screen.page.locator(f"{settled}[data-pick='']").wait_for()
+    assert root.locator(".chips button").count() == 4
+
+
 def test_three_kinds_of_attention_each_with_its_own_tokens(screen: Screen):
     screen.open("?model=pair&target=das+Tier&site=cross&layer=2&query=2")
     run = core.trace(models.load("pair"), words.EXAMPLE, "das Tier")

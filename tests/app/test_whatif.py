@@ -365,14 +365,14 @@ def test_fuzzed_links_are_read_and_never_fail(client: TestClient) -> None:
 
 def test_the_pick_is_an_edit_of_core() -> None:
     said = kit_params.opening(changes.PARAMS, facts())
-    assert changes.picked(said | {"layer": "0", "head": "5", "by": "mean"}, facts()) == Ablate(
-        "decoder", 0, 5, to="mean"
+    assert changes.picked(said | {"layer": "0", "head": "5", "by": "mean"}, facts()) == (
+        Ablate("decoder", 0, 5, to="mean"),
     )
     look = said | {"sweep": "looks", "query": "3", "key": "1"}
-    assert changes.picked(look, facts()) == EditMask("decoder", None, 3, 1)
+    assert changes.picked(look, facts()) == (EditMask("decoder", None, 3, 1),)
     one = look | {"only": "one", "layer": "2", "head": "1"}
-    assert changes.picked(one, facts()) == EditMask("decoder", 2, 3, 1, head=1)
-    assert changes.picked(said, facts()) is changes.picked(look | {"pick": "off"}, facts()) is None
+    assert changes.picked(one, facts()) == (EditMask("decoder", 2, 3, 1, head=1),)
+    assert changes.picked(said, facts()) == changes.picked(look | {"pick": "off"}, facts()) == ()
 
 
 def test_a_sweep_with_other_changes_in_place(client: TestClient) -> None:

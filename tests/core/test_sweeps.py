@@ -419,3 +419,21 @@ def test_heads_that_share_keys_and_values_are_silenced_one_by_one(tiny: Tiny) ->
     assert len({round(float(x), 6) for x in found.after.logit[:4, 0]}) == 4, "two query heads of a group are two rows"
     for row in (0, 1):
         check_row(found, row, run, single(run, core.Ablate("decoder", 0, row)))
+
+
+@pytest.mark.parametrize("to", ["zero", "mean"])
+def test_heads_that_share_keys_and_values_can_be_silenced_together(tiny: Tiny, to: Any) -> None:
+    loaded = tiny(n_kv_heads=2)
+    run = core.trace(loaded, ids=IDS)
+    found = core.sweep_heads(run, to, groups=True)
+    places = cast(tuple[HeadPlace, ...], found.places)
+    assert [(place.head, place.n) for place in places] == [(0, 2), (2, 2)] * len(run.records)
+    for row, place in enumerate(places):
+        pair = [core.Ablate("decoder", place.layer, place.head + i, to=to) for i in range(2)]
+        check_row(found, row, run, single(run, *pair))
+    assert found.lengths is not None
+    wrote = run.records[0].result(heads=[2, 3], queries=[len(IDS) - 1]).sum(0)[0]
+    assert found.lengths[1] == pytest.approx(float(wrote.norm()), rel=1e-4)
+    assert set(found.to_frame()["n"]) == {2} and "n" not in core.sweep_heads(run).to_frame()
+    plain = core.trace(tiny(), ids=IDS)
+    assert core.sweep_heads(plain, groups=True).places == core.sweep_heads(plain).places, "each has keys of its own"

@@ -102,6 +102,14 @@ test("of vectors the change is how far they turn", () => {
   assert.deepEqual([swept.turns, swept.changes, swept.few], [true, [0.02], 0]);
 });
 
+test("heads that share keys and values are named together", () => {
+  const data = { ...DATA, places: [{ ...DATA.places[0], id: "decoder", heads: 8, kv_heads: 2 }] };
+  /** @type {(values: object) => string} */
+  const named = (values) => rowName(data, values, ["decoder", 0, 4]);
+  assert.deepEqual([named({ sweep: "heads", group: "on" }), named({ sweep: "heads", group: "off" }), named({ sweep: "patch", group: "on" })], ["L0 H4–7", "L0 H4", "L0 H4"]);
+  assert.equal(added("noscale", "ablate_decoder_L0_H0~ablate_decoder_L0_H1"), "noscale~ablate_decoder_L0_H0~ablate_decoder_L0_H1");
+});
+
 test("messages are cut where they end, however they arrive", async () => {
   const bytes = new Uint8Array([2, 0, 0, 0, 10, 11, 1, 0, 0, 0, 12]);
   const stream = new ReadableStream({

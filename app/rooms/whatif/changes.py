@@ -154,6 +154,7 @@ def _place(name: str, below: Callable[[Facts], int]) -> Param:
 PARAMS = (
     one_of("sweep", *SWEEPS),
     one_of("by", "zero", "mean"),
+    one_of("group", "off", "on"),
     one_of("pick", "on", "off"),
     one_of("only", "all", "one"),
     one_of("where", "all", "last"),
@@ -189,22 +190,27 @@ def base(said: Mapping[str, str]) -> tuple[Edit, ...]:
     return from_text(said.get("edits", ""))
 
 
-def picked(said: Mapping[str, str], shown: Facts) -> Edit | None:
-    """The one edit that is looked at: a silenced head or a look that is cut. None for a head of another run, and for none."""
+def picked(said: Mapping[str, str], shown: Facts) -> tuple[Edit, ...]:
+    """The edits that are looked at: a silenced head, or several that share keys and values, or a look that is cut.
+
+    None for a head of another run, and for none.
+    """
     if said.get("pick") == "off" or said.get("sweep") == "patch":
-        return None
+        return ()
     place = place_of(shown, said.get("site", ""))
     stack, layer, head = cast(Any, place.stack), number(said.get("layer")), number(said.get("head"))
     if said.get("sweep") == "looks":
         query, key = number(said.get("query")), number(said.get("key"))
         if query is None or key is None:
-            return None
+            return ()
         if said.get("only") == "one":
-            return EditMask(stack, layer, query, key, head=head, site=place.site)
-        return EditMask(stack, None, query, key, site=place.site)
+            return (EditMask(stack, layer, query, key, head=head, site=place.site),)
+        return (EditMask(stack, None, query, key, site=place.site),)
     if layer is None or head is None:
-        return None
-    return Ablate(stack, layer, head, place.site, cast(Any, said.get("by", "zero")))
+        return ()
+    size = place.heads // place.kv_heads if said.get("group") == "on" else 1
+    first, by = head - head % size, cast(Any, said.get("by", "zero"))
+    return tuple(Ablate(stack, layer, one, place.site, by) for one in range(first, first + size))
 
 
 def asked(said: Mapping[str, str], shown: Facts, other: str, token: int | None = None) -> Asked:
@@ -213,7 +219,7 @@ def asked(said: Mapping[str, str], shown: Facts, other: str, token: int | None =
     if said.get("sweep") == "patch":
         return PatchHeads(other, cast(Any, said.get("where", "all")), position, token)
     if said.get("sweep") != "looks":
-        return SilenceHeads(cast(Any, said.get("by", "zero")), position, token)
+        return SilenceHeads(cast(Any, said.get("by", "zero")), position, token, said.get("group") == "on")
     place = place_of(shown, said.get("site", ""))
     one = said.get("only") == "one"
     query = number(said.get("query")) if is_long(shown) else None

@@ -50,13 +50,13 @@ def call(asked: Asked) -> str:
     """The call of core that gives a sweep again."""
     named: dict[str, Any] = {"position": asked.position, "token": asked.token}
     if isinstance(asked, SilenceHeads):
-        name, named = "sweep_heads(run", {"to": asked.to} | named
+        name, named = "sweep_heads(run", {"to": asked.to} | named | {"groups": asked.groups}
     elif isinstance(asked, CutLooks):
         name = "sweep_edges(run"
         named = {n: getattr(asked, n) for n in ("site", "stack", "layer", "head", "query")} | named
     else:
         name, named = "patch_heads(run, other", {"where": asked.where} | named
-    plain = {"to": "zero", "where": "all", "site": "attn"}
+    plain = {"groups": False, "to": "zero", "where": "all", "site": "attn"}
     said = [f"{key}={value!r}" for key, value in named.items() if value is not None and plain.get(key) != value]
     return f"found = core.{', '.join([name, *said])})"
 
@@ -85,6 +85,7 @@ def of_sweep(run: Facts, other: Facts | None, asked: Asked, parts: Sequence[Swee
         for i, place in enumerate(sweep.places):
             where = (
                 {"stack": place.stack, "layer": place.layer, "site": place.site, "head": place.head}
+                | ({"heads": place.n} if place.n > 1 else {})
                 if isinstance(place, HeadPlace)
                 else {"query": place.query, "key": place.key}
             )

@@ -23,7 +23,7 @@ from app.shell import registry
 from app.transport import fair, messages, routes
 from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.errors import InterventionError, Refused, TextError
-from core.interventions import Edit, edit_text, from_text
+from core.interventions import Edit, edit_text, from_text, to_text
 from core.request import Request as RunRequest
 from core.service import Facts, HeadPlace, MapTransform, SweepPart
 
@@ -189,7 +189,7 @@ async def side(request: Request) -> Response:
     """The changed run beside the plain one: its words or vectors, which heads look elsewhere, and the maps of some of them."""
     both = await read(request)
     pick = changes.picked(both.said, both.a)
-    edits = (*both.edits, *(() if pick is None else (pick,)))
+    edits = (*both.edits, *pick)
     asked = service.service()
     key = await run_of(both, edits, other=True)
     b = await asked.facts(key)
@@ -207,7 +207,7 @@ async def side(request: Request) -> Response:
         record = next(site for site in both.a.sites if site.id == site_id).records[int(layer)]
         shown = [(record, int(head)), *(found for found in shown if found != (record, int(head)))]
     elif not shown:
-        shown = [_own(both, pick)]
+        shown = [_own(both)]
     size = max(max(both.a.records[i].n_query, both.a.records[i].n_key) for i, _ in shown)
     wanted = shown[: 1 if size > MOST_SEVERAL else MOVED_HEADS + 1] if size <= MOST_TOKENS else []
     body = messages.Body()
@@ -249,7 +249,7 @@ async def side(request: Request) -> Response:
         "changed": changed(both.a, b),
         "columns": [] if both.same_run else export.columns(read_by(both.a), read_by(b)),
         "model": b.spec.title,
-        "pick": None if pick is None else edit_text(pick),
+        "pick": to_text(pick) or None,
         "edits": [[edit_text(edit), said(edit)] for edit in both.edits],
         "linked": screen.is_link(both.said["against"]),
         "there": screen.link(replace(both.b, interventions=(*both.b.interventions, *edits))),
@@ -264,7 +264,7 @@ async def arrays(request: Request) -> Response:
     """Both runs as NPZ: every weight of each, and what the answer became."""
     both = await read(request)
     pick = changes.picked(both.said, both.a)
-    edits = (*both.edits, *(() if pick is None else (pick,)))
+    edits = (*both.edits, *pick)
     asked = service.service()
     key = await run_of(both, edits, other=True)
     b = await asked.facts(key)
@@ -279,7 +279,7 @@ async def arrays(request: Request) -> Response:
     return Response(body, media_type="application/octet-stream", headers=headers)
 
 
-def _own(both: Both, pick: Edit | None) -> tuple[int, int]:
+def _own(both: Both) -> tuple[int, int]:
     """The head that was changed itself, where none looks elsewhere; else the last one."""
     layer, head = (changes.number(both.said[name]) for name in ("layer", "head"))
     site = next(s for s in both.a.sites if s.id == changes.place_of(both.a, both.said["site"]).id)

@@ -3,10 +3,17 @@
 import { WORDS as words } from "./constants.js";
 import { fill, phrase, quoted } from "../../../kit/browser/dom.js";
 
-// "L5 H3" or "layer 5 head 3"; of a model with several kinds of attention, with its kind
-/** @param {import("./types.js").Header} data @param {string} site @param {number} layer @param {number} head @param {boolean} [long] */
-export function headName(data, site, layer, head, long = false) {
-  const name = fill(long ? words.head_long : words.head_name, { layer, head });
+// How many heads are silent at once: one, or those that share keys and values
+/** @param {import("./types.js").Header} data @param {Record<string, string>} values @param {string} site */
+export function together(data, values, site) {
+  const place = data.places.find(({ id }) => id === site);
+  return place && values.sweep === "heads" && values.group === "on" ? place.heads / place.kv_heads : 1;
+}
+
+// "L5 H3" or "layer 5 head 3", of several heads "L5 H0–3"; of a model with several kinds of attention, with its kind
+/** @param {import("./types.js").Header} data @param {string} site @param {number} layer @param {number} head @param {boolean} [long] @param {number} [n] */
+export function headName(data, site, layer, head, long = false, n = 1) {
+  const name = fill(long ? (n > 1 ? words.heads_long : words.head_long) : words.head_name, { layer, head: n > 1 ? `${head}–${head + n - 1}` : head });
   const place = data.places.find(({ id }) => id === site);
   return data.places.length > 1 && place ? fill(words.site_name, { site: place.title, head: name }) : name;
 }
@@ -50,7 +57,7 @@ export function lead(data, values, pick, changes) {
     const one = values.only === "one" && values.layer !== "" && values.head !== "";
     const where = one ? fill(words.in_one, { head: headName(data, place.id, Number(values.layer), Number(values.head), true) }) : "";
     say(words.cut_look, { query: [quoted(queries[pick[0]] ?? String(pick[0])), "query"], key: [pick[0] === pick[1] && place.query === place.key ? words.itself_key : quoted(keys[pick[1]] ?? String(pick[1])), "key"], where });
-  } else say(values.sweep === "patch" ? words.patched : words.silent, { head: [headName(data, ...pick, true), "number"] });
+  } else say(values.sweep === "patch" ? words.patched : words.silent, { head: [headName(data, ...pick, true, together(data, values, pick[0])), "number"] });
   return nodes;
 }
 
@@ -58,7 +65,7 @@ export function lead(data, values, pick, changes) {
 /** @param {import("./types.js").Header} data @param {Record<string, string>} values @param {import("./types.js").Row | undefined} row */
 export function rowName(data, values, row) {
   if (!row) return "";
-  if (row.length === 3) return headName(data, ...row);
+  if (row.length === 3) return headName(data, ...row, false, together(data, values, row[0]));
   const [queries, keys] = labelsOf(data, values.site);
   return `${queries[row[0]]} → ${keys[row[1]]}`;
 }

@@ -2,7 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, arrow, choice, el, fill, quoted } from "../../../kit/browser/dom.js";
-import { headName, labelsOf, rowName } from "./lead.js";
+import { headName, labelsOf, rowName, together } from "./lead.js";
 import { finer, ranked, stepped } from "./numbers.js";
 import { drawGrid, drawOrder } from "./sweepmap.js";
 
@@ -67,7 +67,7 @@ export class Left {
   draw(shown, width, height) {
     this.shown = shown;
     const { data, values, swept, pick, at, palette, type } = shown;
-    const of = [data.key, swept, swept.part, swept.refused, values.sweep, values.site, values.edits, palette, width, height, type.unit, type.family];
+    const of = [data.key, swept, swept.part, swept.refused, values.sweep, values.site, values.group, values.edits, palette, width, height, type.unit, type.family];
     const known = of.every((what, i) => what === this.of[i]);
     this.of = of;
     this.drawSwitches();
@@ -85,7 +85,8 @@ export class Left {
   build(width, height) {
     const { data, values, swept, palette, type } = this.shown;
     const looks = values.sweep === "looks";
-    this.heading.textContent = words[`heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
+    const size = together(data, values, this.shown.place.id);
+    this.heading.textContent = words[size > 1 ? "heading_groups" : `heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
     const turns = swept.turns;
     const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
     /** @type {import("./sweepmap.js").Grid} */
@@ -103,9 +104,18 @@ export class Left {
       const { id, layers, heads } = this.shown.place;
       const known = new Map(swept.rows.map((row, i) => [row.join("."), swept.changes[i]]));
       const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => String(i));
-      grid = { rows: numbers(layers), columns: numbers(heads), values: numbers(layers).map((l) => numbers(heads).map((h) => known.get(`${id}.${l}.${h}`))), chosen, turns, tokens: false, most };
-      this.placeOf = (pick) => (pick?.length === 3 && pick[0] === id ? [pick[1], pick[2]] : null);
-      this.places = (i, j) => [id, i, j];
+      const firsts = numbers(heads / size).map((group) => Number(group) * size);
+      grid = {
+        rows: numbers(layers),
+        columns: firsts.map((head) => (size > 1 ? `${head}–${head + size - 1}` : String(head))),
+        values: numbers(layers).map((l) => firsts.map((h) => known.get(`${id}.${l}.${h}`))),
+        chosen,
+        turns,
+        tokens: false,
+        most,
+      };
+      this.placeOf = (pick) => (pick?.length === 3 && pick[0] === id ? [pick[1], Math.floor(pick[2] / size)] : null);
+      this.places = (i, j) => [id, i, j * size];
     }
     this.size = [grid.rows.length, grid.columns.length];
     this.known = grid.values;
@@ -124,14 +134,15 @@ export class Left {
     this.along = sorted;
     this.sorted.textContent = fill(words.sorted, { n: swept.of });
     this.barsAt = drawOrder(this.bars, { values: sorted.map((i) => swept.changes[i] ?? 0), names: sorted.slice(0, 3).map((i) => rowName(data, values, swept.rows[i])), chosen: -1, turns }, palette, width, type);
-    let said = fill(turns ? words.few_turn : looks ? words.few_looks : words.few_heads, { n: swept.few, heads: swept.of });
+    const few = size > 1 ? [words.few_groups_turn, words.few_groups] : [words.few_turn, words.few_heads];
+    let said = fill(turns ? few[0] : looks ? words.few_looks : few[1], { n: swept.few, heads: swept.of });
     if (turns && looks) said = fill(words.few_turn_looks, { n: swept.few, heads: swept.of });
-    if (values.sweep === "heads" && swept.written.length) {
+    if (values.sweep === "heads" && size === 1 && swept.written.length) {
       const loud = swept.loudest;
       said += fill(turns ? words.writes_most_turn : words.writes_most, { head: rowName(data, values, swept.rows[loud]), d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0), rank: order.indexOf(loud) + 1, heads: swept.of });
     }
     const { heads, kv_heads: kv } = this.shown.place;
-    if (values.sweep === "heads" && kv < heads) said += fill(words.shared, { heads, kv });
+    if (values.sweep === "heads" && kv < heads) said += size > 1 ? fill(words.together, { n: size }) : fill(words.shared, { heads, kv });
     if (looks && swept.part?.single.length) said += words.never_cut;
     if (looks && swept.part && swept.part.only !== null) said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
     this.few.textContent = said;
@@ -142,13 +153,14 @@ export class Left {
 
   drawSwitches() {
     const { data, values, place } = this.shown;
-    const of = JSON.stringify([data.key, ...["sweep", "by", "where", "only", "site", "layer", "head"].map((name) => (values.sweep !== "looks" && ["layer", "head"].includes(name) ? "" : values[name]))]);
+    const of = JSON.stringify([data.key, ...["sweep", "by", "group", "where", "only", "site", "layer", "head"].map((name) => (values.sweep !== "looks" && ["layer", "head"].includes(name) ? "" : values[name]))]);
     if (of === this.switched) return;
     this.switched = of;
     /** @type {HTMLElement[]} */
     const made = [];
     made.push(choice(words.what, [["heads", words.heads], ["looks", words.looks]], values.sweep, (sweep) => this.choose({ sweep, pick: "on" })));
     if (values.sweep === "heads") made.push(choice(words.by, [["zero", words.by_zero, words.by_zero_help], ["mean", words.by_mean, words.by_mean_help]], values.by, (by) => this.choose({ by })));
+    if (values.sweep === "heads" && place.kv_heads < place.heads) made.push(choice(words.group, [["off", words.group_off], ["on", words.group_on, words.group_on_help]], values.group, (group) => this.choose({ group, pick: "on", moved: "" })));
     if (values.sweep === "patch") made.push(choice(words.where, [["all", words.where_all], ["last", words.where_last]], values.where, (where) => this.choose({ where })));
     if (values.sweep === "looks") {
       const head = values.layer !== "" && values.head !== "" ? headName(data, place.id, Number(values.layer), Number(values.head)) : words.some_head;

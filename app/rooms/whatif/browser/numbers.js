@@ -73,9 +73,9 @@ export function withEdit(edits, word, text) {
   return [...kept, text].filter(Boolean).join("~");
 }
 
-// One more edit; an edit that is there already is there once
+// More edits; an edit that is there already is there once
 /** @param {string} edits @param {string} text */
-export const added = (edits, text) => [...new Set([...edits.split("~"), text])].filter(Boolean).join("~");
+export const added = (edits, text) => [...new Set([...edits.split("~"), ...text.split("~")])].filter(Boolean).join("~");
 
 /** @param {string} edits @param {string} text */
 export const without = (edits, text) => edits.split("~").filter((edit) => edit && edit !== text).join("~");

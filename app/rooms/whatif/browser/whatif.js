@@ -28,7 +28,7 @@ import { drawTables } from "./tables.js";
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Side} Side */
 const AGAIN = 3000; // ms before a server that did not answer is asked again
-const SWEPT_BY = ["sweep", "by", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
+const SWEPT_BY = ["sweep", "by", "group", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
 export default function ({ data, parentElement, setStateValue }) {
