@@ -563,6 +563,31 @@ def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browse
     leave(screen)
 
 
+def test_a_translators_other_sentence_is_a_source_and_its_words_are_marked_there(
+    browser: Browser, address: str
+) -> None:
+    screen = visit(
+        browser,
+        address,
+        WIDE,
+        model="Translator",
+        text="Der Hund läuft durch den Wald.",
+        against="Die Katze läuft durch den Wald.",
+        pick="off",
+        moved="cross.1.5",
+    )
+    root = screen.page.locator(".hl.whatif")
+    expect(root.locator(".lines .name")).to_have_text(["source", "other source", "as it is", "the other"])
+    expect(root.locator(".lines .other")).to_have_text(["Die", "Katze"])
+    expect(root.locator(".lines .asked")).to_have_text([".", "."])
+    # the source is shaded by what the asked token looks at; where a head reads the target, the target is
+    ground = "all => all.map(one => one.style.background !== '')"
+    shaded = root.locator(".lines .token").evaluate_all(ground)
+    sources = 2 * len(core.trace(core.load("translator"), "Der Hund läuft durch den Wald.").source)
+    assert all(shaded[:sources]) and not any(shaded[sources:])
+    leave(screen)
+
+
 def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
     screen = visit(browser, address, PHONE)
     root = screen.page.locator(".hl.whatif")

@@ -246,8 +246,10 @@ async def side(request: Request) -> Response:
         "too_long": size > MOST_TOKENS,
         "source": b.source.labels,
         "target": None if b.target is None else b.target.labels,
-        "changed": changed(both.a, b),
+        "changed": export.unmatched(read_by(both.a), read_by(b)),
         "columns": [] if both.same_run else export.columns(read_by(both.a), read_by(b)),
+        "source_changed": export.unmatched(both.a.source.labels, b.source.labels),
+        "source_columns": export.columns(both.a.source.labels, b.source.labels),
         "model": b.spec.title,
         "pick": to_text(pick) or None,
         "edits": [[edit_text(edit), said(edit)] for edit in both.edits],
@@ -308,11 +310,6 @@ def said(edit: Edit) -> str:
 def read_by(run: Facts) -> tuple[str, ...]:
     """The tokens whose next words are predicted."""
     return (run.target or run.source).labels
-
-
-def changed(a: Facts, b: Facts) -> list[int]:
-    """The tokens of b that have no counterpart in a, word by word."""
-    return export.unmatched(a.source.labels, b.source.labels)
 
 
 ROUTES = [

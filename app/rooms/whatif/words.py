@@ -49,6 +49,8 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "as_it_is": "as it is",
     "changed": "changed",
     "other_row": "the other",
+    "source_row": "source",
+    "other_source": "other source",
     "other_run": "the other run",
     "looked_at": "looked at",
     "moved_row": "moved",

@@ -95,7 +95,9 @@ export interface Side {
   too_long: boolean;
   source: string[];
   target: string[] | null;
-  changed: number[];
+  changed: number[]; // of the text whose next words are predicted
+  source_changed: number[];
+  source_columns: [before: number | null, after: number | null][];
   columns: [before: number | null, after: number | null][]; // which tokens stand over each other; [] where the text is the same
   model: string;
   pick: string | null;
