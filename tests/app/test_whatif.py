@@ -588,6 +588,22 @@ def test_a_translators_other_sentence_is_a_source_and_its_words_are_marked_there
     leave(screen)
 
 
+def test_a_long_text_has_a_strip_of_looks_and_a_model_that_cannot_read_it_says_so(
+    browser: Browser, address: str
+) -> None:
+    screen = visit(browser, address, WIDE, **(STORY | {"text": " ".join([DOROTHY] * 4)}), sweep="looks")
+    root = screen.page.locator(".hl.whatif")
+    cell = root.locator(".grid rect").first.bounding_box()
+    assert cell and cell["height"] >= 20, "one query's looks are no hairline"
+    scale = root.locator(".columns > .right .mute", has_text="outlined")
+    expect(scale).to_be_visible()
+    root.get_by_role("button", name="Undo").click()
+    settled(screen.page, pick="")
+    root.locator("label.other", has_text="another model").locator("select").select_option("copy")
+    expect(root.locator(".problem")).to_contain_text("This model has no token for")
+    leave(screen)
+
+
 def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
     screen = visit(browser, address, PHONE)
     root = screen.page.locator(".hl.whatif")

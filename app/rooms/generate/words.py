@@ -46,7 +46,7 @@ COMPONENT = {
     "title": "What comes next",
     "title_note": "height is probability; the word taken opens the next column",
     "beam_title": "The {n} likeliest texts, side by side",
-    "beam_note": "with the log-probability so far; × was dropped",
+    "beam_note": "with the log-probability so far; × was dropped, ■ came to its end",
     "loss_given": "loss on the given text {nats} nats = {bits} bits a token",
     "loss_own": "loss on its own words {nats} nats = {bits} bits a token",
     "reads": "reads",

@@ -53,23 +53,25 @@ export function drawGrid(svg, grid, palette, width, height, unit) {
   svg.replaceChildren();
   const [n, m] = [grid.rows.length, grid.columns.length];
   const labels = grid.tokens && n <= 24;
+  const small = 12 * unit;
   const left = grid.tokens ? (n <= 40 ? 62 * unit : 4) : 26 * unit;
   const top = grid.tokens ? (labels && m <= 24 ? 46 * unit : 4) : 16 * unit;
   let w = (width - left - 2) / m;
-  const h = Math.max(7, Math.min(34 * unit, (height - top) / n, grid.tokens ? w : 34 * unit));
+  const strip = grid.tokens && n === 1; // of a long text: one query's looks, which are narrow and need not be flat
+  const h = Math.max(7, Math.min(34 * unit, (height - top) / n, grid.tokens && !strip ? w : 34 * unit));
   if (grid.tokens) w = n === 1 ? w : Math.min(w, Math.max(h, 12));
-  const total = top + n * h + 2;
+  const total = top + n * h + 2 + (strip && m > 24 ? small + 3 : 0);
   svg.setAttribute("width", String(width));
   svg.setAttribute("height", String(total));
   const scale = scales(palette);
   const gap = w > 12 && h > 10 ? 2 : w > 5 ? 1 : 0;
   const size = Math.min(13 * unit, h * 0.62, w * 0.42);
-  const small = 12 * unit;
   if (!grid.tokens) {
     grid.columns.forEach((name, j) => w > 11 && make(svg, "text", { x: left + (j + 0.5) * w, y: top - 5, "text-anchor": "middle", "font-size": small, fill: palette.mute }, name));
     grid.rows.forEach((name, i) => make(svg, "text", { x: left - 8, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(small, h), fill: palette.mute }, name));
   } else {
     if (n <= 40) grid.rows.forEach((name, i) => make(svg, "text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(small, Math.max(8, h)), fill: palette.query }, short(name)));
+    if (strip && m > 24) [0, m - 1].forEach((j, i) => make(svg, "text", { x: left + (j + i) * w, y: top + h + small, "text-anchor": i ? "end" : "start", "font-size": small, fill: palette.key }, short(grid.columns[j])));
     if (labels && m <= 24) grid.columns.forEach((name, j) => make(svg, "text", { x: 0, y: 0, transform: `translate(${left + (j + 0.6) * w} ${top - 5}) rotate(-50)`, "font-size": small, fill: palette.key }, short(name)));
   }
   grid.values.forEach((line, i) => line.forEach((value, j) => {

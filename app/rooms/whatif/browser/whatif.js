@@ -276,7 +276,7 @@ class View {
     keepingFocus(this.root, () => {
       this.part("rack", [data.key, values.edits, values.sweep, values.pick, values.against, values.other, side], () => this.rack.draw(values, side?.edits ?? []));
       this.part("lines", [...seen, values.at, values.sweep], () => drawLines(this.lines, shown, (changes) => this.choose(changes)));
-      this.sweepPart.draw(shown, width, this.projector.on ? 0.56 * innerHeight : Math.min(220, 0.27 * innerHeight));
+      this.sweepPart.draw(shown, width, this.projector.on ? 0.56 * innerHeight : Math.min(320, 0.27 * innerHeight));
       this.drawAnswer(pick, at);
       const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
       if (side && !side.refused) this.part("pair", [...seen, site, pick !== null, isOther(values)], () => this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null, isOther(values)));
@@ -355,6 +355,7 @@ class View {
     this.right.classList.toggle("waiting", !byRow && !this.fresh);
     if (byRow || this.fresh) this.fact.replaceChildren(...sentence(fact));
     setText(this.scale, turns ? words.turned : words.outlined);
+    this.scale.hidden = !this.words.childElementCount; // what could not be run has no bars to read
     setText(this.said, side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch" ? beneath(side, Boolean(pick), values.edits.includes("nocausal")) : values.sweep === "patch" && row?.kl !== undefined ? sayKl(row.kl) : "");
   }
 
