@@ -233,8 +233,13 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     expect(found.locator(".cache h2")).to_contain_text("9 tokens × 12 KiB = 108 KiB")
     assert faults(page) == []
 
-    # the same as a table
+    # how to read it, and the same as a table, below a full screen
+    guide = found.get_by_role("button", name=SAID["guide"], exact=True)
+    guide.click()
+    expect(found.locator(".guide")).to_be_in_viewport()
+    guide.click()
     found.get_by_role("button", name=SAID["table"], exact=True).click()
+    expect(found.locator(".numbers caption").first).to_be_in_viewport()
     line = found.locator(".numbers").first.locator("tr").nth(1 + LAST)
     expect(line.locator("td").nth(2)).to_have_text("king")
     cells = line.locator("td").all_text_contents()

@@ -476,6 +476,12 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     # the difference is whole on a laptop's screen: what lies over its last row is no footer
     low, high = (root.locator(what).first.bounding_box() for what in (".maps figure:nth-of-type(3) canvas", "footer"))
     assert low and high and low["y"] + low["height"] <= high["y"]
+    # what is asked for below a full screen comes into sight
+    how = root.get_by_role("button", name="How to read this")
+    how.click()
+    expect(how).to_have_attribute("aria-expanded", "true")
+    expect(root.locator(".how")).to_be_in_viewport()
+    how.click()
     # keys: the strongest head, its neighbour, undo
     grid = root.locator(".grid")
     grid.focus()

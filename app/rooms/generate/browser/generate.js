@@ -466,7 +466,9 @@ class Generate {
   show(what) {
     if (what === "guide") this.guideShown = !this.guideShown;
     else this.tableShown = !this.tableShown;
-    this.soon();
+    this.now();
+    const [shown, at] = what === "guide" ? [this.guideShown, this.guide] : [this.tableShown, this.table];
+    if (shown) at.scrollIntoView({ block: "nearest" }); // it stands below a screen that is full
   }
 
   /** @returns {import("./types.js").AboutFiles} */

@@ -81,7 +81,12 @@ class View {
     const acts = add(this.foot, "span", "acts");
     this.projector = new Projector(() => this.projected(), (by) => this.sweepPart.next(by));
     this.files = new Files(() => rows([this.lines, this.right, this.left, this.middle]), () => this.about(), () => this.palette);
-    const how = this.button(words.how, () => (this.explained.hidden = !this.explained.hidden));
+    const how = this.button(words.how, () => {
+      this.explained.hidden = !this.explained.hidden;
+      how.setAttribute("aria-expanded", String(!this.explained.hidden));
+      this.explained.scrollIntoView({ block: "nearest" }); // it stands below a screen that is full
+    });
+    how.setAttribute("aria-expanded", "false");
     this.tabled = this.button(words.as_table, () => this.turn());
     this.tabled.setAttribute("aria-pressed", "false");
     this.explained = add(root, "p", "note how");
@@ -404,7 +409,8 @@ class View {
 
   turn() {
     this.table = !this.table;
-    this.soon();
+    this.now();
+    if (this.table) this.tables.scrollIntoView({ block: "nearest" });
   }
 
   // What the files say
