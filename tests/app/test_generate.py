@@ -344,6 +344,23 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     expect(found.locator(".strip.own")).to_contain_text("queen")
 
 
+def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None:
+    page, found = screen.page, see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}")
+    page.evaluate("document.activeElement?.blur()")
+    page.keyboard.press("ArrowLeft")
+    expect(found).to_have_attribute("data-focus", str(LAST + 1))
+    page.keyboard.press("Home")
+    expect(found).to_have_attribute("data-focus", "0")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowRight")  # behind the last column one word is written
+    expect(found).to_have_attribute("data-columns", str(LAST + 4))
+    found.evaluate(STOPS, LAST + 5)
+    page.keyboard.press("Space")
+    screen.until(f"Number(root.dataset.columns) > {LAST + 5}")
+    page.keyboard.press("1")  # a digit chooses a room there
+    page.locator(".hl[data-painted]:not(.generate)").wait_for()
+
+
 def test_what_was_written_goes_along_into_other_rooms(screen: Screen) -> None:
     page, found = screen.page, see(screen, model="Storyteller", text=STORY)
     onward = found.get_by_role("button", name=SAID["explore_it"], exact=True)

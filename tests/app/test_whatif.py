@@ -482,6 +482,12 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     expect(how).to_have_attribute("aria-expanded", "true")
     expect(root.locator(".how")).to_be_in_viewport()
     how.click()
+    # keys where nothing has the focus
+    page.evaluate("document.activeElement?.blur()")
+    page.keyboard.press("ArrowDown")
+    settled(page, pick="decoder.1.5")
+    page.keyboard.press("ArrowUp")
+    settled(page, pick="decoder.0.5")
     # keys: the strongest head, its neighbour, undo
     grid = root.locator(".grid")
     grid.focus()

@@ -6,6 +6,7 @@ import { colours, paletteOf } from "../../../kit/browser/colours.js";
 import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
+import { isFree } from "../../../kit/browser/keys.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
@@ -103,6 +104,7 @@ class Generate {
     this.guide.textContent = words.guide_text;
     this.table = add(root, "div", "tables");
     root.addEventListener("keydown", (e) => this.key(e));
+    document.addEventListener("keydown", this.pressed);
     this.sized = new ResizeObserver(() => this.soon());
     this.sized.observe(root);
     this.guard = new Guard(root, { column: ".main, .tables", bar: ".cache" }, () => {
@@ -120,6 +122,7 @@ class Generate {
   }
 
   destroy() {
+    document.removeEventListener("keydown", this.pressed);
     this.asks.destroy();
     cancelAnimationFrame(this.frame);
     this.sized.disconnect();
@@ -484,6 +487,12 @@ class Generate {
     if (scene.path.length) tables.push([words.csv_branches, `${name}-branches`, branchesCsv(scene, lines)]);
     return { title: fill(words.file_title, { text }), alt: this.svg.getAttribute("aria-label") ?? "", caption, snippet, name, tables, trees: /** @type {[string, string, string][]} */ ([[words.json_tree, `${name}-tree`, treeJson(scene, this.asks.writing, lines)]]) };
   }
+
+  // Where nothing has the focus the keys are the room's too, but for the digits, which choose a room there
+  /** @param {KeyboardEvent} e */
+  pressed = (e) => {
+    if (e.composedPath()[0] === document.body && this.root.isConnected && isFree(e) && !/^[1-9]$/.test(e.key)) this.key(e);
+  };
 
   /** @param {KeyboardEvent} e */
   key(e) {

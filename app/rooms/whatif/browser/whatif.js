@@ -16,6 +16,7 @@ import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { added, points, ranked, swapped, Swept } from "./numbers.js";
+import { isFree } from "../../../kit/browser/keys.js";
 import { Pair } from "./pair.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Rack } from "./rack.js";
@@ -98,6 +99,7 @@ class View {
     this.live = add(root, "span", "unseen");
     this.live.setAttribute("aria-live", "polite");
     root.addEventListener("keydown", (e) => this.key(e));
+    document.addEventListener("keydown", this.pressed);
     this.resized = new ResizeObserver(() => this.soon());
     this.resized.observe(columns);
     this.guard = new Guard(root, { number: ".columns > .right, .tables" }, () => this.soon());
@@ -112,6 +114,7 @@ class View {
   }
 
   destroy() {
+    document.removeEventListener("keydown", this.pressed);
     this.stop?.abort();
     this.chosen.destroy();
     this.resized.disconnect();
@@ -440,6 +443,14 @@ class View {
     const at = this.swept.indexOf(place);
     if (at >= 0) this.live.textContent = fill(words.chosen, { place: rowName(this.data, this.values, place), change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0) });
   }
+
+  // Where nothing has the focus the arrows move what is changed, and U undoes; L leads to the lessons there
+  /** @param {KeyboardEvent} event */
+  pressed = (event) => {
+    if (event.composedPath()[0] !== document.body || !this.root.isConnected || !isFree(event)) return;
+    if (event.key.toLowerCase() === "u") this.rack.undo.click();
+    else this.sweepPart.key(event);
+  };
 
   /** @param {KeyboardEvent} event */
   key(event) {
