@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -347,6 +348,38 @@ def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(sc
     assert f"After layer 3’s attention: best guess door, {100 * found[7].probability:.1f} %" in text
     door = f"door, {100 * found[-1].probability:.1f}"
     everywhere(screen.root, lambda: expect(screen.root.locator(".big")).to_contain_text(door))
+
+
+def test_a_copied_link_brings_back_what_was_changed_and_where(screen: Screen) -> None:
+    screen.open("?view=step&at=mask")
+    go(screen, "scale")
+    slider = screen.root.locator(".stage input[type=range]")
+    slider.press("ArrowRight")  # one press is seen
+    expect(screen.root.locator(".big")).to_contain_text("divided by 5.94 it takes")
+    slider.press("ArrowLeft")  # and the way back ends at the model's own
+    screen.until("!new URLSearchParams(location.search).get('divide')")
+    expect(screen.root.locator(".big")).to_contain_text("divided by 5.66 it takes")
+    slider.press("ArrowUp")
+    slider.press("ArrowUp")
+    screen.until("new URLSearchParams(location.search).get('divide') === '6.22'")
+    go(screen, "mask")
+    screen.root.locator(".rowhit[data-key='2']").click(position={"x": 12, "y": 6})
+    expect(screen.root.locator(".big")).to_contain_text("You hid animal: −∞")
+    said = big(screen)
+    screen.root.get_by_role("button", name="Copy link", exact=True).click()
+    screen.until("root.dataset.link")
+    link = screen.data()["link"]
+    asked = parse_qs(urlsplit(link).query)
+    wanted = {"view": "step", "text": ANIMAL, "at": "mask", "layer": "3", "head": "1", "query": "10", "hide": "2"}
+    assert {name: asked[name][0] for name in wanted} == wanted and asked["divide"]
+    screen.open("?" + urlsplit(link).query)
+    screen.wait(at="mask", layer="3", head="1", query="10")
+    assert big(screen) == said
+    # the pages of small numbers have an address as well
+    screen.root.get_by_role("button", name="3 × 4, every number").click()
+    screen.wait(page="one")
+    screen.root.get_by_role("button", name="Copy link", exact=True).click()
+    screen.until("root.dataset.link.includes('page=one')")
 
 
 def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(screen: Screen) -> None:

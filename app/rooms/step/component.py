@@ -19,6 +19,6 @@ modules.add_constants(
     WORDS=words.COMPONENT,
     PALETTES=PALETTES,
     DIVISOR=DIVISOR,
-    STYLE=(BROWSER / "step.css").read_text(encoding="utf-8") + scripts.MENU,
+    STYLE=(BROWSER / "step.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
 )
 STAGE = stage.stage("step", PARAMS, "rooms/step/browser/step.js", is_followed=True)

@@ -10,6 +10,7 @@ from app.kit import params as kit_params
 from app.kit import stage
 from app.rooms.step import export, message, params
 from app.rooms.step.component import STAGE
+from app.session import room as session_room
 from app.session import screen, service
 from app.shell import run as shell_run
 from core.interventions import Edit, from_text
@@ -33,7 +34,7 @@ def show() -> None:
     header = {
         "run": None if facts is None else message.outline(facts),
         "about": export.described(facts),
-        "link": {} if shown is None else screen.link(shown.request),
+        "link": {session_room.PARAM: "step"} | ({} if shown is None else screen.link(shown.request)),
     }
     stage.draw(STAGE, followed, header)
 

@@ -74,7 +74,8 @@ function makeFeet(view) {
   const right = el("span", "right");
   const ramp = el("span", "ramp");
   ramp.title = words.legend;
-  right.append("−", ramp, "+", view.files.box, view.projector.button);
+  right.append("−", ramp, "+", ...view.share.actions(), view.files.box, view.projector.button);
+  view.share.isOffline = view.offline;
   const facts = el("span", "facts");
   view.footer.replaceChildren(back, next, facts, right);
   const feet = { back, next, facts };

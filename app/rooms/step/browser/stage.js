@@ -1,6 +1,6 @@
 // What stands beside the rail at a step: where it is, what can be changed there, sentence, equation, code, and the picture.
 
-import { choice, el, fill } from "../../../kit/browser/dom.js";
+import { arrow, choice, el, fill } from "../../../kit/browser/dom.js";
 import { DIVISOR, WORDS as words } from "./constants.js";
 import { ATTENTION } from "./foot.js";
 import { guessPicture } from "./guesses.js";
@@ -14,6 +14,8 @@ import { drawTable } from "./table.js";
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./step.js").View} View */
 const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
+const NEAR = 0.02; // of the model's own divisor: a hand that comes as near as this means that one
+const BY_KEY = 0.05; // of it, that an arrow key moves: a hundredth would never leave its neighbourhood
 const MLP = ["gate", "up", "act", "product", "down"];
 
 /** @param {View} view @param {Shown} on @param {number} at */
@@ -74,13 +76,20 @@ function controls(view, { step, header, at, site, walk }) {
     Object.assign(input, { type: "range", min: "0.5", max: String(Math.min(DIVISOR[1], most)), step: "0.01", value: String(at.divisor) });
     input.setAttribute("aria-label", words.divide_by);
     const value = el("b", "", fixed(at.divisor));
+    let now = at.divisor;
     view.slide = (divisor) => {
+      now = divisor;
       value.textContent = fixed(divisor);
       if (Math.abs(Number(input.value) / divisor - 1) > 0.02) input.value = String(divisor);
     };
-    input.addEventListener("input", () => {
-      const near = Math.abs(Number(input.value) / base - 1) < 0.02;
-      view.choose({ divide: near ? "" : input.value });
+    const take = () => view.choose({ divide: Math.abs(Number(input.value) / base - 1) < NEAR ? "" : input.value });
+    input.addEventListener("input", take);
+    input.addEventListener("keydown", (event) => {
+      const [down, right] = arrow(event) ?? [0, 0];
+      if (!down && !right) return;
+      event.preventDefault();
+      input.value = String(now + (right - down) * base * BY_KEY);
+      take();
     });
     const label = el("label", "", words.divide_by);
     label.append(input, value);

@@ -13,6 +13,7 @@ import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
+import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { snippet } from "./export.js";
 import { ATTENTION, drawFoot, read } from "./foot.js";
@@ -108,6 +109,7 @@ export class View {
     this.slider = slider(this.phone, (at) => this.go(at));
     this.small = new Small(this);
     this.files = new Files(() => rows([this.meta, this.big, this.eq, this.pic, this.fromBox]), () => this.file(), () => this.palette);
+    this.share = new Share(root, () => linkTo({ ...this.sent[0].link, ...spoken(this.values) }), (text) => (this.live.textContent = text));
     this.projector = new Projector(() => this.draw(true), (by) => this.turn(by));
     this.pic.addEventListener("keydown", (event) => this.walkCells(event));
     this.keys = (/** @type {KeyboardEvent} */ event) => this.key(event);
@@ -149,6 +151,7 @@ export class View {
     this.sent = [header, body];
     cover.take(header.cover);
     this.chosen.take(header.chosen, setStateValue);
+    this.share.isOffline = this.offline;
     this.run = header.run;
     this.about = header.about;
     const key = this.run?.key ?? "";
