@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ from core.interventions import EditMask, MaskAfterSoftmax, MaskFill, SetMask
 from core.request import Request
 from core.service import Facts
 from tests.app.browsing import box_of, eventually
-from tests.app.lab import Lab, away, everywhere, printed, visiting
+from tests.app.lab import Lab, away, everywhere, printed, sized, visiting
 
 APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
@@ -418,9 +419,14 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     assert float(stage.get_attribute("data-relearnt") or 0) == pytest.approx(mean, abs=1e-4)
     everywhere(room.root, lambda: room.says(f"falls from {leaky.losses.mean().item():.2f} to {mean:.2f}, because"))
     room.press("Table")
-    rows = room.root.locator(".table tbody tr")
+    tables = room.root.locator(".table table")
+    rows = tables.first.locator("tbody tr")
     expect(rows).to_have_count(len(leaky.losses))
     assert float(rows.last.locator("td").last.inner_text()) == pytest.approx(leaky.relearnt[-1].item(), abs=1e-3)
+    cells = tables.last.locator("tbody tr")  # the one head, before and after
+    expect(cells).to_have_count(12 * 12)
+    shown = [float(text) for text in cells.nth(3 * 12 + 4).locator("td").all_inner_texts()[1:]]
+    assert shown == pytest.approx([leaky.before[3, 4].item(), leaky.after[3, 4].item()], abs=1e-4)
     room.press("Why ÷ √d")
     room.says("bits of choice left of")
     record = run.attention[3]
@@ -430,7 +436,19 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     expect(room.root.locator(".table")).to_have_attribute(
         "aria-label", words.COMPONENT["scale_random"]
     )  # it stays open
+    row = room.root.locator(".table table").last.locator("tbody tr")
+    expect(row).to_have_count(12)
+    assert float(row.nth(3).locator("td").first.inner_text()) == pytest.approx(
+        record.pattern(6)[0, 11, 3].item(), abs=1e-4
+    )
     assert room.axe() == []
+    # another row and another head, without a key
+    room.root.get_by_role("combobox", name=words.COMPONENT["scale_row"]).select_option("10")
+    room.says(f"{100 * record.pattern(6)[0, 10].max().item():.1f} %")
+    room.press("Next head")
+    room.has("head", "7")
+    room.says(f"{100 * record.pattern(7)[0, 10].max().item():.1f} %")
+    room.link("query=10", "head=7")
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
     room.press("Three kinds")
     room.says("Storyteller has one kind of attention.")
@@ -473,6 +491,52 @@ def test_on_a_phone_maps_stand_below_each_other_and_cells_beyond_the_text_are_le
         "nodes => nodes.filter(node => node.offsetHeight && node.offsetHeight < 44).map(node => node.textContent)"
     )
     assert small == []
+
+
+def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
+    """On a laptop and projected, all of a lab with its buttons; also where two words make narrow maps."""
+    labs = {
+        "paint": {},
+        "padding": {"partner": DOG},
+        "leak": {"model": "Storyteller", "text": KING},
+        "kinds": {"model": "Translator", "text": GERMAN},
+        "scale": {},
+    }
+
+    def fits(width: int, height: int) -> None:
+        main = room.page.locator("[data-testid=stMain]")
+        assert main.evaluate("({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight]") == [width, height]
+        for button in room.root.locator(".acts button").all():
+            box = box_of(button)
+            assert box["y"] + box["height"] <= height and box["x"] + box["width"] <= width
+        for note in room.root.locator(".note b").all():  # what a convention is called
+            box = box_of(note)
+            assert box["x"] + box["width"] <= width
+
+    for lab, said in labs.items():
+        for projected in ({}, {"projector": "true"}):
+            room.open(lab=lab, **said, **projected)
+            room.root.locator(".stage svg[role=img]").first.wait_for()
+            for size in ((1920, 1080), (1280, 720)):
+                sized(room.page, *size)
+                eventually(room.page, lambda size=size: fits(*size))
+    for lab in ("paint", "padding"):
+        room.open(lab=lab, text="Hello", partner=DOG)
+        titles = room.root.locator(".stage svg text:has(tspan)")
+        expect(titles).to_have_count(3)
+        boxes = [box_of(title) for title in titles.all()]
+        frame = box_of(room.root.locator(".stage svg[role=img]").first)
+        assert all(one["x"] + one["width"] < two["x"] for one, two in itertools.pairwise(boxes))
+        assert boxes[-1]["x"] + boxes[-1]["width"] <= frame["x"] + frame["width"]
+
+
+def test_the_row_of_a_long_text_is_its_heaviest_keys(room: Room):
+    room.open(model="Storyteller", text="the king and the queen saw a golden bird " * 5 + "and the", lab="scale")
+    bars = room.root.locator(".words.tall > div")
+    expect(bars).to_have_count(13)
+    expect(bars.last).to_contain_text("others")
+    shares = [float(text.rstrip(" %").lstrip(">").replace("under", "")) for text in bars.locator("s").all_inner_texts()]
+    assert sum(shares) == pytest.approx(100, abs=1)
 
 
 def test_a_long_text_scrolls_in_three_boxes_and_is_painted_all_the_same(room: Room):

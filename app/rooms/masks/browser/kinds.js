@@ -8,6 +8,8 @@ import { weigh } from "./rules.js";
 import { named } from "./sheet.js";
 import { elsewhere, table } from "./tables.js";
 
+const AROUND = 486; // units of what stands above and below the maps
+const OFFER = 36; // and of the link to a model that has all three
 const IDS = /** @type {const} */ (["encoder", "decoder", "cross"]);
 
 export class Kinds {
@@ -94,7 +96,7 @@ export class Kinds {
         });
       }
       const width = view.narrow ? view.width : Math.min(400, (view.width - 48) / Math.max(2, ids.length));
-      const cell = clamp((width - 92) / site.n_key, 3, 34);
+      const cell = clamp(Math.min((width - 92) / site.n_key, view.narrow ? 34 : view.below(AROUND + (ids.length < 3 ? OFFER : 0), 200) / site.n_query), 3, 34);
       const alt = fill(words.map_alt, { what: words.kinds_title[id], n_query: site.n_query, n_key: site.n_key, query: queries[this.row(id)] });
       const svg = canvas(part, width, ABOVE + site.n_query * cell + 6, palette, alt, view.type);
       const grid = new Grid(svg, { x: 84, y: ABOVE, cell, rows: queries, columns: keys, palette, named: true, act: (q) => view.choose({ row: String(q) }) });
@@ -151,7 +153,12 @@ export class Kinds {
   foot() {
     const { source, target } = this.view.header.labels;
     const rest = target ? [fill(words.kinds_size, { source: source.length, target: target.length })] : [];
-    return { ok: [words.ok_rows, words.ok_cells], rest, legend: ["future"] };
+    const shown = Object.values(this.shown);
+    const isOne = (/** @type {number} */ sum) => Math.abs(sum - 1) < 1e-6;
+    const ok = [];
+    if (shown.length && shown.every(({ sums }) => sums.every(isOne))) ok.push(words.ok_rows);
+    if (shown.length && shown.every(({ mask, weights }) => mask.every((/** @type {number} */ reason, /** @type {number} */ at) => !reason || weights[at] === 0))) ok.push(words.ok_cells);
+    return { ok, rest, legend: ["future"] };
   }
 
   /** @returns {import("./types.js").Files} */

@@ -7,6 +7,8 @@ import { Grid, canvas, cut, draw, hatch } from "./maps.js";
 import { elsewhere, table } from "./tables.js";
 
 const FUTURE = 1;
+const AROUND = 524; // units of what stands above and below the bars
+const LARGER = 76; // and of what is written, which a projected page writes larger
 
 /** @param {number[]} values */
 const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -69,7 +71,7 @@ export class Leak {
     const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.beside ? Math.max(480, view.width - 432) : view.width);
     const x0 = 44;
     const step = (width - x0) / n;
-    const tall = 196;
+    const tall = clamp(view.below(AROUND + (view.projector.on ? LARGER : 0)), 120, 240);
     const top = Math.max(2, Math.ceil(Math.max(...rows.flat()) / 2) * 2);
     const y = (/** @type {number} */ v) => 8 + tall - (tall * v) / top;
     const box = left.appendChild(el("div", "scroll"));
@@ -110,7 +112,7 @@ export class Leak {
       const line = wrote.appendChild(el("p", tone));
       line.append(el("span", "mute", view.header.text.trimEnd()), " ", el("b", "", `${text.trim()} …`));
     }
-    const note = el("p", "mute small", fill(words.leak_note, { steps: now.steps, seconds: now.seconds }));
+    const note = el("p", "mute small how", fill(words.leak_note, { steps: now.steps, seconds: now.seconds }));
     stage.replaceChildren(legend, board, wrote, note);
   }
 
@@ -131,12 +133,26 @@ export class Leak {
   table(box) {
     if (!this.now) return box.replaceChildren();
     box.setAttribute("aria-label", words.leak_loss);
-    box.replaceChildren(table(words.leak_loss, words.leak_columns, this.rows()));
+    const { layer, head } = this.now;
+    box.replaceChildren(table(words.leak_loss, words.leak_columns, this.rows()), table(`${fill(words.leak_map, { layer, head })} ${words.leak_map_how}`, words.leak_map_columns, this.cells()));
+  }
+
+  // The one head, before and after
+  cells() {
+    const labels = this.view.labels("source");
+    const { before, after } = this.now;
+    return labels.flatMap((query, q) => labels.map((key, k) => [`${query} ${q}`, `${key} ${k}`, ...[before, after].map((map) => Number(map[q][k].toPrecision(6)))]));
   }
 
   /** @returns {import("./types.js").Files} */
   files() {
     if (!this.now) return { ...this.view.header.about, tables: [] };
-    return { ...this.now.about, tables: [[words.csv_numbers, "leakage", words.leak_columns, this.rows()]] };
+    return {
+      ...this.now.about,
+      tables: [
+        [words.csv_numbers, "leakage", words.leak_columns, this.rows()],
+        [words.csv_cells, "cells", words.leak_map_columns, this.cells()],
+      ],
+    };
   }
 }

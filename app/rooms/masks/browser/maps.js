@@ -192,6 +192,11 @@ export class Grid {
   }
 }
 
+// Units between maps that stand beside each other: `least`, and more where few words make narrow maps, whose headings would run
+// into each other; as far as there is room for three
+/** @param {number} wide of a map @param {number} least @param {number} heading @param {number} room */
+export const apartBy = (wide, least, heading, room) => Math.max(least, Math.min(heading + 12, (room - heading) / 2) - wide);
+
 // An arrow with a word above it
 /** @param {Element} svg @param {number} x @param {number} y @param {number} width @param {string} word @param {any} palette */
 export function arrow(svg, x, y, width, word, palette) {

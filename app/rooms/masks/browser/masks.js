@@ -56,6 +56,7 @@ export class Masks {
   type = 1; // how large the page's type is, in units of 16 pixels: drawings grow with it
   pixels = 0; // how wide the room is
   width = 0; // and in the units of its drawings
+  tall = 0; // how tall the window is, in those
   layout = "";
   bar = "";
   frame = 0;
@@ -177,7 +178,14 @@ export class Masks {
     const size = parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
     this.type = this.projector.on ? size * PROJECTED : size;
     this.pixels = this.root.clientWidth;
+    this.tall = innerHeight / this.type;
     this.width = this.pixels / this.type;
+  }
+
+  // Units that are left for a picture in a window of this height, where so many go to what stands above and below it
+  /** @param {number} around @param {number} [least] */
+  below(around, least = 150) {
+    return Math.max(least, this.tall - around);
   }
 
   /** @param {Record<string, string>} changes */
@@ -256,7 +264,7 @@ export class Masks {
       const labs = choice(words.labs, Object.entries(words.lab).map(([id, label]) => /** @type {[string, string]} */ ([id, label])), name, (id) => this.choose({ lab: id }));
       labs.classList.add("main");
       this.tabs.replaceChildren(labs);
-      if (name !== "paint") return;
+      if (name !== "paint" && (name !== "scale" || this.projector.on)) return; // projected, the buttons stand there
       const right = this.tabs.appendChild(el("span", "right"));
       if (this.sites.size > 1) {
         const sites = [...this.sites.keys()].map((id) => /** @type {[string, string]} */ ([id, words.sites[id]]));
@@ -272,6 +280,7 @@ export class Masks {
         Object.assign(button, { type: "button", title: label, ariaLabel: label });
         button.addEventListener("click", () => this.step(by));
       }
+      if (name === "scale") return;
       const whose = Object.entries(words.whose_of).map(([id, label]) => /** @type {[string, string]} */ ([id, label]));
       right.append(choice(words.whose, whose, this.isChanged ? this.values.whose : "model", (id) => this.choose({ whose: id })));
       const reset = right.appendChild(el("button", "quiet", words.reset));

@@ -3,13 +3,18 @@
 import { choice, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
-import { ABOVE, Grid, arrow, canvas, draw, hatch, title } from "./maps.js";
+import { ABOVE, Grid, apartBy, arrow, canvas, draw, hatch, title } from "./maps.js";
 import { weigh } from "./rules.js";
 import { table } from "./tables.js";
 
 const PADDING = 2; // among the reasons
 const FUTURE = 1;
 const NAMES = "ABCD";
+const GAP = 60; // units between two maps, at least
+const TITLE = 250; // of the longest heading above a map
+const ASIDE = 290; // and of what stands beside the maps
+const AROUND = 523; // of what stands above and below them with two sentences
+const LINE = 23; // of one sentence more
 
 export class Padding {
   drawn = "";
@@ -109,7 +114,7 @@ export class Padding {
   build() {
     const { view, stage, now } = this;
     const { palette } = view.tones;
-    const { header, chosen, labels, n, real, on, mask, scores, weighed, row } = now;
+    const { header, chosen, labels, n, real, on, mask, scores, weighed, row, texts } = now;
     const state = [view.layout, header.about.snippet, header.layer, chosen, on, row].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
@@ -123,24 +128,25 @@ export class Padding {
     });
     for (const [name, says, value] of /** @type {[string, string, (is: boolean) => boolean][]} */ ([[words.pad_keep, words.pad_keep_says, (is) => is], [words.pad_key, words.pad_key_says, (is) => !is]])) {
       const line = chips.appendChild(el("div", "says"));
-      line.append(el("small"), ...real.map((/** @type {boolean} */ is) => el("span", `tok ${value(is) ? (name === words.pad_keep ? "a" : "q") : "mute"}`, value(is) ? "True" : "False")));
+      const values = line.appendChild(el("span", "values"));
+      values.append(el("small"), ...real.map((/** @type {boolean} */ is) => el("span", `tok ${value(is) ? (name === words.pad_keep ? "a" : "q") : "mute"}`, value(is) ? "True" : "False")));
       const note = line.appendChild(el("span", "note"));
-      note.append(el("b", "", name), says);
+      note.append(el("b", "", name), el("span", "", says));
     }
     const board = el("div", view.board);
     const left = board.appendChild(el("div", "left"));
     const right = board.appendChild(el("aside"));
     const { width, type } = view;
     const labelWidth = 64;
-    const gap = 60;
-    const room = view.narrow ? width - labelWidth - 20 : clamp((width - labelWidth - view.beside - 2 * gap) / 3, 110, 320);
+    const room = view.narrow ? width - labelWidth - 20 : Math.min(clamp((width - labelWidth - view.beside - 2 * GAP) / 3, 110, 320), view.below(AROUND + LINE * (texts.length - 2)));
     const cell = clamp(room / n, 6, view.narrow ? 30 : 22);
     const wide = n * cell;
+    const gap = apartBy(wide, GAP, TITLE, width - (view.beside && ASIDE) - labelWidth);
     const height = ABOVE + 20 + wide + 8;
     const alt = fill(words.map_alt, { what: words.weights, n_query: n, n_key: n, query: labels[row] });
     const shown = labels.map((/** @type {string} */ label, /** @type {number} */ i) => (real[i] ? label : "·"));
     const xs = view.narrow ? [labelWidth, labelWidth, labelWidth] : [labelWidth, labelWidth + wide + gap, labelWidth + 2 * (wide + gap)];
-    const one = view.narrow ? null : canvas(left, labelWidth + 3 * wide + 2 * gap + 8, height, palette, alt, type);
+    const one = view.narrow ? null : canvas(left, labelWidth + 2 * (wide + gap) + Math.max(wide + 8, TITLE), height, palette, alt, type);
     const svgs = xs.map(() => one ?? canvas(left, width, height, palette, alt, type));
     const top = scores.reduce((/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)), 1e-9);
     const lock = (/** @type {number} */ q) => real[q] && view.choose({ query: String(q) });

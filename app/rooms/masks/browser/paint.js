@@ -4,7 +4,7 @@ import { clamp, el, fill } from "../../../kit/browser/dom.js";
 import { Brush } from "./brush.js";
 import { WHOLE, WORDS as words } from "./constants.js";
 import { factOf, percent } from "./facts.js";
-import { ABOVE, Grid, arrow, canvas, draw, hatch, hatchOver, title } from "./maps.js";
+import { ABOVE, Grid, apartBy, arrow, canvas, draw, hatch, hatchOver, title } from "./maps.js";
 import { drawAside } from "./nextword.js";
 import { drawPresets } from "./presets.js";
 import { IN_ROW, drawRow } from "./row.js";
@@ -13,6 +13,8 @@ import { Scores } from "./sheet.js";
 import { table } from "./tables.js";
 
 const SCROLLED = 15; // units of a cell of a map that scrolls
+const TITLE = 212; // units of the longest heading above a map
+const ASIDE = 290; // and of what stands beside the maps
 const FULL = 0.9995; // a row that sums to this says 1
 const LATER = 1_500_000; // bytes of scores: a larger run is asked for one layer at a time
 
@@ -71,8 +73,8 @@ export class Paint {
     const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
     const tall = clamp(((projected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
     const cell = scrolls ? SCROLLED : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
-    const gap = 62;
     const wide = n_key * cell;
+    const gap = apartBy(wide, 62, TITLE, width - (beside && ASIDE) - labels);
     const height = ABOVE + 20 + n_query * cell + 6;
     const common = { y: ABOVE + 20, cell, rows: this.queries, columns: this.keys, palette };
     const alt = fill(words.map_alt, { what: words.masked, n_query, n_key, query: this.queries[this.view.place.query] });
@@ -80,7 +82,7 @@ export class Paint {
     const places = apart ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];
     const line = this.left.appendChild(el("div", scrolls && !narrow ? "windows" : ""));
     const boxes = apart ? places.map(() => line.appendChild(el("div", "maps"))) : Array(3).fill(line.appendChild(el("div", "maps")));
-    const svgs = apart ? boxes.map((box) => canvas(box, Math.max(width * (scrolls ? 0 : 1), labels + wide + 66), height, palette, alt, type)) : Array(3).fill(canvas(boxes[0], labels + 3 * wide + 2 * gap + 66, height, palette, alt, type));
+    const svgs = apart ? boxes.map((box) => canvas(box, Math.max(width * (scrolls ? 0 : 1), labels + wide + 66), height, palette, alt, type)) : Array(3).fill(canvas(boxes[0], labels + 2 * (wide + gap) + Math.max(wide + 66, TITLE), height, palette, alt, type));
     this.titles = svgs.map((svg) => draw(svg, "g"));
     this.grids = svgs.map((svg, i) => new Grid(svg, { ...common, x: places[i], named: apart || i === 0, scrolls, act: lock }));
     this.arrows = svgs.map((svg) => draw(svg, "g"));
@@ -94,7 +96,7 @@ export class Paint {
       svg.addEventListener("pointerleave", () => this.view.hint(""));
     }
     this.brush = new Brush(this, boxes[1], this.grids[1]);
-    if (scrolls) this.scroll(boxes, (tall + 2 * ABOVE) * type);
+    if (scrolls) this.scroll(boxes, (tall + 1.6 * ABOVE) * type);
   }
 
   // Boxes that show a part of the text, and the same part; they open where the locked row and the key that it looks at most are.

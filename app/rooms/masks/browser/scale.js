@@ -8,6 +8,10 @@ import { entropy, weigh } from "./rules.js";
 import { named } from "./sheet.js";
 import { table } from "./tables.js";
 
+const AROUND = 470; // units of what stands above and below a chart
+const IN_ROW = 12; // keys of the row
+const PROJECTED = 8; // and for the last row of a room
+
 export class Scale {
   /** @type {any} */
   now;
@@ -63,7 +67,7 @@ export class Scale {
       const part = three.appendChild(el("section"));
       const title = part.appendChild(el("h3"));
       title.append(el("b", "", heading), ` ${how}`);
-      const [x0, tall] = [52, 270];
+      const [x0, tall] = [52, view.narrow ? 270 : clamp(view.below(AROUND), 180, 270)];
       const x = (/** @type {number} */ d) => x0 + ((width - x0 - 20) * Math.log2(d)) / 9;
       const y = (/** @type {number} */ v) => 10 + tall - (log ? (tall * Math.log2(clamp(v, 0.9, 600))) / 9 : tall * v);
       const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`, view.type);
@@ -85,18 +89,28 @@ export class Scale {
     const line = part.appendChild(el("div", "line"));
     const title = line.appendChild(el("h3"));
     const labels = view.labels(site.query);
-    title.append(el("b", "", words.scale_this), ` ${fill(words.scale_this_how, { q: labels[place.query], layer: place.layer, head: place.head })}`);
+    title.append(el("b", "", words.scale_this), ` ${fill(words.scale_this_how, { layer: place.layer, head: place.head })}`);
+    const rows = line.appendChild(el("select"));
+    rows.setAttribute("aria-label", words.scale_row);
+    rows.append(...labels.map((label, q) => new Option(`${label} · ${q}`, String(q), false, q === place.query)));
+    rows.addEventListener("change", () => view.choose({ query: rows.value }));
     const options = Object.entries(words.scale_on).map(([id, label]) => /** @type {[string, string]} */ ([id, fill(String(label), { d: header.d })]));
     line.append(choice(words.scale_switch, options, view.values.scale, (id) => view.choose({ scale: id })));
     const shown = view.values.scale === "on" ? now.own : now.free;
     const bars = part.appendChild(el("div", "words tall"));
-    view.labels(site.key).forEach((label, k) => {
+    const keys = view.labels(site.key);
+    const most = view.projector.on ? PROJECTED : IN_ROW;
+    const weightiest = keys.map((_, k) => k).sort((a, b) => now.own[b] - now.own[a]).slice(0, most);
+    const add = (/** @type {string} */ label, /** @type {number} */ share, /** @type {string} */ tone) => {
       const one = bars.appendChild(el("div"));
       const track = el("i");
       const bar = track.appendChild(el("u"));
-      bar.style.width = `${100 * shown[k]}%`;
-      one.append(el("span", "k", label), track, el("s", "", percent(shown[k], 1)));
-    });
+      bar.style.width = `${100 * share}%`;
+      one.append(el("span", tone, label), track, el("s", "", percent(share, 1)));
+    };
+    for (const k of weightiest.sort((a, b) => a - b)) add(keys[k], shown[k], "k");
+    const rest = keys.map((_, k) => k).filter((k) => !weightiest.includes(k));
+    if (rest.length) add(rest.length > 1 ? fill(words.scale_rest, { n: rest.length }) : words.scale_rest_one, rest.reduce((sum, k) => sum + shown[k], 0), "mute");
     const note = el("p", "small");
     note.textContent = this.note();
     stage.replaceChildren(three, note);
@@ -128,22 +142,28 @@ export class Scale {
     return this.now.header.spreads.map((/** @type {number[]} */ one) => one.map((x) => Number(x.toPrecision(5))));
   }
 
+  // The row of this model, every key of it
+  cells() {
+    return this.view.labels(this.view.site.key).map((key, k) => [`${key} ${k}`, ...[this.now.own[k], this.now.free[k]].map((x) => Number(x.toPrecision(6)))]);
+  }
+
   /** @param {HTMLElement} box */
   table(box) {
     if (!this.now) return box.replaceChildren();
     box.setAttribute("aria-label", words.scale_random);
-    box.replaceChildren(table(words.scale_random, words.scale_columns, this.rows()));
+    const { layer, head, query } = this.view.place;
+    const row = fill(words.scale_table, { q: this.view.labels(this.view.site.query)[query], layer, head });
+    box.replaceChildren(table(words.scale_random, words.scale_columns, this.rows()), table(row, words.scale_row_columns, this.cells()));
   }
 
   /** @returns {import("./types.js").Files} */
   files() {
     if (!this.now) return { ...this.view.header.about, tables: [] };
-    const keys = this.view.labels(this.view.site.key);
     return {
       ...this.now.header.about,
       tables: [
         [words.csv_numbers, "scale", words.scale_columns, this.rows()],
-        [words.csv_cells, "row", ["key", "÷ √d", "unscaled"], keys.map((key, k) => [key, this.now.own[k], this.now.free[k]])],
+        [words.csv_cells, "row", words.scale_row_columns, this.cells()],
       ],
     };
   }
