@@ -459,6 +459,10 @@ def test_a_projected_lab_fits_with_its_buttons(room: Room) -> None:
         for button in room.root.locator(".acts button").all():
             box = box_of(button)
             assert 0 <= box["x"] <= width - box["width"] and 0 <= box["y"] <= height - box["height"]
+        acts = box_of(room.root.locator(".acts"))
+        for tool in room.root.locator(".labtools button:visible").all():  # none of them lies below the files
+            box = box_of(tool)
+            assert box["x"] + box["width"] <= acts["x"] or box["y"] >= acts["y"] + acts["height"] - 1
 
     room.open(projector="true")
     room.says("falls from >99.9 % to 11 %", "it → animal (layer 3, head 1) falls from 68 % to 4 %.")
@@ -477,6 +481,15 @@ def test_a_projected_lab_fits_with_its_buttons(room: Room) -> None:
     fits("clock")
     room.open(projector="true", lab="two", model="Storyteller", text=KING)
     fits("two")
+
+
+def test_the_numbers_beside_a_long_texts_map_stand_below_its_title(room: Room) -> None:
+    room.open(text="one two three four five six seven eight nine ten " * 6)
+    room.has("pending", "false")
+    for at in range(2):
+        part = room.root.locator(".map").nth(at)
+        title = box_of(part.locator("h2"))
+        assert title["y"] + title["height"] <= box_of(part.locator("svg text.kt").first)["y"] + 2
 
 
 @pytest.mark.parametrize("window", [(390, 844)], indirect=True)

@@ -50,7 +50,7 @@ export class Maps {
     const [queries, keys] = [view.side(site.query).labels, view.side(site.key).labels];
     const isNamed = Math.max(queries.length, keys.length) <= LABELLED;
     const left = isNamed ? 64 * unit : 40 * unit;
-    const top = isNamed ? 66 * unit : 22 * unit;
+    const top = isNamed ? 66 * unit : 40 * unit; // a title, and below it names that lean or numbers
     const wide = narrow ? view.width : this.host.clientWidth;
     const room = narrow ? wide - left - 26 * unit : (wide - left - 60 * unit) / 2;
     const projected = view.room < Infinity;

@@ -44,7 +44,7 @@ export class BatchPage {
     const y = 42 * r;
     const [a, b, d] = narrow ? [0, cell * 4 + 14, 0] : [0, box.width * 0.2, box.width * 0.4];
     this.small.label(a, 0, "top here", "K [2, 3, 4]");
-    this.small.label(b, narrow ? 16 : 0, "top ok", "K.transpose(-2, -1) [2, 4, 3]");
+    this.small.label(b, 0, "top ok", "K.transpose(-2, -1) [2, 4, 3]");
     for (const s of [0, 1]) {
       this.small.label(a, y + s * gap - 18 * r, "top", fill(words.batch_sentence, { s }));
       this.small.put(`k${s}`, a, y + s * gap, k[s], options);

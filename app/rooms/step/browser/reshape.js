@@ -41,21 +41,27 @@ export class ReshapePage {
     const wide = (box.width - left) / 24;
     const letters = Math.min(11 * r, tall * 0.72);
     const size = (/** @type {number} */ cell) => (cell > 2.4 * letters ? letters : 0);
-    const code = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ i) => this.small.label(x, y, "top", [el("b", "", words.reshape_codes[i][0]), " ", el("code", "", words.reshape_codes[i][1])]);
+    const more = narrow ? 17 * r : 0; // a phone has the code on a line of its own
+    const code = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ i) => {
+      const [shape, said] = words.reshape_codes[i];
+      if (!narrow) return this.small.label(x, y, "top", [el("b", "", shape), " ", el("code", "", said)]);
+      this.small.label(x, y, "top", [el("b", "", shape)]);
+      return this.small.label(x, y + more, "top", [el("code", "", said.split("#")[0].trim())]);
+    };
     code(0, 0, 0);
-    ["q", "k", "dh"].forEach((colour, i) => this.small.label(left + wide * 8 * i, 17 * r, `top ${colour}`, words.reshape_parts[i]));
+    ["q", "k", "dh"].forEach((colour, i) => this.small.label(left + wide * 8 * i, 17 * r + more, `top ${colour}`, words.reshape_parts[i]));
     for (const b of [0, 1]) {
-      const y = 34 * r + b * (tall * 4 + 6 * r);
+      const y = 34 * r + more + b * (tall * 4 + 6 * r);
       this.small.label(0, y + tall * 2, "mute", `b ${b}`);
       this.small.put(`a${b}`, left, y, qkv[b], { width: wide, height: tall, size: size(wide), alpha: (_, j) => (j < 8 ? 1 : 0.45) });
     }
-    const y1 = 34 * r + 2 * (tall * 4 + 6 * r) + 10 * r;
+    const y1 = 34 * r + more + 2 * (tall * 4 + 6 * r) + 10 * r;
     const half = narrow ? box.width / 2 : 0;
     const columns = narrow ? [0, half, 0, half] : [0, 0.245, 0.49, 0.735].map((part) => box.width * part);
     const cell = ((narrow ? half : box.width * 0.235) - 16 * r) / 8;
-    const down = narrow ? 36 * r + 2 * (tall * 4 + 8 * r) + 26 * r : 0;
+    const down = narrow ? 36 * r + more + 2 * (tall * 4 + 8 * r) + 26 * r : 0;
     const tops = [y1, y1, y1 + down, y1 + down];
-    const rows = (/** @type {number} */ b) => 36 * r + b * (tall * 4 + 8 * r);
+    const rows = (/** @type {number} */ b) => 36 * r + more + b * (tall * 4 + 8 * r);
     for (let i = 0; i < 4; i++) code(columns[i], tops[i], i + 1);
     const options = { width: cell, height: tall, size: size(cell) };
     for (const b of [0, 1]) {
@@ -64,7 +70,7 @@ export class ReshapePage {
       for (const h of [0, 1]) {
         const part = q.map((row) => row.slice(h * 4, h * 4 + 4));
         for (const [name, i] of /** @type {const} */ ([["v", 1], ["t", 2]])) {
-          if (!b) this.small.label(columns[i] + h * (cell * 4 + 8 * r), tops[i] + 18 * r, "top hd", fill(words.head_n, { h }));
+          if (!b) this.small.label(columns[i] + h * (cell * 4 + 8 * r), tops[i] + 18 * r + more, "top hd", fill(words.head_n, { h }));
           this.small.put(`${name}${b}${h}`, columns[i] + h * (cell * 4 + 8 * r), tops[i] + rows(b), part, options);
         }
       }
