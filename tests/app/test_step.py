@@ -26,7 +26,7 @@ from core import small
 from core.service import Facts, LocalService
 from core.walk import guesses, terms, walk
 from tests.app.browsing import Screen, eventually
-from tests.app.lab import everywhere, sized
+from tests.app.lab import everywhere, printed, sized
 from tests.app.served import ask, serve
 from tests.app.test_accessibility import findings
 
@@ -468,6 +468,41 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     page.evaluate("headlight.settings.set('projector', null)")
     screen.wait(projector="false")
     assert findings(screen) == []
+
+
+def test_files_of_the_small_pages_opened_by_their_links(screen: Screen) -> None:
+    """Their code gives what is on the screen: also an x that was dragged, and the number that is followed."""
+    root = screen.root
+
+    def saved(name: str) -> str:
+        root.get_by_role("button", name="Export").click()
+        with screen.page.expect_download() as waiting:
+            root.get_by_role("dialog").get_by_role("button", name=name).click()
+        screen.page.keyboard.press("Escape")
+        return waiting.value.path().read_text("utf-8-sig") if name != "NPZ" else str(waiting.value.path())
+
+    def code() -> str:
+        return str(np.load(saved("NPZ"))["snippet"])
+
+    screen.open("?view=step&page=one")
+    screen.wait(page="one")
+    assert "0.3172" in printed(code())
+    root.get_by_label("x[0, 0]").fill("2.5")
+    screen.wait(small="changed")
+    x = small.one_head().x.clone()
+    x[0, 0] = 2.5
+    assert str(small.one_head(x).output) in printed(code())
+    screen.open("?view=step&page=batch")
+    screen.wait(page="batch")
+    assert f"{small.batch().wrong_by:.4f}"[:4] in printed(code())
+    assert "<svg" in saved("SVG")
+    screen.open("?view=step&page=reshape")
+    screen.wait(page="reshape", cell="a0.2.5")
+    root.locator(".pic").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.wait(cell="a0.2.6")
+    assert str(small.follow((2, 4, 24), 2, (0, 2, 6), parts=3)) in printed(code())
+    assert "qkv[0]" in saved("CSV")
 
 
 @pytest.fixture

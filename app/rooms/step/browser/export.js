@@ -1,17 +1,21 @@
 // The code that gives the numbers on the page again.
 
-const PYTHON = /** @type {Record<string, string>} */ ({
-  one: "from core import small\n\none = small.one_head()\nprint(one.weights[0], one.output[0])\n",
-  batch: "from core import small\n\nbatch = small.batch()\nprint(batch.scores, batch.error, batch.wrong_by)\n",
-  reshape: "from core import small\n\nprint(small.reshape().qkv)\nprint(small.follow((2, 4, 24), 2, (0, 2, 5), parts=3))\n",
-});
 // Which of a walk's values a step shows, and which part of it
 const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
 
+// Python that gives the numbers of a page of small numbers: with x as it was dragged, and the way of the number that is followed
+/** @param {string} page @param {number[][] | null | undefined} x @param {number[]} followed */
+export function smallSnippet(page, x, followed) {
+  const lines = ["from core import small", ""];
+  if (page === "one") lines.push(...(x ? [`x = torch.tensor(${JSON.stringify(x)})`] : []), `one = small.one_head(${x ? "x" : ""})`, "print(one.weights, one.output)");
+  else if (page === "batch") lines.push("batch = small.batch()", "print(batch.scores, batch.error, batch.wrong_by)");
+  else lines.push("print(small.reshape().qkv)", `print(small.follow((2, 4, 24), 2, (${followed.join(", ")}), parts=3))`);
+  return [...(x && page === "one" ? ["import torch", ""] : []), ...lines, ""].join("\n");
+}
+
 // Python that gives the numbers on the screen, as `numbers`, and the number that is looked at as a sum
-/** @param {string} page @param {string[]} lines @param {import("./shown.js").Shown | null} on @param {[number, number]} [cell] */
-export function snippet(page, lines, on, cell) {
-  if (page !== "run" || !on) return PYTHON[page] ?? "";
+/** @param {string[]} lines @param {import("./shown.js").Shown} on @param {[number, number]} [cell] */
+export function snippet(lines, on, cell) {
   const { step, header, site, head, edit } = on;
   const code = [...lines, `found = walk(run, "${header.stack}", ${header.layer}, ${header.query})`];
   const name = site?.site ?? "attn";

@@ -11,6 +11,10 @@ import { fixed } from "./sums.js";
 /** @typedef {import("./types.js").Spot} Spot */
 /** @typedef {import("./types.js").SmallPage} SmallPage */
 
+// Sentence, token and number of a spot, in whichever shape it was pointed at
+/** @param {Spot} spot */
+export const indexOf = ([name, row, column]) => [Number(name[1]), row, name.length > 2 ? Number(name[2]) * 4 + column : column];
+
 /** @implements {SmallPage} */
 export class ReshapePage {
   /** @param {import("./small.js").Small} small */
@@ -89,8 +93,7 @@ export class ReshapePage {
   /** @param {Spot} spot @returns {From} */
   from([name, row, column]) {
     const { qkv, error, strides } = this.small.data.reshape;
-    const b = Number(name[1]);
-    const e = name.length > 2 ? Number(name[2]) * 4 + column : column;
+    const [b, , e] = indexOf([name, row, column]);
     const found = followed([b, row, e], [2, 4, 24], 2);
     const frame = (/** @type {number} */ c) => [{ row, column: c, colour: this.small.view.paint.css("query"), width: 3 }];
     const { head, j, inner, part } = found;

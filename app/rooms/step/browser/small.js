@@ -6,7 +6,7 @@ import { WORDS as words } from "./constants.js";
 import { drawFrom } from "./from.js";
 import { Grid } from "./grid.js";
 import { OnePage, STEPS } from "./one.js";
-import { ReshapePage } from "./reshape.js";
+import { indexOf, ReshapePage } from "./reshape.js";
 import { drawTable } from "./table.js";
 
 /** @typedef {import("./types.js").Spot} Spot */
@@ -40,6 +40,11 @@ export class Small {
     return Math.max(0, STEPS.indexOf(this.view.values.at === "softmax" && !this.view.values.cell && this.opening ? "output" : this.view.values.at));
   }
   opening = false;
+
+  // Where the number that is looked at stands in [2, 4, 24], on the page of the reshape
+  get followed() {
+    return this.page === "reshape" ? indexOf(this.now ?? this.shown.opens()) : [];
+  }
 
   get token() {
     const row = Number((this.view.values.cell || "0.0").split(".")[0]);

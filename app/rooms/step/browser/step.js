@@ -15,7 +15,7 @@ import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
 import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
-import { snippet } from "./export.js";
+import { smallSnippet, snippet } from "./export.js";
 import { ATTENTION, drawFoot, read } from "./foot.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
@@ -472,7 +472,7 @@ export class View {
     const page = this.root.dataset.page ?? "run";
     const at = this.shown?.step.id ?? "";
     const name = page === "run" ? fill(words.file, { model: this.about.name, layer: this.place.layer, step: at }) : fill(words.file_small, { page });
-    const code = snippet(page, this.about.code, this.shown, this.cell);
+    const code = page === "run" ? snippet(this.about.code, /** @type {Shown} */ (this.shown), this.cell) : smallSnippet(page, this.small.shown.x, this.small.followed);
     const title = this.big.textContent ?? "";
     const numbers = page === "run" ? /** @type {Picture} */ (this.picture).numbers() : this.small.numbers();
     return {
