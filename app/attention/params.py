@@ -101,6 +101,7 @@ OPTIONS: dict[str, Option] = {
     "hide": Option("hide", [], _keys, words.OPTION_HIDE),
     "pin": Option("key", None, _key, words.OPTION_KEY),
     "words": _flag("words"),
+    "widths": _one_of("columns", "words", "equal"),  # of a short text: as wide as its words, or all alike
     "whole": _flag("whole"),  # of a long text all of the map, and not the part that is unfolded
     "area": Option("zoom", None, _area, words.OPTION_ZOOM),  # the part of the map on the screen
     "keep": Option("keep", 80, _percent, words.OPTION_KEEP),

@@ -31,7 +31,7 @@ from core.service import (
     Tile,
     word_groups,
 )
-from core.text import Tokens, visible
+from core.text import Tokens, shared_characters, visible
 
 WHOLE = 750_000  # weights up to which all follow the picture, so that switching heads needs no server; above, tiles are fetched
 
@@ -125,6 +125,8 @@ def _about(run: Facts) -> dict[str, Any]:
         "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
         "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
         "reasons": REASONS,
+        # of a model that takes longer texts too; one with a table of positions refuses them
+        "learnt": None if run.config.has_position_table else run.config.n_ctx,
         "writes": run.writes,  # the next word, behind each token that a decoder reads
         "device": run.device,
         "dtype": run.dtype,
@@ -149,12 +151,15 @@ def norms_message(norms: np.ndarray) -> bytes:
 
 
 def joins(tokens: Tokens) -> list[int]:
-    """The tokens with no space between them and the one before: pieces of a word, and punctuation after it."""
-    found = []
+    """The tokens with no space between them and the one before: pieces of a word, and punctuation after it.
+
+    Not a part of a character, which is written as the whole character and which part of it this is.
+    """
+    found, parts = [], [n for _, n in shared_characters(tokens.offsets)]
     for i in range(1, len(tokens)):
         (_, before), (start, stop) = tokens.offsets[i - 1], tokens.offsets[i]
         named = tokens.special[i - 1] or tokens.special[i] or tokens.padding[i]
-        if named or start == stop or start > before or before == 0:
+        if named or start == stop or start > before or before == 0 or parts[i] > 1 or parts[i - 1] > 1:
             continue
         if not tokens.text[start : start + 1].isspace() and not tokens.text[before - 1 : before].isspace():
             found.append(i)

@@ -147,6 +147,10 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "words_off": "pieces",
     "words_on": "words",
     "words_help": "words: the pieces of a word are put together. Keys are summed and queries averaged, so rows still sum to 1. Clark et al. 2019, arXiv:1906.04341.",
+    "columns_setting": "columns",
+    "columns_words": "as words",
+    "columns_equal": "equal",
+    "columns_help": "As wide as their words, or all equally wide: then distances can be read off, and what looks one back is a straight line.",
     "words_whole": "The tokenizer cut no word here into pieces. What it takes for words are the tokens.",
     "roles": {
         "one back": "· on average {share} goes one back",
@@ -226,6 +230,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "folded_share_one": "1 of {n} columns is folded away; it holds {share} of this row.",
     "folded_share": "{folded} of {n} columns are folded away; together they hold {share} of this row.",
     "folded_waiting": "The weights of these rows are on their way. Until then {shown} of {n} columns are shown, by their place alone.",
+    "beyond": "Longer than the {n} tokens it learnt on.",
     "unfold": "Click ⋯ to unfold.",
     "unfold_touch": "Tap ⋯ to unfold.",
     "reads": "reads",

@@ -97,6 +97,12 @@ def test_the_tokens_of_a_decoder_alone_are_the_source():
     assert header["sites"][0]["query"] == "source"
 
 
+def test_parts_of_a_character_do_not_touch_as_pieces_of_a_word_do():
+    tokens = core.trace(core.load("storyteller"), "I ate pizza \N{SLICE OF PIZZA}!").source
+    assert "\N{SLICE OF PIZZA} 2/4" in tokens.labels
+    assert [tokens.labels[i] for i in attention_picture.joins(tokens)] == ["iz", "z", "a"]
+
+
 EDITS = (
     EditMask("decoder", 0, queries=2, keys=5, allowed=True, head=1),
     EditMask("decoder", 0, queries=5, keys=2, allowed=False, head=1),

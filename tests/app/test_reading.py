@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from urllib.parse import quote
 
 import pytest
+from playwright.sync_api import Route
 
 import core
-from tests.app.browsing import Screen
+from tests.app.browsing import Screen, eventually
 
 APP = "app/main.py"
 WATER = "She poured water from the jug into the glass until it was full."
@@ -75,6 +77,81 @@ def test_a_decoder_s_rows_say_what_they_are_about_to_write(screen: Screen):
     screen.root.get_by_role("button", name="self", exact=True).click()
     screen.wait(site="encoder")
     assert not screen.root.locator(".writes").is_visible()  # an encoder writes nothing
+
+
+def test_the_next_word_of_a_target_is_underlined_however_late_it_comes(screen: Screen):
+    held: list[Route] = []
+    screen.page.route("**/headlight/next?*", lambda route: held.append(route))
+    screen.open("?model=translator")
+
+    def is_held() -> None:
+        assert held
+
+    eventually(screen.page, is_held)
+    assert not screen.root.locator(".strip .coming").count()
+    for route in held:
+        route.continue_()
+    screen.root.locator(".strip .coming").wait_for()
+    assert screen.root.locator(".strip .coming").all_inner_texts() == ["snow"]
+    screen.page.unroute("**/headlight/next?*")
+
+
+def columns_of(screen: Screen) -> list[float]:
+    """How wide each column is whose word stands above it, in px."""
+    xs = [float(x) for x in screen.data()["columns"].split()]
+    return [after - before for before, after in itertools.pairwise(xs)]
+
+
+def test_columns_may_be_equally_wide(screen: Screen):
+    screen.open()
+    assert max(columns_of(screen)) > 1.5 * min(columns_of(screen))  # as wide as their words
+    screen.page.keyboard.press("o")
+    screen.root.get_by_role("button", name="equal", exact=True).click()
+    screen.wait(widths="equal")
+    widths = columns_of(screen)
+    assert len(widths) == 16 and max(widths) - min(widths) < 0.3
+    screen.page.wait_for_url(re.compile("columns=equal"))
+    words = screen.root.locator(".strip [data-i]")
+    assert words.evaluate_all("(all) => all.every((word) => word.scrollWidth <= word.clientWidth)")  # none is cut off
+    screen.page.mouse.move(*screen.cell(10, 2))
+    screen.wait(cell="10,2")
+    assert float(screen.data()["value"]) == pytest.approx(0.677, abs=1e-3)
+    # Words that are too long for that lean over columns that are as wide as rows are high.
+    screen.open(
+        "?columns=equal&text="
+        + quote("The interdisciplinary representative did not apologise to me, so I left at once.")
+    )
+    assert screen.data()["columns"] == "" and screen.data()["folded"] == ""
+    assert not screen.root.get_by_role("button", name="whole", exact=True).count()
+    screen.page.mouse.move(*screen.cell(3, 5))
+    screen.wait(cell="3,5")
+
+
+def test_a_text_that_is_longer_than_what_a_model_learnt_on_says_so(screen: Screen):
+    said = "Longer than the 256 tokens it learnt on."
+    note = screen.root.locator(".map > .note")
+    screen.open("?model=storyteller&layer=1&head=0&query=60&text=" + quote("The cat sat on the old mat. " * 180))
+    screen.until("root.dataset.folded && root.dataset.fetching === 'false'")
+    assert int(screen.data()["tokens"]) > 1200 and note.inner_text().endswith(said)
+    columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]
+    wide, narrow = (
+        {round(right - left) for of, left, right in columns if low < -of < high}
+        for low, high in ((999, 9999), (0, 1000))
+    )
+    assert wide and narrow and min(wide) > max(narrow)  # "1,234" needs more room than "12"
+    screen.open("?model=storyteller&text=" + quote("The cat sat on the old mat. " * 20))
+    assert said not in note.inner_text()
+
+
+def test_arcs_fly_over_a_folded_map_too(screen: Screen):
+    screen.open(f"?layer=3&head=1&query=30&text={quote(LONG)}")
+    screen.until("root.dataset.folded && root.dataset.fetching === 'false'")
+    drawn = """root.querySelector('.matrix .arcs') && new Set(root.querySelector('.matrix .arcs')
+        .getContext('2d').getImageData(0, 0, 900, 20).data).size > 1"""
+    screen.until(drawn)
+    screen.root.get_by_role("button", name="whole", exact=True).click()
+    screen.wait(whole="true", folded="")
+    assert not screen.root.locator(".arcs").count()
 
 
 def test_a_long_text_is_folded_and_its_strongest_key_is_on_the_screen(screen: Screen):

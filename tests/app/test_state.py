@@ -254,6 +254,7 @@ CHOSEN = {
     "spotlight": True,
     "frozen": True,
     "pin": 3,
+    "widths": "equal",
     "whole": True,
     "area": [0, 3, 1, 4],
 }

@@ -30,8 +30,8 @@ export class Arcs {
     cancelAnimationFrame(this.frame);
   }
 
-  // `places` gives where an arc begins and ends, in pixels of the canvas; null where nothing is drawn.
-  /** @param {number} width @param {number} height @param {{from: number, to: (key: number) => number, isAcross: boolean} | null} places */
+  // `places` gives where an arc begins and ends, in pixels of the canvas; null where nothing is drawn, or for a key that has no column.
+  /** @param {number} width @param {number} height @param {{from: number, to: (key: number) => number | null, isAcross: boolean} | null} places */
   draw(width, height, places) {
     cancelAnimationFrame(this.frame);
     const { query } = this.view;
@@ -48,7 +48,7 @@ export class Arcs {
     step();
   }
 
-  /** @param {number} width @param {number} height @param {{from: number, to: (key: number) => number, isAcross: boolean} | null} places @param {number} done */
+  /** @param {number} width @param {number} height @param {{from: number, to: (key: number) => number | null, isAcross: boolean} | null} places @param {number} done */
   paint(width, height, places, done) {
     const { view } = this;
     const context = fit(this.canvas, width, height);
@@ -60,12 +60,13 @@ export class Arcs {
     const keys = ranking.order.filter((k) => ranking.weights[k] > LEAST * top).slice(0, MOST);
     if (column !== null && !keys.includes(column) && ranking.weights[column] > 0) keys.push(column);
     for (const k of keys.reverse()) {
+      const to = places.to(k);
+      if (to === null) continue;
       const weight = ranking.weights[k] / top;
       const isChosen = k === column;
       context.strokeStyle = isChosen ? view.palette.query : view.palette.mute;
       context.globalAlpha = isChosen ? 1 : 0.2 + 0.5 * weight;
       context.lineWidth = 1 + 4.5 * weight;
-      const to = places.to(k);
       this.arc(context, places.from, to, height, places.isAcross, done);
       if (!isChosen || done < 1) continue;
       context.fillStyle = view.palette.key;

@@ -1,5 +1,6 @@
 // A text that is too long for a map of all of it: some rows around the chosen one, and the columns that anybody looks at there.
 
+import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
 import { cover } from "../../kit/browser/cover.js";
 import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
@@ -15,7 +16,8 @@ const HEADER = 2.2; // em, of the words above the columns
 const UPRIGHT = 1.6; // em of a column or gap on a phone, where the words above it stand upright,
 const TALL = 6; // as high as this in em
 const ARCS = 2.2; // em, above them
-const GAP = 1.9; // em, for keys that are folded away
+const GAP = 1.9; // em, for keys that are folded away,
+const DIGITS = 0.44; // and for each sign of their number, of more than four
 const OPENED = 4; // keys that a click on a gap shows at each of its ends
 
 export class Fold {
@@ -30,6 +32,7 @@ export class Fold {
   /** @param {import("./types.js").View} view */
   constructor(view) {
     this.view = view;
+    this.arcs = new Arcs(view);
   }
 
   // Whether a lesson asks about all that a row may look at, of a text that is short enough to be seen whole
@@ -68,9 +71,10 @@ export class Fold {
     /** @param {number} k */
     const wide = (k) => (isUpright ? UPRIGHT * em : Math.max(1.6 * em, Math.min(10, widths[k] + 0.8) * size));
     const room = width - left - 2;
-    const gap = (isUpright ? UPRIGHT : GAP) * em;
+    /** @param {number} n */
+    const gap = (n) => (isUpright ? UPRIGHT : GAP + DIGITS * Math.max(0, number(n).length - 4)) * em;
     /** @param {number[]} keys */
-    const taken = (keys) => withGaps(keys, lens.n_key).reduce((sum, k) => sum + (k < 0 ? gap : wide(k)), 0);
+    const taken = (keys) => withGaps(keys, lens.n_key).reduce((sum, k) => sum + (k < 0 ? gap(-k) : wide(k)), 0);
     const ranking = query === null ? null : view.ranking(lens.firstQuery(query));
     const band = Array.from({ length: rows }, (_, r) => lens.row(q0 + r)?.weights).filter((row) => row !== undefined);
     const pinned = view.pin === null ? [] : [lens.keyOf(view.pin)];
@@ -90,7 +94,7 @@ export class Fold {
     const spare = Math.max(0, room - taken(keys)) / Math.max(1, keys.length);
     const places = new Float64Array(columns.length + 1);
     places[0] = left;
-    columns.forEach((k, c) => (places[c + 1] = places[c] + (k < 0 ? gap : wide(k) + Math.min(spare, 2 * em))));
+    columns.forEach((k, c) => (places[c + 1] = places[c] + (k < 0 ? gap(-k) : wide(k) + Math.min(spare, 2 * em))));
     const isMirrored = isMirroredOf(view.picture, view.site);
     const xs = isMirrored ? mirrored(places) : places;
     return { left, top, cell, font, xs, columns, rows: [q0, q0 + rows], isHeader: false, isFold: true, isMirrored, header: size, width };
@@ -181,24 +185,21 @@ export class Fold {
       context.lineWidth = 2.5;
       context.strokeRect(x + 1, y + 1, w - 4, h - 2);
     });
-    this.drawArc(context, g, here, key, y);
+    this.drawArcs(g);
   }
 
-  // From the chosen token to what it looks at most, where both have a column
-  /** @param {CanvasRenderingContext2D} context @param {import("./types.js").Geometry} g @param {number | null} query @param {number | null} key @param {number} low */
-  drawArc(context, g, query, key, low) {
-    const ranking = this.row();
-    if (query === null || key === null || !ranking || this.view.site.query !== this.view.site.key) return;
-    const [from, to] = [query, key].map((k) => g.columns?.indexOf(k) ?? -1);
-    if (from < 0 || to < 0 || from === to) return;
-    /** @param {number} c */
-    const middle = (c) => (g.xs[c] + g.xs[c + 1]) / 2;
-    context.strokeStyle = this.view.palette.query;
-    context.lineWidth = 1 + (4.5 * ranking.weights[key]) / this.view.lens().top;
-    context.beginPath();
-    context.moveTo(middle(from), low);
-    context.bezierCurveTo(middle(from), -low / 4, middle(to), -low / 4, middle(to), low);
-    context.stroke();
+  // From the chosen token to what it looks at most, of the keys that have a column
+  /** @param {import("./types.js").Geometry} g */
+  drawArcs(g) {
+    const { view } = this;
+    const { query } = view;
+    const place = (/** @type {number} */ k) => {
+      const c = g.columns?.indexOf(k) ?? -1;
+      return c < 0 ? null : (g.xs[c] + g.xs[c + 1]) / 2;
+    };
+    const from = query === null || view.site.query !== view.site.key ? null : place(view.lens().queryOf(query));
+    if (!this.arcs.canvas.isConnected) this.arcs.put(view.map.box, null, ARCS * view.room.em);
+    this.arcs.draw(view.room.mapWidth, ARCS * view.room.em, from === null ? null : { from, to: place, isAcross: false });
   }
 
   // The same with how to see it

@@ -2,7 +2,7 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, choice, clamp, el, fill, finely, hint, scientific, share, short } from "../../kit/browser/dom.js";
+import { add, arrow, choice, clamp, el, fill, finely, hint, number, scientific, share, short } from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
 import { HIDDEN } from "./lens.js";
@@ -182,14 +182,19 @@ export class HeadMap {
   // Whether there is more than the screen shows at a size that can be read
   get canFold() {
     const { options, narrow } = this.view;
-    const isSmall = narrow && !this.geometry?.isFold && !options.whole; // and all there
+    const isSmall = (narrow && !this.geometry?.isFold && !options.whole) || this.isEven; // and all there
     return options.show === "map" && !isSmall && !this.geometry?.isHeader && !this.fold.isAsked;
+  }
+
+  // Whether the words of a short text lean, as they do where equal columns are too narrow for them
+  get isEven() {
+    return this.isEqual && !this.isLong && !this.view.narrow;
   }
 
   zooms() {
     const { options, site } = this.view;
     const isLarge = Math.max(site.n_query, site.n_key) > ZOOM_FROM;
-    return options.show === "map" && isLarge && !this.geometry?.isHeader && !this.geometry?.isFold;
+    return options.show === "map" && isLarge && !this.isEven && !this.geometry?.isHeader && !this.geometry?.isFold;
   }
 
   // What it adds to the options of the picture
@@ -210,11 +215,20 @@ export class HeadMap {
     const merge = [[false, words.words_off], [true, words.words_on]];
     const joined = choice(words.words_setting, merge, options.words, (on, e) => this.view.setOption("words", on, e));
     if (!picture.words[site.query].length && !picture.words[site.key].length) joined.append(el("span", "aside", words.words_whole));
+    /** @type {Choice[]} */
+    const wide = [["words", words.columns_words], ["equal", words.columns_equal]];
+    const columns = choice(words.columns_setting, wide, options.widths, (of, e) => this.view.setOption("widths", of, e));
     return [
       { label: words.shows, node: kind, help: words.shows_help },
       { label: words.hidden_label, node: this.hiddenTokens(), help: words.hidden_help },
       { label: words.words_setting, node: joined, help: words.words_help },
+      ...(this.hasColumns ? [{ label: words.columns_setting, node: columns, help: words.columns_help }] : []),
     ];
+  }
+
+  // Whether there are columns whose width somebody may choose
+  get hasColumns() {
+    return this.view.options.show === "map" && !this.isLong && !this.view.narrow;
   }
 
   // The tokens that are hidden, each a button that shows it again
@@ -298,7 +312,7 @@ export class HeadMap {
   /** @param {number} width @param {number} height @param {number} em @returns {import("./types.js").Geometry} */
   measure(width, height, em) {
     const header = this.header(width, height, em);
-    if (header) return header;
+    if (header) return (this.isEqual ? this.header(width, height, em, true) : header) ?? this.even(width, height, em);
     const { queries, refused } = this.view.lens();
     const isFolded = this.fold.isWanted && !refused && (!this.view.narrow || this.isCrowded(width, height, em));
     if (isFolded) return this.fold.measure(width, height, em, this.leftOf(queries, 0, this.rows, em, em));
@@ -310,6 +324,11 @@ export class HeadMap {
   isLongIn(width, height, em) {
     if (this.view.narrow) return this.zoomed() || this.isCrowded(width, height, em);
     return !this.fold.isAsked && !this.header(width, height, em);
+  }
+
+  // Whether somebody chose columns that are all equally wide
+  get isEqual() {
+    return this.view.options.widths === "equal";
   }
 
   // Whether names would be left out in one column of a phone
@@ -364,8 +383,8 @@ export class HeadMap {
   }
 
   // The same where the words stand above their columns; null where they do not fit, or only a part of the map is shown
-  /** @param {number} width @param {number} height @param {number} em @returns {import("./types.js").Geometry | null} */
-  header(width, height, em) {
+  /** @param {number} width @param {number} height @param {number} em @param {boolean} [isEqual] @returns {import("./types.js").Geometry | null} */
+  header(width, height, em, isEqual = false) {
     const lens = this.view.lens();
     const { queries, keys, n_key: n, n_query: rows } = lens;
     if (this.view.narrow || this.zoomed() || n > MOST_UPRIGHT || rows > MOST_ROWS) return null;
@@ -374,7 +393,8 @@ export class HeadMap {
     const font = clamp(cell * 0.62, 0.66 * em, em);
     const left = this.leftOf(queries, 0, rows, font, em);
     const room = width - left - 2;
-    const widths = this.widthsOf(keys); // of type of one pixel
+    const each = this.widthsOf(keys); // of type of one pixel
+    const widths = isEqual ? each.map(() => Math.max(...each)) : each;
     const sum = widths.reduce((all, w) => all + w, 0);
     const least = Math.min(2.6 * em, (0.8 * room) / n); // one letter alone has a column that a finger can find
     const padding = 0.7; // of the type, on both sides of a word together
@@ -649,7 +669,14 @@ export class HeadMap {
     this.markSink();
     const lens = this.view.lens();
     const declined = this.declined === lens.key ? words.hide_last : "";
-    this.note.textContent = this.view.remote.failed ? words.offline : [declined, how, lens.note].filter(Boolean).join(" ");
+    this.note.textContent = this.view.remote.failed ? words.offline : [declined, how, lens.note, this.beyond].filter(Boolean).join(" ");
+  }
+
+  // Said of a text that is longer than any that the model learnt on: what its heads do there, nobody taught them
+  get beyond() {
+    const { picture } = this.view;
+    const longest = Math.max(picture.tokens.source.length, picture.tokens.target?.length ?? 0);
+    return picture.learnt && longest > picture.learnt ? fill(words.beyond, { n: number(picture.learnt) }) : "";
   }
 
   // How many lines the note of a folded map takes at most, whatever row is chosen
@@ -657,7 +684,7 @@ export class HeadMap {
   foldedLines(width, em) {
     const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
     context.font = `${0.82 * em}px ${this.view.font()}`;
-    const text = [this.fold.longestNote(), this.view.lens().note].filter(Boolean).join(" ");
+    const text = [this.fold.longestNote(), this.view.lens().note, this.beyond].filter(Boolean).join(" ");
     return Math.ceil((1.02 * context.measureText(text).width) / width); // a line ends with a word
   }
 
@@ -709,6 +736,7 @@ export class HeadMap {
     context.font = `${0.82 * em}px ${family}`;
     context.textAlign = "left";
     if (g.isFold) this.fold.drawHeader(context, g);
+    else this.fold.arcs.canvas.remove();
     if (g.isFold) this.drawAxes(context);
     else if (!g.isHeader) context.fillText(g.isMirrored ? words.axes_back : words.axes, 0, 0.5 * em);
     const lit = this.view.options.spotlight && query !== null && query >= q0 && query < q1;

@@ -17,6 +17,8 @@ const MOST = 600; // tokens up to which the strip holds all of them
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }; // tokens to go, by key
 const WINDOW = 300; // of a longer text, so many around the one that matters
 
+const PART = / \d+\/\d+$/; // of a character that is several tokens, as "é 1/2"
+
 /** @typedef {import("./types.js").Axis} Axis */
 /** @typedef {{node: HTMLElement, axis: Axis, i: number, shade?: number, colour?: import("./types.js").Colours}} Item */
 export class Strip {
@@ -134,6 +136,7 @@ export class Strip {
       node.dataset.axis = axis;
       node.setAttribute("role", "option");
       node.tabIndex = i === middle ? 0 : -1;
+      if (PART.test(labels[i])) node.classList.add("part");
       if (i > from && joined.has(first)) {
         node.classList.add("joined");
         this.items.at(-1)?.node.classList.add("continued");

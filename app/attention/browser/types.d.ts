@@ -51,6 +51,7 @@ export interface Picture {
   joins: Record<Side, number[]>;
   ids: Record<string, number[]>;
   reasons: string[];
+  learnt?: number | null;
   writes?: boolean;
   roles?: import("./roles.js").Role[][];
   openings?: Record<string, [layer: number, head: number, query: number, key: number]>;
@@ -89,6 +90,7 @@ export interface Options {
   words: boolean;
   area: Area | null;
   keep: number;
+  widths: "words" | "equal";
   whole: boolean;
   metric: "auto" | "roles" | "maps" | Metric;
   sort: boolean;

@@ -66,7 +66,7 @@ const CHANGES = {
   column: ["over", "facts", "strip", "lines"],
   scores: [],
   proof: [],
-  next: ["over", "facts"],
+  next: ["over", "facts", "strip"],
 };
 /** @param {Uint8Array} a @param {Uint8Array | undefined} b */
 const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every((byte, i) => byte === b[i]));
@@ -883,7 +883,8 @@ class View {
     this.room = { em, headsWidth: side, headsHeight: wide ? height - factsHeight - 0.5 * em : Infinity, mapWidth: free, mapHeight: Math.max(20 * em, width), height: wide ? height : Infinity, seen: `${width},${top}` };
     // The words stand over the columns if they fit beside a map of this height; else the text takes its own room above it.
     const head = this.map.head.offsetHeight;
-    const known = `${this.map.canFold},${this.map.zooms()}`;
+    const tools = () => `${this.map.canFold},${this.map.zooms()},${this.map.hasColumns}`;
+    const known = tools();
     const across = this.site.query === this.site.key ? 2.4 + 2.25 : 1.6 + 2.25 + 2.3;
     const tall = wide ? height - head - note - across * em : this.room.mapHeight;
     this.map.isLong = this.map.isLongIn(free, tall, em);
@@ -902,7 +903,7 @@ class View {
       this.map.geometry = this.map.measure(free, this.room.mapHeight, em);
       if (!wide && isMap) this.room.mapHeight = Math.min(this.room.mapHeight, this.map.geometry.top + this.map.geometry.cell * this.map.rows + 4);
     }
-    if (`${this.map.canFold},${this.map.zooms()}` !== known) this.tools.build();
+    if (tools() !== known) this.tools.build();
     this.main.style.minHeight = wide ? `${height}px` : "";
     for (const box of [this.map.box, this.map.table.box]) box.style.height = `${this.room.mapHeight}px`;
     return true;
