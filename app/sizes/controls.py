@@ -237,16 +237,24 @@ def _linked() -> dict[str, str]:
     return {name: text for name, text in st.query_params.to_dict().items() if name not in OF_THE_PAGE}
 
 
-def draw(look: Look, name: str, figure: Callable[..., Any], alt: str, *, shrinks: bool = True) -> None:
+def draw(
+    look: Look, name: str, figure: Callable[..., Any], alt: str, *, note: str = "", above: int = 0, shrinks: bool = True
+) -> None:
     """Draw the chart figure(theme=, scale=), with `alt` for those who do not see it; the same as a table stands below.
 
-    A projected one leaves room for the sliders, unless it has a row of type for each of many things (`shrinks`).
+    A projected one leaves room for the sliders and for a control of its own that is `above` pixels high, unless it has a row
+    of type for each of many things (`shrinks`). `note` stands over it, and where it is projected under it, so that its axis is
+    on the screen.
     """
     key = f"{look.view}_{name}"
     drawn = figure(theme=look.theme, scale=look.scale)
     if look.projected and shrinks:
-        drawn.update_layout(height=min(drawn.layout.height, MOST_PROJECTED * look.scale))
+        drawn.update_layout(height=min(drawn.layout.height, (MOST_PROJECTED - above) * look.scale))
+    if note and not look.projected:
+        st.text(note)
     st.plotly_chart(drawn, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
+    if note and look.projected:
+        st.text(note)
 
 
 def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:

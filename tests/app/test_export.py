@@ -132,7 +132,7 @@ def pixel(page: Page, data: bytes, kind: str, x: int, y: int) -> list[int]:
 
 
 def test_svg_has_real_text_and_agrees_with_the_png(screen: Screen, run: core.Trace):
-    screen.open()
+    screen.open("?columns=equal")
     _, data = saved(screen, "SVG")
     root = ElementTree.fromstring(data)
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
@@ -157,6 +157,24 @@ def test_svg_has_real_text_and_agrees_with_the_png(screen: Screen, run: core.Tra
         assert cell.attrib["fill"] == f"rgb({drawn[0]},{drawn[1]},{drawn[2]})"
 
 
+def test_a_map_under_its_words_is_saved_as_it_is_drawn(screen: Screen):
+    """Columns as wide as the words over them, the arc, and of a decoder what each row is about to write."""
+    screen.open()
+    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+    cells = [node for node in root.iter(f"{SVG}rect") if node.get("height") == "30"]
+    assert len(cells) == 16 * 16
+    widths = {round(float(node.attrib["width"])) for node in cells}
+    assert max(widths) > 1.3 * min(widths)
+    assert not any(node.get("transform") for node in root.iter(f"{SVG}text"))  # no name leans
+    arcs = [node for node in root.iter(f"{SVG}path") if node.get("fill") == "none" and node.get("stroke") == "#b45309"]
+    assert len(arcs) == 1
+    screen.open("?model=translator")
+    screen.until("root.querySelector('.writes').textContent.includes('next in the text')")
+    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+    texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
+    assert "→ snow" in texts and "96.0 %" in texts and "is about to write" in texts
+
+
 def test_a_folded_map_is_saved_as_it_is_folded(screen: Screen):
     """Its rows and columns and no others, and how much of the row the others hold."""
     screen.open("?model=minilm&text=" + "+".join(f"the+cat+saw+{i}+dogs" for i in range(14)))
@@ -174,7 +192,7 @@ def test_a_folded_map_is_saved_as_it_is_folded(screen: Screen):
 
 
 def test_a_picture_of_hebrew_has_its_first_key_at_the_right(screen: Screen):
-    screen.open("?model=minilm&text=שלום לכל")
+    screen.open("?model=minilm&columns=equal&text=שלום לכל")
     root = ElementTree.fromstring(saved(screen, "SVG")[1])
     cells = [float(node.attrib["x"]) for node in root.iter(f"{SVG}rect") if node.get("width") == node.get("height")]
     n = len(screen.tokens())

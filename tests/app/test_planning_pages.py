@@ -27,7 +27,7 @@ from app.sizes.setup import Setup
 from core.checkpoints import curve
 from core.planner import PRESETS, plan
 from tests.app.browsing import box_of, digit, go_to, once
-from tests.app.planning_screen import Planner, visiting
+from tests.app.planning_screen import PATIENCE, Planner, visiting
 from tests.app.test_accessibility import findings
 from tests.app.test_theme import contrast
 
@@ -242,6 +242,25 @@ def test_a_part_or_room_chosen_right_after_p_does_not_take_the_projector_back(
         screen.page.go_back()
         screen.page.locator("[data-view=memory][data-projector=false]").wait_for()
         assert screen.page.evaluate(projected) is None
+
+
+@pytest.mark.parametrize("title", ["Operations", "Roofline", "RNN", "Longer texts"])
+def test_a_projected_chart_has_its_axis_above_the_sliders(browser: Browser, address: str, title: str) -> None:
+    """What else is said of it stands under it there."""
+    view = "Memory" if title == "Longer texts" else "Compute"
+    with visiting(browser, address) as screen:
+        screen.see(view, projector="true", **{f"{view.lower()}_part": title})
+        axis = screen.page.locator(".js-plotly-plot .xtitle")
+        once(
+            screen.page,
+            """() => {
+                const axis = document.querySelector('.js-plotly-plot .xtitle')?.getBoundingClientRect();
+                const sliders = document.querySelector('.st-key-plan_batch')?.getBoundingClientRect();
+                return axis && sliders && axis.height > 0 && axis.bottom <= sliders.top;
+            }""",
+            timeout=PATIENCE,
+        )
+        assert axis.count() == 1
 
 
 CHARTS = {"kept": "kept", "Longer": "curves"}  # of a part: what stands below its sentence

@@ -7,6 +7,11 @@ const MOST = 6; // keys that an arc leads to
 const LEAST = 0.02; // of the row; a smaller weight has no arc
 const FLIES = 190; // ms that an arc takes from query to key
 
+// The keys of a row that an arc leads to, most weight first
+/** @param {Float32Array} weights @param {number} top */
+export const strongest = (weights, top) =>
+  [...weights.keys()].filter((k) => weights[k] > LEAST * top).sort((a, b) => weights[b] - weights[a] || a - b).slice(0, MOST);
+
 export class Arcs {
   /** @param {import("./types.js").View} view */
   constructor(view) {

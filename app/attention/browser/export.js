@@ -236,10 +236,16 @@ export class Export {
     return { palette, colour: colours(palette.ramp), ahead: colours(palette.ahead), font: `${first}, ${FALLBACK}`.replaceAll('"', "'") };
   }
 
+  // Whether the words stand over columns that are as wide as they are, and not over a square grid
+  /** @param {Still} view */
+  isOfWords({ map, options }) {
+    return Boolean(map.geometry?.isFold || (map.geometry?.isHeader && options.widths === "words"));
+  }
+
   /** @param {Still} view */
   async figure(view) {
     const about = await this.about(view, view.of);
-    const make = view.of === "heads" ? headsFigure : view.options.show === "lines" ? linesFigure : view.map.geometry?.isFold ? foldFigure : mapFigure;
+    const make = view.of === "heads" ? headsFigure : view.options.show === "lines" ? linesFigure : this.isOfWords(view) ? foldFigure : mapFigure;
     const scene = make(view, this.style(view), about);
     if (!scene) throw { sentence: words.export_wait };
     return { scene, about };

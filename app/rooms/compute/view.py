@@ -18,6 +18,7 @@ from app.sizes.setup import Setup, as_pair, layers
 from core.planner import DEVICES, PRESETS, Device, parameters, total_bytes, total_flops
 
 CARD = "A100 80 GB"
+CARD_HEIGHT = 55  # pixels that the choice of a card takes of a projected chart, at a type of 16
 VIEW = "compute"
 stage.ENTRIES[VIEW] = seen.ENTRY
 FIGURES = "app.rooms.compute.figures"
@@ -72,8 +73,7 @@ def _operations(setup: Setup, look: Look) -> None:
         wanted="plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
         figure=figure,
     )
-    st.text(more)
-    controls.draw(look, "operations", figure, sentence)
+    controls.draw(look, "operations", figure, sentence, note=more)
     shown = table.assign(
         flops=[count(n) if n else "–" for n in table["flops"]],
         useful=[count(n) if n else "–" for n in table["useful"]],
@@ -147,8 +147,7 @@ def _roofline(setup: Setup, look: Look) -> None:
         live=False,
         figure=figure,
     )
-    st.text(more)
-    controls.draw(look, "roofline", figure, sentence)
+    controls.draw(look, "roofline", figure, sentence, note=more, above=CARD_HEIGHT)
     st.caption(words.ROOF_NOTE + sizes_words.CUDA)
     controls.show_table(table, "roofline")
     _edit_cards()
@@ -215,8 +214,7 @@ def _rnn(setup: Setup, look: Look) -> None:
         wanted="4 * plan.source_len * config.d_model**2",
         figure=figure,
     )
-    st.text(more)
-    controls.draw(look, "rnn", figure, sentence)
+    controls.draw(look, "rnn", figure, sentence, note=more)
     st.caption(words.RNN_NOTE.format(d=f"{d:,}"))
     controls.show_table(table, "rnn-attention")
 
@@ -254,8 +252,7 @@ def _cross(given: Setup, look: Look) -> None:
         counted=setup,
         figure=figure,
     )
-    st.text(more)
-    controls.draw(look, "cross", figure, sentence)
+    controls.draw(look, "cross", figure, sentence, note=more)
     st.caption(words.CROSS_NOTE)
     if setup is not given:
         title = PRESETS["transformer-base"].title
@@ -285,8 +282,7 @@ def _parameters(setup: Setup, look: Look) -> None:
         wanted="plan.parameters.total",
         figure=figure,
     )
-    st.text(more)
-    controls.draw(look, "depth", figure, sentence)
+    controls.draw(look, "depth", figure, sentence, note=more)
     st.markdown(f"**{words.TRANSLATOR}**")
     st.text(words.TRANSLATOR_WHY.format(**tables.translator()))
     st.dataframe(tables.translator_table(), hide_index=True, key="compute_translator")
@@ -309,8 +305,7 @@ def _known(setup: Setup, look: Look) -> None:
         live=False,
         figure=figure,
     )
-    st.text(more)
-    controls.draw(look, "known", figure, sentence, shrinks=False)
+    controls.draw(look, "known", figure, sentence, note=more, shrinks=False)
     st.text(_heads())
     st.caption(words.KNOWN_NOTE)
     controls.show_table(table, "known-models")

@@ -63,9 +63,8 @@ def _goes(setup: Setup, look: Look) -> None:
     files = [(words.FILE_PARTS, "headlight-memory-components", table)]
     figure = partial(charts.figures(FIGURES).bars, found, setup.attention)
     sentence = controls.headline(look, setup, _total, chart="bars", note=words.GOES_NOTE, tables=files, figure=figure)
-    if eager > total:
-        st.text(words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)))
-    controls.draw(look, "bars", figure, sentence)
+    spared = words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)) if eager > total else ""
+    controls.draw(look, "bars", figure, sentence, note=spared)
     st.caption(words.GOES_NOTE + sizes_words.CUDA)
     controls.show_table(table, "components")
 
@@ -127,10 +126,10 @@ def _length(setup: Setup, look: Look) -> None:
     budgets += [(device.name, device.gigabytes * 10**9) for device in DEVICES if device.name in names]
     budgets += [(words.BUDGET_NAME.format(n=own), round(own * 1e9))] if own else []
     found = tables.fits(setup, budgets, vary)
-    with st.container(key="memory_fits", gap=None):
+    over, drawn, below = (st.container(gap=None) for _ in range(3))
+    with below if look.projected else over, st.container(key="memory_fits", gap=None):
         for name, fit in found:
             st.text(words.BREAKS.format(device=name, size=size(fit.budget)) + _breaks(setup, fit, vary))
-    drawn, below = st.container(gap=None), st.container(gap=None)
     with below:
         measured = _measured(setup, pressed)
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
