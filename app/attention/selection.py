@@ -15,6 +15,7 @@ from app.transport import words as transport_words
 from core.errors import Refused
 from core.service import MAP_KINDS, METRICS, Facts, MapKind, MapTransform, RecordFacts, Service
 
+NEXT_AT_ONCE = 64  # positions whose next words are asked for together
 Scale = Literal["linear", "log", "row"]
 Show = Literal["map", "lines", "heads"]
 
@@ -141,6 +142,20 @@ async def numbers(service: Service, run: Facts, selection: Selection, most: int)
         tuple(group.start for group in groups[q0:q1]),
         tuple(group.start for group in key_groups[k0:k1]),
     )
+
+
+async def writes(service: Service, run: Facts, selection: Selection) -> tuple[tuple[str, float], ...]:
+    """By row of the selection the word that the model is about to write, and its probability; () where rows write none."""
+    if not run.writes or run.site_of(selection.record).id == "encoder":
+        return ()
+    (q0, q1), _ = region(run, selection)
+    groups, _ = transform.axes(run, transform_of(selection))
+    ends = [group.stop - 1 for group in groups[q0:q1]]  # of a word, behind its last piece
+    found: list[tuple[str, float]] = []
+    for start in range(0, len(ends), NEXT_AT_ONCE):
+        words = await service.next_words(run.key, ends[start : start + NEXT_AT_ONCE], 1)
+        found += [word.words[0] for word in words]
+    return tuple(found)
 
 
 def transform_of(selection: Selection) -> MapTransform:

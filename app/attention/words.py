@@ -363,7 +363,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "export_colours": "Colours",
     "export_screen": "as on screen",
     "export_paper": "on white",
-    "export_csv_help": "A line for each cell of the map on the screen, every digit.",
+    "export_csv_help": "A line for each cell of the map on the screen, every digit; of a decoder with what each row is about to write.",
     "export_npz_help": "The same as arrays for numpy.",
     "export_page": "Interactive",
     "export_html_help": "A page with all heads that stays interactive without a network.",

@@ -30,6 +30,9 @@ class Numbers:
     keys: tuple[str, ...]
     query_positions: tuple[int, ...]
     key_positions: tuple[int, ...]
+    writes: tuple[
+        tuple[str, float], ...
+    ] = ()  # by query the word that a decoder is about to write, and its probability
 
 
 def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
@@ -37,13 +40,14 @@ def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
     for text in about:
         for line in text.splitlines():
             yield "# " + RISKY_INSIDE.sub(r"\1 ", line) + "\r\n" if line.strip() else "#\r\n"
-    yield f"query_position,query,key_position,key,{unit},masked\r\n"
+    writes = [f",{cell(word)},{p:.9g}" for word, p in found.writes] or [""] * len(found.queries)
+    yield f"query_position,query,key_position,key,{unit},masked{',next_word,next_probability' if found.writes else ''}\r\n"
     keys = [f"{at},{cell(name)}" for at, name in zip(found.key_positions, found.keys, strict=True)]
     for q, name in enumerate(found.queries):
         query = f"{found.query_positions[q]},{cell(name)}"
         row = zip(keys, found.values[q].tolist(), found.codes[q].tolist(), strict=True)
         # Nine digits: every float32 comes back as it was.
-        yield "".join(f"{query},{key},{value:.9g},{_reason(code)}\r\n" for key, value, code in row)
+        yield "".join(f"{query},{key},{value:.9g},{_reason(code)}{writes[q]}\r\n" for key, value, code in row)
 
 
 def _reason(code: int) -> str:
@@ -75,6 +79,9 @@ def npz(found: Numbers, caption: str, alt: str, snippet: str, unit: str) -> byte
         "alt": np.array(alt),
         "snippet": np.array(snippet),
     }
+    if found.writes:
+        arrays["next_words"] = np.array([word for word, _ in found.writes])
+        arrays["next_probabilities"] = np.array([p for _, p in found.writes], np.float32)
     np.savez_compressed(out, allow_pickle=False, **arrays)
     return out.getvalue()
 

@@ -327,6 +327,22 @@ def snippet_numbers(snippet: str, tmp_path: Path) -> np.ndarray:
     return np.load(out)
 
 
+def test_numbers_of_a_decoder_say_what_each_row_is_about_to_write(screen: Screen):
+    screen.open("?model=translator")
+    _, frame = table(saved(screen, "CSV")[1])
+    told = core.trace(core.load("translator"), "Ein Hund rennt durch den Schnee.", "A dog runs through the snow.")
+    rows = frame.drop_duplicates("query_position")
+    assert rows["next_word"].tolist() == ["A", "dog", "runs", "through", "the", "snow", ".", "</s>"]
+    chances = [told.predictions([i], 1).probs[0][0] for i in range(8)]
+    assert rows["next_probability"].tolist() == pytest.approx(chances, abs=1e-5)
+    with np.load(io.BytesIO(saved(screen, "NPZ")[1])) as found:
+        assert found["next_words"].tolist() == rows["next_word"].tolist()
+        assert found["next_probabilities"] == pytest.approx(chances, abs=1e-5)
+    screen.root.get_by_role("button", name="self", exact=True).click()
+    screen.wait(site="encoder")
+    assert "next_word" not in table(saved(screen, "CSV")[1])[1]  # an encoder writes nothing
+
+
 @pytest.mark.parametrize(
     ("query", "unit"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from functools import cache, partial
 
@@ -46,6 +47,7 @@ async def exported(request: Request) -> Response:
     attachment = {"Content-Disposition": f'attachment; filename="{about["name"]}.{kind}"'}
     most = files.CSV_CELLS if kind == "csv" else files.NPZ_CELLS
     found = await attention_selection.numbers(service.service(), run, selection, most)
+    found = replace(found, writes=await attention_selection.writes(service.service(), run, selection))
     if kind == "csv":
         lines = files.csv_lines(found, (about["caption"], alt, about["snippet"]), selection.unit)
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=attachment)
