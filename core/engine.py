@@ -476,7 +476,7 @@ class Engine:
 
     def _alike(self, job: Job) -> list[Job]:
         """Those that wait in the same line for short texts of the same model, and so may run with this one in one pass."""
-        if not _is_short(job.request):
+        if not is_short(job.request):
             return []
         size = len(job.request.texts[0])
         others = (other for other in self._jobs.values() if other.stage == "waiting" and other.aside == job.aside)
@@ -485,7 +485,7 @@ class Engine:
             for other in others
             if other is not job
             and other.request.model_id == job.request.model_id
-            and _is_short(other.request)
+            and is_short(other.request)
             and len(other.request.texts[0]) <= ALIKE * size
         ]
         return sorted(found, key=lambda other: other.due)[: TOGETHER - 1]
@@ -567,7 +567,7 @@ def _told(job: Job, found: Trace | BaseException, size: int) -> RunEnded:
     return RunEnded(job.request.model_id, outcome, tokens, begun - job.asked, now - begun, size)
 
 
-def _is_short(request: Request) -> bool:
+def is_short(request: Request) -> bool:
     """Whether it is one short text as it stands, which may share a pass with others."""
     plain = len(request.texts) == 1 and request.target_text is None and not request.interventions and not request.write
     return plain and len(request.texts[0]) <= SHORT

@@ -242,8 +242,8 @@ def test_texts_that_many_threads_ask_for_at_once_are_each_their_own() -> None:
 
 
 def test_what_is_edited_written_on_or_has_a_target_runs_by_itself() -> None:
-    assert not engine_module._is_short(core.Request("one", ("the cat",), "le chat"))
-    assert not engine_module._is_short(core.Request("one", ("the cat",), write=3))
-    assert not engine_module._is_short(core.Request("one", ("the cat", "the mat")))
-    assert not engine_module._is_short(core.Request("one", ("the cat",), None, (core.Temperature(2.0),)))
-    assert engine_module._is_short(core.Request("one", ("the cat",)))
+    assert not engine_module.is_short(core.Request("one", ("the cat",), "le chat"))
+    assert not engine_module.is_short(core.Request("one", ("the cat",), write=3))
+    assert not engine_module.is_short(core.Request("one", ("the cat", "the mat")))
+    assert not engine_module.is_short(core.Request("one", ("the cat",), None, (core.Temperature(2.0),)))
+    assert engine_module.is_short(core.Request("one", ("the cat",)))
