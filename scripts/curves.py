@@ -24,4 +24,4 @@ def write_curve(folder: Path, curve: dict[int, TrainStep]) -> None:
     rows = [asdict(curve[step]) for step in sorted(curve)]
     columns = {name: [round(row[name], 7) for row in rows] for name in COLUMNS}
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "curve.json", (json.dumps(columns) + "\n").encode())
+    write_whole(folder / "curve.json", (json.dumps(columns, separators=(",", ":")) + "\n").encode())
