@@ -93,6 +93,11 @@ def test_the_next_word_of_a_target_is_underlined_however_late_it_comes(screen: S
         route.continue_()
     screen.root.locator(".strip .coming").wait_for()
     assert screen.root.locator(".strip .coming").all_inner_texts() == ["snow"]
+    colour = "(one) => getComputedStyle(one).color"
+    assert screen.root.locator(".strip .coming").evaluate(colour) == screen.root.locator(".big .w").evaluate(colour)
+    assert screen.root.locator(".strip.key .k").all_inner_texts() == [
+        "Schnee"
+    ]  # the sixth, as “the” is of its own text
     screen.page.unroute("**/headlight/next?*")
 
 
@@ -152,6 +157,14 @@ def test_arcs_fly_over_a_folded_map_too(screen: Screen):
     screen.root.get_by_role("button", name="whole", exact=True).click()
     screen.wait(whole="true", folded="")
     assert not screen.root.locator(".arcs").count()
+
+
+def test_a_projected_fold_uses_the_room_that_its_note_leaves(screen: Screen):
+    screen.open("?projector=true")
+    note, keys = (screen.root.locator(name).bounding_box() for name in (".map > .note", ".clicker"))
+    assert screen.data()["folded"] and note and keys
+    left = keys["y"] - note["y"] - note["height"]
+    assert 0 <= left < float(screen.data()["size"])  # else there would be another row
 
 
 def test_a_long_text_is_folded_and_its_strongest_key_is_on_the_screen(screen: Screen):

@@ -683,7 +683,7 @@ export class HeadMap {
   /** @param {number} width @param {number} em */
   foldedLines(width, em) {
     const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
-    context.font = `${0.82 * em}px ${this.view.font()}`;
+    context.font = `${(this.view.options.projector ? 0.7 : 0.82) * em}px ${this.view.font()}`; // as attention.css has it
     const text = [this.fold.longestNote(), this.view.lens().note, this.beyond].filter(Boolean).join(" ");
     return Math.ceil((1.02 * context.measureText(text).width) / width); // a line ends with a word
   }

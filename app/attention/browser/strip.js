@@ -187,7 +187,7 @@ export class Strip {
       const is = i === (axis === "query" && !(self && pinned !== null) ? chosen : pinned);
       if (node.ariaSelected !== String(is)) node.ariaSelected = String(is); // writing what is there already has a price too
       if (axis === "query") node.classList.toggle("q", i === row_);
-      if (axis === "key" || self) node.classList.toggle("k", i === key && i !== row_);
+      if (axis === "key" || self) node.classList.toggle("k", i === key && !(self && i === row_)); // two texts have places of their own
       if (wait) continue;
       const [weight, code] = looked ? [looked.weights[i], looked.masked?.[i]] : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
       const isShaded = axis === shaded && !code && !lens.refused;
