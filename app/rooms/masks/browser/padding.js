@@ -11,8 +11,8 @@ const PADDING = 2; // among the reasons
 const FUTURE = 1;
 const NAMES = "ABCD";
 const GAP = 60; // units between two maps, at least
-const TITLE = 250; // of the longest heading above a map
-const ASIDE = 290; // and of what stands beside the maps
+const TITLE = 282; // of the longest heading above a map, in the wider type of a saved page
+const ASIDE = 290; // of what stands beside the maps
 const AROUND = 523; // of what stands above and below them with two sentences
 const LINE = 23; // of one sentence more
 
