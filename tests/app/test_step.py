@@ -181,6 +181,8 @@ def test_any_link_gives_a_room(model: str) -> None:
         ("hide", ",".join(map(str, range(16))), "one of them stays"),
         ("act", "tanh", "relu"),
         ("norm", "rms", "batch"),
+        ("x", "0-1:10", "-9 to 9"),
+        ("x", "3-1:1", "as in 0-1:0.52"),
         ("edits", "nothing", "Run it so"),
     ],
 )
@@ -468,6 +470,28 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     page.evaluate("headlight.settings.set('projector', null)")
     screen.wait(projector="false")
     assert findings(screen) == []
+
+
+def test_an_x_that_was_dragged_is_in_the_link(screen: Screen) -> None:
+    root = screen.root
+    screen.open("?view=step&page=one&at=output")
+    screen.wait(page="one", small="own")
+    for label, value in (("x[0, 0]", "2.5"), ("x[2, 3]", "-4"), ("x[0, 0]", "1.25")):
+        root.get_by_label(label).fill(value)
+    screen.page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("x") == ["0-0:1.25,2-3:-4"])
+    link = screen.page.url
+    screen.open("?view=step&page=batch")
+    screen.wait(page="batch")
+    screen.page.goto(link)
+    screen.wait(page="one", small="changed")
+    x = small.one_head().x.clone()
+    x[0, 0], x[2, 3] = 1.25, -4
+    output = small.one_head(x).output[0].tolist()
+    expect(root.locator(".big")).to_contain_text(f"= [{', '.join(fixed(v) for v in output)}]")
+    expect(root.get_by_label("x[2, 3]")).to_have_value("-4.00")
+    root.get_by_role("button", name=words.COMPONENT["small_back"]).click()
+    screen.wait(small="own")
+    screen.page.wait_for_url(lambda url: "x=" not in url)
 
 
 def test_files_of_the_small_pages_opened_by_their_links(screen: Screen) -> None:

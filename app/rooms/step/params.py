@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ from core.service import Facts
 OPENS_AT = "softmax"
 SMALL = ("x", "q", "k", "v", "scores", "scale", "softmax", "output")  # the steps of the page of 3 × 4
 DIVISOR = (0.05, 64.0)
+X = re.compile(r"([0-2])-([0-3]):(-?[0-9]{1,2}(?:\.[0-9]{1,4})?)", re.ASCII)
+MOST_X = 9
 NONE = 1 << 20  # where there is no run: nothing to hold a number against
 
 
@@ -121,6 +124,20 @@ def _cell() -> Param:
     return Param("cell", "", read, words.ALLOWED_CELL)
 
 
+def _x() -> Param:
+    """Numbers of x on the page of 3 × 4 that are not as they were, each as row-column:value."""
+
+    def read(text: str, _: Facts | None) -> str:
+        found: dict[tuple[int, int], float] = {}
+        for part in text.split(",") if text else ():
+            if (said := X.fullmatch(part)) is None or abs(float(said[3])) > MOST_X:
+                raise ValueError
+            found[int(said[1]), int(said[2])] = round(float(said[3]), 2) + 0.0  # no -0.0
+        return ",".join(f"{row}-{column}:{found[row, column]:g}" for row, column in sorted(found))
+
+    return Param("x", "", read, words.ALLOWED_X.format(most=MOST_X))
+
+
 def _edits() -> Param:
     def read(text: str, _: Facts | None) -> str:
         try:
@@ -149,5 +166,6 @@ PARAMS: tuple[Param, ...] = (
     one_of("act", "own", "relu", "gelu", "silu"),
     one_of("norm", "own", "batch"),
     one_of("show", "picture", "table"),
+    _x(),
     _edits(),
 )

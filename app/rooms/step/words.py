@@ -10,6 +10,7 @@ ALLOWED_STEP = "one of the steps: {known}"
 ALLOWED_CELL = "a row and a column of the picture, as in 2.10"
 ALLOWED_DIVIDE = "a number from {low} to {high}"
 ALLOWED_HIDE = "keys from 0 to {last}, and one of them stays"
+ALLOWED_X = "numbers of x from -{most} to {most}, as in 0-1:0.52,2-3:-4"
 ALLOWED_EDITS = "edits as “Run it so” writes them"
 
 # What the browser says. {q} is the followed token, {k} the key that is looked at.

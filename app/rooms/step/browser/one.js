@@ -21,12 +21,19 @@ const STEP_BY = 0.01; // what a pixel of dragging changes a number by
 
 /** @implements {SmallPage} */
 export class OnePage {
-  /** @type {number[][] | null} The visitor's own x */
-  x = null;
-
   /** @param {import("./small.js").Small} small */
   constructor(small) {
     this.small = small;
+  }
+
+  // The visitor's own x: what the link says of it, as in "0-1:0.52,2-3:-4", and the rest as it was; null where it is as it was.
+  /** @returns {number[][] | null} */
+  get x() {
+    const said = this.small.view.values.x;
+    if (!said) return null;
+    const x = this.small.data.one.x.map((row) => [...row]);
+    for (const [, row, column, value] of said.matchAll(/(\d)-(\d):([-.\d]+)/g)) x[Number(row)][Number(column)] = Number(value);
+    return x;
   }
 
   /** @returns {Spot} */
@@ -51,8 +58,10 @@ export class OnePage {
 
   /** @param {number} row @param {number} column @param {number} value */
   set(row, column, value) {
-    this.x = (this.x ?? this.small.data.one.x).map((r) => [...r]);
-    this.x[row][column] = Math.round(clamp(value, -9, 9) * 100) / 100;
+    const { chosen, values } = this.small.view;
+    const changed = new Map(values.x ? values.x.split(",").map((one) => /** @type {[string, string]} */ (one.split(":"))) : []);
+    changed.set(`${row}-${column}`, String(Math.round(clamp(value, -9, 9) * 100) / 100 || 0)); // no -0
+    chosen.choose({ x: [...changed].map((one) => one.join(":")).sort().join(",") });
     this.redraw();
   }
 
@@ -86,10 +95,7 @@ export class OnePage {
     if (this.x) {
       const back = el("button", "quiet", words.small_back);
       back.type = "button";
-      back.addEventListener("click", () => {
-        this.x = null;
-        this.small.view.draw(true);
-      });
+      back.addEventListener("click", () => this.small.view.choose({ x: "" }));
       facts.append(el("span", "changed", words.small_changed), back);
     } else {
       const error = Math.max(...all.output.flatMap((row, r) => row.map((v, c) => Math.abs(v - one.output[r][c]))));
