@@ -8,6 +8,8 @@ import { served } from "./golden.mjs";
 const { unfolded, withGaps } = await served("attention/browser/folding.js");
 const { Fold } = await served("attention/browser/fold.js");
 
+globalThis.document = { createElement: () => ({ style: {} }) }; // for the arcs above it, which nothing here draws
+
 const n = 40;
 const weights = Float32Array.from({ length: n }, (_, k) => ({ 3: 0.6, 20: 0.3, 21: 0.05 })[k] ?? 0.05 / 37);
 const order = [...weights.keys()].sort((a, b) => weights[b] - weights[a] || a - b);
