@@ -66,6 +66,7 @@ COVERS = ("bar", "headline", "number", "curve")  # what a lesson may cover here:
 MOST_PROJECTED = (
     265  # pixels of a projected chart's height, at a type of 16: such a page is 490 high, whatever its screen
 )
+NOTE_HEIGHT = 24  # of it that a line under the chart takes, which the sliders would cut in two
 
 Said = Mapping[str, Any]  # what the controls say, by the names of LABELS
 
@@ -249,7 +250,8 @@ def draw(
     key = f"{look.view}_{name}"
     drawn = figure(theme=look.theme, scale=look.scale)
     if look.projected and shrinks:
-        drawn.update_layout(height=min(drawn.layout.height, (MOST_PROJECTED - above) * look.scale))
+        taken = above + (NOTE_HEIGHT if note else 0)
+        drawn.update_layout(height=min(drawn.layout.height, (MOST_PROJECTED - taken) * look.scale))
     if note and not look.projected:
         st.text(note)
     st.plotly_chart(drawn, theme=None, key=key, config={"displayModeBar": False}, alt=alt)

@@ -256,7 +256,10 @@ def test_a_projected_chart_has_its_axis_above_the_sliders(browser: Browser, addr
             """() => {
                 const axis = document.querySelector('.js-plotly-plot .xtitle')?.getBoundingClientRect();
                 const sliders = document.querySelector('.st-key-plan_batch')?.getBoundingClientRect();
-                return axis && sliders && axis.height > 0 && axis.bottom <= sliders.top;
+                const said = document.querySelector('.stElementContainer:has(.js-plotly-plot) + .stElementContainer .stText');
+                const note = said?.getBoundingClientRect();
+                const isWhole = !note || note.bottom <= sliders?.top || note.top >= sliders?.top; // and not cut in two
+                return axis && sliders && axis.height > 0 && axis.bottom <= sliders.top && isWhole;
             }""",
             timeout=PATIENCE,
         )
