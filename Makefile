@@ -55,6 +55,7 @@ bench: browser
 	$(PYTHON) -m benchmarks.planner
 	$(PYTHON) -m benchmarks.room
 	$(PYTHON) -m benchmarks.sweep
+	$(PYTHON) -m benchmarks.together
 	$(PYTHON) -m benchmarks.crowd
 	$(PYTHON) -m benchmarks.card
 
