@@ -96,6 +96,10 @@ test("a class is told what is chosen otherwise than in the room that it has, at 
   other.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } }, () => {});
   chosen.destroy();
   assert.deepEqual(shown(), ["step", "d3", {}]);
+  const again = new Chosen();
+  again.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } }, () => {});
   other.destroy();
+  assert.deepEqual(shown(), ["step", "d3", {}], "the same room drawn anew, before the first hears that it has gone");
+  again.destroy();
   assert.equal(shown(), null);
 });

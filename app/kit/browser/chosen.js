@@ -52,7 +52,7 @@ export class Chosen {
     const { room, drawn, base, most } = this.follow;
     const chosen = drawn ? Object.fromEntries(Object.entries({ ...this.values, ...this.beside }).filter(([name, text]) => text !== base[name])) : {};
     const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels; of more the class hears when Python knows it
-    if (length <= most) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] });
+    if (length <= most) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] }, this);
   }
 
   /** The class that follows hears of something that no link says. @param {Record<string, string>} beside */
@@ -85,7 +85,7 @@ export class Chosen {
   destroy() {
     removeEventListener("popstate", this.leaving, true);
     this.hush();
-    if (this.follow) classroom.leave(this.follow.room);
+    classroom.leave(this);
   }
 }
 

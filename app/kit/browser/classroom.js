@@ -15,16 +15,20 @@ class Classroom {
   /** @type {Set<() => void>} */
   heard = new Set();
 
-  /** A room shows this, or nothing that can be asked about any more. @param {Shown | null} shown */
-  show(shown) {
+  /** @type {object | null} Who has said what is shown */
+  by = null;
+
+  /** A room shows this, or nothing that can be asked about any more. @param {Shown | null} shown @param {object | null} by */
+  show(shown, by) {
+    this.by = by;
     if (JSON.stringify(shown) === JSON.stringify(this.shown)) return;
     this.shown = shown;
     for (const hear of [...this.heard]) hear();
   }
 
-  /** A room has left the page; what another one has shown since stays. @param {string} view */
-  leave(view) {
-    if (this.shown?.view === view) this.show(null);
+  /** A room has left the page, which it may hear late: what another one, or the same one drawn anew, has shown since stays. @param {object} by */
+  leave(by) {
+    if (this.by === by) this.show(null, null);
   }
 
   /** @param {() => void} hear */

@@ -63,7 +63,7 @@ class Headline {
     window.removeEventListener("resize", this.resized);
     clearTimeout(this.waiting);
     clearTimeout(this.asked);
-    if (this.data?.follow) classroom.leave(this.data.view);
+    classroom.leave(this);
     this.watch.disconnect();
     this.projector.destroy();
     this.files.destroy();
@@ -75,7 +75,7 @@ class Headline {
     this.set = setStateValue;
     this.palette = paletteOf(this.root, COLOURS);
     this.say();
-    if (data.follow) classroom.show({ view: data.view, run: data.follow, text: "", with: {}, labels: () => [] });
+    if (data.follow) classroom.show({ view: data.view, run: data.follow, text: "", with: {}, labels: () => [] }, this);
     this.files.box.hidden = !data.about;
     Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", scale: this.scale() });
     this.projected();

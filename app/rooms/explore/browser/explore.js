@@ -215,7 +215,7 @@ class View {
 
   destroy() {
     SHOWN.delete(this);
-    classroom.show(null);
+    classroom.leave(this);
     this.watch.disconnect();
     this.unwatch();
     this.uncovers();
@@ -826,7 +826,7 @@ class View {
     const { picture, place } = this;
     const at = { site: place.site, layer: String(place.layer), head: String(place.head), query: String(place.query ?? "none") };
     const labels = (/** @type {string} */ id) => picture.tokens[this.sites.find((site) => site.id === id)?.query ?? "source"] ?? [];
-    classroom.show({ view: "explore", run: picture.key, text: picture.link?.text ?? "", with: { ...at, ...this.optionTexts() }, labels });
+    classroom.show({ view: "explore", run: picture.key, text: picture.link?.text ?? "", with: { ...at, ...this.optionTexts() }, labels }, this);
   }
 
   // A wide window has the map with its words at the left, and at the right what it says and all heads. A small one has what the
