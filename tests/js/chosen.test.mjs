@@ -100,6 +100,12 @@ test("a class is told what is chosen otherwise than in the room that it has, at 
   again.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } }, () => {});
   other.destroy();
   assert.deepEqual(shown(), ["step", "d3", {}], "the same room drawn anew, before the first hears that it has gone");
+  const next = new Chosen();
+  next.take({ values: {}, stamp: 1, reported: 0, follow: { room: "masks", drawn: "d4", base: {}, most: 700 } }, () => {});
+  again.choose({ layer: "4" });
+  assert.deepEqual(shown(), ["masks", "d4", {}], "a room that is drawn once more while the next one is there");
+  next.destroy();
+  assert.deepEqual(shown(), ["step", "d3", { layer: "4" }]);
   again.destroy();
   assert.equal(shown(), null);
 });

@@ -326,7 +326,9 @@ export class Teacher {
       const text = JSON.stringify(screen);
       if (!this.taught || text === this.sent) return;
       this.sent = text;
-      this.teach({ do: "screen", screen });
+      this.teach({ do: "screen", screen }).then((answer) => {
+        if (!answer && this.sent === text) this.sent = ""; // it was refused: what is shown next is told, also where it is the same
+      });
     }, SEND_AFTER);
   }
 

@@ -15,20 +15,26 @@ class Classroom {
   /** @type {Set<() => void>} */
   heard = new Set();
 
-  /** @type {object | null} Who has said what is shown */
-  by = null;
+  /** @type {Map<object, Shown>} What each room in the page shows, in the order in which they came */
+  rooms = new Map();
 
-  /** A room shows this, or nothing that can be asked about any more. @param {Shown | null} shown @param {object | null} by */
+  /** A room shows this. One that is drawn once more while the next one is there already changes nothing. @param {Shown} shown @param {object} by */
   show(shown, by) {
-    this.by = by;
-    if (JSON.stringify(shown) === JSON.stringify(this.shown)) return;
-    this.shown = shown;
-    for (const hear of [...this.heard]) hear();
+    this.rooms.set(by, shown);
+    this.look();
   }
 
   /** A room has left the page, which it may hear late: what another one, or the same one drawn anew, has shown since stays. @param {object} by */
   leave(by) {
-    if (this.by === by) this.show(null, null);
+    this.rooms.delete(by);
+    this.look();
+  }
+
+  look() {
+    const shown = [...this.rooms.values()].at(-1) ?? null;
+    if (JSON.stringify(shown) === JSON.stringify(this.shown)) return;
+    this.shown = shown;
+    for (const hear of [...this.heard]) hear();
   }
 
   /** @param {() => void} hear */
