@@ -195,9 +195,8 @@ def survey(
     other). Raises Refused where the parts beside `out` are of something else, and
     where no token of a text would be left.
     """
-    shortened(
-        loaded, next(iter(texts), ""), most_tokens
-    )  # refuses a length that leaves nothing before anything is written
+    # A length that leaves nothing is refused before anything is written.
+    shortened(loaded, next(iter(texts), ""), most_tokens)
     source = Source.of(loaded, texts, most_tokens)
     folder = out.with_name(f"{out.name}.parts")
     _claim(folder, source)

@@ -20,9 +20,8 @@ from .checkpoints.catalog import MODELS
 from .live import Frame, Point, Spec, name_of
 
 FOLDER = MODELS / "live" / "training"  # what is there is made where it is used, and ships with nobody
-ENDS = (
-    MODELS / "trained"
-)  # the last frame of the runs that Train opens on; `python -m scripts.train_records` makes them
+# The last frame of the runs that Train opens on; `python -m scripts.train_records` makes them.
+ENDS = MODELS / "trained"
 FACTS = ("step", "given", "own", "whole", "gradients")  # of a frame, beside its weights
 
 log = logging.getLogger("headlight")

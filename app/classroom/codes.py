@@ -31,9 +31,8 @@ def new(random: RandomBytes, first: str = ALPHABET) -> str:
     while len(signs) < SIGNS:
         (byte,) = random(1)
         sign = ALPHABET[byte % len(ALPHABET)]
-        if byte < 250 and (
-            signs or sign in first
-        ):  # ten times the alphabet: the rest would make its first signs likelier
+        # 250 is ten times the alphabet: the rest would make its first signs likelier.
+        if byte < 250 and (signs or sign in first):
             signs += sign
     return signs
 

@@ -45,9 +45,8 @@ class Room:
     edits: Callable[[Facts, Mapping[str, str]], Awaitable[Sequence[Intervention]]] | None = (
         None  # of the run, that a link's choices ask for: what is on the screen is the run with these
     )
-    wrote: Callable[[Facts, Mapping[str, str]], Awaitable[Mapping[str, str]]] | None = (
-        None  # "text" or "target" of its run, where a link's choices put words behind it
-    )
+    # "text" or "target" of its run, where a link's choices put words behind it
+    wrote: Callable[[Facts, Mapping[str, str]], Awaitable[Mapping[str, str]]] | None = None
     steps: int = 0  # of which the bar says how many were looked at; 0: it has none
     holds_rooms: bool = False  # whether it shows other rooms, with their parameters in the address
     kept: Callable[[Spec], News | None] | None = (

@@ -6,11 +6,8 @@ import logging
 import traceback
 from collections.abc import Iterator
 
-SPEAK = (
-    RuntimeError,
-    OSError,
-    MemoryError,
-)  # torch and the system: of shapes, memory and files, never of what somebody typed
+# What torch and the system say is of shapes, memory and files, never of what somebody typed.
+SPEAK = (RuntimeError, OSError, MemoryError)
 
 
 def keep_texts_out() -> None:

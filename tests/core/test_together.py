@@ -62,6 +62,7 @@ def test_each_run_is_that_of_its_text_alone(
         monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)
     loaded = make_loaded(**config)
     found = trace_together(loaded, [from_ids(None, ids) for ids in IDS])
+    assert [run.source.ids for run in found] == [tuple(ids) for ids in IDS]
     for run, ids in zip(found, IDS, strict=True):
         check_alone(run, core.trace(loaded, ids=ids))
 

@@ -42,10 +42,8 @@ class Scripted:
         if not asked or scope["path"].startswith(("/static/", "/headlight/")):
             await self.app(scope, receive, send)
             return
-        scope = {
-            **scope,
-            "method": "GET",
-        }  # the headers of HEAD are those of the page, which the server does not send then
+        # The headers of HEAD are those of the page, which the server does not send then.
+        scope = {**scope, "method": "GET"}
         start: Message | None = None
         body = b""
 
