@@ -19,20 +19,30 @@ from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
-from app.shell.streamlit_edge import collection, connections, ending, greeting, page, sockets  # noqa: E402
-from app.transport import beside, compress, doors, fair, files, metrics, safe, strange, tracebacks  # noqa: E402
+from app.streamlit_edge import collection, connections, ending, greeting, page, sockets  # noqa: E402
+from app.transport import (  # noqa: E402
+    admission,
+    background,
+    bad_requests,
+    compress,
+    files,
+    metrics,
+    rate_limits,
+    security_headers,
+    tracebacks,
+)
 from app.transport import routes as transport_routes  # noqa: E402
 
 BASE = transport_routes.BASE
 MIDDLEWARE = [
-    Middleware(strange.Strange),
-    Middleware(safe.Safe, no_pages=[f"{BASE}/headlight/"]),
-    Middleware(doors.Doors, base=BASE),
-    Middleware(fair.Named, base=BASE),
+    Middleware(bad_requests.Strange),
+    Middleware(security_headers.Safe, no_pages=[f"{BASE}/headlight/"]),
+    Middleware(admission.Doors, base=BASE),
+    Middleware(rate_limits.Named, base=BASE),
     Middleware(
         page.Scripted,
         more=[projector.script()],
-        policy=partial(safe.policy, embedding=safe.ancestors()),
+        policy=partial(security_headers.policy, embedding=security_headers.ancestors()),
     ),
     Middleware(compress.Gzipped),
 ]
@@ -41,9 +51,9 @@ MIDDLEWARE = [
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     """Nobody is the first visitor: the default model and its first picture are ready before the port answers."""
-    doors.house.most = doors.most()
-    files.allow(doors.house.most)
-    fair.begin()
+    admission.house.most = admission.most()
+    files.allow(admission.house.most)
+    rate_limits.begin()
     classroom.begin()
     metrics.log_runs()
     tracebacks.keep_texts_out()
@@ -57,8 +67,8 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
 
     await to_thread.run_sync(warm.warm_up)
     tasks = [
-        asyncio.create_task(beside.every(collection.LOOK, collection.look)),
-        asyncio.create_task(beside.every(connections.LOOK, close_stalled)),
+        asyncio.create_task(background.every(collection.LOOK, collection.look)),
+        asyncio.create_task(background.every(connections.LOOK, close_stalled)),
         asyncio.create_task(ending.first(closing.finish)),
     ]
     yield {}

@@ -5,7 +5,7 @@ import streamlit as st
 from app.kit import stage
 from app.session import answer, models
 from app.shell import bar, registry, style, words
-from app.shell.streamlit_edge import collection, history
+from app.streamlit_edge import collection, history
 
 collection.ran()
 history.repeat_address()

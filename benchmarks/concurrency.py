@@ -2,7 +2,7 @@
 
     python -m benchmarks.concurrency [--threads 4] [--traces 40]
 
-Prints traces per second for both, alternating, in one run. The first is what core.hooks does.
+Prints traces per second for both, alternating, in one run. The first is what core.model.hooks does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 from core import ModelConfig, build, hook_points, hooked
-from core.model import Transformer
+from core.model.transformer import Transformer
 
 ONE_AT_A_TIME = threading.Lock()
 

@@ -33,10 +33,10 @@ from playwright.sync_api import Page
 
 from app.rooms.train.component import TWINS
 from app.shell import words
-from app.transport import fair
+from app.transport import rate_limits
 from benchmarks.capture import machine
 from benchmarks.page import arm, opened, visiting
-from core.request import Request
+from core.run.request import Request
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
 
@@ -70,7 +70,7 @@ class Typist:
 
 def asking(url: str, number: int) -> Any:
     """An answer to a visitor of their own, whose limits are no other's."""
-    cookie = f"{fair.COOKIE}=visitor{number:015}"
+    cookie = f"{rate_limits.COOKIE}=visitor{number:015}"
     return urllib.request.urlopen(urllib.request.Request(url, headers={"Cookie": cookie}), timeout=PATIENCE)
 
 
@@ -112,7 +112,7 @@ def memory_of(port: str) -> dict[str, float]:
             text = status.read_text()
         except OSError:
             continue  # it has just ended
-        name = "server" if port in command else "training" if "core.service.training_process" in command else ""
+        name = "server" if port in command else "training" if "core.service.training.process" in command else ""
         if name:
             found[status.parent.name] = name, text
     server = next(number for number, (name, _) in found.items() if name == "server")
@@ -137,7 +137,9 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory())
-        os.environ[fair.LIMITS] = "runs=100000/1000"  # nobody types a sentence every tenth of a second for a minute
+        os.environ[rate_limits.LIMITS] = (
+            "runs=100000/1000"  # nobody types a sentence every tenth of a second for a minute
+        )
         address = held.enter_context(serving("app/main.py", Path(folder) / "log"))
         browser = held.enter_context(browsing(browsers.find() or ""))
         context = held.enter_context(visiting(browser))

@@ -17,8 +17,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 
 import core  # noqa: E402
 from core import checkpoints  # noqa: E402
-from core.engine import Engine  # noqa: E402
 from core.service import LocalService  # noqa: E402
+from core.service.engine import Engine  # noqa: E402
 
 NAME, N_CTX, N_WORDS = "gpt2-small-shape", 4096, 2048
 SPEC = checkpoints.ModelSpec(id=NAME, title=NAME, source="built", location="")

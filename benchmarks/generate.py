@@ -19,7 +19,7 @@ import torch
 import transformers as hf
 
 import core
-from core.generate import generate
+from core.write.generate import generate
 
 VOCAB = 50257
 

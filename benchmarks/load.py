@@ -44,7 +44,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from app.session.service import DEFAULT_REQUEST
-from core.request import Request
+from core.run.request import Request
 
 ROOT = Path(__file__).resolve().parents[1]
 VISITORS = (20, 50, 100, 200)

@@ -34,7 +34,7 @@ def once(threads: int) -> dict[str, float]:
     import torch
 
     from app.rooms.shapes.diagram import diagram
-    from core.planner import PRESETS, plan, trace_shapes
+    from core.plan import PRESETS, plan, trace_shapes
 
     torch.set_num_threads(threads)
     config = PRESETS[MODEL].config

@@ -22,9 +22,9 @@ from typing import Any
 import torch
 
 from cluster import remote
-from core.engine import Engine
-from core.request import Request
+from core.run.request import Request
 from core.service import LocalService, MapTransform, Service
+from core.service.engine import Engine
 
 STORE = 100 << 20  # bytes of each node's object store
 VISITORS = 8

@@ -17,8 +17,8 @@ from playwright.sync_api import Locator, Page
 
 import core
 from app.shell import words
-from core.interventions import EditMask
-from core.writing import cache_cost
+from core.edits import EditMask
+from core.write.writing import cache_cost
 
 KING = "The old king loved the golden bird, and the old"
 PAUSE = 700  # ms between two interactions, in which the server hears of the first and answers

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.capture import MiB, machine
-from core.attention import AttentionRecord
-from core.rules import MaskRule, ScoreRule
+from core.model.rules import MaskRule, ScoreRule
+from core.run.attention import AttentionRecord
 
 LENGTHS = (512, 2048, 8192, 32_768)
 N_HEADS, D_HEAD = 12, 64

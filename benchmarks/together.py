@@ -18,8 +18,8 @@ import torch
 import core
 from benchmarks.capture import machine
 from benchmarks.load import WORDS
-from core.text import tokenize
-from core.together import trace_together
+from core.model.text import tokenize
+from core.run.batched_trace import trace_together
 
 TEXTS = (2, 4, 8, 16)
 LONG = (6, 16)  # words of a text, from and up to

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from cluster import wire
 from core.errors import Refused
-from core.request import Request
+from core.run.request import Request
 from core.service import LocalService
 
 LARGEST = 64 << 20  # bytes of a question: a painted mask of thousands of tokens is a few

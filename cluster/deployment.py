@@ -15,9 +15,9 @@ from starlette.responses import Response
 from app.session import idle, models
 from app.transport import metrics, tracebacks
 from cluster import answering
-from core.engine import Engine
 from core.errors import Refused
 from core.service import LocalService
+from core.service.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[1]
 # Where questions about one part of a model's runs go: to one replica, and to another only when that has gone. Never to a neighbour

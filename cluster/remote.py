@@ -26,9 +26,9 @@ from weakref import WeakKeyDictionary
 import httpx2
 
 from cluster import wire
+from core.edits import Intervention
 from core.errors import Busy, Unknown
-from core.interventions import Intervention
-from core.request import Request
+from core.run.request import Request
 from core.service import News, Service, SweepPart
 
 SESSION = "x-session-id"

@@ -19,8 +19,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from core import errors
+from core.edits import KINDS
 from core.errors import Refused
-from core.interventions import KINDS
 from core.service import Service
 
 ALIGNED = 16  # bytes; arrays begin at multiples, so that torch may use them where they lie
@@ -68,7 +68,7 @@ def records() -> dict[str, type]:
 
 
 def _name(kind: type) -> str:
-    """core.writing.Opening: two modules may have a record of the same name."""
+    """core.write.writing.Opening: two modules may have a record of the same name."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -1,32 +1,11 @@
 """Headlight's core: run a real transformer on a text and look at what attention did. Knows nothing of screens."""
 
-from . import measures, report
-from .ablations import HeadEffect, HeadEffects
-from .attention import AttentionRecord, Receipt, Thumbnail
-from .attribution import Contribution, Contributions, LensLayer
-from .beams import Beam, beam_search, beam_steps
-from .build import build
-from .capture import capture
+from importlib import import_module
+
+from . import old_names
 from .checkpoints import Loaded, ModelSpec, load, save
-from .comparison import AnswerChange, Comparison, answer_change, compare
-from .config import ModelConfig, RotaryScaling
-from .engine import Engine
-from .errors import (
-    Busy,
-    CheckpointError,
-    ConfigError,
-    GenerationError,
-    InterventionError,
-    Outdated,
-    Refused,
-    RunCancelled,
-    TextError,
-    TooLarge,
-    Unknown,
-)
-from .generate import Generation, GenerationStep, generate, stream
-from .hooks import hook_points, hooked
-from .interventions import (
+from .checkpoints.build import build
+from .edits import (
     Ablate,
     AsPadding,
     DropCausalMask,
@@ -45,15 +24,39 @@ from .interventions import (
     Temperature,
     Window,
 )
-from .planner import plan
-from .predictions import Predictions
-from .recorder import PositionRecord, Step
-from .request import Progress, Request
-from .sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
-from .text import Tokens
-from .trace import Trace, trace, trace_tokens
-from .training import Batch, Recipe, TrainStep, train
-from .writing import Opening, Reading, Writer, opening
+from .errors import (
+    Busy,
+    CheckpointError,
+    ConfigError,
+    GenerationError,
+    InterventionError,
+    Outdated,
+    Refused,
+    RunCancelled,
+    TextError,
+    TooLarge,
+    Unknown,
+)
+from .learn.training import Batch, Recipe, TrainStep, train
+from .model.config import ModelConfig, RotaryScaling
+from .model.hooks import hook_points, hooked
+from .model.text import Tokens
+from .plan import plan
+from .read import measures, report
+from .read.attribution import Contribution, Contributions, LensLayer
+from .read.comparison import AnswerChange, Comparison, answer_change, compare
+from .run.attention import AttentionRecord, Receipt, Thumbnail
+from .run.capture import capture
+from .run.predictions import Predictions
+from .run.recorder import PositionRecord, Step
+from .run.request import Progress, Request
+from .run.trace import Trace, trace, trace_tokens
+from .service.engine import Engine
+from .sweep.ablations import HeadEffect, HeadEffects
+from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
+from .write.beams import Beam, beam_search, beam_steps
+from .write.generate import Generation, GenerationStep, generate, stream
+from .write.writing import Opening, Reading, Writer, opening
 
 __all__ = [
     "Ablate",
@@ -139,3 +142,14 @@ __all__ = [
     "trace_tokens",
     "train",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """core.text and the like, as they were reached until 0.1."""
+    moved = old_names.new_name(name)
+    if moved is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{moved}")
+
+
+old_names.install(__name__)

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from . import atlas, report
 from .checkpoints import CATALOG, Loaded, load
 from .device import pick_device, pick_dtype
 from .errors import Refused
 from .memory import MiB
-from .planner import plan
-from .planner.presets import PRESETS
-from .trace import trace
+from .plan import plan
+from .plan.presets import PRESETS
+from .read import report
+from .run.trace import trace
+from .sweep import atlas
 
 BAR = 30  # characters of the line that says how far an atlas is
 
@@ -143,7 +144,7 @@ def _on_ray(options: argparse.Namespace) -> atlas.Surveyed:
         raise Refused(
             "Ray is not installed here. It comes with: pip install -r requirements-cluster.txt. Without --ray the atlas is the same."
         )
-    from .atlas_ray import on_ray
+    from .sweep.atlas_ray import on_ray
 
     return on_ray(partial(_model, options.model), options.tokens, options.ray)
 

@@ -15,8 +15,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from core import atlas
 from core.checkpoints import load
+from core.sweep import atlas
 from scripts import corpora
 
 MODELS = ("minilm", "storyteller")

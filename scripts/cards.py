@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from core import Loaded, load
-from core.tasks import HELD_OUT_ONE_IN, TASKS
+from core.learn.tasks import HELD_OUT_ONE_IN, TASKS
 from scripts.train_tasks import BATCH, PLANS
 
 
@@ -98,7 +98,7 @@ def task_about(name: str) -> About:
     task = TASKS[plan.task]
     return About(
         note=plan.note,
-        data=f"""Drawn by `core/tasks.py` ({task.title.lower()}), so there is no origin to credit; under this repository's licence. Held out:
+        data=f"""Drawn by `core/learn/tasks.py` ({task.title.lower()}), so there is no origin to credit; under this repository's licence. Held out:
 every problem whose key has a CRC-32 divisible by {HELD_OUT_ONE_IN}, whatever the seed. Symbols: `{task.symbols}`.""",
         batches=(f"{BATCH} problems",),
         measured="On 1,000 held-out problems; along the way on 200.",

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from core.checkpoints.own import write_whole
-from core.training import TrainStep
+from core.learn.training import TrainStep
 
 COLUMNS = ("step", "loss", "accuracy", "learning_rate", "seconds")
 

@@ -24,12 +24,13 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from core import Loaded, generate, load, measures, trace
-from core.beams import beam_search
+from core import Loaded, generate, load, trace
 from core.checkpoints.own import write_whole
 from core.errors import Refused
-from core.tasks import TASKS, Task, is_right, problems, sample
-from core.training import Batch, evaluate
+from core.learn.tasks import TASKS, Task, is_right, problems, sample
+from core.learn.training import Batch, evaluate
+from core.read import measures
+from core.write.beams import beam_search
 from scripts import cards
 from scripts.alignment import Caption, captions
 from scripts.cards import Result, Row

@@ -21,7 +21,7 @@ from core import ModelConfig, build
 from core.checkpoints import save_model
 from core.checkpoints.own import write_whole
 from core.errors import Refused
-from core.training import Batch, Recipe, TrainStep, progress, train
+from core.learn.training import Batch, Recipe, TrainStep, progress, train
 from scripts.corpora import DATA, ROOT
 from scripts.curves import read_curve, write_curve
 

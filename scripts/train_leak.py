@@ -23,12 +23,12 @@ from torch import Tensor
 from core import load, trace
 from core.checkpoints import Loaded, sha256
 from core.checkpoints.own import write_whole
+from core.edits import DropCausalMask
 from core.errors import Refused
-from core.hooks import hooked
-from core.interventions import DropCausalMask
-from core.leakage import CARD, FACTS, MODEL, WEIGHTS, leakage, learnt, with_weights
-from core.model import Transformer
-from core.training import Batch, Recipe, learn, learning_rate, make_optimiser
+from core.learn.leakage import CARD, FACTS, MODEL, WEIGHTS, leakage, learnt, with_weights
+from core.learn.training import Batch, Recipe, learn, learning_rate, make_optimiser
+from core.model.hooks import hooked
+from core.model.transformer import Transformer
 from scripts.corpora import DATA, ROOT, books
 from scripts.shipping import START_ID
 from scripts.train_storyteller import HELD_OUT, Windows

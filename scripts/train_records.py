@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 
 from app.rooms.train import records, words
-from core import finished
-from core.live import Frame, Point, Spec, run
+from core.learn import saved_runs
+from core.learn.watched_training import Frame, Point, Spec, run
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,22 +28,22 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--again", action="store_true", help="also those that are kept already")
     parser.add_argument("--out", type=Path, default=records.FOLDER)
-    parser.add_argument("--ends", type=Path, default=finished.ENDS, help="where the weights go")
+    parser.add_argument("--ends", type=Path, default=saved_runs.ENDS, help="where the weights go")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # as the process that trains before a visitor's eyes
     for spec in records.wanted(words.COMPONENT["twins"]):
-        is_there = records.path_of(spec, options.out).is_file() and finished.read(options.ends, spec) is not None
+        is_there = records.path_of(spec, options.out).is_file() and saved_runs.read(options.ends, spec) is not None
         if options.again or not is_there:
             begun = time.monotonic()
             points, frames = _ended(spec)
             path = records.write(spec, records.made(spec, points, frames), options.out)
-            finished.write(options.ends, spec, points[-1:], frames[-1:])
+            saved_runs.write(options.ends, spec, points[-1:], frames[-1:])
             print(f"{path.name:24} {path.stat().st_size / 1e3:6.1f} kB, {time.monotonic() - begun:.1f} s", flush=True)
     return 0
 
 
 def _ended(spec: Spec) -> tuple[list[Point], list[Frame]]:
-    known = finished.read(finished.FOLDER, spec)
+    known = saved_runs.read(saved_runs.FOLDER, spec)
     if known is not None:
         return known
     of_run = list(run(spec))

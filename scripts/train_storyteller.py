@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, processors
 from torch import Tensor
 
 from core import ModelConfig
-from core.training import Batch, Recipe, train_bpe
+from core.learn.training import Batch, Recipe, train_bpe
 from scripts.corpora import books
 from scripts.shipping import END_ID, START, START_ID, Phase, Shipped, main
 

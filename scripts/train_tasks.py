@@ -30,9 +30,9 @@ from torch import Tensor
 from core import ModelConfig, build
 from core.checkpoints import save_model
 from core.errors import Refused
-from core.model import Transformer
-from core.tasks import TASKS, Task, sample, tokenizer_for
-from core.training import STATE, Batch, Recipe, TrainStep, progress, train
+from core.learn.tasks import TASKS, Task, sample, tokenizer_for
+from core.learn.training import STATE, Batch, Recipe, TrainStep, progress, train
+from core.model.transformer import Transformer
 from scripts.curves import read_curve, write_curve
 from scripts.shipping import write_facts
 

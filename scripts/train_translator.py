@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, processors
 from torch import Tensor
 
 from core import ModelConfig
-from core.training import Batch, Recipe, train_bpe
+from core.learn.training import Batch, Recipe, train_bpe
 from scripts.corpora import Pairs, pairs
 from scripts.shipping import END, END_ID, PAD_ID, START_ID, Phase, Shipped, main
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pytest
 import torch
 
-from core.config import ModelConfig
-from core.model import Transformer
+from core.model.config import ModelConfig
+from core.model.transformer import Transformer
 from scripts import browser
 
 # One thread a process: these models are so small that threads would wait for each other longer than they work.

@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 
 from core import load, trace
 from core.errors import Refused
-from core.leakage import CARD, WEIGHTS, with_weights
-from core.tasks import TASKS
-from core.training import STATE
+from core.learn.leakage import CARD, WEIGHTS, with_weights
+from core.learn.tasks import TASKS
+from core.learn.training import STATE
 from scripts import cards, evaluate, shipping, train_leak, train_storyteller, train_tasks, train_translator
 from scripts.alignment import captions, place
 from scripts.corpora import books, pairs

@@ -109,9 +109,9 @@ def snippet(run: Facts, selection: attention_selection.Selection) -> str:
     record = attention_selection.record_of(run, selection)
     lines = ["import torch", "", "import core"]
     if selection.show != "heads" and selection.kind not in ("head", "value"):
-        lines.append("from core import aggregate")
+        lines.append("from core.read import aggregate")
     elif selection.show != "heads" and selection.kind == "value":
-        lines.append("from core.aggregate import value_weighted")
+        lines.append("from core.read.aggregate import value_weighted")
     lines += ["", about.load_line(run), about.trace_line(run)]
     if selection.show == "heads":
         lines.append(

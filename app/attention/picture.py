@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from app.transport import messages
-from core.heads import OpeningLink, Role
-from core.rules import REASONS
+from core.model.rules import REASONS
+from core.model.text import Tokens, shared_characters, visible
+from core.read.head_roles import OpeningLink, Role
 from core.service import (
     AT_ONCE,
     THUMBNAIL,
@@ -31,7 +32,6 @@ from core.service import (
     Tile,
     word_groups,
 )
-from core.text import Tokens, shared_characters, visible
 
 WHOLE = 750_000  # weights up to which all follow the picture, so that switching heads needs no server; above, tiles are fetched
 

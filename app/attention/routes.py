@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.attention import corpus, live, picture, transform, words
+from app.attention import corpus, in_progress, picture, transform, words
 from app.session import service
 from app.transport import routes
 from app.transport.routes import answering, number
@@ -148,7 +148,7 @@ async def layers(request: Request) -> Response:
     query = number(request, "query", 0, site.n_query - 1) if "query" in request.query_params else None
     # Held by nobody on the way: a proxy that collects the answer would keep the layers back until the last.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    coming = live.parts(run, record, head, query)
+    coming = in_progress.parts(run, record, head, query)
     return StreamingResponse(coming, media_type="application/octet-stream", headers=headers)
 
 

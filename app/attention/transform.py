@@ -8,8 +8,8 @@ import numpy as np
 
 from app.attention import picture
 from app.transport import messages
+from core.model.text import Tokens, visible
 from core.service import Facts, HeadDone, MapTransform, Service, word_groups
-from core.text import Tokens, visible
 
 FIRST_CELLS = 192 * 192  # up to here the head that is opened comes with a picture that does not hold all of them
 

@@ -14,15 +14,19 @@ from starlette.routing import Route
 
 from app.classroom.component import FOLLOW
 from app.kit import stage
-from app.shell.streamlit_edge.page import PLAIN
-from app.transport import modules, routes, safe
+from app.streamlit_edge.page import PLAIN
+from app.transport import modules, routes, security_headers
 
 PAGE = Path(__file__).with_name("page.html")
 
 
 async def follow(_: Request) -> Response:
     """The page; the browser reads the code from its address."""
-    headers = {"Cache-Control": "no-cache", "Content-Security-Policy": safe.policy((), ()), "Content-Encoding": PLAIN}
+    headers = {
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": security_headers.policy((), ()),
+        "Content-Encoding": PLAIN,
+    }
     return HTMLResponse(text(), headers=headers)
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from app.attention import live, params, place
+from app.attention import in_progress, params, place
 from app.classroom import sentences
 from app.classroom.messages import Question, Shown, TooLong
 from app.classroom.state import Asked, Screen
@@ -26,7 +26,7 @@ async def screen_of(shown: Shown) -> Screen:
     nobody has on the screen."""
     packed = None
     if shown.view == EXPLORE:
-        header = (await live.picture_of_run(shown.run)).header
+        header = (await in_progress.picture_of_run(shown.run)).header
         at, _ = place.requested_place(header, shown.chosen)
         options, _ = params.requested_options(header, at.site, shown.chosen)
         chosen = at.params() | params.option_params(options)
@@ -45,7 +45,7 @@ async def screen_of(shown: Shown) -> Screen:
 
 async def message(run: str) -> bytes:
     """The picture of a run as Explore's component takes it, opened as it opens by itself."""
-    picture, facts = await live.picture_of_run(run), await service.service().facts(run)
+    picture, facts = await in_progress.picture_of_run(run), await service.service().facts(run)
     opened = {"opened": asdict(place.opening_place(picture.header)), "options": params.default_options(), "stamp": 0}
     rest = {"told": 0, "cover": None, "link": _link(facts)}
     return messages.pack(picture.header | opened | rest, picture.body)

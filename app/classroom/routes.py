@@ -20,7 +20,7 @@ from app.classroom.school import MOST_CLASSES, School
 from app.classroom.state import MOST_FOLLOWERS, Asked, Classroom, Question, Screen
 from app.session import service
 from app.sizes import seen
-from app.transport import doors, metrics, routes
+from app.transport import admission, metrics, routes
 from app.transport import words as transport_words
 from core.errors import Refused, Unknown
 from core.service import MapTransform
@@ -150,8 +150,8 @@ def _joined(code: str, key: str) -> Response:
 async def events(request: Request) -> Response:
     """What changes, as server-sent events, the newest of each kind first; see channel.py."""
     found, key, is_teacher = _class(request)
-    if doors.house.closing:
-        raise Denied("closing", 503, transport_words.CLOSING, doors.AGAIN)
+    if admission.house.closing:
+        raise Denied("closing", 503, transport_words.CLOSING, admission.AGAIN)
     told = _channel(found)
     if is_teacher:
         found.teacher_enters()

@@ -28,9 +28,7 @@ def load_line(run: Facts) -> str:
     """core.load of this very model."""
     spec = run.spec
     if spec.source == "trained":
-        return (
-            f"from core import live\n\nloaded = live.trained({literal(spec.id)})  # learns it again: the same weights"
-        )
+        return f"from core.learn import watched_training\n\nloaded = watched_training.trained({literal(spec.id)})  # learns it again: the same weights"
     if spec.source == "built":
         return f"loaded = ...  # {spec.title}: core.build(config), {spec.note or 'random weights'}"
     if spec.source == "folder":  # where it lies on the server is nobody's business

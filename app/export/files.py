@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from app.export import words
-from core.rules import REASONS
+from core.model.rules import REASONS
 from core.service import HIDDEN
 
 CSV_CELLS = 512 * 512  # a line for each cell: some 15 MB
@@ -25,7 +25,7 @@ class Numbers:
     """The cells of a selection: values and codes are [query, key], and each axis has labels and first positions."""
 
     values: np.ndarray  # float32
-    codes: np.ndarray  # uint8: why a cell has no number, as in core.rules.REASONS, or HIDDEN; 0 where it has one
+    codes: np.ndarray  # uint8: why a cell has no number, as in core.model.rules.REASONS, or HIDDEN; 0 where it has one
     queries: tuple[str, ...]
     keys: tuple[str, ...]
     query_positions: tuple[int, ...]

@@ -12,7 +12,7 @@ import streamlit as st
 from app.kit import words
 from app.kit.numbers import quoted
 from app.session.links import newly_asked
-from app.shell.streamlit_edge import collection
+from app.streamlit_edge import collection
 
 
 def part(parts: dict[str, str], key: str, label: str = words.PART) -> str:

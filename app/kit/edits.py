@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from app.kit import words
-from core import interventions
-from core.interventions import Edit
+from core import edits as kinds
+from core.edits import Edit
 
 
 def said(edit: Edit) -> str:
     """One edit: "head 5 of layer 0 is silenced"."""
     sentence = words.EDITS[edit.word]
-    if isinstance(edit, interventions.Ablate):
+    if isinstance(edit, kinds.Ablate):
         sentence = words.EDIT_MEAN if edit.to == "mean" else sentence
-    elif isinstance(edit, interventions.EditMask):
+    elif isinstance(edit, kinds.EditMask):
         sentence = words.EDIT_ALLOWED if edit.allowed else sentence
-    elif isinstance(edit, interventions.SetMask):
+    elif isinstance(edit, kinds.SetMask):
         sentence = words.EDIT_MASKS[edit.kind]
     numbers = {name: getattr(edit, name) for name in ("factor", "value", "size", "seed", "by") if hasattr(edit, name)}
     return sentence.format(

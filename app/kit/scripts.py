@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.kit import theme, words
-from app.shell.streamlit_edge import page
+from app.streamlit_edge import page
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
@@ -19,7 +19,7 @@ LINK = (BROWSER / "share.css").read_text(encoding="utf-8")  # to copy by hand
 
 def add() -> None:
     """Put them into the registry; whoever registers a component that needs them does so."""
-    modules.add("shell/streamlit_edge/browser", page.HERE.with_name("browser"))
+    modules.add("streamlit_edge/browser", page.HERE.with_name("browser"))
     modules.add("kit/browser", BROWSER)
     modules.add_constants(
         "kit/browser/words.js",

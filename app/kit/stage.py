@@ -18,7 +18,7 @@ from streamlit.components import v2
 from app.kit import cover, scripts
 from app.kit import params as kit_params
 from app.kit.params import Param
-from app.shell.streamlit_edge.history import is_history_navigation
+from app.streamlit_edge.history import is_history_navigation
 from app.transport import messages, modules
 from core.errors import Unknown
 

@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 import streamlit as st
 
 from app.session import service, words
-from app.session.keys import ANSWERED, Side
-from app.shell.streamlit_edge.departures import when_gone
-from app.shell.streamlit_edge.yielding import give_way
-from app.transport import fair, metrics
+from app.session.session_state import ANSWERED, Side
+from app.streamlit_edge.departures import when_gone
+from app.streamlit_edge.yielding import give_way
+from app.transport import metrics, rate_limits
 from core.errors import Busy, Refused, RunCancelled, TextError, Unknown
-from core.request import Request
+from core.run.request import Request
 from core.service import Facts, Following
 
 log = logging.getLogger("headlight")
@@ -85,9 +85,9 @@ def answer(
 
 def _submitted(request: Request, side: str) -> Following:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
-    if Side(side).last_good.get() != request and (wait := fair.accounts.take(visitor(), "runs")):
+    if Side(side).last_good.get() != request and (wait := rate_limits.accounts.take(visitor(), "runs")):
         metrics.LIMITED.labels("runs").inc()
-        raise Busy(fair.sentence(wait))
+        raise Busy(rate_limits.sentence(wait))
     ticket = service.calls().submit(request)
     try:
         when_gone(ticket.cancel)
@@ -100,8 +100,8 @@ def _submitted(request: Request, side: str) -> Following:
 
 def visitor() -> str:
     """Whose account this visitor's runs are for, in his script: as fair.visitor says it of a request."""
-    name = str(st.context.cookies.get(fair.COOKIE, ""))
-    return name if fair.NAME.fullmatch(name) else f"at {st.context.ip_address or 'nowhere'}"
+    name = str(st.context.cookies.get(rate_limits.COOKIE, ""))
+    return name if rate_limits.NAME.fullmatch(name) else f"at {st.context.ip_address or 'nowhere'}"
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core import checkpoints, live
+from core import checkpoints
 from core.checkpoints import Loaded, ModelSpec
 from core.errors import CheckpointError, Refused
+from core.learn import watched_training
 
 VARIABLE = "HEADLIGHT_MODELS"  # Hub ids and folders, separated by commas
 
@@ -59,10 +60,10 @@ TITLES = {name: spec.title for name, spec in MODELS.items()}
 def trained(name: str) -> ModelSpec | None:
     """A run of Train as a model, by its id or its title; None for anything else. Whether it is kept is known when it is loaded."""
     try:
-        spec = live.named(name)
+        spec = watched_training.named(name)
     except Refused:
         return None
-    return None if spec is None else live.described(spec)
+    return None if spec is None else watched_training.described(spec)
 
 
 def spec_of(model_id: str) -> ModelSpec:

@@ -1,6 +1,6 @@
 """Sentences for a visitor that wait for the room which shows them."""
 
-from app.session.keys import NOTICES
+from app.session.session_state import NOTICES
 
 
 def add(*sentences: str) -> None:

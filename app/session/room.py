@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.shell.streamlit_edge.history import is_history_navigation
+from app.streamlit_edge.history import is_history_navigation
 
 STATE, BAR, PARAM = "room", "bar", "view"  # in the session, of the bar's component, in the address
 HELD = "held_room"  # in the session: a room that shows others, and which one

@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl, urlsplit
 from app.session import room as session_room
 from app.session import service
 from app.session.models import MODELS, TITLES, spec_of, trained
-from core.interventions import InterventionError, from_text, to_text
-from core.request import Request
+from core.edits import InterventionError, from_text, to_text
+from core.run.request import Request
 
-EDITS = "with"  # in the address: the edits of the run, as core.interventions writes them
+EDITS = "with"  # in the address: the edits of the run, as core.edits writes them
 OF_THE_RUN = ("model", "text", "target", "step", EDITS)
 OF_THE_PAGE = ("theme", "projector")
 

@@ -9,9 +9,9 @@ from app.session import idle, models, words
 from app.transport import metrics
 from cluster import remote
 from core.checkpoints import CATALOG
-from core.engine import Engine
-from core.request import Request
+from core.run.request import Request
 from core.service import Calls, LocalService, Service
+from core.service.engine import Engine
 
 ELSEWHERE = "HEADLIGHT_SERVICE"  # http://host:port
 DEFAULT_MODEL = CATALOG[0].id

@@ -8,7 +8,7 @@ import time
 
 from app.classroom import routes as classroom
 from app.session import service
-from app.transport import doors
+from app.transport import admission
 
 PATIENCE = 20.0  # seconds; platforms kill a process some 30 after they asked it to end
 LOOK = 0.1
@@ -19,7 +19,7 @@ log = logging.getLogger("headlight")
 
 async def finish() -> None:
     """Close the doors, and wait until no run is left, or for PATIENCE seconds."""
-    doors.house.closing = True
+    admission.house.closing = True
     until = time.monotonic() + PATIENCE
     while (await service.service().status())["running_or_waiting"] and time.monotonic() < until:
         await asyncio.sleep(LOOK)

@@ -10,8 +10,8 @@ from importlib import import_module
 from starlette.routing import Route
 
 from app.kit.params import Param
-from core.interventions import Intervention
-from core.live import Spec
+from core.edits import Intervention
+from core.learn.watched_training import Spec
 from core.service import Facts, News
 
 ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first

@@ -13,17 +13,17 @@ from app.kit import numbers
 from app.session import answer as session_answer
 from app.session import examples, notices, screen, service
 from app.session import models as session_models
-from app.session.keys import EDITS, FILLED, TRAINED, WRITING, WRITTEN
 from app.session.links import newly_asked
 from app.session.models import MODELS, TITLES
+from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN
 from app.shell import words
-from app.shell.streamlit_edge.history import is_history_navigation
+from app.streamlit_edge.history import is_history_navigation
 from core import checkpoints
 from core.checkpoints import ModelSpec
-from core.continuation import CONTINUATION
-from core.interventions import Edit, Intervention, InterventionError, from_text, to_text
-from core.request import Request
+from core.edits import Edit, Intervention, InterventionError, from_text, to_text
+from core.run.request import Request
 from core.service import Facts
+from core.write.continuation import CONTINUATION
 
 WRITTEN_AT_ONCE = 20  # tokens
 MOST_TRAINED = 4  # runs of Train among the models of a visitor

@@ -11,20 +11,20 @@ from app.attention import routes
 from app.classroom import routes as classroom
 from app.session import service
 from app.shell import registry
-from app.transport import doors, modules
+from app.transport import admission, modules
 from app.transport import metrics as counted
 from app.transport import routes as transport_routes
 
 
 async def metrics(_: Request) -> Response:
     """Counts for the operator in Prometheus' format, nothing about anybody's text."""
-    body = counted.text(await service.service().status(), doors.house.inside)
+    body = counted.text(await service.service().status(), admission.house.inside)
     return Response(body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 async def readyz(_: Request) -> Response:
     """Whether somebody new may be sent here: 503 while all places are taken, and from when the server is asked to end."""
-    house = doors.house
+    house = admission.house
     state = "closing" if house.closing else "full" if house.full else "ready"
     return JSONResponse({"status": state, "visitors": house.inside}, 200 if state == "ready" else 503)
 

@@ -12,8 +12,8 @@ from app.session import examples, notices, screen, service
 from app.session import models as session_models
 from app.shell import request as shell_request
 from app.shell import waiting, words
-from core.interventions import Intervention
-from core.request import Request
+from core.edits import Intervention
+from core.run.request import Request
 from core.service import Facts
 
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from app import streamlit_edge
 from app.kit import theme
-from app.shell import streamlit_edge, words
+from app.shell import words
 
 CSS = Path(streamlit_edge.__file__).with_name("page.css").read_text(encoding="utf-8")
 GIVEN = {

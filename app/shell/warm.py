@@ -7,12 +7,12 @@ import logging
 
 import torch
 
-from app.attention import live
+from app.attention import in_progress
 from app.session import service
 from app.shell import registry, words
-from app.shell.streamlit_edge import collection
+from app.streamlit_edge import collection
 from core.errors import Refused
-from core.request import Request
+from core.run.request import Request
 from core.service import cores
 
 log = logging.getLogger("headlight")
@@ -29,7 +29,7 @@ def warm_up() -> None:
     try:
         # The first pass of a process is slow, and the time of the example's is on the screen.
         service.calls().submit(Request(service.DEFAULT_MODEL, (words.TITLE,))).check()
-        live.picture_of(service.DEFAULT_REQUEST)
+        in_progress.picture_of(service.DEFAULT_REQUEST)
     except Refused as refusal:
         log.warning("The default model is not available: %s", refusal)
     collection.keep_out()

@@ -17,14 +17,14 @@ from app.kit import headline as kit_headline
 from app.kit import words as kit_words
 from app.kit.numbers import quoted
 from app.session import notices, room
-from app.shell.streamlit_edge.history import is_history_navigation
 from app.sizes import export, seen, words
 from app.sizes.setup import Setup, layers, planned, shaped
+from app.streamlit_edge.history import is_history_navigation
 from app.transport.limits import bounded
-from core.config import ModelConfig
 from core.errors import ConfigError
-from core.planner import PRESETS
-from core.planner.plan import check_positions
+from core.model.config import ModelConfig
+from core.plan import PRESETS
+from core.plan.plan import check_positions
 from core.service import Facts
 
 RUN = words.OF_RUN

@@ -10,8 +10,8 @@ from app.export import about
 from app.export.about import version
 from app.sizes import words
 from app.sizes.setup import Setup, layers
-from core.config import ModelConfig, RotaryScaling
-from core.planner import Workload
+from core.model.config import ModelConfig, RotaryScaling
+from core.plan import Workload
 
 
 def config_code(config: ModelConfig) -> str:

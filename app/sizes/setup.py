@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core.config import ModelConfig
-from core.planner import Plan, Workload, plan, with_layers
-from core.planner.workload import Attention, Optimizer, Recompute
+from core.model.config import ModelConfig
+from core.plan import Plan, Workload, plan, with_layers
+from core.plan.workload import Attention, Optimizer, Recompute
 
 
 @dataclass(frozen=True)

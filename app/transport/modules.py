@@ -14,7 +14,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from app.shell.streamlit_edge import components
+from app.streamlit_edge import components
 from app.transport import words
 
 FOREVER = "public, max-age=31536000, immutable"  # for names that carry a hash of the content

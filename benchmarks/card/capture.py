@@ -8,6 +8,7 @@ import torch
 
 import core
 from core.checkpoints import Loaded
+from core.device import dtype_name
 from core.errors import TooLarge
 
 from .clock import in_turns
@@ -63,7 +64,7 @@ def measure(report: Report) -> None:
             "What a trace costs",
             {
                 "tokens": n,
-                "format": core.recorder.dtype_name(dtype),
+                "format": dtype_name(dtype),
                 "plain, ms": ms["plain"],
                 "traced, ms": ms["traced"],
                 "traced ÷ plain": ratio,

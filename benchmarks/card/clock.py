@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.planner.live import LiveBytes
+from core.plan.live_bytes import LiveBytes
 
 
 def wait(device: torch.device) -> None:

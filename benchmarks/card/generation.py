@@ -12,7 +12,7 @@ import torch
 import core
 from core.checkpoints import Loaded
 from core.device import dtype_name
-from core.generate import generate
+from core.write.generate import generate
 
 from .capture import gpt2_shape
 from .clock import in_turns

@@ -14,12 +14,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 import core
-from core.config import ModelConfig
 from core.device import dtype_name
-from core.hooks import hook_points, hooked
-from core.model import Transformer
-from core.planner import memory_plan, run_bytes
-from core.recorder import HELD_BYTES
+from core.model.config import ModelConfig
+from core.model.hooks import hook_points, hooked
+from core.model.transformer import Transformer
+from core.plan import memory_plan, run_bytes
+from core.run.recorder import HELD_BYTES
 
 from .clock import peak_bytes
 from .report import Report

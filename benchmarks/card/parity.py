@@ -12,7 +12,7 @@ from torch import Tensor
 import core
 from core.checkpoints import Loaded, load
 from core.device import dtype_name
-from core.hooks import hook_points, hooked
+from core.model.hooks import hook_points, hooked
 
 from .report import Report
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from core.attention import AttentionRecord
 from core.device import dtype_name
-from core.rules import MaskRule, ScoreRule
+from core.model.rules import MaskRule, ScoreRule
+from core.run.attention import AttentionRecord
 
 from .clock import median_ms
 from .report import Report

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ..config import ModelConfig
 from ..device import dtype_name
 from ..errors import CheckpointError
-from ..model import Transformer
+from ..model.config import ModelConfig
+from ..model.transformer import Transformer
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch

@@ -184,7 +184,7 @@ CATALOG: tuple[ModelSpec, ...] = (MINILM, *shipped())
 
 
 def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:
-    """What core.atlas found of a model over a corpus, where that ships with it: the data of core.atlas.summary()."""
+    """What core.sweep.atlas found of a model over a corpus, where that ships with it: the data of core.sweep.atlas.summary()."""
     path = folder / model_id / "atlas.json"
     known = path.resolve().is_relative_to(folder.resolve()) and path.is_file()
     return json.loads(path.read_text(encoding="utf-8")) if known else None

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .. import memory
-from ..config import ModelConfig
 from ..errors import CheckpointError, ConfigError
-from ..model import Embedding, Transformer, dtype_of
-from ..positions import sinusoid_table
+from ..model.config import ModelConfig
+from ..model.positions import sinusoid_table
+from ..model.transformer import Embedding, Transformer, dtype_of
 from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored

@@ -19,9 +19,9 @@ from safetensors.torch import save as safetensors_bytes
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ..config import ModelConfig, RotaryScaling
 from ..errors import CheckpointError
-from ..model import Transformer
+from ..model.config import ModelConfig, RotaryScaling
+from ..model.transformer import Transformer
 from .family import Family, Reader, Theirs, shown
 
 MODEL_TYPE = "headlight"

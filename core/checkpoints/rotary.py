@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..config import RotaryScaling
 from ..errors import CheckpointError
+from ..model.config import RotaryScaling
 from .family import Reader, Theirs, shown
 
 KINDS = ("default", "linear", "dynamic", "yarn", "llama3")

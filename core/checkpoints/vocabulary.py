@@ -8,7 +8,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import CheckpointError
-from ..text import is_tokenizer_fault
+from ..model.text import is_tokenizer_fault
 from .family import Theirs
 from .files import LARGEST_JSON, read_json
 

@@ -1,10 +1,10 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
-from ..comparison import AnswerChange, HeadDifference, WordChange
-from ..generate import Sampling
-from ..order import shuffled_words
-from ..sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
-from ..writing import TEMPERATURES, CacheCost, LensRow, Opening, Reading, Taken
+from ..read.comparison import AnswerChange, HeadDifference, WordChange
+from ..read.word_order import shuffled_words
+from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
+from ..write.generate import Sampling
+from ..write.writing import TEMPERATURES, CacheCost, LensRow, Opening, Reading, Taken
 from .answers import (
     Column,
     Facts,
@@ -28,20 +28,20 @@ from .answers import (
     Whole,
 )
 from .calls import Calls, Following
-from .heads import METRICS, THUMBNAIL
+from .in_progress import AT_ONCE
 from .kept import Kept
-from .live import AT_ONCE
 from .local import LocalService
-from .local_training import looked
-from .maps import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
-from .masks import Leak, Masked, Outcome, Padded, Unscaled
-from .positions import Clock, OrderChange, PaperRules, StackPositions, paper_rules
+from .maps.compute import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
+from .maps.heads import METRICS, THUMBNAIL
+from .masks.compute import Leak, Masked, Outcome, Padded, Unscaled
+from .positions.compute import Clock, OrderChange, PaperRules, StackPositions, paper_rules
 from .protocol import Service
 from .sweeps import SweepPart
-from .trainer import FrameFacts, News, frame_facts
-from .walks import AddedFacts, NormFacts, SiteWalk, Walked
+from .training.local import looked
+from .training.trainer import FrameFacts, News, frame_facts
+from .walks.compute import AddedFacts, NormFacts, SiteWalk, Walked
 from .worker import cores
-from .writing import MOST_WRITTEN, BeamsGrown, Begun, Written
+from .writing.compute import MOST_WRITTEN, BeamsGrown, Begun, Written
 
 __all__ = [
     "AT_ONCE",

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 
 from ..checkpoints import ModelSpec
-from ..config import ModelConfig
-from ..heads import OpeningLink, Role
-from ..recorder import NonFinite, Step
-from ..text import Tokens
+from ..model.config import ModelConfig
+from ..model.text import Tokens
+from ..read.head_roles import OpeningLink, Role
+from ..run.recorder import NonFinite, Step
 
 SiteId = Literal["encoder", "decoder", "cross"]
 Side = Literal["source", "target"]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..errors import RunCancelled
-from ..request import Progress, Request
+from ..run.request import Progress, Request
 from .protocol import Service
 
 T = TypeVar("T")

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import torch
 
-from ..config import ModelConfig
-from ..trace import Trace
+from ..model.config import ModelConfig
+from ..run.trace import Trace
 from .answers import Facts, RecordFacts, Side, Site, SiteId
-from .maps import array
+from .maps.compute import array
 
 
 def facts_of(run: Trace, key: str) -> Facts:

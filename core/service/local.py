@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ..ablations import HeadEffects
-from ..attribution import Contributions, LensLayer
-from ..comparison import AnswerChange, Comparison, answer_change, compare
-from ..config import ModelConfig
-from ..engine import Engine
 from ..errors import Refused
-from ..request import Progress
-from ..sweeps import Asked
-from ..trace import Predictions
+from ..model.config import ModelConfig
+from ..read.attribution import Contributions, LensLayer
+from ..read.comparison import AnswerChange, Comparison, answer_change, compare
+from ..run.request import Progress
+from ..run.trace import Predictions
+from ..sweep.ablations import HeadEffects
+from ..sweep.sweeps import Asked
 from .answers import (
     Facts,
     HeadDone,
@@ -32,18 +31,19 @@ from .answers import (
     RunDone,
     Values,
 )
+from .engine import Engine
 from .facts import facts_of
-from .heads import OF_A_HEAD, small, values_of
-from .live import Live
-from .local_maps import LocalMaps
-from .local_masks import LocalMasks
-from .local_positions import LocalPositions
-from .local_training import LocalTraining
-from .local_walks import LocalWalks
-from .local_writing import LocalWriting
-from .maps import array
+from .in_progress import Live
+from .maps.compute import array
+from .maps.heads import OF_A_HEAD, small, values_of
+from .maps.local import LocalMaps
+from .masks.local import LocalMasks
+from .next_words import next_words_of
+from .positions.local import LocalPositions
 from .sweeps import SweepPart, Sweeps
-from .words import next_words_of
+from .training.local import LocalTraining
+from .walks.local import LocalWalks
+from .writing.local import LocalWriting
 
 PLACE = 0.5  # seconds between two looks at how far a run is, of which nobody tells it
 

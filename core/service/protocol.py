@@ -7,23 +7,23 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ..ablations import HeadEffects
-from ..attention import Receipt
-from ..attribution import Contributions, LensLayer
-from ..comparison import AnswerChange, Comparison
-from ..config import ModelConfig
-from ..generate import Sampling
-from ..heads import OpeningLink, Role
-from ..interventions import Intervention
-from ..live import Spec
-from ..order import Equivariance, MovedOn
-from ..projections import Compared
-from ..request import Progress, Request
-from ..scaling import Spread
-from ..sweeps import Asked
-from ..trace import Predictions
-from ..walk import Guess, Terms
-from ..writing import CacheCost, LensRow
+from ..edits import Intervention
+from ..learn.watched_training import Spec
+from ..model.config import ModelConfig
+from ..read.attribution import Contributions, LensLayer
+from ..read.comparison import AnswerChange, Comparison
+from ..read.head_roles import OpeningLink, Role
+from ..read.layer_walk import Guess, Terms
+from ..read.projections import Compared
+from ..read.scaling import Spread
+from ..read.word_order import Equivariance, MovedOn
+from ..run.attention import Receipt
+from ..run.request import Progress, Request
+from ..run.trace import Predictions
+from ..sweep.ablations import HeadEffects
+from ..sweep.sweeps import Asked
+from ..write.generate import Sampling
+from ..write.writing import CacheCost, LensRow
 from .answers import (
     Column,
     Facts,
@@ -43,13 +43,13 @@ from .answers import (
     Values,
     Whole,
 )
-from .maps import TILE, MapTransform
-from .masks import Leak, Masked, Outcome, Padded, Unscaled
-from .positions import Clock, OrderChange, StackPositions
+from .maps.compute import TILE, MapTransform
+from .masks.compute import Leak, Masked, Outcome, Padded, Unscaled
+from .positions.compute import Clock, OrderChange, StackPositions
 from .sweeps import SweepPart
-from .trainer import News
-from .walks import AddedFacts, Walked
-from .writing import BeamsGrown, Begun, Written
+from .training.trainer import News
+from .walks.compute import AddedFacts, Walked
+from .writing.compute import BeamsGrown, Begun, Written
 
 
 class Service(Protocol):
@@ -147,11 +147,11 @@ class Service(Protocol):
         ...
 
     async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
-        """A name for each head of every record, after where its attention goes: see core.heads.roles."""
+        """A name for each head of every record, after where its attention goes: see core.read.head_roles.roles."""
         ...
 
     async def openings(self, key: str) -> tuple[OpeningLink, ...]:
-        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.heads.openings."""
+        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.openings."""
         ...
 
     async def opening(self, key: str, record: int, head: int) -> OpeningLink:

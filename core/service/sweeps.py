@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..ablations import RowAnswers, Rows, together
 from ..errors import Busy, Refused
-from ..sweeps import Asked, PatchHeads, SilenceHeads, Sweep, Sweeping, begin_edges, begin_heads, begin_patches
-from ..trace import Trace
+from ..run.trace import Trace
+from ..sweep.ablations import RowAnswers, Rows, together
+from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweep, Sweeping, begin_edges, begin_heads, begin_patches
 from .kept import Kept, arrival
 from .worker import cores
 

@@ -14,21 +14,21 @@ import numpy as np
 from torch import Tensor
 
 from .. import memory
-from ..attention import AttentionRecord
-from ..engine import Engine, Ticket
+from ..edits import Intervention
 from ..errors import Busy, Refused
-from ..interventions import Intervention
-from ..predictions import Predictions
-from ..recorder import Held
-from ..request import Request
-from ..trace import Trace
+from ..run.attention import AttentionRecord
+from ..run.predictions import Predictions
+from ..run.recorder import Held
+from ..run.request import Request
+from ..run.trace import Trace
 from .answers import (
     Site,
     SiteId,
 )
+from .engine import Engine, Ticket
 from .facts import sites_of
 from .kept import Kept, arrival
-from .maps import array
+from .maps.compute import array
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import streamlit as st  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 from starlette.routing import Route  # noqa: E402
 
-from app.shell.streamlit_edge import page  # noqa: E402
+from app.streamlit_edge import page  # noqa: E402
 from app.transport import routes  # noqa: E402
 
 app = st.App(

@@ -6,9 +6,9 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app.shell import style
-from app.shell.streamlit_edge.departures import when_gone
-from app.shell.streamlit_edge.history import is_history_navigation, repeat_address
-from app.shell.streamlit_edge.yielding import give_way
+from app.streamlit_edge.departures import when_gone
+from app.streamlit_edge.history import is_history_navigation, repeat_address
+from app.streamlit_edge.yielding import give_way
 from tests.app.edge_events import BROKEN_OFF, CLEARED, COLLECTED, GONE
 
 repeat_address()

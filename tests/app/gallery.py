@@ -13,8 +13,8 @@ if str(ROOT) not in sys.path:
 import streamlit as st  # noqa: E402
 
 from core import checkpoints  # noqa: E402
-from core.engine import Engine  # noqa: E402
 from core.service import LocalService  # noqa: E402
+from core.service.engine import Engine  # noqa: E402
 from tests.app import models  # noqa: E402
 
 checkpoints.CATALOG = (*checkpoints.CATALOG, *models.SPECS)  # before the application reads it

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 
 from app.session import service
 from app.shell import routes
-from core.request import Request
+from core.run.request import Request
 
 APP = Starlette(routes=routes.ROUTES)
 ROOT = "/headlight/classroom"

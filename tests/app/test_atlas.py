@@ -14,10 +14,10 @@ import core
 from app.attention import corpus
 from app.attention.routes import ROUTES
 from app.session import service
-from core import atlas
 from core.checkpoints import catalog
-from core.heads import roles_of
-from core.request import Request
+from core.read.head_roles import roles_of
+from core.run.request import Request
+from core.sweep import atlas
 from tests.app.browsing import Another, Screen
 from tests.app.served import local
 

@@ -20,8 +20,8 @@ from app.classroom.state import MOST_FOLLOWERS, WAITS, Asked, Classroom, Screen
 from app.kit import params as kit_params
 from app.kit import stage
 from app.session import service
-from app.transport import doors, metrics, safe
-from core.request import Request
+from app.transport import admission, metrics, security_headers
+from core.run.request import Request
 from tests.app.school import PLACE, TIRED, WIDE, Teacher, call, reading, screen, teaching
 from tests.app.served import ask
 from tests.app.test_classroom_state import SCREEN, Clock, bytes_of
@@ -522,7 +522,7 @@ def test_the_page_is_the_same_for_every_code() -> None:
             pages = [await call(path) for path in (f"/r/{teacher.code}", f"/R/{teacher.code}", "/r/BBBBBBBB", "/r", "/r/%3Cscript%3E")]  # fmt: skip
             assert {(answer.status, answer.text) for answer in pages} == {(200, page.text())}
             assert counted("code") == before and teacher.code not in pages[0].text
-            assert pages[0].headers["content-security-policy"] == safe.policy((), ())
+            assert pages[0].headers["content-security-policy"] == security_headers.policy((), ())
             assert pages[0].text.count("<script") == 1, "a script that stands in the page would not run"
             views = json.loads(page.text().split('data-views="')[1].split('"')[0].replace("&quot;", '"'))
             assert {"explore", "masks", "positions", "step"} <= views.keys()
@@ -539,8 +539,8 @@ def test_the_page_below_a_path() -> None:
 
 def test_who_follows_takes_no_place_of_a_visitor() -> None:
     scope = {"type": "http", "method": "GET", "path": "/r/KXRM7TQD", "headers": [(b"accept", b"text/html")]}
-    assert not doors.is_page(scope) and not doors.is_page(scope | {"path": "/R"})
-    assert not doors.is_page(scope | {"path": "/lab/r/KXRM7TQD"}, "/lab") and doors.is_page(
+    assert not admission.is_page(scope) and not admission.is_page(scope | {"path": "/R"})
+    assert not admission.is_page(scope | {"path": "/lab/r/KXRM7TQD"}, "/lab") and admission.is_page(
         scope | {"path": "/reading"}
     )
 

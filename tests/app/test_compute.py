@@ -13,8 +13,8 @@ from app.kit import numbers
 from app.rooms.compute import devices, words
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
-from core.planner import DEVICES, PRESETS, parameters, plan
-from core.planner.operations import ideal_bytes
+from core.plan import DEVICES, PRESETS, parameters, plan
+from core.plan.operations import ideal_bytes
 from tests.app.browsing import once
 from tests.app.planning_screen import visiting
 

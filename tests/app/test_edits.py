@@ -9,8 +9,8 @@ import core
 from app.kit import edits
 from app.kit import words as kit_words
 from app.shell import request, words
-from core.continuation import with_continuation
-from core.interventions import KINDS, from_text
+from core.edits import KINDS, from_text
+from core.write.continuation import with_continuation
 from tests.app.browsing import Screen, go_to
 from tests.core.test_intervention_text import EXAMPLES
 
@@ -18,7 +18,7 @@ APP = "app/main.py"
 
 
 @pytest.mark.parametrize("edit", EXAMPLES, ids=list(EXAMPLES.values()))
-def test_every_edit_has_words(edit: core.interventions.Edit) -> None:
+def test_every_edit_has_words(edit: core.edits.Edit) -> None:
     said = edits.said(edit)
     assert "{" not in said and "None" not in said and len(said) < 80
     assert kit_words.EDITS.keys() == KINDS.keys()

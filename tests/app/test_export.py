@@ -30,8 +30,8 @@ from app.rooms.explore import routes
 from app.rooms.explore import words as explore_words
 from app.session import words
 from app.transport import modules
-from core import aggregate, measures
 from core.errors import Refused
+from core.read import aggregate, measures
 from tests.app.browsing import ROOT, Another, Screen
 from tests.app.served import ask, serve
 

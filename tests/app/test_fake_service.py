@@ -17,12 +17,12 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import core
-from app.attention import live
+from app.attention import in_progress
 from app.session import service
 from app.shell import routes
 from app.transport import messages
 from core.errors import Unknown
-from core.request import Progress, Request
+from core.run.request import Progress, Request
 from core.service import Calls, Column, Facts, LocalService, MapTransform, Row, Service, Tile
 
 TEXT = "A recorded cat sat."
@@ -179,5 +179,5 @@ def test_explore_draws_a_recorded_run(recorded: Recorded) -> None:
 
 
 def test_the_picture_is_made_of_recorded_answers(recorded: Recorded) -> None:
-    header = live.picture_of(REQUEST).header
+    header = in_progress.picture_of(REQUEST).header
     assert header["whole"] and header["tokens"]["source"][1:-1] == ["A", "recorded", "cat", "sat", "."]

@@ -15,7 +15,7 @@ from app.attention import words
 from app.session import words as session_words
 from app.session.examples import EXAMPLES, Example
 from app.shell import words as shell_words
-from core import measures
+from core.read import measures
 from tests.app.browsing import Screen, box_of, eventually, once
 from tests.app.pages import lend
 

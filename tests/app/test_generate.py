@@ -23,7 +23,7 @@ from app.rooms.generate import choices, export, routes, words
 from app.session import service
 from app.transport import messages
 from core.service import MOST_WRITTEN, Begun, Facts
-from core.writing import label
+from core.write.writing import label
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen
 

@@ -27,8 +27,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app.session import words as session_words
 from app.shell import registry
 from app.shell import words as shell_words
-from app.transport import doors, fair, metrics, safe, tracebacks, words
-from core.request import RunEnded
+from app.transport import admission, metrics, rate_limits, security_headers, tracebacks, words
+from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 
 APP = "app/main.py"
@@ -49,9 +49,9 @@ def headers_of(url: str) -> dict[str, str]:
 def test_every_answer_says_what_a_browser_may_do_with_it(address: str) -> None:
     for path in ("/", "/?q=x", "/healthz", "/metrics", "/headlight/tile", "/static/none.js", "/nothing/here"):
         found = headers_of(address + path)
-        for name, value in safe.EVERYWHERE.items():
+        for name, value in security_headers.EVERYWHERE.items():
             assert found[name.lower()] == value, path
-    assert headers_of(f"{address}/headlight/tile")["content-security-policy"] == safe.NO_PAGE
+    assert headers_of(f"{address}/headlight/tile")["content-security-policy"] == security_headers.NO_PAGE
     page = headers_of(address)["content-security-policy"]
     assert "unsafe-eval" not in page and "*" not in page and "http" not in page
     script = next(rule for rule in page.split("; ") if rule.startswith("script-src"))
@@ -64,7 +64,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(address: str) -> None:
 def test_nobody_leaves_a_file_in_the_server_s_memory(address: str) -> None:
     """Streamlit takes 200 MB at a time from whoever has the page open, though no room asks for a file."""
     with pytest.raises(HTTPError) as refused:
-        urlopen(Request(f"{address}{doors.UPLOADS}a-session/a-file", b"x", method="PUT"))
+        urlopen(Request(f"{address}{admission.UPLOADS}a-session/a-file", b"x", method="PUT"))
     assert refused.value.code == 404 and refused.value.read().decode() == words.NO_FILES
 
 
@@ -124,8 +124,8 @@ def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
     shown[0] = f"{address}/?embed=true"
     with page.expect_event("console", lambda message: "frame-ancestors" in message.text):
         page.goto(site)
-    monkeypatch.setenv(safe.EMBED, site)
-    monkeypatch.setenv(doors.MOST, "2")
+    monkeypatch.setenv(security_headers.EMBED, site)
+    monkeypatch.setenv(admission.MOST, "2")
     with serving(APP, tmp_path / "log") as open_address:
         shown[0] = f"{open_address}/?embed=true"
         page.goto(site)
@@ -135,12 +135,12 @@ def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
         Screen(second.new_page(), open_address).open()
         third = browser.new_context(reduced_motion="reduce").new_page()
         answer = third.goto(f"{open_address}/?q=Kept")
-        assert answer is not None and answer.status == 503 and answer.headers["retry-after"] == str(doors.AGAIN)
+        assert answer is not None and answer.status == 503 and answer.headers["retry-after"] == str(admission.AGAIN)
         expect(third.get_by_role("status")).to_contain_text(words.FULL.format(n=2))
         with pytest.raises(HTTPError, match="503"):
             urlopen(f"{open_address}/readyz")
         second.close()
-        third.get_by_label("Sentence").wait_for(timeout=PATIENCE + 2000 * doors.AGAIN)  # by itself, as it said
+        third.get_by_label("Sentence").wait_for(timeout=PATIENCE + 2000 * admission.AGAIN)  # by itself, as it said
         assert "q=Kept" in third.url
         third.context.close()
         page.context.close()
@@ -152,8 +152,8 @@ def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
 )
 def test_what_is_no_origin_is_said_when_the_server_starts(value: str) -> None:
     with pytest.raises(ValueError, match="HEADLIGHT_EMBED names the sites"):
-        safe.ancestors(value)
-    assert safe.ancestors("https://a.example http://localhost:8000 https://*.b.example") == (
+        security_headers.ancestors(value)
+    assert security_headers.ancestors("https://a.example http://localhost:8000 https://*.b.example") == (
         "https://a.example",
         "http://localhost:8000",
         "https://*.b.example",
@@ -172,7 +172,7 @@ class Clock:
 
 def test_what_a_visitor_has_used_comes_back_with_time() -> None:
     clock = Clock()
-    accounts = fair.Accounts({"runs": fair.Rate(3, 0.5)}, clock)
+    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(3, 0.5)}, clock)
     assert [accounts.take("a", "runs") for _ in range(4)] == [0, 0, 0, 2]
     assert accounts.take("b", "runs") == 0 and accounts.take("a", "anything") == 0
     clock.now = 1.0
@@ -186,16 +186,16 @@ def test_what_a_visitor_has_used_comes_back_with_time() -> None:
 
 
 def test_accounts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair, "MOST_VISITORS", 10)
-    accounts = fair.Accounts({"runs": fair.Rate(1, 0.001)})
+    monkeypatch.setattr(rate_limits, "MOST_VISITORS", 10)
+    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(1, 0.001)})
     for i in range(1000):
         assert accounts.take(f"visitor {i}", "runs") == 0
-    assert len(accounts._left) == 10 * len(fair.RATES)
+    assert len(accounts._left) == 10 * len(rate_limits.RATES)
     assert accounts.take("visitor 999", "runs") > 0
 
 
 def test_two_threads_never_get_more_than_there_is() -> None:
-    accounts = fair.Accounts({"runs": fair.Rate(500, 1e-9)})
+    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(500, 1e-9)})
     got: list[float] = []
 
     def ask() -> None:
@@ -212,30 +212,30 @@ def test_two_threads_never_get_more_than_there_is() -> None:
 @pytest.mark.parametrize("value", ["runs", "runs=0/1", "runs=1/0", "tiles=1/1", "runs=-1/2", "runs=1/1;x"])
 def test_a_limit_that_says_nothing_is_refused_when_the_server_starts(value: str) -> None:
     with pytest.raises(ValueError, match="HEADLIGHT_LIMITS changes what one visitor may ask for"):
-        fair.rates(value)
+        rate_limits.rates(value)
 
 
 def test_limits_are_the_operators() -> None:
-    assert fair.rates("") == fair.RATES and fair.rates("off") == {}
-    assert fair.rates("runs=60/2 megabytes=100/1.5") == {
-        **fair.RATES,
-        "runs": fair.Rate(60, 2),
-        "megabytes": fair.Rate(100, 1.5),
+    assert rate_limits.rates("") == rate_limits.RATES and rate_limits.rates("off") == {}
+    assert rate_limits.rates("runs=60/2 megabytes=100/1.5") == {
+        **rate_limits.RATES,
+        "runs": rate_limits.Rate(60, 2),
+        "megabytes": rate_limits.Rate(100, 1.5),
     }
     for value in ("0", "-1", "many", "1" * 20, "²"):
         with pytest.raises(ValueError, match="HEADLIGHT_MAX_VISITORS is how many"):
-            doors.most(value)
-    assert doors.most("200") == 200
+            admission.most(value)
+    assert admission.most("200") == 200
 
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A server whose visitors may have two runs and a megabyte."""
     clock = Clock()
-    rates = {"runs": fair.Rate(2, 0.5), "megabytes": fair.Rate(1, 0.1)}
-    monkeypatch.setattr(fair, "accounts", fair.Accounts(rates, clock))
+    rates = {"runs": rate_limits.Rate(2, 0.5), "megabytes": rate_limits.Rate(1, 0.1)}
+    monkeypatch.setattr(rate_limits, "accounts", rate_limits.Accounts(rates, clock))
 
-    @fair.costing("runs")
+    @rate_limits.costing("runs")
     async def run(_: object) -> PlainTextResponse:
         return PlainTextResponse("ran")
 
@@ -246,7 +246,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
         return HTMLResponse("<title></title>")
 
     routes = [Route("/", page), Route("/headlight/run", run), Route("/headlight/large", large)]
-    with TestClient(Starlette(routes=routes, middleware=[Middleware(fair.Named)])) as client:
+    with TestClient(Starlette(routes=routes, middleware=[Middleware(rate_limits.Named)])) as client:
         client.clock = clock  # type: ignore[attr-defined]
         yield client
 
@@ -257,10 +257,10 @@ def test_a_visitor_who_asks_for_more_hears_how_long_to_wait(limited: TestClient)
     refused = limited.get("/headlight/run")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
     assert refused.text == words.WAIT.format(seconds=2)
-    name = limited.cookies[fair.COOKIE]
+    name = limited.cookies[rate_limits.COOKIE]
     limited.cookies.clear()
     assert limited.get("/headlight/run").status_code == 200  # a browser that keeps no cookie has its address's account
-    limited.cookies.set(fair.COOKIE, name)
+    limited.cookies.set(rate_limits.COOKIE, name)
     limited.clock.now = 2.0  # type: ignore[attr-defined]
     assert limited.get("/headlight/run").status_code == 200
 
@@ -277,14 +277,14 @@ def test_the_cookie_says_nothing_and_is_given_once(limited: TestClient) -> None:
     given = limited.get("/").headers["set-cookie"]
     assert re.fullmatch(r"headlight=[\w-]{22}; Path=/; HttpOnly; SameSite=Lax", given)
     assert "set-cookie" not in limited.get("/").headers
-    assert fair.named("headlight=<script>; x=1") == fair.named("") == fair.named("headlight") == ""
-    assert fair.named(f"a=b; {given.split(';')[0]}") == given.split(";")[0].removeprefix("headlight=")
+    assert rate_limits.named("headlight=<script>; x=1") == rate_limits.named("") == rate_limits.named("headlight") == ""
+    assert rate_limits.named(f"a=b; {given.split(';')[0]}") == given.split(";")[0].removeprefix("headlight=")
 
 
 def test_whoever_types_too_much_gets_a_sentence_and_keeps_the_picture(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(fair.LIMITS, "runs=2/0.01")
+    monkeypatch.setenv(rate_limits.LIMITS, "runs=2/0.01")
     monkeypatch.setenv(metrics.LOG, "json")
     log = tmp_path / "log"
     with serving(APP, log) as address:
@@ -323,32 +323,32 @@ def visited(most: int) -> TestClient:
         Route("/", page),
         Route("/static/x.js", page),
         Route("/healthz", page),
-        WebSocketRoute(doors.SOCKET, socket),
+        WebSocketRoute(admission.SOCKET, socket),
     ]
-    doors.house.most = most
-    return TestClient(Starlette(routes=routes, middleware=[Middleware(doors.Doors)]))
+    admission.house.most = most
+    return TestClient(Starlette(routes=routes, middleware=[Middleware(admission.Doors)]))
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch) -> doors.House:
-    monkeypatch.setattr(doors, "house", doors.House())
-    return doors.house
+def house(monkeypatch: pytest.MonkeyPatch) -> admission.House:
+    monkeypatch.setattr(admission, "house", admission.House())
+    return admission.house
 
 
-def test_nobody_is_let_in_while_all_places_are_taken(house: doors.House) -> None:
+def test_nobody_is_let_in_while_all_places_are_taken(house: admission.House) -> None:
     client, browser = visited(1), {"accept": "text/html"}
     assert client.get("/", headers=browser).text == "the page"
-    with client.websocket_connect(doors.SOCKET):
+    with client.websocket_connect(admission.SOCKET):
         assert house.full
         answer = client.get("/?q=<b>", headers=browser)
         assert answer.status_code == 503 and words.FULL.format(n="1") in answer.text and "<b>" not in answer.text
         assert client.get("/healthz").status_code == 200 and client.get("/static/x.js").status_code == 200
-        with pytest.raises(WebSocketDisconnect), client.websocket_connect(doors.SOCKET):
+        with pytest.raises(WebSocketDisconnect), client.websocket_connect(admission.SOCKET):
             pass
     assert house.inside == 0 and client.get("/", headers=browser).text == "the page"
 
 
-def test_nobody_is_let_in_while_the_server_ends(house: doors.House) -> None:
+def test_nobody_is_let_in_while_the_server_ends(house: admission.House) -> None:
     client = visited(5)
     house.closing = True
     assert words.CLOSING in client.get("/", headers={"accept": "text/html"}).text

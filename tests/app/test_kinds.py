@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Route
 import core
 from app.attention import words as attention_words
 from app.session import words
-from core import heads
+from core.read import head_roles
 from tests.app import models
 from tests.app.browsing import Screen, eventually, once
 from tests.app.pages import lend
@@ -243,7 +243,7 @@ def test_another_model_keeps_the_sentence_and_opens_at_a_head_of_its_own(screen:
     screen.open("?layer=5&head=11")
     screen.page.get_by_label("Model").click()
     screen.page.get_by_role("option", name="Grouped").click()
-    opening = heads.openings(core.trace(models.load("grouped"), words.EXAMPLE))[0]
+    opening = head_roles.openings(core.trace(models.load("grouped"), words.EXAMPLE))[0]
     screen.wait(site="decoder", layer=str(opening.layer), head=str(opening.head), locked=str(opening.query))
     assert len(screen.tokens()) == 16
 

@@ -12,9 +12,9 @@ from torch import Tensor
 import core
 from app.attention import words as attention_words
 from app.session import words
-from core import aggregate
+from core.read import aggregate
+from core.run.trace import Trace
 from core.service import word_groups
-from core.trace import Trace
 from tests.app import models
 from tests.app.browsing import Another, Screen, eventually
 from tests.app.pages import lend

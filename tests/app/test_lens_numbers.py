@@ -16,12 +16,13 @@ from app.attention import picture as attention_picture
 from app.session import service
 from app.shell import routes
 from app.transport import messages
-from core import aggregate, measures
 from core.errors import Refused
-from core.request import Request
-from core.rules import REASONS
-from core.service import HIDDEN, MapTransform, maps, word_groups
-from core.trace import Trace
+from core.model.rules import REASONS
+from core.read import aggregate, measures
+from core.run.request import Request
+from core.run.trace import Trace
+from core.service import HIDDEN, MapTransform, word_groups
+from core.service.maps import compute
 from tests.app.served import ask as answered
 from tests.app.served import drawn, local, serve
 
@@ -122,9 +123,9 @@ def test_a_column_of_hidden_keys_and_words_is_that_of_the_tile(client: TestClien
 
 
 def test_a_column_that_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch, trace: Trace):
-    monkeypatch.setattr(maps, "COLUMN_CELLS", 100)
+    monkeypatch.setattr(compute, "COLUMN_CELLS", 100)
     with pytest.raises(Refused, match="would take"):
-        maps.column(maps.Map(trace, MapTransform(2, 3)), 1)
+        compute.column(compute.Map(trace, MapTransform(2, 3)), 1)
 
 
 def test_scores_are_core_s(client: TestClient, trace: Trace):

@@ -27,10 +27,10 @@ from app.session import service as session_service
 from app.session.words import EXAMPLE
 from app.shell import registry
 from app.transport import messages
-from core import live
 from core.errors import Refused
-from core.live import Spec
-from core.request import Request
+from core.learn import watched_training
+from core.learn.watched_training import Spec
+from core.run.request import Request
 from core.service import Facts, FrameFacts, News
 from tests.app.served import ask
 
@@ -390,7 +390,7 @@ class Trained:
         if spec not in self.known:
             raise Refused("There is no such training yet.")
         losses, frames = self.known[spec]
-        points = tuple(live.Point(i, loss, 0.5) for i, loss in enumerate(losses, 1))
+        points = tuple(watched_training.Point(i, loss, 0.5) for i, loss in enumerate(losses, 1))
         return News("ended", points=points, frames=tuple(frames))
 
 
@@ -473,7 +473,9 @@ def test_post_ln_learns_more_slowly_at_first() -> None:
     """The first 50 steps, as Train has them."""
 
     def losses(twin: str) -> list[float]:
-        points: Iterator[Any] = (one for one in live.run(Spec("copy", twin)) if isinstance(one, live.Point))
+        points: Iterator[Any] = (
+            one for one in watched_training.run(Spec("copy", twin)) if isinstance(one, watched_training.Point)
+        )
         return [point.loss for point in islice(points, 50)]
 
     end = frames(0, (0, 0.0))
@@ -485,7 +487,7 @@ def test_post_ln_learns_more_slowly_at_first() -> None:
 
 
 def test_every_twin_of_the_room_has_a_name() -> None:
-    assert set(words.RACES) == set(live.TWINS)
+    assert set(words.RACES) == set(watched_training.TWINS)
     assert races.spec_of(Shown(cast(Any, None), {"task": "copy", "twin": "heads1", "seed": "3"})) == Spec(
         "copy", "heads1", 3
     )

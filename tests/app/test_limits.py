@@ -12,7 +12,7 @@ from app.session import idle
 from app.sizes import controls
 from app.transport import files
 from app.transport.limits import BOUNDS, MOST_DIGITS, bounded, read, whole
-from core.planner import PRESETS, with_layers
+from core.plan import PRESETS, with_layers
 
 LONG = "1" * 5000  # more digits than Python reads
 

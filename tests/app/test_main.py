@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.shell.streamlit_edge.sockets import send_at_once
+from app.streamlit_edge.sockets import send_at_once
 
 
 def running(main: Coroutine[None, None, int]) -> int:

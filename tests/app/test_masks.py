@@ -22,9 +22,10 @@ from app.rooms.masks import choices, routes, sheet, words
 from app.session import service
 from app.session import words as session_words
 from app.transport import messages
-from core import leakage, measures
-from core.interventions import EditMask, MaskAfterSoftmax, MaskFill, SetMask
-from core.request import Request
+from core.edits import EditMask, MaskAfterSoftmax, MaskFill, SetMask
+from core.learn import leakage
+from core.read import measures
+from core.run.request import Request
 from core.service import Facts
 from tests.app.browsing import box_of, eventually
 from tests.app.lab import Lab, away, everywhere, printed, sized, visiting

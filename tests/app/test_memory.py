@@ -23,10 +23,10 @@ from app.rooms.memory import words as memory_words
 from app.sizes import words
 from app.sizes.controls import IDS
 from app.sizes.setup import Setup, shaped
-from core.config import ModelConfig
 from core.errors import ConfigError, Refused, TooLarge
-from core.planner import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
-from core.planner import measured as measure
+from core.model.config import ModelConfig
+from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
+from core.plan import measured as measure
 from tests.app.browsing import box_of, once
 from tests.app.planning_screen import visiting
 

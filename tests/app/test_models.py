@@ -16,7 +16,7 @@ from app.session.examples import EXAMPLES, Example, first_text, fits, was_typed
 from app.session.models import MODELS
 from app.shell import request, words
 from core.checkpoints import curve
-from core.continuation import LONGEST_TARGET
+from core.write.continuation import LONGEST_TARGET
 from tests.app import models
 from tests.app.browsing import PATIENCE, Screen, eventually, go_to
 
@@ -233,7 +233,7 @@ def test_steps_of_a_training_keep_the_place_and_are_in_the_link(screen: Screen) 
 def test_a_step_that_was_not_kept_gets_a_sentence(screen: Screen) -> None:
     screen.open("?model=Copy&step=5")
     assert words.UNKNOWN_STEP.split("“")[0] in screen.sentences() and "step “5”" in screen.sentences()
-    assert screen.data()["run"] == core.engine.Request("copy", (first_text(MODELS["copy"]),)).key
+    assert screen.data()["run"] == core.Request("copy", (first_text(MODELS["copy"]),)).key
 
 
 def test_a_decoder_writes_on_where_it_stands_until_its_end(screen: Screen) -> None:
@@ -263,14 +263,14 @@ def test_a_click_that_left_before_what_was_written_came_does_not_take_it_back(
 ):
     session = {"text": box, "written_over": ("text", "ab=", "ab=ab")}
     monkeypatch.setattr(request.st, "session_state", session)
-    request._write_on(core.engine.Request("copy", (asked,)))
+    request._write_on(core.Request("copy", (asked,)))
     assert session["text"] == after and session["writing"].texts == (asked,)
 
 
 def test_what_was_asked_to_be_written_behind_a_text_is_not_written_when_that_text_comes_back(monkeypatch):
     session = {}
     monkeypatch.setattr(request.st, "session_state", session)
-    shorter, longer = core.engine.Request("copy", ("ab=",)), core.engine.Request("copy", ("ab=ab",))
+    shorter, longer = core.Request("copy", ("ab=",)), core.Request("copy", ("ab=ab",))
     request._write_on(shorter)
     assert request._with_what_to_write(shorter).write == request.WRITTEN_AT_ONCE  # also on a second run of the script
     assert request._with_what_to_write(shorter).write == request.WRITTEN_AT_ONCE
@@ -302,7 +302,7 @@ def test_another_model_gets_a_text_of_its_own_where_a_model_wrote_the_last(scree
     screen.page.mouse.move(640, 600)  # away from the help, which covers the box
     screen.page.get_by_text(re.compile("^The model adds up to")).wait_for(state="detached")
     choose(screen, "Brackets")
-    screen.until(f"root.dataset.run === '{core.engine.Request('brackets', (first_text(MODELS['brackets']),)).key}'")
+    screen.until(f"root.dataset.run === '{core.Request('brackets', (first_text(MODELS['brackets']),)).key}'")
     assert_text(screen, first_text(MODELS["brackets"]))
 
 
@@ -319,7 +319,7 @@ def test_back_takes_back_a_view_a_sentence_and_a_model_one_at_a_time(screen: Scr
     screen.page.locator(".st-key-explore .hl[data-painted]").wait_for()
     assert_text(screen, "cab=abc")
     screen.page.go_back()
-    screen.until(f"root.dataset.run === '{core.engine.Request('sort', (first_text(MODELS['sort']),)).key}'")
+    screen.until(f"root.dataset.run === '{core.Request('sort', (first_text(MODELS['sort']),)).key}'")
     assert_text(screen, first_text(MODELS["sort"]))
     screen.page.go_back()
     screen.wait(layer="0", head="2")

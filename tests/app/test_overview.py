@@ -10,8 +10,9 @@ import torch
 from playwright.sync_api import Browser, expect
 
 import core
-from core import heads, measures
-from core.trace import Trace
+from core.read import head_roles as heads
+from core.read import measures
+from core.run.trace import Trace
 from tests.app import models
 from tests.app.browsing import Screen, box_of
 from tests.app.pages import lend

@@ -14,13 +14,13 @@ import core
 from app.attention import picture as attention_picture
 from app.attention import transform
 from app.transport import messages
-from core import measures
-from core.attention import AttentionRecord
-from core.interventions import EditMask
-from core.rules import REASONS
+from core.edits import EditMask
+from core.model.rules import REASONS
+from core.read import measures
+from core.run.attention import AttentionRecord
+from core.run.trace import Trace
 from core.service import MapTransform
-from core.service.maps import reasons
-from core.trace import Trace
+from core.service.maps.compute import reasons
 from tests.app.served import ask, drawn, serve
 
 SMALL: dict[str, Any] = {

@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.shell.streamlit_edge.page import SCRIPTS, Scripted
+from app.streamlit_edge.page import SCRIPTS, Scripted
 
 PAGE = "<html><head><title>Streamlit</title><script></script></head></html>"
 

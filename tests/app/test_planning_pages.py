@@ -25,7 +25,7 @@ from app.sizes import controls as sizes_controls
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.checkpoints import curve
-from core.planner import PRESETS, plan
+from core.plan import PRESETS, plan
 from tests.app.browsing import box_of, digit, go_to, once
 from tests.app.planning_screen import PATIENCE, Planner, visiting
 from tests.app.test_accessibility import findings

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import core
-import core.order
+import core.read.word_order
 from app.kit import params as kit_params
 from app.rooms.positions import choices, export, message, routes, words
 from app.rooms.positions.component import ENTRY
@@ -97,7 +97,7 @@ def test_two_hundred_random_links_give_a_room(name: str) -> None:
         places = choices.places_of(run, values)
         assert sorted(places) == list(range(len(places)))
         for edit in choices.edits_of(run, values, places):
-            assert core.interventions.from_text(core.interventions.to_text([edit])) == (edit,)
+            assert core.edits.from_text(core.edits.to_text([edit])) == (edit,)
     json.dumps(message.header(run) | export.edited(run), allow_nan=False)
 
 
@@ -355,10 +355,10 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
     expect(room.page.locator(".st-key-sentences")).to_contain_text("every place from 0 to 15 once")
     room.says("Rows 20 and 26 have cosine 0.67; 20 and 23 are nearer and less alike, 0.47: it learnt waves of its own.")
     table = core.load("minilm").model.get_parameter("encoder.embed.position.weight").detach()
-    alike = core.order.cosine_to(table, 20)
+    alike = core.read.word_order.cosine_to(table, 20)
     everywhere(room.root, lambda: room.says(f"Rows 20 and 26 have cosine {alike[26].item():.2f}"))
     assert room.number("cosine") == pytest.approx(alike[26].item(), abs=1e-6)
-    assert room.number("closest") == pytest.approx(core.order.closest_rows(table)[2], abs=1e-6)
+    assert room.number("closest") == pytest.approx(core.read.word_order.closest_rows(table)[2], abs=1e-6)
     expect(room.root.locator(".end")).to_contain_text(
         "This text is 602 tokens long, and MiniLM-L6 has positions for 512."
     )

@@ -32,13 +32,13 @@ from app.session import models, service
 from app.shell import routes
 from app.transport import compress, messages, modules
 from app.transport import routes as transport_routes
-from core.attention import AttentionRecord
-from core.engine import Engine
 from core.errors import Busy, Refused
-from core.request import Request
+from core.run.attention import AttentionRecord
+from core.run.request import Request
+from core.run.trace import Trace
 from core.service import Kept, LocalService
+from core.service.engine import Engine
 from core.service.worker import MOST_WAITING
-from core.trace import Trace
 from tests.app.served import ask as answered
 from tests.app.served import local, serve
 

@@ -9,8 +9,8 @@ import pytest
 from app.session import screen, service
 from app.session.models import MODELS, TITLES
 from app.session.screen import Screen
-from core.interventions import Ablate, EditMask
-from core.request import Request
+from core.edits import Ablate, EditMask
+from core.run.request import Request
 
 TEXT = "Ä bär & <b>a cat</b> = 100 % #1?"
 POINT = f"copy@{MODELS['copy'].points[0][0]}"

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from app.rooms.shapes import debugger
-from core.config import ModelConfig
-from core.planner import PRESETS, slips
+from core.model.config import ModelConfig
+from core.plan import PRESETS, slips
 
 
 @pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors")

@@ -1,4 +1,4 @@
-"""The Shapes view: rows are core.planner's own trace, PyTorch's errors are its own, and a browser does each thing."""
+"""The Shapes view: rows are core.plan's own trace, PyTorch's errors are its own, and a browser does each thing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from app.rooms.shapes.diagram import Diagram, diagram
 from app.rooms.shapes.pasted import config_of
 from app.rooms.shapes.values import MOST, described
 from app.session import words as session_words
-from core.config import ModelConfig
 from core.errors import Refused
-from core.planner import PRESETS, Workload, parameters, trace_shapes
-from core.planner.saved import saved_layer
+from core.model.config import ModelConfig
+from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes
+from core.plan.saved import saved_layer
 from tests.app.browsing import Screen, box_of
 from tests.app.pages import lend
 from tests.app.served import ask, serve
@@ -52,7 +52,7 @@ CONFIGS = {
 }
 
 
-def drawn(name: str) -> tuple[Diagram, core.planner.TracedRun]:
+def drawn(name: str) -> tuple[Diagram, TracedRun]:
     config = CONFIGS[name]
     lengths: dict[str, Any] = LENGTHS | ({"target_len": 5} if config.kind == "encoder-decoder" else {})
     return diagram(config, **lengths), trace_shapes(config, **lengths)
@@ -168,7 +168,7 @@ def test_gpt3_is_laid_out_whole():
     config = PRESETS["gpt3"].config
     found = diagram(config, batch=1, source_len=2048)
     assert found.parameters == parameters(config).total
-    assert found.flops == core.planner.plan(config, source_len=2048).flops
+    assert found.flops == core.plan(config, source_len=2048).flops
 
 
 def test_cross_attention_has_neither_bias_nor_turns():
@@ -385,7 +385,7 @@ def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Sha
 def test_gpt3_is_drawn(screen: Shapes):
     screen.see("&of=gpt3&length=2048")
     data = screen.data()
-    plan = core.planner.plan(PRESETS["gpt3"].config, source_len=2048)
+    plan = core.plan(PRESETS["gpt3"].config, source_len=2048)
     assert (int(data["parameters"]), int(data["flops"])) == (plan.parameters.total, plan.flops)
     assert data["shape"] == "1,96,2048,2048"
 
@@ -452,7 +452,7 @@ def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
     typed = ModelConfig(
         vocab_size=32_000, d_model=512, n_heads=16, n_kv_heads=4, d_ff=2048, n_decoder_layers=2, n_ctx=2048
     )
-    plan = core.planner.plan(typed, source_len=10)
+    plan = core.plan(typed, source_len=10)
     assert int(screen.data()["flops"]) == plan.flops
 
 
@@ -472,7 +472,7 @@ def test_sizes_of_ones_own_with_other_norms_a_window_and_a_gate(screen: Shapes):
         gated=True,
         window=4,
     )
-    plan = core.planner.plan(typed, source_len=10)
+    plan = core.plan(typed, source_len=10)
     assert (int(screen.data()["parameters"]), int(screen.data()["flops"])) == (plan.parameters.total, plan.flops)
     assert "beyond 4" in screen.row("decoder.attn.mask").inner_text()
     assert "RMSNorm" in screen.row("decoder.attn.norm").inner_text()

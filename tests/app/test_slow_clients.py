@@ -26,9 +26,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from app.shell.streamlit_edge import connections
-from app.shell.streamlit_edge.connections import ASKING, LEAST, READING, Connections
-from app.transport import beside, fair, strange
+from app.streamlit_edge import connections
+from app.streamlit_edge.connections import ASKING, LEAST, READING, Connections
+from app.transport import background, bad_requests, rate_limits
 from benchmarks import load
 
 APP = "app/main.py"
@@ -135,7 +135,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[tuple[str, int]
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         known.watch(asyncio.get_running_loop())
-        task = asyncio.create_task(beside.every(0.05, known.look))
+        task = asyncio.create_task(background.every(0.05, known.look))
         yield
         task.cancel()
 
@@ -197,9 +197,9 @@ def test_slow_clients_are_closed_and_the_next_one_is_answered(impatient) -> None
 def test_cookies_that_take_seconds_to_read_are_not_read() -> None:
     own = "headlight=" + "a" * 22
     bad = 'x="' + '\\"' * 30_000 + '"'
-    assert strange.readable(f"a=b; {bad}; {own}".encode()) == f"a=b; {own}".encode()
-    assert fair.named(f"{bad}; {own};y=z") == "a" * 22 == fair.named(own)
-    assert fair.named(f"x{own}") == fair.named(f"{own}a") == fair.named(f"x={own}") == ""
+    assert bad_requests.readable(f"a=b; {bad}; {own}".encode()) == f"a=b; {own}".encode()
+    assert rate_limits.named(f"{bad}; {own};y=z") == "a" * 22 == rate_limits.named(own)
+    assert rate_limits.named(f"x{own}") == rate_limits.named(f"{own}a") == rate_limits.named(f"x={own}") == ""
 
 
 def test_what_fails_beside_the_visitors_is_logged_and_done_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -214,7 +214,7 @@ def test_what_fails_beside_the_visitors_is_logged_and_done_again(caplog: pytest.
                 raise RuntimeError("a fault of ours")
             again.set()
 
-        task = asyncio.create_task(beside.every(0.001, look))
+        task = asyncio.create_task(background.every(0.001, look))
         await asyncio.wait_for(again.wait(), PATIENCE)
         task.cancel()
 

@@ -8,13 +8,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import core
-from app.attention import live
+from app.attention import in_progress
 from app.attention import params as attention_params
 from app.attention import place as attention_place
 from app.attention.place import Place
 from app.session import service, words
 from core.errors import TextError
-from core.request import Request
+from core.run.request import Request
+from core.service import engine
 
 HEADER = {
     "key": "k1",
@@ -152,10 +153,10 @@ def script() -> None:
     """The answer to a request, as the view sees it, in a script of its own."""
     import streamlit as st
 
-    from app.attention.live import picture_of
+    from app.attention.in_progress import picture_of
     from app.session import answer as session_answer
     from app.session.service import DEFAULT_MODEL
-    from core.request import Request
+    from core.run.request import Request
 
     request = Request(DEFAULT_MODEL, (st.session_state.get("said", ""),))
     answer = session_answer.answer(request, picture_of)
@@ -185,14 +186,14 @@ def test_a_refusal_is_a_sentence_and_the_last_good_picture_stays():
 def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, caplog):
     app = AppTest.from_function(script, default_timeout=30)
     run(app, "A cat.")
-    real = core.engine.run_request
+    real = engine.run_request
 
     def broken(loaded: core.Loaded, job, *more):
         if job.request.texts == ("A dog.",):
             raise RuntimeError("secret detail")
         return real(loaded, job, *more)
 
-    monkeypatch.setattr("core.engine.run_request", broken)
+    monkeypatch.setattr("core.service.engine.run_request", broken)
     sentence, shown = run(app, "A dog.")
     assert shown == "A cat." and sentence.startswith(words.BROKEN) and "secret" not in sentence
     assert "secret detail" in caplog.text
@@ -202,9 +203,9 @@ def reading() -> None:
     """Two requests: what the first leaves, and what is said of the second, which the model has no tokens for."""
     import streamlit as st
 
-    from app.attention.live import picture_of
+    from app.attention.in_progress import picture_of
     from app.session import answer as session_answer
-    from core.request import Request
+    from core.run.request import Request
 
     for text in ("abc=", "xyz"):
         answer = session_answer.answer(Request("copy", (text,)), picture_of)
@@ -233,9 +234,9 @@ def test_a_script_that_fails_says_so_plainly_and_logs_why(caplog):
 
 
 def test_pictures_are_made_once_a_request():
-    assert live.picture_of(service.DEFAULT_REQUEST) is live.picture_of(service.DEFAULT_REQUEST)
+    assert in_progress.picture_of(service.DEFAULT_REQUEST) is in_progress.picture_of(service.DEFAULT_REQUEST)
     with pytest.raises(TextError):
-        live.picture_of(Request(service.DEFAULT_MODEL, ("",)))
+        in_progress.picture_of(Request(service.DEFAULT_MODEL, ("",)))
 
 
 # the options beside the place

@@ -22,9 +22,9 @@ from app.rooms.step.routes import ROUTES
 from app.rooms.step.small import small_message
 from app.rooms.step.steps import Fold, ids_of, steps_of
 from app.transport import messages
-from core import small
+from core.read import worked_examples as small
+from core.read.layer_walk import guesses, terms, walk
 from core.service import Facts, LocalService
-from core.walk import guesses, terms, walk
 from tests.app.browsing import Screen, eventually
 from tests.app.lab import everywhere, printed, sized
 from tests.app.served import ask, serve

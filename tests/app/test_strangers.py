@@ -20,9 +20,9 @@ from starlette.testclient import TestClient
 
 from app.session import service
 from app.shell import registry, routes
-from app.transport import doors, fair, safe
+from app.transport import admission, rate_limits, security_headers
 from benchmarks import load
-from core.request import Request
+from core.run.request import Request
 from tests.app.served import local
 
 APP = "app/main.py"
@@ -88,9 +88,9 @@ def client() -> Iterator[TestClient]:
 
 
 MIDDLEWARE = [
-    Middleware(safe.Safe, no_pages=["/headlight/"]),
-    Middleware(doors.Doors),
-    Middleware(fair.Named),
+    Middleware(security_headers.Safe, no_pages=["/headlight/"]),
+    Middleware(admission.Doors),
+    Middleware(rate_limits.Named),
 ]
 
 

@@ -24,8 +24,8 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.session_manager import SessionInfo
 from streamlit.testing.v1 import AppTest
 
-from app.shell import streamlit_edge
-from app.shell.streamlit_edge import collection, components, departures, greeting, page
+from app import streamlit_edge
+from app.streamlit_edge import collection, components, departures, greeting, page
 from app.transport import compress
 from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend

@@ -21,11 +21,11 @@ from app.rooms.train import component, records, routes, words
 from app.rooms.train.recorded import view as recorded_view
 from app.rooms.train.recorded import words as recorded_words
 from app.transport import messages
-from core import finished, live
-from core.live import Frame, Point, Spec
+from core.learn import saved_runs, watched_training
+from core.learn.tasks import problems
+from core.learn.watched_training import Frame, Point, Spec
 from core.service import Looked, News
-from core.service.trainer import DIED, FrameFacts
-from core.tasks import problems
+from core.service.training.trainer import DIED, FrameFacts
 from tests.app.axe import faults
 from tests.app.browsing import idle
 from tests.app.rail import rail, read, ready
@@ -114,8 +114,8 @@ def test_a_race_that_is_kept_says_what_it_came_to_and_its_table_has_every_frame(
 def test_its_files_have_the_numbers_and_its_code_gives_them_again(
     page: Page, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    steps = live.run
-    monkeypatch.setattr(live, "run", lambda spec: islice(steps(spec), 24))  # the first of them will do
+    steps = watched_training.run
+    monkeypatch.setattr(watched_training, "run", lambda spec: islice(steps(spec), 24))  # the first of them will do
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opener = page.get_by_role("button", name="Export", exact=True)
 
@@ -223,12 +223,14 @@ def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, 
         page.keyboard.press("Shift+ArrowRight")
     page.locator('.train[data-at="20"]').wait_for()
     expect(curve).to_have_attribute("aria-valuenow", "20")
-    points = [x for _, x in zip(range(60), (x for x in live.run(Spec()) if isinstance(x, Point)), strict=False)]
+    points = [
+        x for _, x in zip(range(60), (x for x in watched_training.run(Spec()) if isinstance(x, Point)), strict=False)
+    ]
     mean = sum(point.loss for point in points[15:20]) / 5
     expect(page.locator(".fact")).to_contain_text(f"Step 20: loss {mean:.2f}")
     expect(page.locator(".tile")).to_have_count(16)
     expect(page).to_have_url(f"{address}/?view=train&twin=nomask&example=fade&at=20")
-    frame = max(step for step in live.frame_steps(Spec()) if step <= 20)
+    frame = max(step for step in watched_training.frame_steps(Spec()) if step <= 20)
     assert data(page)["frame"] == str(frame)
 
 
@@ -317,17 +319,17 @@ def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.keyboard.press("Home")
     page.keyboard.press("Shift+ArrowRight")
     page.locator('.train[data-at="10"]').wait_for()
-    step = max(step for step in live.frame_steps(Spec()) if step <= 10)
+    step = max(step for step in watched_training.frame_steps(Spec()) if step <= 10)
     page.get_by_role("link", name="Explore: no mask").click()
     explore = page.locator('.st-key-explore .hl[data-painted][data-underway=""]')
     explore.wait_for()
     expect(page.get_by_label("Sentence")).to_have_value("fade=fade")
     expect(page.get_by_text("This run is changed: the decoder sees the future.")).to_be_visible()
-    frame = next(x for x in live.run(Spec("copy", "nomask")) if isinstance(x, Frame) and x.step == step)
+    frame = next(x for x in watched_training.run(Spec("copy", "nomask")) if isinstance(x, Frame) and x.step == step)
     # The picture is there before the address bar says so.
     expect(page).to_have_url(re.compile(rf"(?=.*nocausal)(?=.*step={step}\b)"))
     idle(page)
-    seen = live.look(Spec("copy", "nomask"), frame, live.example(Spec(), "fade"))
+    seen = watched_training.look(Spec("copy", "nomask"), frame, watched_training.example(Spec(), "fade"))
     spot = [int(explore.get_attribute(f"data-{name}") or 0) for name in ("layer", "head", "query")]
     share = float(seen.pattern[spot[0], spot[1], spot[2]].max())
     expect(explore.locator(".bars, .facts").first).to_contain_text(f"{100 * share:.1f}")
@@ -356,9 +358,9 @@ def test_who_learns_at_the_same_step_is_named_together() -> None:
 def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, address: str) -> None:
     """What is lost and when one is refused: core/test_trainer.py."""
     full = "20 trainings wait already, and that is the most. Try again in a minute."
-    begun = News("running", points=tuple(live.Point(step, 2.5, 0.5) for step in (1, 2)))
+    begun = News("running", points=tuple(watched_training.Point(step, 2.5, 0.5) for step in (1, 2)))
     died = routes.line(begun) + routes.line(News("failed", why=DIED))
-    ended = routes.line(begun) + routes.line(News("ended", points=(live.Point(3, 2.4, 0.5),)))
+    ended = routes.line(begun) + routes.line(News("ended", points=(watched_training.Point(3, 2.4, 0.5),)))
     queued = routes.line(News("waiting", place=2, seconds=21.0))
     answers: list[Callable[[Route], None]] = [
         lambda route: route.fulfill(status=503, body=full),
@@ -446,8 +448,8 @@ def test_news_travels_as_lines_and_a_loss_that_is_none_as_null() -> None:
 
 def test_a_look_travels_with_its_maps() -> None:
     spec = Spec(steps=1)
-    frame = next(x for x in live.run(spec) if isinstance(x, Frame))
-    seen = live.look(spec, frame, live.example(spec, "cab"))
+    frame = next(x for x in watched_training.run(spec) if isinstance(x, Frame))
+    seen = watched_training.look(spec, frame, watched_training.example(spec, "cab"))
     maps = seen.pattern.numpy()
     plain = Looked(0, maps, seen.p, seen.best, seen.own, seen.finds.numpy(), seen.ahead.numpy())
     header = records.look_text(plain)
@@ -474,13 +476,13 @@ def test_every_task_and_every_twin_of_copy_is_kept() -> None:
 @pytest.mark.parametrize("spec", KEPT, ids=of_spec)
 def test_of_a_kept_run_the_last_frame_is_a_model(spec: Spec) -> None:
     """It says what the kept run says of its end, and looks at the task's example as that does."""
-    ended = finished.read(finished.ENDS, spec)
+    ended = saved_runs.read(saved_runs.ENDS, spec)
     assert ended is not None
     points, (frame,) = ended
     header, body = messages.unpack(records.read(spec))
     last, look = header["frames"][-1], header["looks"][-1]
     assert (points[-1].loss, frame.step, frame.whole) == (header["points"][-1][1], last["step"], last["whole"])
-    seen = live.look(spec, frame, live.example(spec, records.opening_example(spec.task)))
+    seen = watched_training.look(spec, frame, watched_training.example(spec, records.opening_example(spec.task)))
     assert seen.own == look["own"] and np.allclose(seen.p, look["p"], atol=0.02)
     maps = np.frombuffer(body, "u1")[-seen.pattern.numel() :] if not seen.pattern.numel() % 4 else None
     assert maps is None or abs(maps / 255 - seen.pattern.numpy().ravel()).max() < 0.02
@@ -491,13 +493,13 @@ def test_a_kept_run_is_the_one_that_its_description_gives(spec: Spec) -> None:
     """Whole in its parts; and its first steps, which any processor comes to, are those of this code."""
     header, body = messages.unpack(records.read(spec))
     points, steps = header["points"], [step for step, _, _ in header["points"]]
-    assert steps == [*range(1, len(steps) + 1)] and (len(steps) == live.STEPS or points[-1][1] is None)
-    at = [step for step in live.frame_steps(spec) if step <= len(steps)]
+    assert steps == [*range(1, len(steps) + 1)] and (len(steps) == watched_training.STEPS or points[-1][1] is None)
+    at = [step for step in watched_training.frame_steps(spec) if step <= len(steps)]
     assert [frame["step"] for frame in header["frames"]] == [look["step"] for look in header["looks"]] == at
     assert "".join(header["tokens"][1:]).startswith(records.opening_example(spec.task))
     assert len(body) == sum(-(-int(np.prod(look["shape"])) // 4) * 4 for look in header["looks"])
 
-    begun = list(islice(live.run(spec), 5))
+    begun = list(islice(watched_training.run(spec), 5))
     own = [x for x in begun if isinstance(x, Point)]
     frames = [x for x in begun if isinstance(x, Frame)]
     mine, maps = messages.unpack(records.made(spec, own, frames))
@@ -513,5 +515,5 @@ def test_a_kept_run_is_the_one_that_its_description_gives(spec: Spec) -> None:
 @pytest.mark.parametrize("task", component.TASKS)
 def test_every_task_opens_on_an_example_that_it_reads(task: str) -> None:
     typed = records.opening_example(task)
-    assert live.example(Spec(task), typed).is_unseen
-    assert problems(live.LIVE[task], 1, seed=1)
+    assert watched_training.example(Spec(task), typed).is_unseen
+    assert problems(watched_training.LIVE[task], 1, seed=1)

@@ -23,13 +23,13 @@ from app.attention import picture
 from app.session import service as session_service
 from app.shell import routes
 from app.transport import messages as transport_messages
-from core.engine import Job
 from core.errors import RunCancelled
-from core.request import Request
+from core.run.request import Request
+from core.run.trace import Trace
 from core.service import THUMBNAIL, LocalService
+from core.service.engine import Job
 from core.service.facts import facts_of
-from core.service.live import MOST_RUNS, Live, LiveRun
-from core.trace import Trace
+from core.service.in_progress import MOST_RUNS, Live, LiveRun
 from tests.app.served import ask, drawn
 from tests.app.test_pack import SMALL
 

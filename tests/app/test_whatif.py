@@ -29,10 +29,10 @@ from app.session import answer, service
 from app.session import screen as session_screen
 from app.session.models import MODELS
 from app.shell import routes
-from app.transport import fair, messages
-from core import comparison
-from core.interventions import Ablate, EditMask, to_text
-from core.request import Request
+from app.transport import messages, rate_limits
+from core.edits import Ablate, EditMask, to_text
+from core.read import comparison
+from core.run.request import Request
 from core.service import Facts, SilenceHeads
 from tests.app.browsing import Screen
 from tests.app.lab import everywhere
@@ -110,10 +110,10 @@ def test_a_sweep_is_begun_before_it_is_asked_for_and_counts_once(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = facts(text="Dorothy ran to Aunt")
-    who = fair.visitor({"client": ("testclient", 50000), "headers": []})
+    who = rate_limits.visitor({"client": ("testclient", 50000), "headers": []})
     monkeypatch.setattr(answer, "visitor", lambda: who)
     monkeypatch.setattr(ahead.st, "session_state", {})
-    monkeypatch.setattr(fair, "accounts", fair.Accounts({"sweeps": fair.Rate(1, 1e-9)}))
+    monkeypatch.setattr(rate_limits, "accounts", rate_limits.Accounts({"sweeps": rate_limits.Rate(1, 1e-9)}))
     values, _ = kit_params.read(changes.PARAMS, run, {})
     ahead.begin(values, run)
     ahead.begin(values, run)  # the same run once more on the screen

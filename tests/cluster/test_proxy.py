@@ -24,8 +24,8 @@ from websockets.typing import Subprotocol
 
 from app.classroom import codes, sentences, words
 from app.session.service import DEFAULT_REQUEST
-from app.transport import fair
-from core.request import Request
+from app.transport import rate_limits
+from core.run.request import Request
 from tests.app.browsing import ROOT, Screen, browsing, serving
 from tests.app.school import PLACE, screen
 
@@ -57,7 +57,7 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     folder = tmp_path_factory.mktemp("processes")
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setenv(fair.LIMITS, "sweeps=1/0.0001")
+        patch.setenv(rate_limits.LIMITS, "sweeps=1/0.0001")
         found = {}
         for name, signs in SIGNS.items():
             patch.setenv(codes.OURS, signs)
@@ -132,7 +132,7 @@ def test_a_visitor_stays_on_one_process_by_websocket_and_by_request(behind: Behi
         with visitor("127.0.0.1") as browser:
             assert browser.get(f"{behind.address}/").status_code == 200
             cookies = dict(browser.cookies)
-            assert {PROCESS, fair.COOKIE} <= {*cookies}
+            assert {PROCESS, rate_limits.COOKIE} <= {*cookies}
             on[cookies[PROCESS]] = cookies
     assert {*on} == {"one", "two"}
     for name, cookies in on.items():

@@ -21,12 +21,12 @@ from ray import serve  # noqa: E402  # pyright: ignore[reportMissingImports]
 from ray.cluster_utils import Cluster  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from cluster import deployment, remote, wire  # noqa: E402
-from core.engine import Engine  # noqa: E402
+from core.edits import Ablate  # noqa: E402
 from core.errors import Refused  # noqa: E402
-from core.generate import Sampling  # noqa: E402
-from core.interventions import Ablate  # noqa: E402
-from core.request import Request  # noqa: E402
+from core.run.request import Request  # noqa: E402
 from core.service import LocalService, MapTransform, Service, SilenceHeads  # noqa: E402
+from core.service.engine import Engine  # noqa: E402
+from core.write.generate import Sampling  # noqa: E402
 from tests.cluster.test_remote import rows, untimed  # noqa: E402
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.filterwarnings("default")]

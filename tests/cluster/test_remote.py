@@ -18,13 +18,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from app.session import service as session
 from cluster import answering, remote, wire
-from core.ablations import RowAnswers
-from core.engine import Engine
+from core.edits import Ablate
 from core.errors import Busy, Refused, TextError, Unknown
-from core.generate import Sampling
-from core.interventions import Ablate
-from core.live import Point
-from core.request import Request
+from core.learn.watched_training import Point
+from core.run.request import Request
 from core.service import (
     Calls,
     LocalService,
@@ -37,7 +34,10 @@ from core.service import (
     SweepPart,
     Written,
 )
-from core.sweeps import HeadPlace
+from core.service.engine import Engine
+from core.sweep.ablations import RowAnswers
+from core.sweep.sweeps import HeadPlace
+from core.write.generate import Sampling
 from tests.cluster.serving import Answers, answering_for, served
 
 TEXT = Request("induction", ("nhpcgojbalim|cgoj",))

@@ -14,8 +14,8 @@ import pytest
 
 from cluster import remote, wire
 from core import errors
-from core.interventions import KINDS, Ablate, EditMask, Intervention
-from core.request import Request
+from core.edits import KINDS, Ablate, EditMask, Intervention
+from core.run.request import Request
 from core.service import MapTransform, Service
 
 VALUES = [
@@ -107,8 +107,8 @@ def header(text: str) -> bytes:
         pickle.dumps(Request("copy", ("a",))),
         header("{}"),
         header('{"record":["os.system",["true"]]}'),
-        header('{"record":["core.request.Request",["copy"]]}'),
-        header('{"record":["core.live.Spec",["no such task","none",0,1,0]]}'),
+        header('{"record":["core.run.request.Request",["copy"]]}'),
+        header('{"record":["core.learn.watched_training.Spec",["no such task","none",0,1,0]]}'),
         header('{"array":["|O",[1],0]}'),
         header('{"array":["<f4",[1000000],0]}'),
         header('{"array":["<f4",[-1],0]}'),

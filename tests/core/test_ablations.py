@@ -10,8 +10,10 @@ import pytest
 import torch
 
 import core
-from core import ablations, memory
+from core import memory
 from core.errors import Outdated, TextError, TooLarge
+from core.model.text import from_ids, pad
+from core.sweep import ablations
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, doubled, texts
@@ -120,7 +122,7 @@ def test_a_run_is_like_itself_and_unlike_an_edited_one(tiny: Tiny, kind: str) ->
 
 
 def test_texts_of_one_batch_are_compared_where_both_are(tiny: Tiny) -> None:
-    sources = core.text.pad([core.text.from_ids(None, IDS), core.text.from_ids(None, IDS[:5])], 0, "[PAD]", "right")
+    sources = pad([from_ids(None, IDS), from_ids(None, IDS[:5])], 0, "[PAD]", "right")
     run = core.trace_tokens(tiny(), sources, None, ())
     found = core.compare(run.text(0), run.text(1))
     assert all(head.moved <= 1e-6 and head.query < 5 for head in found.heads)  # a decoder's first five see no further

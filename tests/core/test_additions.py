@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import core
-from core.additions import additions, by_head, loudest, start
 from core.errors import Refused
+from core.read.additions import additions, by_head, loudest, start
+from core.read.layer_walk import normed, walk
 from core.service import LocalService, Walked
-from core.walk import normed, walk
 from tests.core.serving import assert_plain
-from tests.core.test_walk import IDS, LAYERS, animal
+from tests.core.test_layer_walk import IDS, LAYERS, animal
 
 T = TypeVar("T")
 Tiny = Callable[..., core.Loaded]

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import core
-from core import aggregate, measures
 from core.errors import TooLarge
+from core.read import aggregate, measures
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5]

@@ -11,11 +11,12 @@ import torch
 from pyarrow import parquet
 
 import core
-from core import atlas, measures
 from core.__main__ import main
 from core.checkpoints import Loaded
 from core.errors import Refused
-from core.heads import is_punctuation
+from core.read import measures
+from core.read.head_roles import is_punctuation
+from core.sweep import atlas
 
 TEXTS = [
     "The cat sat on the mat, and the cat sat on the dog.",

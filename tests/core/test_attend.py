@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from core import rules
-from core.rules import DistanceBias, MaskRule, ScoreRule, attend, softmax
+from core.model import rules
+from core.model.rules import DistanceBias, MaskRule, ScoreRule, attend, softmax
 
 
 def inputs(

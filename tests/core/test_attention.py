@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import core
-from core import rules
-from core.attention import AttentionRecord
-from core.mask_edits import Region, painted
-from core.planner.live import LiveBytes
-from core.recorder import Held
-from core.rules import MaskRule, ScoreRule
+from core.model import rules
+from core.model.mask_edits import Region, painted
+from core.model.rules import MaskRule, ScoreRule
+from core.plan.live_bytes import LiveBytes
+from core.run.attention import AttentionRecord
+from core.run.recorder import Held
 from tests.core.conftest import fused_error
 
 Tiny = Callable[..., core.Loaded]

@@ -12,12 +12,12 @@ import core
 from benchmarks.card import memory, parity
 from benchmarks.card.clock import peak_bytes
 from benchmarks.card.tiles import record_of
-from core.chunks import Chunks
 from core.device import dtype_name
 from core.memory import MiB, guarded
-from core.planner import chunked_run_bytes, run_bytes
-from core.recorder import HELD_BYTES
-from core.rules import MaskRule, ScoreRule, attend
+from core.model.rules import MaskRule, ScoreRule, attend
+from core.plan import chunked_run_bytes, run_bytes
+from core.run.chunks import Chunks
+from core.run.recorder import HELD_BYTES
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 97,

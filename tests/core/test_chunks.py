@@ -11,12 +11,14 @@ import pytest
 import torch
 
 import core
-from core import Ablate, EditMask, SetMask, chunks, memory
-from core.config import ModelConfig, RotaryScaling
+from core import Ablate, EditMask, SetMask, memory
+from core.edits import KINDS
 from core.errors import TooLarge
-from core.hooks import Look, hooked
-from core.interventions import KINDS
-from core.text import Tokens, from_ids, pad
+from core.model.config import ModelConfig, RotaryScaling
+from core.model.hooks import Look, hooked
+from core.model.text import Tokens, from_ids, pad
+from core.plan import chunked_run_bytes
+from core.run import chunks
 
 tracing = sys.modules["core.trace"]  # core.trace is the function
 N = 37
@@ -68,7 +70,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             if not chunks.can_chunk(forward):
                 return None
             prompt = forward.prompt
-            needed = core.planner.chunked_run_bytes(
+            needed = chunked_run_bytes(
                 forward.loaded.config, rows=rows, batch=prompt.batch, source_len=prompt.source_len, keep_values=hold
             )
             return chunks.Chunks(rows, on_host, needed.total)

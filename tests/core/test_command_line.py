@@ -14,7 +14,7 @@ import torch
 
 import core
 from core import __main__ as command_line
-from core import report
+from core.read import report
 
 TEXT = "The animal didn't cross the street because it was too tired."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import core
-from core.interventions import Intervention
+from core.edits import Intervention
 
 KING = "The old king loved the golden bird, and the old"
 AUNT = "Dorothy ran home over the prairie to Uncle Henry and Aunt"

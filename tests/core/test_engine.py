@@ -17,12 +17,13 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
-from core import chunks, memory
-from core import engine as engine_module
-from core.continuation import CONTINUATION, with_continuation
+from core import memory
 from core.errors import Busy, CheckpointError, GenerationError, RunCancelled, TextError, TooLarge, Unknown
-from core.generate import candidates, pick
-from core.request import RunEnded
+from core.run import chunks
+from core.run.request import RunEnded
+from core.service import engine as engine_module
+from core.write.continuation import CONTINUATION, with_continuation
+from core.write.generate import candidates, pick
 from tests.core.conftest import make_loaded
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "it", "ran", "far", "away", "from", "all", "of", "us"]
@@ -139,7 +140,7 @@ def test_the_bytes_of_all_traces_are_always_those_that_are_held() -> None:
 
 
 def test_of_traces_that_were_let_go_only_the_newest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.engine.LET_GO", 2)
+    monkeypatch.setattr("core.service.engine.LET_GO", 2)
     shared = engine()
     keys = [core.Request("one", (text,)).key for text in sentences(6)]
     runs = [shared.run(core.Request("one", (text,))) for text in sentences(6)]
@@ -160,7 +161,7 @@ def test_of_traces_that_were_let_go_only_the_newest_stay(monkeypatch: pytest.Mon
 def test_requests_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = engine()
     first, *others = (core.Request("one", (text,)) for text in sentences(10))
-    monkeypatch.setattr("core.engine.REMEMBERED_BYTES", 5 * first.nbytes)
+    monkeypatch.setattr("core.service.engine.REMEMBERED_BYTES", 5 * first.nbytes)
     shared.run(first)
     assert shared.trace(first.key).texts == 1
     for request in others:
@@ -206,7 +207,7 @@ def test_an_allocator_that_fails_in_a_run_or_a_load_becomes_a_refusal() -> None:
 
 def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr("core.engine.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("core.service.engine.time", SimpleNamespace(monotonic=lambda: now))
     shared = engine()
     away, stays = (core.Request("one", (text,)) for text in sentences(2))
     before = shared.run(away).attention[0].pattern()

@@ -18,7 +18,7 @@ from core.checkpoints.families import FAMILIES
 from core.checkpoints.family import Family
 from core.checkpoints.files import Stored, read_json, stored_tensors
 from core.errors import CheckpointError
-from core.model import Transformer
+from core.model.transformer import Transformer
 from tests.core.published import PUBLISHED, reference
 
 NOTICED = 1e-4  # ten times what parity allows

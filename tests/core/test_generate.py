@@ -17,11 +17,11 @@ from torch.overrides import TorchFunctionMode
 
 import core
 from core import GenerationError, Loaded, RotaryScaling, TextError, TooLarge
-from core.beams import beam_search, beam_steps
-from core.cache import Cache, GrowingKV
-from core.generate import GenerationStep, candidates, generate, stream
-from core.planner import kv_cache
-from core.rules import DistanceBias, MaskRule
+from core.model.cache import Cache, GrowingKV
+from core.model.rules import DistanceBias, MaskRule
+from core.plan import kv_cache
+from core.write.beams import beam_search, beam_steps
+from core.write.generate import GenerationStep, candidates, generate, stream
 from tests.core.conftest import make_loaded
 from tests.core.published import PUBLISHED, VOCAB, reference
 
@@ -506,7 +506,7 @@ def test_a_written_token_waits_for_its_device_once(sampled: dict[str, Any], monk
     prompts = [prompt(5, 0, TINY_VOCAB), prompt(3, 1, TINY_VOCAB)]
     exact = [tokens(steps(loaded, ids=prompts, **sampled), text) for text in (0, 1)]
     monkeypatch.setattr(sys.modules["core.generate"], "finest_dtype", lambda device: torch.float32)
-    monkeypatch.setattr(sys.modules["core.rules"], "_hides_nan", lambda q, k: False)  # asked of a CPU alone
+    monkeypatch.setattr(sys.modules["core.model.rules"], "_hides_nan", lambda q, k: False)  # asked of a CPU alone
     run = iter(stream(loaded, ids=prompts, max_tokens=14, stop=(), **sampled))
     written, counts = [next(run)], []
     for _ in range(13):

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, quote, urlencode
 import pytest
 
 import core
-from core.interventions import KINDS, Edit, InterventionError, edit_text, from_text, to_text
-from core.interventions import fields as field_kinds
-from core.interventions.edit import kinds_of, may_be_none
+from core.edits import KINDS, Edit, InterventionError, edit_text, from_text, to_text
+from core.edits import fields as field_kinds
+from core.edits.edit import kinds_of, may_be_none
 
 EXAMPLES = {
     core.Ablate("decoder", 0, 5): "ablate_decoder_L0_H5",

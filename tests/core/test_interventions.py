@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import core
-from core import rules
-from core.interventions import InterventionError, hooks_of
-from core.rules import MaskRule, ScoreRule
+from core.edits import InterventionError, hooks_of
+from core.model import rules
+from core.model.rules import MaskRule, ScoreRule
 from tests.core.conftest import fused_error
 
 Tiny = Callable[..., core.Loaded]

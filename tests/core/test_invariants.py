@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import core
-from core.recorder import Step
+from core.model.text import from_ids, pad
+from core.run.recorder import Step
 from tests.core.conftest import KINDS, make_loaded
 
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "alibi", "relative")
@@ -116,15 +117,13 @@ def check_direction(loaded: core.Loaded, source: list[int], target: list[int] | 
 
 def check_padding(loaded: core.Loaded, source: list[int], target: list[int] | None) -> None:
     """Padding on either side, of source and target, changes no real position."""
-    short, long = core.text.from_ids(None, source), core.text.from_ids(None, [*source, 5, 9, 2, 17])
+    short, long = from_ids(None, source), from_ids(None, [*source, 5, 9, 2, 17])
     alone = core.trace(loaded, ids=source, target_ids=target)
     for side in ("left", "right"):
-        sources = core.text.pad([short, long], 0, "[PAD]", side)
+        sources = pad([short, long], 0, "[PAD]", side)
         targets = None
         if target is not None:
-            targets = core.text.pad(
-                [core.text.from_ids(None, target), core.text.from_ids(None, [*target, 3, 8])], 0, "[PAD]", side
-            )
+            targets = pad([from_ids(None, target), from_ids(None, [*target, 3, 8])], 0, "[PAD]", side)
         both = core.trace_tokens(loaded, sources, targets, ())
         real = [i for i, padding in enumerate((sources if targets is None else targets)[0].padding) if not padding]
         n = len(real)

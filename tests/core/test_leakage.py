@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import core
-from core import leakage as leak
 from core.errors import CheckpointError, Refused
+from core.learn import leakage as leak
 
 KING = "The old king loved the golden bird, and the old"
 

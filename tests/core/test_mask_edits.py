@@ -11,9 +11,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
-from core import mask_edits
-from core.mask_edits import ALLOWED, HIDDEN, Region, painted
-from core.rules import REASONS, MaskRule
+from core.model import mask_edits
+from core.model.mask_edits import ALLOWED, HIDDEN, Region, painted
+from core.model.rules import REASONS, MaskRule
 
 N, HEADS = 23, 4
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from core import measures
+from core.read import measures
 
 
 def test_shares_of_the_average_row() -> None:

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 import core
-from core import checkpoints, memory, report
+from core import checkpoints, memory
 from core.errors import TooLarge
+from core.read import report
 from tests.core.conftest import make_loaded
 
 CPU = torch.device("cpu")

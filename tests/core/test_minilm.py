@@ -11,8 +11,8 @@ import torch
 import transformers
 
 from core.checkpoints import Loaded, load
-from core.hooks import hook_points, hooked
-from core.text import tokenize
+from core.model.hooks import hook_points, hooked
+from core.model.text import tokenize
 
 SENTENCES = (
     "The animal didn't cross the street because it was too tired.",

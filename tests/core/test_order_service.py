@@ -1,4 +1,4 @@
-"""What the service says of positions: the numbers of core.order and core.measures, as plain data, of real models."""
+"""What the service says of positions: the numbers of core.read.word_order and core.measures, as plain data, of real models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 import torch
 
 import core
-from core import measures
 from core.errors import InterventionError, Refused
-from core.order import equivariance, moved_on, score_by_distance, shuffled_words, unturned
-from core.positions import alibi_slopes, relative_bucket
+from core.model.positions import alibi_slopes, relative_bucket
+from core.model.text import Tokens
+from core.read import measures
+from core.read.word_order import equivariance, moved_on, score_by_distance, shuffled_words, unturned
 from core.service import LocalService
 from core.service.facts import facts_of
-from core.service.positions import REACH, clock_of, order_change, positions_of, rows_of, scores_of
-from core.text import Tokens
+from core.service.positions.compute import REACH, clock_of, order_change, positions_of, rows_of, scores_of
 from tests.core.serving import assert_plain
 
 Tiny = Callable[..., core.Loaded]

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import core
-from core import measures
 from core.errors import Refused
+from core.read import measures
 from core.service import Likeness, LocalService
 
 TIRED = "The animal didn't cross the street because it was too tired."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from core import projections
+from core.read import projections
 
 CPU = torch.device("cpu")
 

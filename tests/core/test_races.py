@@ -13,20 +13,20 @@ from itertools import islice
 import pytest
 import torch
 
-from core import live
-from core.build import build
-from core.config import ModelConfig
-from core.hooks import Hook
-from core.live import FRAMES, Frame, Point, Spec
-from core.training import Batch, Recipe, State, state_of, train
+from core.checkpoints.build import build
+from core.learn import watched_training
+from core.learn.training import Batch, Recipe, State, state_of, train
+from core.learn.watched_training import FRAMES, Frame, Point, Spec
+from core.model.config import ModelConfig
+from core.model.hooks import Hook
 
 
 @pytest.fixture(autouse=True)
 def judged_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all frames the last alone is made: a frame takes as long as ten steps."""
-    frame = live._frame
+    frame = watched_training._frame
     monkeypatch.setattr(
-        live,
+        watched_training,
         "_frame",
         lambda spec, model, step, lengths: frame(spec, model, step, lengths) if step == spec.steps else None,
     )
@@ -35,23 +35,27 @@ def judged_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 @cache
 def ended(task: str, twin: str) -> tuple[list[float], Frame]:
     """The losses of a run, and its last frame."""
-    found = list(live.run(Spec(task, twin)))
+    found = list(watched_training.run(Spec(task, twin)))
     return [x.loss for x in found if isinstance(x, Point)], next(x for x in found if isinstance(x, Frame))
 
 
 @cache
 def plain() -> tuple[list[float], State]:
     """The losses of Copy as it is up to step 210, and its state there."""
-    model, optimiser = live._fresh(Spec())
-    losses = [done.loss for done in islice(live._steps(Spec(), model, optimiser, None), 210)]
+    model, optimiser = watched_training._fresh(Spec())
+    losses = [done.loss for done in islice(watched_training._steps(Spec(), model, optimiser, None), 210)]
     return losses, State(210, {name: x.clone() for name, x in state_of(model, optimiser).items()})
 
 
 def of_echo(hooks: Mapping[str, Hook]) -> list[float]:
     """The losses of its first 50 steps with hooks in place."""
-    model, optimiser = live._fresh(Spec("echo"))
+    model, optimiser = watched_training._fresh(Spec("echo"))
     steps = train(
-        model, lambda step: live.batch(Spec("echo"), step), Spec("echo").recipe, hooks=hooks, optimiser=optimiser
+        model,
+        lambda step: watched_training.batch(Spec("echo"), step),
+        Spec("echo").recipe,
+        hooks=hooks,
+        optimiser=optimiser,
     )
     return [done.loss for done in islice(steps, 50)]
 
@@ -142,7 +146,7 @@ def test_ten_times_the_rate_leads_until_step_93() -> None:
 def test_a_mask_taken_away_at_step_210_hurts_and_heals() -> None:
     """What it knows by then it keeps: it goes on writing from what it has read."""
     _, state = plain()
-    forked = live.run(Spec(twin="nomask", fork=210), state)
+    forked = watched_training.run(Spec(twin="nomask", fork=210), state)
     losses = [x.loss for x in islice((x for x in forked if isinstance(x, Point)), 90)]
     assert losses[0] > 1.5
     assert mean(losses, 90) < 0.4
@@ -150,5 +154,5 @@ def test_a_mask_taken_away_at_step_210_hurts_and_heals() -> None:
 
 def test_the_sizes_that_are_said() -> None:
     parameters = sum(p.numel() for p in build(Spec().config, 0).model.parameters())
-    assert parameters == 102_848 and len(live.frame_steps(Spec())) == FRAMES == 35
+    assert parameters == 102_848 and len(watched_training.frame_steps(Spec())) == FRAMES == 35
     assert 35 * 2 * parameters == pytest.approx(7.2e6, rel=0.01), "bytes that the frames of a run take as float16"

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 import core
+from core.edits import KINDS as KINDS_OF_EDIT
 from core.errors import Outdated
-from core.hooks import Hook
-from core.interventions import KINDS as KINDS_OF_EDIT
-from core.rules import softmax
+from core.model.hooks import Hook
+from core.model.rules import softmax
+from core.model.text import from_ids, pad
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_engine import word_tokenizer
 from tests.core.test_invariants import SAMPLE, name
@@ -126,8 +127,8 @@ def any_edits(
 
 def texts(kind: str, padded: str, rng: random.Random) -> tuple[Any, Any]:
     def some(*lengths: int) -> Any:
-        made = [core.text.from_ids(None, [rng.randrange(1, 61) for _ in range(n)]) for n in lengths]
-        return core.text.pad(made, 0, "[PAD]", "left" if padded == "left" else "right")
+        made = [from_ids(None, [rng.randrange(1, 61) for _ in range(n)]) for n in lengths]
+        return pad(made, 0, "[PAD]", "left" if padded == "left" else "right")
 
     lengths = (9, 7) if padded == "none" else (9, 6)
     both = (lengths[:1] * 2, lengths[1:] * 2) if padded == "none" else (lengths, lengths[::-1])
@@ -379,7 +380,7 @@ def test_a_run_says_where_its_numbers_ended(tiny: Tiny) -> None:
 
 
 def test_padding_of_no_numbers_is_no_matter(tiny: Tiny) -> None:
-    sources = core.text.pad([core.text.from_ids(None, IDS), core.text.from_ids(None, IDS[:3])], 0, "[PAD]", "right")
+    sources = pad([from_ids(None, IDS), from_ids(None, IDS[:3])], 0, "[PAD]", "right")
 
     def spoil(x: Tensor) -> Tensor:
         x = x.clone()

@@ -14,12 +14,13 @@ import pytest
 import torch
 
 import core
-from core import aggregate, measures
-from core import heads as heads_of_a_run
 from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknown
-from core.rules import REASONS
-from core.service import HIDDEN, MapTransform, Service, maps, word_groups
-from core.service.heads import values_of
+from core.model.rules import REASONS
+from core.read import aggregate, measures
+from core.read import head_roles as heads_of_a_run
+from core.service import HIDDEN, MapTransform, Service, word_groups
+from core.service.maps import compute
+from core.service.maps.heads import values_of
 from tests.core.conftest import make_loaded
 from tests.core.serving import CONFIGS, REQUEST, TEXT, ask, assert_plain, close, loader, run_of, service
 from tests.core.test_engine import WORDS
@@ -259,7 +260,7 @@ def test_what_a_run_does_not_have_is_refused_in_a_sentence(call: Callable[..., A
 
 
 def test_a_column_that_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maps, "COLUMN_CELLS", 100)
+    monkeypatch.setattr(compute, "COLUMN_CELLS", 100)
     shared = service()
     run_of(shared)
     with pytest.raises(Refused, match="would take 256 weights, and 100 is the most"):

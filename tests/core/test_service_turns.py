@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import core
-from core.chunks import Chunks
-from core.engine import Job
 from core.errors import Busy, RunCancelled, TextError, Unknown
-from core.generate import Sampling
+from core.run.chunks import Chunks
+from core.run.trace import Trace
 from core.service import Calls, Kept, MapTransform, RunDone
 from core.service.answers import HeadDone, LayerDone
-from core.trace import Trace
+from core.service.engine import Job
+from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
 from tests.core.test_engine import WORDS, Gate, Loader
 

@@ -20,14 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
 from core import Loaded, ModelConfig, build, trace
-from core.hooks import hooked
-from core.planner import trace_shapes
-from core.tasks import TASKS, sample
-from core.training import Batch, Recipe, train
+from core.learn.tasks import TASKS, sample
+from core.learn.training import Batch, Recipe, train
+from core.model.hooks import hooked
+from core.plan import trace_shapes
 
 CORE = Path(core.__file__).parent
-# `core.build` is the function, not its module.
-BUILD, TRACING = import_module("core.build"), import_module("core.planner.tracing")
+# `core.checkpoints.build` is the function, not its module.
+BUILD, TRACING = import_module("core.checkpoints.build"), import_module("core.plan.tracing")
 CAPTURE, FUSED = import_module("core.capture"), F.scaled_dot_product_attention
 CONFIG = ModelConfig(vocab_size=20, d_model=24, n_heads=2, d_ff=48, n_ctx=32, n_decoder_layers=1)
 

@@ -14,7 +14,7 @@ from core import generate
 from core.checkpoints import CATALOG, ModelSpec, at_point, curve, find, load, locate
 from core.checkpoints.catalog import INDEX, MODELS, SHIPPED, shipped
 from core.errors import CheckpointError
-from core.tasks import TASKS, is_held_out, problems
+from core.learn.tasks import TASKS, is_held_out, problems
 from scripts import catalog as script
 from scripts import evaluate
 

@@ -12,12 +12,13 @@ import pytest
 import torch
 
 import core
-from core import ablations, branches, memory
+from core import memory
 from core.errors import InterventionError, Refused, TextError, TooLarge
-from core.hooks import Look
-from core.model import MLP
+from core.model.hooks import Look
+from core.model.transformer import MLP
 from core.service import Calls, CutLooks, LocalService, PatchHeads, SilenceHeads, SweepPart
-from core.sweeps import HeadPlace, LookPlace, begin_heads
+from core.sweep import ablations, branches
+from core.sweep.sweeps import HeadPlace, LookPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, texts

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from core import Refused
-from core.tasks import TASKS, Task, encode, is_held_out, is_right, problems, sample, tokenizer_for
+from core.learn.tasks import TASKS, Task, encode, is_held_out, is_right, problems, sample, tokenizer_for
 
 every = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
 

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from core.errors import TextError
-from core.text import Tokens, from_ids, pad, shared_characters, tokenize, visible
+from core.model.text import Tokens, from_ids, pad, shared_characters, tokenize, visible
 
 
 def wordpiece() -> Tokenizer:

@@ -12,7 +12,7 @@ from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, pre_tokenizers
 
 from core.checkpoints import load
 from core.errors import CheckpointError
-from core.text import tokenize
+from core.model.text import tokenize
 from tests.core.folders import Config
 
 TEXTS = ("The cat sat on the mat.", "  two  spaces naïve 🎉🎉 \n日本 x", "I'm </s> ok", "NAÏVE É e\u0301 [MASK] x")

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from core import live
 from core.errors import Busy, Refused
-from core.live import Frame, Point, Spec
-from core.service import News, training_process
-from core.service.trainer import (
+from core.learn import watched_training
+from core.learn.watched_training import Frame, Point, Spec
+from core.service import News
+from core.service.training import process as training_process
+from core.service.training.trainer import (
     COMMAND,
     DIED,
     KEPT_BYTES,
@@ -68,7 +69,7 @@ def test_what_the_process_says_is_what_the_same_run_gives_here(trainer: Trainer)
     trainer.ready()
     found = ask(whole(trainer, SHORT))
     assert trainer._process is expected is not None, "nobody waits for another"
-    here = list(live.run(SHORT))
+    here = list(watched_training.run(SHORT))
     points = [(x.step, x.loss, x.accuracy) for news in found for x in news.points]
     assert points == [(x.step, x.loss, x.accuracy) for x in here if isinstance(x, Point)]
     frames = [x for x in here if isinstance(x, Frame)]
@@ -87,7 +88,7 @@ def test_what_the_process_says_is_what_the_same_run_gives_here(trainer: Trainer)
 
 
 def test_a_frame_travels_whole() -> None:
-    frame = next(x for x in live.run(Spec(steps=1)) if isinstance(x, Frame))
+    frame = next(x for x in watched_training.run(Spec(steps=1)) if isinstance(x, Frame))
     back = frame_from(frame_text(frame))
     assert back.step == 0 and back.given == frame.given
     assert all(
@@ -161,7 +162,7 @@ def test_a_turn_is_no_longer_for_a_run_with_frames(monkeypatch: pytest.MonkeyPat
     """Of its first steps every few have one, and somebody else's run waits."""
     clock = count()
     monkeypatch.setattr(training_process, "time", SimpleNamespace(monotonic=lambda: next(clock) / 10))
-    frame = next(x for x in live.run(Spec(steps=1)) if isinstance(x, Frame))
+    frame = next(x for x in watched_training.run(Spec(steps=1)) if isinstance(x, Frame))
     made = (x for step in range(1, 100) for x in (Point(step, 1.0, 0.5), frame))
     runs: dict[int, Iterator[Point | Frame | None]] = {0: made}
     said: list[dict[str, Any]] = []
@@ -172,7 +173,7 @@ def test_a_turn_is_no_longer_for_a_run_with_frames(monkeypatch: pytest.MonkeyPat
 # The process of every day, but a run of 40 steps goes on from the tenth only once it was paused and is to go on.
 HELD = """
 import sys, threading, time
-from core.service import training_process as process
+from core.service.training import process
 run, goes_on = process.run, threading.Event()
 def held(spec, states=None):
     for made in run(spec, states=states):
@@ -216,7 +217,10 @@ def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(holding: Trainer
 
     news = ask(pause_and_go_on())
     points = [(x.step, x.loss) for each in news for x in each.points]
-    assert points == [(x.step, x.loss) for x in live.run(spec) if isinstance(x, Point)] and news[-1].state == "ended"
+    assert (
+        points == [(x.step, x.loss) for x in watched_training.run(spec) if isinstance(x, Point)]
+        and news[-1].state == "ended"
+    )
 
 
 def test_who_only_asks_neither_begins_nor_ends_a_run(trainer: Trainer) -> None:
@@ -246,7 +250,7 @@ def test_whoever_asks_hears_of_points_before_the_first_frame(trainer: Trainer) -
 
 
 def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.service.trainer.MOST_PAUSED", 1)
+    monkeypatch.setattr("core.service.training.trainer.MOST_PAUSED", 1)
 
     async def pause(spec: Spec) -> None:
         async with aclosing(trainer.watch(spec)) as coming:
@@ -290,7 +294,7 @@ def test_only_what_was_trained_can_be_looked_at(trainer: Trainer) -> None:
 
 def test_frames_of_runs_that_have_ended_are_bounded(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert KEPT_BYTES <= 256 << 20
-    monkeypatch.setattr("core.service.trainer.KEPT_BYTES", 0)
+    monkeypatch.setattr("core.service.training.trainer.KEPT_BYTES", 0)
     ask(whole(trainer, SHORT))
     assert not trainer._runs
 
@@ -322,7 +326,7 @@ def test_a_twin_forks_where_its_run_was_without_learning_it_again(trainer: Train
     spec = Spec(steps=60, twin="nomask", fork=47)
     ask(whole(trainer, spec.alone))
     found = [point for news in ask(whole(trainer, spec)) for point in news.points]
-    alone = [x for x in live.run(spec) if isinstance(x, Point)]
+    alone = [x for x in watched_training.run(spec) if isinstance(x, Point)]
     assert [(x.step, x.loss) for x in found] == [(x.step, x.loss) for x in alone]
 
 

@@ -13,9 +13,8 @@ import pytest
 import torch
 
 from core import CheckpointError, ConfigError, Loaded, ModelConfig, build
-from core.model import Transformer
-from core.tasks import TASKS, sample
-from core.training import (
+from core.learn.tasks import TASKS, sample
+from core.learn.training import (
     STATE,
     Batch,
     Recipe,
@@ -30,6 +29,7 @@ from core.training import (
     train,
     train_bpe,
 )
+from core.model.transformer import Transformer
 
 COPY = TASKS["copy"]
 CONFIG = ModelConfig(

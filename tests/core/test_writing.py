@@ -15,13 +15,13 @@ import torch
 
 import core
 from core import GenerationError, Loaded
-from core.generate import Sampling, candidates
-from core.given import given
-from core.prompt import Prompt
+from core.model.text import from_ids
+from core.read.conditional_loss import given
+from core.run.prompt import Prompt
 from core.service import MOST_WRITTEN, Begun, LocalService, Written
-from core.service.writing import Desk
-from core.text import from_ids
-from core.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
+from core.service.writing.compute import Desk
+from core.write.generate import Sampling, candidates
+from core.write.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
 from tests.core.conftest import make_loaded
 
 STORY = "Once upon a time there was a"

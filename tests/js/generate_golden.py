@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 import core
-from core.generate import Sampling, candidates
-from core.writing import LISTED, Writer, beginning
+from core.write.generate import Sampling, candidates
+from core.write.writing import LISTED, Writer, beginning
 from tests.app import models
 
 SETTINGS = [(1.0, None, None), (0.7, None, 0.9), (0.1, 40, 0.95), (3.0, 5, None), (2.0, None, 0.3), (1.3, 200, 0.5)]

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import vm from "node:vm";
 
-const SCRIPT = readFileSync(new URL("../../app/shell/streamlit_edge/scripts/history.js", import.meta.url), "utf-8");
+const SCRIPT = readFileSync(new URL("../../app/streamlit_edge/scripts/history.js", import.meta.url), "utf-8");
 
 // A page whose history() are the addresses of its entries. do() is a click, go() the browser's own Back and Forward, and says() what the
 // server has to say of the address: Streamlit writes it over the entry that is there.

@@ -1,4 +1,4 @@
-// metrics.js has the numbers of core/measures.py, from weights that travelled as 16 bits, and torch's correlation of two maps.
+// metrics.js has the numbers of core/read/measures.py, from weights that travelled as 16 bits, and torch's correlation of two maps.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

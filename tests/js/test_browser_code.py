@@ -20,8 +20,9 @@ from app.attention import picture as pictures
 from app.classroom import component as classroom_component
 from app.shell import registry
 from app.transport import messages, modules
-from core import aggregate, measures
-from core.service import MapKind, MapTransform, Site, maps, word_groups
+from core.read import aggregate, measures
+from core.service import MapKind, MapTransform, Site, word_groups
+from core.service.maps import compute as maps
 from tests.app import models
 from tests.app.served import ask, drawn, serve
 from tests.js import generate_golden, lessons_golden

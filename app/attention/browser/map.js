@@ -154,7 +154,7 @@ export class HeadMap {
     return fill(words.roles[name] ?? words.roles_rest, { share: share(p), name });
   }
 
-  // Whether this is where the picture opened by the rule of core.heads.openings
+  // Whether this is where the picture opened by the rule of core.read.head_roles.openings
   get isOpenedByRule() {
     const { picture, place, options } = this.view;
     const opening = picture.openings?.[place.site];

@@ -1,4 +1,4 @@
-// One number for each head, by the definitions of core/measures.py: of a small run here, of a large one from the server. And how
+// One number for each head, by the definitions of core/read/measures.py: of a small run here, of a large one from the server. And how
 // alike two heads' maps are.
 
 /** @typedef {"entropy" | "distance" | "sink" | "previous" | "induction" | "diagonal"} Metric */

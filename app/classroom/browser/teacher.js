@@ -8,7 +8,7 @@ import { classroom, KEPT } from "../../kit/browser/classroom.js";
 import { colours, themeOf } from "../../kit/browser/colours.js";
 import { cover } from "../../kit/browser/cover.js";
 import { differing, nearest } from "./again.js";
-import { goTo, here, texts } from "../../shell/streamlit_edge/browser/page.js";
+import { goTo, here, texts } from "../../streamlit_edge/browser/page.js";
 import { isFree } from "../../kit/browser/keys.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";

@@ -1,6 +1,6 @@
 // What is on the page as a drawing: a Plotly chart, or rows of text with small pictures. SVG with real text, or PNG.
 
-import { FOR_POINTERS, layersOf } from "../../shell/streamlit_edge/browser/page.js";
+import { FOR_POINTERS, layersOf } from "../../streamlit_edge/browser/page.js";
 import { png, wrapped } from "./scene.js";
 
 const SVG = "http://www.w3.org/2000/svg";

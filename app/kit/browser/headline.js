@@ -2,7 +2,7 @@
 // place, before the slider is let go; beside it are projector mode and the files of the chart.
 
 import { classroom } from "./classroom.js";
-import { chartOf, sliders, turn, watchSliders } from "../../shell/streamlit_edge/browser/page.js";
+import { chartOf, sliders, turn, watchSliders } from "../../streamlit_edge/browser/page.js";
 import { paletteOf } from "./colours.js";
 import { add } from "./dom.js";
 import { chart } from "./drawing.js";

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.kit.numbers import quoted
 from app.rooms.compute import words
-from core.planner import DEVICES, Device
+from core.plan import DEVICES, Device
 
 FIELDS = ("gigabytes_per_second", "teraflops")
 MOST = 1e6  # GB/s and TFLOP/s: a thousand times what there is

@@ -12,7 +12,7 @@ from app.kit.numbers import both, count
 from app.kit.theme import PALETTES
 from app.rooms.compute import words
 from app.sizes import words as sizes_words
-from core.planner import Device, Operation
+from core.plan import Device, Operation
 
 GROUP_COLOURS = {
     "qkv": "teal",

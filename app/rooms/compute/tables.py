@@ -13,9 +13,9 @@ from app.kit.numbers import MIB
 from app.rooms.compute import words
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup, layers
-from core.config import ModelConfig
-from core.planner import PRESETS, Device, Operation, decode, parameters, prefill, roofline, with_layers
-from core.planner.operations import ideal_bytes
+from core.model.config import ModelConfig
+from core.plan import PRESETS, Device, Operation, decode, parameters, prefill, roofline, with_layers
+from core.plan.operations import ideal_bytes
 
 # compute
 

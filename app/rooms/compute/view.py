@@ -15,7 +15,7 @@ from app.sizes import controls, seen
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup, as_pair, layers
-from core.planner import DEVICES, PRESETS, Device, parameters, total_bytes, total_flops
+from core.plan import DEVICES, PRESETS, Device, parameters, total_bytes, total_flops
 
 CARD = "A100 80 GB"
 CARD_HEIGHT = 55  # pixels that the choice of a card takes of a projected chart, at a type of 16

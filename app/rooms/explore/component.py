@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.attention import component
-from app.session.keys import Key
+from app.session.session_state import Key
 from app.transport import modules
 
 modules.add("rooms/explore/browser", Path(__file__).parent / "browser")

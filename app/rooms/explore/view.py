@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.attention import component, export, inspect, live, picture
+from app.attention import component, export, in_progress, inspect, picture
 from app.attention import selection as attention_selection
 from app.attention import words as attention_words
 from app.kit import numbers, theme
@@ -21,7 +21,7 @@ from app.shell import request as shell_request
 from app.shell import run as shell_run
 from app.shell import waiting
 from core.errors import Refused
-from core.request import Request
+from core.run.request import Request
 from core.service import Facts, Following
 
 
@@ -34,7 +34,7 @@ def show() -> None:
     # run goes on: behind its end, Streamlit would send each of them in a message of its own before the picture.
     beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
-    answer = session_answer.answer(request, live.picture_of, waiting.SOON)
+    answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
     if (ticket := answer.ticket) is not None:
 
         def above() -> None:
@@ -43,7 +43,7 @@ def show() -> None:
 
         if _wait(ticket, working, so_far, above):
             _again(notes)
-        answer = session_answer.answer(request, live.picture_of)
+        answer = session_answer.answer(request, in_progress.picture_of)
     if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
         _again(notes)  # it turns out to read a target as well: with a second box
     if request.write and answer.ticket is None and not answer.stopped:

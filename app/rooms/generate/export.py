@@ -7,7 +7,7 @@ from datetime import date
 
 from app.export import about
 from app.rooms.generate import words
-from core.request import Request
+from core.run.request import Request
 from core.service import Facts
 
 PATH = "PATH"  # in the code: where the browser puts the tokens that were taken

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from app.rooms.generate import choices, message, words
 from app.session import service
-from app.transport import fair, routes
+from app.transport import rate_limits, routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
 from core.service import MOST_WRITTEN, Begun, Facts, Sampling, Written
@@ -24,7 +24,7 @@ LONGEST_TIMED = 1024  # tokens
 FEWEST_TIMED = 16
 
 
-@fair.costing("runs")
+@rate_limits.costing("runs")
 @answering
 async def write(request: Request) -> Response:
     """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head, opened.
@@ -52,7 +52,7 @@ async def write(request: Request) -> Response:
     return await _streamed(service.service().write(facts.key, path, n, _sampling(request, facts), also), packed)
 
 
-@fair.costing("sweeps")
+@rate_limits.costing("sweeps")
 @answering
 async def beams(request: Request) -> Response:
     """The likeliest texts side by side: run, beams, n. message.beams for each step."""
@@ -88,7 +88,7 @@ async def wrote(facts: Facts, said: Mapping[str, str]) -> dict[str, str]:
     return {"text" if facts.target is None else "target": await service.service().written_text(facts.key, path)}
 
 
-@fair.costing("sweeps")
+@rate_limits.costing("sweeps")
 @answering
 async def cost(request: Request) -> Response:
     """What a token takes with and without a cache, measured now: run, path, n."""

@@ -7,8 +7,8 @@ import math
 from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
+from core.edits import Intervention, MaskAfterSoftmax, NoScale, SetMask
 from core.errors import Refused
-from core.interventions import Intervention, MaskAfterSoftmax, NoScale, SetMask
 from core.service import MapTransform
 
 SCRATCH, COURSE, ORDER = "Attention from scratch", "The course", "Positions and the encoder"

@@ -9,8 +9,8 @@ from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
 from core.errors import Refused, TextError
-from core.request import Request
-from core.text import Tokens
+from core.model.text import Tokens
+from core.run.request import Request
 
 GERMAN = "Ein Hund rennt durch den Schnee."
 COURSE, ORDER, TWO = "The course", "Positions and the encoder", "Encoder and decoder"

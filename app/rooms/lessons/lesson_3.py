@@ -10,9 +10,9 @@ from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
 from app.sizes.setup import layers
 from core.errors import Refused
-from core.planner import PRESETS, longest_fit, trace_shapes, with_layers
-from core.planner.saved import lesson_terms
-from core.planner.training import kept_activations
+from core.plan import PRESETS, longest_fit, trace_shapes, with_layers
+from core.plan.saved import lesson_terms
+from core.plan.training import kept_activations
 
 TRACE = "An encoder’s shapes"
 TERMS = {

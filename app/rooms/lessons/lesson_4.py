@@ -10,7 +10,7 @@ from app.rooms.lessons import races, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
 from core.errors import Refused
-from core.planner import PRESETS, parameters
+from core.plan import PRESETS, parameters
 
 PAIR, COURSE, SCRATCH = "Encoder and decoder", "The course", "Attention from scratch"
 GERMAN = "Ein Hund rennt durch den Schnee."

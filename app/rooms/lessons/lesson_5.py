@@ -12,7 +12,7 @@ from app.kit.numbers import scientific
 from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from core.errors import Refused
-from core.planner import DEVICES, decode, kv_cache, prefill, total_flops
+from core.plan import DEVICES, decode, kv_cache, prefill, total_flops
 from core.service import Begun, Facts, Sampling
 
 COURSE, SCRATCH = "The course", "Attention from scratch"

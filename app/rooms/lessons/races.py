@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown
 from core.errors import Refused
-from core.live import LIVE, STEPS, UNSEEN, Spec
+from core.learn.watched_training import LIVE, STEPS, UNSEEN, Spec
 from core.service import FrameFacts
 
 __all__ = ["UNSEEN", "Race", "both", "footer", "name_of", "race", "right", "spec_of"]

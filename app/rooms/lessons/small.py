@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from core import small
+from core.read import worked_examples
 
-WIDTH, HEADS = small.WIDTH, small.HEADS
+WIDTH, HEADS = worked_examples.WIDTH, worked_examples.HEADS
 
 
 def one_head() -> tuple[list[float], list[float], float]:
     """Of three tokens of four numbers: the first row of weights, the first column of V, and what they add up to."""
-    one = small.one_head()
+    one = worked_examples.one_head()
     return one.weights[0].tolist(), one.v[:, 0].tolist(), one.output[0, 0].item()
 
 
 def keys() -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shape of a batch of keys, and of its .T."""
-    k = small.batch().k
-    return tuple(k.shape), tuple(small.turned_round(k).shape)
+    k = worked_examples.batch().k
+    return tuple(k.shape), tuple(worked_examples.turned_round(k).shape)
 
 
 def landing(sentence: int, token: int, feature: int) -> tuple[int, int]:
     """(head, number) that a feature of a fused projection becomes."""
-    way = small.follow((2, 4, 3 * HEADS * WIDTH), HEADS, (sentence, token, feature), parts=3)
+    way = worked_examples.follow((2, 4, 3 * HEADS * WIDTH), HEADS, (sentence, token, feature), parts=3)
     index = next(step.index for step in way if step.step == "transpose")  # sentence, head, token, number
     return index[1], index[3]
 
 
 def flips(n: int) -> list[int]:
     """How often each binary digit changes from 0 to n − 1, the smallest first."""
-    digits = small.binary_digits(n)
+    digits = worked_examples.binary_digits(n)
     return (digits[1:] != digits[:-1]).sum(0).tolist()
 
 
 def left_of_gradient(width: int, steps: int) -> float:
     """The share of a gradient's length that is left so many steps back in a plain RNN with fresh weights."""
-    return small.fading(width, steps)[-1]
+    return worked_examples.fading(width, steps)[-1]

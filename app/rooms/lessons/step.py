@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from core.live import Spec
+from core.learn.watched_training import Spec
 from core.service import Facts, News, Service
 
 Kind = Literal["point", "drag", "shape", "choose", "do"]

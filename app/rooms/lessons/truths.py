@@ -11,11 +11,11 @@ from app.rooms.lessons.checks import ties
 from app.rooms.lessons.step import Candidate, Form, Shown, Truth
 from app.sizes.setup import Setup, shaped
 from app.transport import limits
+from core.edits import Intervention
 from core.errors import Refused
-from core.interventions import Intervention
-from core.planner import PRESETS
+from core.model.text import Tokens
+from core.plan import PRESETS
 from core.service import Facts, MapTransform, Site
-from core.text import Tokens
 
 SITES = {"encoder": "self-attention", "decoder": "self-attention", "cross": "cross-attention"}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.kit.params import Param, one_of, whole
 from app.rooms.masks import words
-from core.interventions import Edit, EditMask, MaskAfterSoftmax, MaskFill, NoScale, SetMask
+from core.edits import Edit, EditMask, MaskAfterSoftmax, MaskFill, NoScale, SetMask
 from core.service import Facts, Site
 
 LABS = ("paint", "padding", "leak", "kinds", "scale")

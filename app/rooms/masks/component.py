@@ -7,7 +7,7 @@ from pathlib import Path
 from app.kit import scripts, stage, theme
 from app.rooms.masks import choices, words
 from app.transport import modules
-from core.rules import REASONS
+from core.model.rules import REASONS
 
 PARAMS = choices.PARAMS
 BROWSER = Path(__file__).parent / "browser"

@@ -37,7 +37,7 @@ def painted(facts: Facts, site: str) -> dict[str, str]:
     stack = "encoder" if site == "encoder" else "decoder"
     lines = [*_begin(facts), export_about.trace_line(facts)]
     if facts.writes:
-        lines.insert(1, "from core.given import given")
+        lines.insert(1, "from core.read.conditional_loss import given")
         lines += ["print(run.predictions(k=5))", "print(given(run).losses.mean())  # nats a token"]
     looks = [
         f'record = run.attention.at({{layer}}, "{attention}", "{stack}")',
@@ -54,7 +54,7 @@ def padding_snippet(facts: Facts, texts: Sequence[str], side: str, text: int) ->
     batch = f"[{', '.join(export_about.literal(each) for each in texts)}]"
     lines = [
         *_begin(facts),
-        "from core.padding import inertness",
+        "from core.read.padding import inertness",
         f"texts = {batch}",
         f'batch = core.trace(loaded, texts{targets}, padding_side="{side}")',
         f'free = core.trace(loaded, texts{targets}, padding_side="{side}", interventions=[core.DropPadding()])',
@@ -69,7 +69,7 @@ def leak_snippet(facts: Facts) -> str:
     """Losses of the model and of the one that leaks."""
     lines = [
         *_begin(facts),
-        "from core.leakage import leakage, relearnt",
+        "from core.learn.leakage import leakage, relearnt",
         export_about.trace_line(facts),
         "found = leakage(run, relearnt(loaded))",
         "print(found.losses.mean(), found.dropped.mean(), found.relearnt.mean())  # nats a token",
@@ -83,7 +83,7 @@ def scale_snippet(facts: Facts) -> str:
     plain = export_about.trace_line(facts)
     lines = [
         *_begin(facts),
-        "from core.scaling import WIDTHS, sharpness, spread",
+        "from core.read.scaling import WIDTHS, sharpness, spread",
         "print([spread(d) for d in WIDTHS])",
         plain,
         f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[core.NoScale()])",

@@ -13,7 +13,7 @@ from app.rooms.masks import choices, export, sheet, words
 from app.rooms.masks.component import OFFLINE
 from app.session import service
 from app.shell import style
-from app.transport import fair, messages
+from app.transport import messages, rate_limits
 from app.transport.messages import Body, float32
 from app.transport.routes import BadParameter, alike, number
 from core.service import Facts
@@ -34,7 +34,7 @@ def _values(request: Request, facts: Facts) -> Mapping[str, str]:
     return values
 
 
-@fair.costing("runs")
+@rate_limits.costing("runs")
 @alike
 async def edited(request: Request) -> bytes:
     """A run under the mask of the address: run, the room's choices, ids, the words whose probability is asked for, and part, where
@@ -78,7 +78,7 @@ async def scores(request: Request) -> bytes:
     return messages.pack(header, body.bytes())
 
 
-@fair.costing("runs")
+@rate_limits.costing("runs")
 @alike
 async def padding(request: Request) -> bytes:
     """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
@@ -117,7 +117,7 @@ async def padding(request: Request) -> bytes:
     return messages.pack(export.answered(facts, snippet, header), body.bytes())
 
 
-@fair.costing("runs")
+@rate_limits.costing("runs")
 @alike
 async def leak(request: Request) -> bytes:
     """Leakage on a run's text: run."""

@@ -14,8 +14,8 @@ from app.rooms.masks.component import STAGE
 from app.session import service
 from app.session.screen import Screen
 from app.shell import request, run
+from core.edits import Edit
 from core.errors import Refused
-from core.interventions import Edit
 from core.service import Facts
 
 LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut

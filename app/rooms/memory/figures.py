@@ -14,8 +14,8 @@ from app.kit.figure import FigureDraft
 from app.kit.numbers import both
 from app.kit.theme import PALETTES
 from app.rooms.memory import words
-from core.planner.measured import Measured
-from core.planner.workload import Attention
+from core.plan.measured import Measured
+from core.plan.workload import Attention
 
 COMPONENT_COLOURS = {
     "weights": "teal",

@@ -12,11 +12,11 @@ from app.kit import numbers
 from app.kit.numbers import MB, MIB
 from app.rooms.memory import words
 from app.sizes.setup import Setup
-from core.planner import Fit, Plan, kv_cache, longest_fit, memory_plan
-from core.planner.measured import Measured
-from core.planner.saved import lesson_terms
-from core.planner.training import kept_activations
-from core.planner.workload import Attention
+from core.plan import Fit, Plan, kv_cache, longest_fit, memory_plan
+from core.plan.measured import Measured
+from core.plan.saved import lesson_terms
+from core.plan.training import kept_activations
+from core.plan.workload import Attention
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
 POINTS = 15  # of the three lines of the cache

@@ -19,8 +19,8 @@ from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup, layers
 from core.errors import Refused
-from core.planner import DEVICES, Fit, kv_cache, memory_plan
-from core.planner.measured import WORKER, Measured, Subject, free
+from core.plan import DEVICES, Fit, kv_cache, memory_plan
+from core.plan.measured import WORKER, Measured, Subject, free
 
 log = logging.getLogger("headlight")
 

@@ -9,11 +9,11 @@ from app.kit.params import Param
 from app.rooms.positions import words
 from app.session import examples
 from app.transport import limits
+from core.edits import DropPositions, Intervention, SetPositions, StackName
+from core.edits.fields import Places
 from core.errors import InterventionError
-from core.interventions import DropPositions, Intervention, SetPositions, StackName
-from core.interventions.fields import Places
+from core.model.text import Tokens
 from core.service import Facts, Site, shuffled_words
-from core.text import Tokens
 
 SEEDS = 1_000_000
 LONGEST_LINE = 4096  # places on the line of Clocks; a score further apart says nothing new

@@ -15,7 +15,7 @@ from app.rooms.positions.component import OFFLINE
 from app.session import service
 from app.shell import style
 from app.transport import routes
-from core.interventions import Intervention
+from core.edits import Intervention
 from core.service import Facts, paper_rules
 
 REACH = 8  # tokens to either side, of the bars by distance

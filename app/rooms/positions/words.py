@@ -300,7 +300,7 @@ for some in (run, now):
     "snippet_two": """import torch
 
 import core
-from core.order import cosine_to
+from core.read.word_order import cosine_to
 
 {load}
 {trace}
@@ -320,7 +320,7 @@ print(run.positions[{number}].bias.of_distance(distance[None, None])[0, :, 0])  
 """,
     "snippet_paper": """import torch
 
-from core.positions import alibi_slopes, relative_bucket
+from core.model.positions import alibi_slopes, relative_bucket
 
 print(alibi_slopes(8))
 print(relative_bucket(torch.arange(-64, 65), 32, 128, bidirectional=True))
@@ -333,7 +333,7 @@ print(run.positions[0])
 print(run.positions[0].angles())  # None where positions are not rotary
 """,
     "snippet_clock": """import core
-from core.order import score_by_distance, unturned
+from core.read.word_order import score_by_distance, unturned
 
 {load}
 {trace}
@@ -346,7 +346,7 @@ frequencies, factor = stack.frequencies(len(run.positions[0].places), {windowed}
 print(score_by_distance(q, k, frequencies, record.rule.scale, [{distance}], factor))
 print(record.scores({head}, {query}, {key}))  # the same at the words' own distance
 """,
-    "snippet_binary": """from core.positions import sinusoid_table
+    "snippet_binary": """from core.model.positions import sinusoid_table
 
 table = sinusoid_table(16, {d_model}, "interleaved")
 print([(p ^ (p + 1)).bit_count() for p in range(15)])  # digits that flip from p to p + 1

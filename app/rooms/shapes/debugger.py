@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.rooms.shapes import words
-from core.config import ModelConfig
-from core.planner import slips
-from core.planner.slips import Try
+from core.model.config import ModelConfig
+from core.plan import slips
+from core.plan.slips import Try
 
 # kind of row -> which lines can be tried there
 PLACES = {

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from app.rooms.shapes import words
-from core.config import ModelConfig
-from core.planner import TracedRun, TracedStep, parameters, trace_shapes, with_layers
-from core.planner.dtypes import bytes_of
+from core.model.config import ModelConfig
+from core.plan import TracedRun, TracedStep, parameters, trace_shapes, with_layers
+from core.plan.dtypes import bytes_of
 
 SITES = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}
 SUBLAYERS = ("attn_norm", "cross_norm", "mlp_norm")

@@ -7,7 +7,7 @@ from datetime import date
 from app.export import about
 from app.export.about import version
 from app.sizes import export
-from core.config import ModelConfig
+from core.model.config import ModelConfig
 
 
 def caption(title: str, config: ModelConfig, batch: int, lengths: tuple[int, int], today: date) -> str:

@@ -13,8 +13,8 @@ from app.kit import params
 from app.rooms.shapes import words
 from core.checkpoints.family import Theirs
 from core.checkpoints.loading import MOST_LAYERS, config_from, family_of, with_head
-from core.config import ModelConfig
 from core.errors import Refused
+from core.model.config import ModelConfig
 
 MOST_TEXT = 100_000  # characters of a config.json
 RAW = -zlib.MAX_WBITS  # deflate without a header, which a link does not need

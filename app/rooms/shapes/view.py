@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.attention import live
+from app.attention import in_progress
 from app.kit import cover, params, stage
 from app.kit.numbers import quoted
 from app.rooms.shapes import debugger, pasted, words
@@ -23,14 +23,14 @@ from app.session import notices, room, screen
 from app.session.links import newly_asked
 from app.shell import request as shell_request
 from app.shell import waiting
-from app.shell.streamlit_edge.history import is_history_navigation
 from app.sizes import export
+from app.streamlit_edge.history import is_history_navigation
 from app.transport.limits import BOUNDS, is_whole
-from core.config import ModelConfig
 from core.errors import Refused
-from core.planner import PRESETS, Workload
-from core.planner.plan import check_positions
-from core.planner.slips import Try
+from core.model.config import ModelConfig
+from core.plan import PRESETS, Workload
+from core.plan.plan import check_positions
+from core.plan.slips import Try
 from core.service import Facts
 
 RUN, TYPED, PASTED = "run", "typed", "pasted"
@@ -75,10 +75,10 @@ def show() -> None:
             with left:
                 request, more = shell_request.request()
             notes += more
-            answer = session_answer.answer(request, live.picture_of, waiting.SOON)
+            answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
             if answer.ticket is not None:
                 waiting.wait(answer.ticket, working)
-                answer = session_answer.answer(request, live.picture_of)
+                answer = session_answer.answer(request, in_progress.picture_of)
                 working.empty()
             stopped = answer.stopped
             data = _run(answer, notes)

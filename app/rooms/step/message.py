@@ -15,7 +15,7 @@ import numpy as np
 from app.attention import picture
 from app.rooms.step.steps import Fold, Step, guesses_words, steps_of, tokens_of
 from app.transport import messages
-from core.rules import REASONS
+from core.model.rules import REASONS
 from core.service import AddedFacts, Facts, SiteWalk, Walked
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along

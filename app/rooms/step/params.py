@@ -12,8 +12,8 @@ from app.kit.params import Param, one_of, whole
 from app.rooms.step import words
 from app.rooms.step.steps import ids_of, tokens_of
 from app.session import examples
+from core.edits import from_text, to_text
 from core.errors import InterventionError
-from core.interventions import from_text, to_text
 from core.service import Facts
 
 OPENS_AT = "softmax"

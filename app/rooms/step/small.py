@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from app.transport import messages
-from core import small
+from core.read import worked_examples
 
 
 @cache
 def small_message() -> bytes:
     """Every number of the three examples; the browser works out what follows from a number of x that is dragged."""
-    one, batch, reshape = small.one_head(), small.batch(), small.reshape()
+    one, batch, reshape = worked_examples.one_head(), worked_examples.batch(), worked_examples.reshape()
     index = (0, 2, 5)
     header: dict[str, Any] = {
         "one": {name: _rows(getattr(one, name)) for name in ("x", "w_q", "w_k", "w_v", "weights", "output")},
@@ -28,7 +28,7 @@ def small_message() -> bytes:
         "reshape": {
             "qkv": _rows(reshape.qkv),
             "error": reshape.error,
-            "strides": list(small.follow((2, 4, 24), small.HEADS, index, parts=3)[3].strides),
+            "strides": list(worked_examples.follow((2, 4, 24), worked_examples.HEADS, index, parts=3)[3].strides),
         },
     }
     return messages.pack(header, b"")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.config import ModelConfig
+from core.model.config import ModelConfig
+from core.model.text import Tokens
 from core.service import Facts
-from core.text import Tokens
 
 Axes = tuple[tuple[str, int], ...]
 

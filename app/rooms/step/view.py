@@ -13,7 +13,7 @@ from app.rooms.step.component import STAGE
 from app.session import room as session_room
 from app.session import screen, service
 from app.shell import run as shell_run
-from core.interventions import Edit, from_text
+from core.edits import Edit, from_text
 from core.service import Facts
 
 BEGUN = "step_begun"  # in the session: the visit to the room, and the run, whose first walk was begun

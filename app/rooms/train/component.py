@@ -10,7 +10,7 @@ from app.kit.params import Param, one_of, whole
 from app.rooms.train import words
 from app.rooms.train.records import opening_example
 from app.transport import modules
-from core.live import LIVE, MOST_STEPS, STEPS
+from core.learn.watched_training import LIVE, MOST_STEPS, STEPS
 
 BROWSER = Path(__file__).parent / "browser"
 ENTRY = "rooms/train/browser/train.js"

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from app.transport import messages
-from core import live
-from core.interventions import to_text
-from core.live import LIVE, TWINS, Example, Frame, Point, Spec, described
+from core.edits import to_text
+from core.learn import watched_training
+from core.learn.tasks import problems
+from core.learn.watched_training import LIVE, TWINS, Example, Frame, Point, Spec, described
 from core.service import FrameFacts, Looked, News, frame_facts, looked
-from core.tasks import problems
 
 FOLDER = Path(__file__).parent / "finished"  # `python -m scripts.train_records` writes it
 TASK = "copy"  # the one that Train opens with, whose twins there are too
@@ -50,7 +50,7 @@ def there(folder: Path = FOLDER) -> dict[str, list[str]]:
 
 def made(spec: Spec, points: Sequence[Point], frames: Sequence[Frame]) -> bytes:
     """A run as a message: what the route of its news says, and what the route of its looks says of the task's example."""
-    of = live.example(spec, opening_example(spec.task))
+    of = watched_training.example(spec, opening_example(spec.task))
     looks = [looked(spec, frame, of) for frame in frames]
     header = {
         "points": points_text(points),

@@ -13,9 +13,9 @@ from starlette.routing import Route
 
 from app.rooms.train import records, words
 from app.session import service
-from app.transport import fair, messages, routes
+from app.transport import messages, rate_limits, routes
 from app.transport.routes import answering
-from core.live import STEPS, Spec, example
+from core.learn.watched_training import STEPS, Spec, example
 from core.service import News
 
 NEVER_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -35,7 +35,7 @@ def line(news: News) -> bytes:
     return json.dumps({**said, **come}, allow_nan=False, default=str).encode() + b"\n"
 
 
-@fair.costing("trainings")
+@rate_limits.costing("trainings")
 @answering
 async def run(request: Request) -> Response:
     """The news of a training, line by line, from its beginning until it ends. Who closes the answer watches no longer."""

@@ -12,8 +12,8 @@ from app.rooms.train import records
 from app.rooms.train.component import STAGE
 from app.rooms.train.recorded import view as recorded
 from app.session import notices, service
-from core.live import BATCH, LIVE, STEPS, TWINS, Spec
-from core.planner import parameters
+from core.learn.watched_training import BATCH, LIVE, STEPS, TWINS, Spec
+from core.plan import parameters
 
 
 def show() -> None:

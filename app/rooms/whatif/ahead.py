@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.rooms.whatif import changes
 from app.session import answer, service
-from app.transport import fair
+from app.transport import rate_limits
 from core.errors import Refused
 from core.service import Asked, Facts
 
@@ -34,7 +34,7 @@ def begin(said: Mapping[str, str], shown: Facts) -> None:
         return
     st.session_state[BEGUN] = shown.key
     name = answer.visitor(), shown.key
-    if said["edits"] or said["sweep"] == "patch" or name in _begun or fair.accounts.take(name[0], "sweeps"):
+    if said["edits"] or said["sweep"] == "patch" or name in _begun or rate_limits.accounts.take(name[0], "sweeps"):
         return
     with _lock:
         _begun[name] = service.calls().begin(_sweep(name, changes.asked(said, shown, shown.key)))

@@ -10,9 +10,9 @@ from app.kit.params import Param, one_of, whole
 from app.rooms.whatif import words
 from app.session import screen
 from app.session.models import MODELS, spec_of
+from core.edits import Ablate, Edit, EditMask, from_text, to_text
 from core.errors import InterventionError
-from core.interventions import Ablate, Edit, EditMask, from_text, to_text
-from core.request import Request
+from core.run.request import Request
 from core.service import MOST_LOOKS, Asked, CutLooks, Facts, PatchHeads, SilenceHeads
 
 ROOM = "whatif"  # in links

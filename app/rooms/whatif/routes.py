@@ -20,11 +20,11 @@ from app.kit import params as kit_params
 from app.rooms.whatif import ahead, changes, export, words
 from app.session import screen, service
 from app.shell import registry
-from app.transport import fair, messages, routes
+from app.transport import messages, rate_limits, routes
 from app.transport.routes import ANSWERS, BadParameter, answering, message
+from core.edits import Edit, edit_text, from_text, to_text
 from core.errors import InterventionError, Refused, TextError
-from core.interventions import Edit, edit_text, from_text, to_text
-from core.request import Request as RunRequest
+from core.run.request import Request as RunRequest
 from core.service import Facts, HeadPlace, MapTransform, SweepPart
 
 UNKEPT = {"Cache-Control": "no-store"}
@@ -95,10 +95,10 @@ async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
 @answering
 async def sweep(request: Request) -> Response:
     """A sweep as framed messages: rows as they are worked out, and at the end what its files say. A refusal is a sentence."""
-    visitor = fair.visitor(request.scope)
+    visitor = rate_limits.visitor(request.scope)
     begun = ahead.take(visitor, request.query_params.get("run", ""))
-    if begun is None and (wait := fair.accounts.take(visitor, "sweeps")):
-        return fair.too_much("sweeps", wait)
+    if begun is None and (wait := rate_limits.accounts.take(visitor, "sweeps")):
+        return rate_limits.too_much("sweeps", wait)
     try:
         return await _swept(request, () if begun is None else (begun,))
     except BaseException:
@@ -183,7 +183,7 @@ def framed(both: Both, part: SweepPart) -> bytes:
     return messages.framed(header, b"")
 
 
-@fair.costing("runs")
+@rate_limits.costing("runs")
 @answering
 async def side(request: Request) -> Response:
     """The changed run beside the plain one: its words or vectors, which heads look elsewhere, and the maps of some of them."""
@@ -260,7 +260,7 @@ async def side(request: Request) -> Response:
     return message(messages.pack(header, body.bytes()))
 
 
-@fair.costing("sweeps")
+@rate_limits.costing("sweeps")
 @answering
 async def arrays(request: Request) -> Response:
     """Both runs as NPZ: every weight of each, and what the answer became."""

@@ -20,7 +20,7 @@ import { writes } from "../../../attention/browser/next.js";
 import { Guide } from "../../../attention/browser/guide.js";
 import { HeadMap } from "../../../attention/browser/map.js";
 import { mounted } from "../../../kit/browser/mount.js";
-import { mainBlock, scrolled } from "../../../shell/streamlit_edge/browser/page.js";
+import { mainBlock, scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Overview } from "../../../attention/browser/overview.js";
 import { Projector } from "../../../attention/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";

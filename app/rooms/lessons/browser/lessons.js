@@ -7,7 +7,7 @@ import { isFree } from "../../../kit/browser/keys.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { paletteOf } from "../../../kit/browser/colours.js";
 import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
-import { goTo, here, note } from "../../../shell/streamlit_edge/browser/page.js";
+import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
 import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js";

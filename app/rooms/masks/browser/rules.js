@@ -1,4 +1,4 @@
-// Who may look at whom, and what the softmax makes of it: the same as core/rules.py, for the head on the screen.
+// Who may look at whom, and what the softmax makes of it: the same as core/model/rules.py, for the head on the screen.
 
 export const MAY = 0;
 export const FUTURE = 1;
@@ -33,7 +33,7 @@ export function encode(cells, n_key) {
 }
 
 /**
- * Why each query may not look at each key: core.rules.REASONS by number, 0 where it may. `own` is the model's mask, null where it
+ * Why each query may not look at each key: core.model.rules.REASONS by number, 0 where it may. `own` is the model's mask, null where it
  * hides nothing.
  * @param {Uint8Array | null} own
  * @param {{mask: string, window: number}} preset

@@ -11,7 +11,7 @@ import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Remote } from "../../../kit/browser/remote.js";
-import { scrolled } from "../../../shell/streamlit_edge/browser/page.js";
+import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { linkTo, Share, spoken } from "../../../kit/browser/share.js";

@@ -6,7 +6,7 @@ const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
 // Python that gives the numbers of a page of small numbers: with x as it was dragged, and the way of the number that is followed
 /** @param {string} page @param {number[][] | null | undefined} x @param {number[]} followed */
 export function smallSnippet(page, x, followed) {
-  const lines = ["from core import small", ""];
+  const lines = ["from core.read import worked_examples as small", ""];
   if (page === "one") lines.push(...(x ? [`x = torch.tensor(${JSON.stringify(x)})`] : []), `one = small.one_head(${x ? "x" : ""})`, "print(one.weights, one.output)");
   else if (page === "batch") lines.push("batch = small.batch()", "print(batch.scores, batch.error, batch.wrong_by)");
   else lines.push("print(small.reshape().qkv)", `print(small.follow((2, 4, 24), 2, (${followed.join(", ")}), parts=3))`);
@@ -37,8 +37,8 @@ export function snippet(lines, on, cell) {
     }
     if (kind === "scale") return [...code, "numbers = scores", ""].join("\n");
   }
-  if (kind === "token") return [...code, "from core.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`, ""].join("\n");
-  if (kind === "embed") return [...code, "from core.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).embed`, ""].join("\n");
+  if (kind === "token") return [...code, "from core.read.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`, ""].join("\n");
+  if (kind === "embed") return [...code, "from core.read.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).embed`, ""].join("\n");
   code.push(`numbers = found.values["${value}"]${HEADS.includes(kind) ? `[${head}]  # head ${head}` : ""}`);
   const index = indexOf(on, cell);
   if (index) code.push(`print(terms(found, "${value}", ${index}))  # where this number came from`);

@@ -11,7 +11,7 @@ import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { linkTo, Share } from "../../../kit/browser/share.js";
 import { paletteOf } from "../../../kit/browser/colours.js";
-import { goTo } from "../../../shell/streamlit_edge/browser/page.js";
+import { goTo } from "../../../streamlit_edge/browser/page.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
 import { endOf, Finished } from "./finished.js";
@@ -700,7 +700,7 @@ class Train {
     const fact = this.fact.textContent ?? "";
     const caption = [title, this.pair[1] ? this.twinName : "", fill(words.seed, { n: seed }), fill(words.of_steps, { s: this.at, n: this.header.steps }), `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
     const spec = (/** @type {import("./types.js").Run} */ one) => `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
-    const snippet = ["from core.live import Point, Spec, run", "", ...this.pair.flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
+    const snippet = ["from core.learn.watched_training import Point, Spec, run", "", ...this.pair.flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
     const [columns, lines] = [words.table_columns, this.lines()];
     const table = csv(columns, lines, [caption, snippet.trimEnd()]);
     return { title, alt: fill(words.alt, { fact }), caption, snippet, name: `headlight-train-${task}`, picture: true, tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([[words.table, `headlight-train-${task}`, table, { of: "", columns, rows: lines }]]) };

@@ -1,0 +1,70 @@
+"""What there is to see of a run: its picture, and of one that goes on each layer's small pictures once the pass has left it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from app.attention import picture, transform
+from app.session import examples, service
+from app.transport import messages
+from core.run.request import Request
+from core.service import Facts, HeadDone, Kept, LayerDone
+
+PICTURE_BYTES = 64 << 20  # of all pictures that are kept
+
+PICTURES = Kept(PICTURE_BYTES, lambda made: len(made.body) + 16_384)
+
+
+def picture_of(request: Request) -> picture.Picture:
+    """The picture of a request's run, ready to send, for a script. Raises Refused."""
+    return service.calls().result(made_of(request))
+
+
+async def made_of(request: Request) -> picture.Picture:
+    async def make() -> picture.Picture:
+        run = await service.service().facts(await service.service().submit(request))
+        return await _made(run, request.model_id, request.texts[0])
+
+    return await PICTURES.get(request.key, make)
+
+
+async def picture_of_run(key: str) -> picture.Picture:
+    """The same of a run that somebody has asked for, by its key. Raises Unknown where nobody has."""
+
+    async def make() -> picture.Picture:
+        run = await service.service().facts(key)
+        return await _made(run, run.spec.id, run.source.text)
+
+    return await PICTURES.get(key, make)
+
+
+async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
+    asked = service.service()
+    if picture.is_whole(run):
+        whole = await asked.whole(run.key)
+        openings = () if text in examples.texts_of(model_id) else whole.openings
+        return picture.whole_picture(run, whole.heads, openings, whole.roles)
+    return picture.small_pictures(run, await asked.thumbnails(run.key))
+
+
+async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:
+    """Messages, each behind its length as a u32, as the pass goes on: every record's thumbnails, {site, layer, at, how}.
+
+    Behind those of `record` come its map and a row of it, as the routes would answer, {path, params}; and {ms} when the run
+    has ended. They stop without it where the run does.
+    """
+    sites = picture.outline(run)["sites"]
+    layers = {i: (site, layer) for site in sites for layer, i in enumerate(site["records"])}
+    async with aclosing(service.service().parts(run.key, record, head, query)) as coming:
+        async for part in coming:
+            if isinstance(part, LayerDone):
+                site, layer = layers[part.record]
+                at, data = picture.drawn(site, layer, part.thumbnails)
+                header = {"site": site["id"], "layer": layer, "at": at, "how": part.thumbnails.how}
+                yield messages.framed(header, data)
+            elif isinstance(part, HeadDone):
+                for path, params, message in transform.opened(part):
+                    yield messages.framed({"path": path, "params": params}, message)
+            else:
+                yield messages.framed({"ms": part.seconds * 1000}, b"")

@@ -1,0 +1,69 @@
+"""Runs of Train that have ended, as files: whoever asks for one has it at once. `python -m scripts.train_runs` makes them.
+
+Of the runs that Train opens on their last frame ships, so that the model of a run which nobody has trained here can be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from ..checkpoints.catalog import MODELS
+from .watched_training import Frame, Point, Spec, name_of
+
+FOLDER = MODELS / "live" / "training"  # what is there is made where it is used, and ships with nobody
+# The last frame of the runs that Train opens on; `python -m scripts.train_records` makes them.
+ENDS = MODELS / "trained"
+FACTS = ("step", "given", "own", "whole", "gradients")  # of a frame, beside its weights
+
+log = logging.getLogger("headlight")
+
+
+def write(folder: Path, spec: Spec, points: Sequence[Point], frames: Sequence[Frame]) -> Path:
+    """Keep a run that has ended. The file is there whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name_of(spec)}.safetensors"
+    tensors = {f"{frame.step}/{name}": x.contiguous() for frame in frames for name, x in frame.weights.items()}
+    said = {
+        "run": json.dumps(asdict(spec)),
+        "points": json.dumps([[point.step, point.loss, point.accuracy] for point in points]),
+        "frames": json.dumps([{name: getattr(frame, name) for name in FACTS} for frame in frames]),
+    }
+    part = path.with_suffix(".part")
+    save_file(tensors, part, metadata=said)
+    part.replace(path)
+    return path
+
+
+def read(folder: Path, spec: Spec) -> tuple[list[Point], list[Frame]] | None:
+    """The points and frames of a run that write() kept; None where there is none. A file that cannot be read is logged."""
+    path = folder / f"{name_of(spec)}.safetensors"
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            said = file.metadata() or {}
+            if json.loads(said["run"]) != asdict(spec):
+                return None
+            points = [Point(int(step), float(loss), float(right)) for step, loss, right in json.loads(said["points"])]
+            weights: dict[int, dict[str, torch.Tensor]] = {}
+            for key in file.keys():  # noqa: SIM118  it is no dict
+                step, _, name = key.partition("/")
+                weights.setdefault(int(step), {})[name] = file.get_tensor(key)
+            return points, [_frame(facts, weights[facts["step"]]) for facts in json.loads(said["frames"])]
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s cannot be read, and the run is trained again where somebody asks for it: %s", path.name, error)
+        return None
+
+
+def _frame(facts: dict[str, Any], weights: dict[str, torch.Tensor]) -> Frame:
+    given, own, gradients = (tuple(map(float, facts[name])) for name in ("given", "own", "gradients"))
+    return Frame(int(facts["step"]), weights, given, own, int(facts["whole"]), gradients)

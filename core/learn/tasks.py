@@ -1,0 +1,324 @@
+"""Tiny problems whose solutions can be watched in attention: copy, reverse, sort, addition, induction, brackets.
+
+A problem is a short text such as "bca=", its one right answer a text as well ("abc" for sort), and every symbol is a token.
+The model reads `<s> b c a =` and writes `a b c </s>`. Which problems are held out follows from the problem itself, so no
+seed, size or order of drawing can let one of them into training.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from torch import Tensor
+
+from ..errors import Refused
+
+PAD, START, END = "<pad>", "<s>", "</s>"
+LETTERS = "abcdefghijklmnop"
+DIGITS = "0123456789"
+PAIRS = {"(": ")", "[": "]", "{": "}"}
+HELD_OUT_ONE_IN = 8
+
+
+@dataclass(frozen=True)
+class Task:
+    """draw() gives a problem, answer() its only right answer; problems with one key are on the same side of the split.
+
+    sources() says for each symbol of the answer which symbols of the problem it follows from. With same_place the answer to
+    each symbol is to be written where that symbol stands, and not behind the problem.
+    """
+
+    name: str
+    title: str
+    symbols: str
+    n_ctx: int  # the longest problem and its answer, with the marks of start and end
+    draw: Callable[[random.Random], str]
+    answer: Callable[[str], str]
+    key: Callable[[str], str]
+    sources: Callable[[str], tuple[tuple[int, ...], ...]]
+    same_place: bool = False
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """By token id."""
+        return (PAD, START, END, *self.symbols)
+
+    @property
+    def end_id(self) -> int:
+        return self.vocabulary.index(END)
+
+
+def is_right(task: Task, problem: str, written: str) -> bool:
+    """Whether the answer is exact, symbol for symbol."""
+    return written == task.answer(problem)
+
+
+def is_held_out(task: Task, problem: str) -> bool:
+    """One key in eight, chosen by its CRC-32."""
+    return zlib.crc32(f"{task.name}:{task.key(problem)}".encode()) % HELD_OUT_ONE_IN == 0
+
+
+def problems(task: Task, n: int, *, seed: int | str, held_out: bool = False) -> list[str]:
+    """n problems from one side of the split, the same ones for the same seed. A problem may come up more than once."""
+    rng = random.Random(f"{task.name} {held_out} {seed}")
+    found: list[str] = []
+    while len(found) < n:
+        problem = task.draw(rng)
+        if is_held_out(task, problem) == held_out:
+            found.append(problem)
+    return found
+
+
+def encode(task: Task, texts: Sequence[str]) -> Tensor:
+    """[text, pos]: problems with their answers as the model learns them, filled up on the right.
+
+    Raises Refused, naming the symbol, for a text that the task has no token for.
+    """
+    number = {symbol: i for i, symbol in enumerate(task.vocabulary)}
+    rows = []
+    for text in texts:
+        if unknown := [symbol for symbol in text if symbol not in number]:
+            raise Refused(f"{task.title} knows no {unknown[0]!r}. It reads {' '.join(task.symbols)}.")
+        rows.append([number[START], *(number[symbol] for symbol in text), number[END]])
+    longest = max(map(len, rows), default=0)
+    return torch.tensor([row + [number[PAD]] * (longest - len(row)) for row in rows])
+
+
+def problem_of(task: Task, typed: str) -> str:
+    """A problem that somebody typed, as the task writes it: spaces and a missing "=" make no difference.
+
+    Raises Refused with a sentence that names the symbol or the rule, and gives an example.
+    """
+    text = "".join(typed.split())
+    if task.symbols.endswith("="):
+        text = text.rstrip("=") + "="
+    example = problems(task, 1, seed="an example")[0]
+    bare = text.rstrip("=")
+    if unknown := [symbol for symbol in bare if symbol not in task.symbols]:
+        raise Refused(f"{task.title} knows no {unknown[0]!r}. It reads {' '.join(task.symbols)}. Try {example}")
+    if not SHAPES[task.name](bare):
+        raise Refused(f"{RULES[task.name]} Try {example}")
+    n_answer = 0 if task.same_place else len(task.answer(text))
+    if (n := len(text) + n_answer + 2) > task.n_ctx:
+        raise Refused(f"{bare} and its answer take {n} tokens, and this model reads {task.n_ctx}. Try {example}")
+    return text
+
+
+def sample(task: Task, n: int, *, seed: int | str, held_out: bool = False) -> tuple[Tensor, Tensor]:
+    """(ids [n, pos], counts [n, pos] bool): problems with their answers, and where the tokens stand that have to be known.
+
+    Those are the answer and the end behind it. The problem itself is random and nobody could foretell it. Of a task whose
+    answers stand in the problems' own places the ids are the problems, and every symbol of them counts.
+    """
+    return solved(task, problems(task, n, seed=seed, held_out=held_out))
+
+
+def solved(task: Task, chosen: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """The same of problems that somebody chose. Raises Refused as encode() does."""
+    if task.same_place:
+        ids = encode(task, chosen)
+        return ids, ids >= len((PAD, START, END))
+    answers = [task.answer(problem) for problem in chosen]
+    ids = encode(task, [problem + answer for problem, answer in zip(chosen, answers, strict=True)])
+    places = torch.arange(ids.shape[1])
+    first = torch.tensor([1 + len(problem) for problem in chosen])[:, None]  # behind <s> and the problem
+    last = first + torch.tensor([len(answer) for answer in answers])[:, None]  # where </s> stands
+    return ids, (first <= places) & (places <= last)
+
+
+def tokenizer_for(task: Task) -> Tokenizer:
+    """One token a symbol, spaces skipped, <s> in front of every text."""
+    vocab = {symbol: i for i, symbol in enumerate(task.vocabulary)}
+    tokenizer = Tokenizer(models.WordLevel(vocab))
+    tokenizer.add_special_tokens([PAD, START, END])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split("", "isolated")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{START} $A", special_tokens=[(START, vocab[START])]
+    )
+    tokenizer.decoder = decoders.Fuse()
+    return tokenizer
+
+
+# what may be typed
+
+
+def _is_sum(bare: str) -> bool:
+    parts = bare.split("+")
+    return len(parts) == 2 and all(len(part) == 3 and part.isdecimal() for part in parts)
+
+
+def _goes_on(bare: str) -> bool:
+    letters, bar, from_here = bare.partition("|")
+    return bool(bar) and len(set(letters)) == len(letters) and len(from_here) == 1 and from_here in letters[:-1]
+
+
+def _is_open(bare: str) -> bool:
+    waiting: list[str] = []
+    for bracket in bare:
+        if bracket in PAIRS:
+            waiting.append(PAIRS[bracket])
+        elif not waiting or waiting.pop() != bracket:
+            return False
+    return bool(waiting)
+
+
+def _is_word(bare: str) -> bool:
+    return bool(bare) and all(letter in LETTERS for letter in bare)
+
+
+SHAPES: dict[str, Callable[[str], bool]] = {
+    "copy": _is_word,
+    "reverse": _is_word,
+    "sort": _is_word,
+    "echo": _is_word,
+    "addition": _is_sum,
+    "induction": _goes_on,
+    "brackets": _is_open,
+}
+RULES = {
+    **dict.fromkeys(("copy", "reverse", "sort", "echo"), "Give one letter at least."),
+    "addition": "Give two numbers of three digits with + between them.",
+    "induction": "Give different letters, a bar, and one of them from which to go on; not the last.",
+    "brackets": "Give the beginning of a text of brackets: each closes the last one open, and one at least is still open.",
+}
+
+
+# where answers come from
+
+
+def _in_order(problem: str) -> tuple[tuple[int, ...], ...]:
+    return tuple((i,) for i in range(len(problem.rstrip("="))))
+
+
+def _backwards(problem: str) -> tuple[tuple[int, ...], ...]:
+    return _in_order(problem)[::-1]
+
+
+def _sorted_places(problem: str) -> tuple[tuple[int, ...], ...]:
+    """Equal letters in the order in which they stand."""
+    letters = problem.rstrip("=")
+    return tuple((i,) for i in sorted(range(len(letters)), key=letters.__getitem__))
+
+
+def _columns(problem: str) -> tuple[tuple[int, ...], ...]:
+    """The two digits of each column; the last digit of a sum is a carry, which follows from the column before."""
+    other = problem.index("+") + 1
+    columns = [(place, other + place) for place in (2, 1, 0)]
+    return (*columns, columns[-1])
+
+
+def _later(problem: str) -> tuple[tuple[int, ...], ...]:
+    letters, from_here = problem.split("|")
+    return tuple((i,) for i in range(letters.index(from_here) + 1, len(letters)))
+
+
+def _openers(problem: str) -> tuple[tuple[int, ...], ...]:
+    waiting: list[int] = []
+    for place, bracket in enumerate(problem.rstrip("=")):
+        if bracket in PAIRS:
+            waiting.append(place)
+        else:
+            waiting.pop()
+    return tuple((place,) for place in reversed(waiting))
+
+
+# the six
+
+
+def _letters(rng: random.Random) -> str:
+    return "".join(rng.choices(LETTERS, k=rng.randint(3, 10))) + "="
+
+
+def _sum(problem: str) -> str:
+    """Least significant digit first, so that every carry is known when it is needed."""
+    one, other = problem.rstrip("=").split("+")
+    return str(int(one) + int(other)).zfill(4)[::-1]
+
+
+def _numbers(rng: random.Random) -> str:
+    """Two numbers of two or three digits, each written with three."""
+
+    def number() -> int:
+        return rng.randint(10, 99) if rng.random() < 0.25 else rng.randint(100, 999)
+
+    return f"{number():03}+{number():03}="
+
+
+def _either_order(problem: str) -> str:
+    """a + b and b + a are one problem: else the held-out ones would be known from their mirror images."""
+    return "+".join(sorted(problem.rstrip("=").split("+")))
+
+
+def _repeated(rng: random.Random) -> str:
+    """Different letters, a bar, and one of the letters from which to go on. No place tells which: only the letter does."""
+    letters = rng.sample(LETTERS, rng.randint(4, 12))
+    return f"{''.join(letters)}|{rng.choice(letters[:-1])}"
+
+
+def _continued(problem: str) -> str:
+    letters, from_here = problem.split("|")
+    return letters[letters.index(from_here) + 1 :]
+
+
+def _open_brackets(rng: random.Random) -> str:
+    """The beginning of a well-formed text of brackets, with one at least still open and five at most."""
+    while True:
+        text, waiting = "", []
+        for _ in range(rng.randint(2, 12)):
+            if waiting and (len(waiting) == 5 or rng.random() < 0.45):
+                text += waiting.pop()
+            else:
+                bracket = rng.choice("([{")
+                text += bracket
+                waiting.append(PAIRS[bracket])
+        if waiting:
+            return f"{text}="
+
+
+def _closing(problem: str) -> str:
+    waiting: list[str] = []
+    for bracket in problem.rstrip("="):
+        if bracket in PAIRS:
+            waiting.append(PAIRS[bracket])
+        else:
+            waiting.pop()
+    return "".join(reversed(waiting))
+
+
+def _itself(problem: str) -> str:
+    return problem
+
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task("copy", "Copy", LETTERS + "=", 23, _letters, lambda p: p.rstrip("="), _itself, _in_order),
+        Task("reverse", "Reverse", LETTERS + "=", 23, _letters, lambda p: p.rstrip("=")[::-1], _itself, _backwards),
+        # No reordering of a held-out problem is trained on either.
+        Task(
+            "sort",
+            "Sort",
+            LETTERS + "=",
+            23,
+            _letters,
+            lambda p: "".join(sorted(p[:-1])),
+            lambda p: "".join(sorted(p)),
+            _sorted_places,
+        ),
+        Task("addition", "Addition, lowest digit first", DIGITS + "+=", 14, _numbers, _sum, _either_order, _columns),
+        Task(
+            "induction", "Go on as before", LETTERS + "|", 27, _repeated, _continued, lambda p: p.split("|")[0], _later
+        ),
+        Task("brackets", "Close the brackets", "()[]{}=", 19, _open_brackets, _closing, _itself, _openers),
+    )
+}
+
+# Each letter again where it stands: what a model can learn without looking anywhere. Only training before one's eyes has it.
+ECHO = Task("echo", "Echo", LETTERS, 12, lambda rng: _letters(rng)[:-1], _itself, _itself, _in_order, same_place=True)

@@ -1,0 +1,447 @@
+"""train(): one loop for every model that is trained here, which yields each step so that an interface can draw it.
+
+A step depends on the weights, the optimiser's moments, and its own number: the batch, the dropout and the learning rate
+all follow from the number. So a run that was stopped goes on to the very same weights, bit for bit on the same machine.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from safetensors.torch import save as safetensors_bytes
+from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
+from tokenizers import models as tokenizer_models
+from tokenizers.trainers import BpeTrainer
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from ..checkpoints.own import config_values, write_whole
+from ..device import multiplies_bfloat16
+from ..edits import Intervention, hooks_of
+from ..errors import CheckpointError, ConfigError
+from ..model.hooks import Hook, chain, hook_points, hooked
+from ..model.transformer import Transformer
+
+STATE = "training.json"
+FUSED = F.scaled_dot_product_attention
+# What residual dropout falls on: each sublayer's output, and the embeddings (Vaswani et al. 2017, §5.4).
+DROPPED = ("hook_attn_out", "hook_cross_out", "hook_mlp_out", "hook_embed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How to train: everything a run depends on beside the model and the batches. Raises ConfigError at birth."""
+
+    steps: int
+    learning_rate: float = 1e-3  # at the end of the warm-up
+    warmup: int = 100  # steps in which it rises from 0, linearly
+    final_share: float = 0.1  # of learning_rate, where the cosine ends
+    weight_decay: float = 0.1  # of matrices and tables; never of biases and norms
+    beta1: float = 0.9
+    beta2: float = 0.98
+    clip: float = 1.0  # the longest gradient, over all parameters together
+    dropout: float = 0.0
+    label_smoothing: float = 0.0
+    mixed: bool = True  # matrices multiplied in bfloat16 where the hardware does; weights and moments stay float32
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.warmup < 0:
+            raise ConfigError(f"steps ({self.steps}) must be at least 1 and warmup ({self.warmup}) at least 0")
+        if not self.learning_rate > 0 or not self.clip > 0:
+            raise ConfigError(f"learning_rate ({self.learning_rate}) and clip ({self.clip}) must be above 0")
+        for name in ("final_share", "weight_decay", "beta1", "beta2", "dropout", "label_smoothing"):
+            top = 1 if name in ("final_share", "weight_decay") else math.nextafter(1, 0)
+            if not 0 <= getattr(self, name) <= top:
+                raise ConfigError(f"{name} ({getattr(self, name)}) must be from 0 to {'1' if top == 1 else 'below 1'}")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """ids [batch, pos] to be learnt where counts [batch, pos] is True; padding goes on the right.
+
+    Encoder–decoders read source [batch, pos], real where source_keep is True; ids are then the decoder's. What is to be
+    written at a place is the next token, or where `targets` [batch, pos] are given, the one that they have for that place;
+    counts then says of which places.
+    """
+
+    ids: Tensor
+    counts: Tensor
+    source: Tensor | None = None
+    source_keep: Tensor | None = None
+    targets: Tensor | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        def move(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x.to(device, non_blocking=True)
+
+        ids, counts = self.ids.to(device), self.counts.to(device)
+        return Batch(ids, counts, move(self.source), move(self.source_keep), move(self.targets))
+
+
+@dataclass(frozen=True)
+class TrainStep:
+    """After `step` updates. loss in nats per token and accuracy (share of tokens) are those of the batch just learnt from."""
+
+    step: int
+    loss: float
+    accuracy: float
+    learning_rate: float
+    seconds: float  # since the first step, pauses between runs left out
+    gradient: float = 0.0  # length over all parameters, before it was clipped
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What the next step depends on: how many there were, the weights, and the optimiser's moments, by name."""
+
+    step: int
+    tensors: Mapping[str, Tensor]
+
+
+def train(
+    model: Transformer,
+    batches: Callable[[int], Batch],
+    recipe: Recipe,
+    *,
+    folder: Path | None = None,
+    save_every: int = 0,
+    interventions: Iterable[Intervention] = (),
+    start: State | None = None,
+    hooks: Mapping[str, Hook] | None = None,
+    optimiser: torch.optim.Optimizer | None = None,
+) -> Iterator[TrainStep]:
+    """Train in place, yielding every step; batches(step) gives the batch of step 0, 1, 2, ...
+
+    AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101), linear warm-up and cosine (2017, arXiv:1608.03983), gradients
+    clipped to a length. With a folder the state is saved there every save_every steps and at the end, and a run finds
+    what an earlier one left and goes on behind it. Between two steps the model is as `step` updates made it, and may be
+    saved or looked at. Afterwards it is frozen again.
+
+    `interventions` are in place in every step, so that the model learns with them, and so are `hooks` of one's own. A run that
+    begins at the `start` of another goes on from its weights and moments, and its first step has the number behind. Whoever
+    brings the `optimiser`, from make_optimiser(), can take state_of() it between two steps.
+
+    Raises ConfigError if the model has no head, CheckpointError if the folder holds the state of another model or recipe,
+    InterventionError for an edit that this model has no place for.
+    """
+    if model.head is None or model.decoder is None:
+        raise ConfigError(
+            "train() teaches a decoder to write the next token: the model needs decoder layers and a head"
+        )
+    device = next(model.parameters()).device
+    optimiser = optimiser or make_optimiser(model, recipe)
+    step, seconds = (0, 0.0) if folder is None else restore(folder, model, optimiser, recipe)
+    if start is not None and not step:
+        put_state(model, optimiser, start.tensors, "The state to start from")
+        step = start.step
+    edits = dict(hooks_of(model, interventions))
+    for name, hook in (hooks or {}).items():
+        edits[name] = chain(edits[name], hook) if name in edits else hook
+    return _loop(model, batches, recipe, optimiser, device, step, seconds, folder, save_every, edits)
+
+
+def _loop(
+    model: Transformer,
+    batches: Callable[[int], Batch],
+    recipe: Recipe,
+    optimiser: torch.optim.Optimizer,
+    device: torch.device,
+    step: int,
+    seconds: float,
+    folder: Path | None,
+    save_every: int,
+    edits: Mapping[str, Hook],
+) -> Iterator[TrainStep]:
+    start = time.perf_counter() - seconds
+    while step < recipe.steps:
+        rate = learning_rate(step, recipe)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        model.requires_grad_(True)
+        try:
+            with hooked(model, edits):
+                loss, accuracy, gradient = learn(model, batches(step).to(device), recipe, optimiser, step)
+        finally:
+            model.requires_grad_(False)
+        step += 1
+        seconds = time.perf_counter() - start
+        yield TrainStep(step, loss, accuracy, rate, seconds, gradient)
+        # Last of all, so that whatever the caller makes of a step is there before the run counts as being past it.
+        if folder is not None and (step == recipe.steps or (save_every and step % save_every == 0)):
+            keep_state(folder, model, optimiser, recipe, step, seconds)
+
+
+def learn(
+    model: Transformer, batch: Batch, recipe: Recipe, optimiser: torch.optim.Optimizer, step: int
+) -> tuple[float, float, float]:
+    """One update. Returns the loss in nats per counted token, the share of them that were the likeliest, and the gradient's length."""
+    device = batch.ids.device
+    mixed = recipe.mixed and multiplies_bfloat16(device)
+    precision = torch.autocast(device.type, torch.bfloat16) if mixed else nullcontext()
+    attention = PlainAttention() if device.type == "cpu" else nullcontext()
+    with hooked(model, dropout_hooks(model, recipe, device, step)), precision, attention:
+        logits, targets = predicted(model, batch)
+        logits = logits.float()
+        loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    gradient = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    optimiser.step()
+    return loss.item(), (logits.argmax(-1) == targets).float().mean().item(), gradient.item()
+
+
+def gradient_lengths(model: Transformer, done: TrainStep, recipe: Recipe) -> tuple[float, ...]:
+    """How long the gradient of the step just done was in each layer of the decoder, before it was clipped."""
+    assert model.decoder is not None
+    longer = max(1.0, done.gradient / recipe.clip)
+    found = []
+    for block in model.decoder.blocks:
+        squares = sum(float(p.grad.square().sum()) for p in block.parameters() if p.grad is not None)
+        found.append(math.sqrt(squares) * longer)
+    return tuple(found)
+
+
+class PlainAttention(TorchFunctionMode):
+    """Has attention worked out by PyTorch's kernel of plain steps, in the thread that enters it and in no other.
+
+    On a CPU the fused kernel's backward pass takes several times as long at training lengths. `sdpa_kernel` asks for the
+    same kernel, and the bits are the same, but it asks for every thread of the process.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        if func is FUSED:
+            return plain_attention(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def plain_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """F.scaled_dot_product_attention without a choice of kernels; its formats are those that autocast would give it."""
+    device = q.device.type
+    if torch.is_autocast_enabled(device):
+        q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
+    with torch.autocast(device, enabled=False):
+        return torch.ops.aten._scaled_dot_product_attention_math(
+            q, k, v, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa
+        )[0]
+
+
+def predicted(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
+    """(logits [token, vocab], targets [token]) of the tokens that count, each seen from the place before it.
+
+    Padding on the right needs no mask in a causal stack: nothing that counts looks at it.
+    """
+    assert model.head is not None
+    if batch.targets is not None:
+        return model.head(model.last_residual(batch.ids)[batch.counts]), batch.targets[batch.counts]
+    ids = batch.ids[:, :-1]
+    if batch.source is None:
+        x = model.last_residual(ids)
+    else:
+        x = model.last_residual(batch.source, ids, keep=batch.source_keep)
+    counts = batch.counts[:, 1:]
+    return model.head(x[counts]), batch.ids[:, 1:][counts]
+
+
+@torch.inference_mode()
+def evaluate(model: Transformer, batches: Iterable[Batch]) -> tuple[float, float]:
+    """(loss in nats per counted token, share of them that were the likeliest), over all batches; nothing is learnt."""
+    device = next(model.parameters()).device
+    loss, right, n = 0.0, 0, 0
+    for batch in batches:
+        logits, targets = predicted(model, batch.to(device))
+        loss += F.cross_entropy(logits.float(), targets, reduction="sum").item()
+        right += int((logits.argmax(-1) == targets).sum())
+        n += len(targets)
+    return loss / n, right / n
+
+
+def learning_rate(step: int, recipe: Recipe) -> float:
+    """For the update that follows `step` others: up in a line, then down along half a cosine."""
+    if step < recipe.warmup:
+        return recipe.learning_rate * (step + 1) / recipe.warmup
+    done = (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)
+    share = recipe.final_share + (1 - recipe.final_share) * 0.5 * (1 + math.cos(math.pi * done))
+    return recipe.learning_rate * share
+
+
+def make_optimiser(model: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
+    """AdamW that decays what multiplies, and leaves alone what shifts and scales (as GPT-3 and nanoGPT do)."""
+    parameters = list(model.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]  # a model of RMS norms without biases has few of the second
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(recipe.beta1, recipe.beta2))
+
+
+def dropout_hooks(model: Transformer, recipe: Recipe, device: torch.device, step: int) -> dict[str, Hook]:
+    """Dropout as hooks of the run, so that the model that ships has no part that only training uses."""
+    if not recipe.dropout:
+        return {}
+    generator = torch.Generator(device).manual_seed(recipe.seed * 1_000_003 + step)
+
+    def drop(x: Tensor) -> Tensor:
+        kept = torch.rand(x.shape, generator=generator, device=device) >= recipe.dropout
+        return x * kept / (1 - recipe.dropout)
+
+    return {name: drop for name in hook_points(model) if name.endswith(DROPPED)}
+
+
+# progress
+
+
+def eta(done: TrainStep, steps: int) -> float:
+    """Seconds until the last of so many steps, at the pace so far."""
+    return done.seconds / done.step * (steps - done.step)
+
+
+def progress(done: TrainStep, steps: int) -> str:
+    """One line: "step 300/2000  loss 0.412  accuracy 86.1 %  lr 9.8e-04  1:05 spent, 6:10 to go"."""
+    return (
+        f"step {done.step:,}/{steps:,}  loss {done.loss:.3f}  accuracy {done.accuracy:.1%}  "
+        f"lr {done.learning_rate:.1e}  {_clock(done.seconds)} spent, {_clock(eta(done, steps))} to go"
+    )
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+# what a run leaves for the next one: numbers as safetensors, words as JSON, never a pickle
+
+
+def keep_state(
+    folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, recipe: Recipe, step: int, seconds: float
+) -> None:
+    """Weights, moments and the step. The JSON file names the tensors' file and is written last: it decides what counts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = state_of(model, optimiser)
+    file = f"training-{step:08}.safetensors"
+    write_whole(folder / file, safetensors_bytes(tensors))
+    state = {
+        "step": step,
+        "seconds": seconds,
+        "tensors": file,
+        "recipe": asdict(recipe),
+        "config": config_values(model.config),
+    }
+    write_whole(folder / STATE, (json.dumps(state, indent=2) + "\n").encode())
+    for old in folder.glob("training-*.safetensors"):
+        if old.name != file:
+            old.unlink()
+
+
+def restore(folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, recipe: Recipe) -> tuple[int, float]:
+    """(step, seconds) of the state in the folder, put into the model and the optimiser; (0, 0.0) where there is none.
+
+    Raises CheckpointError if it belongs to another model or recipe, or is damaged.
+    """
+    if not (folder / STATE).is_file():
+        return 0, 0.0
+    try:
+        state = json.loads((folder / STATE).read_text("utf-8"))
+        same_recipe, same_config = state["recipe"] == asdict(recipe), state["config"] == _as_json(model)
+        step, seconds, file = int(state["step"]), float(state["seconds"]), Path(str(state["tensors"])).name
+        tensors = load_file(folder / file)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{STATE} or the tensors it names cannot be read ({error}). Remove the folder to start anew."
+        ) from error
+    if not (same_recipe and same_config):
+        what = "recipe" if same_config else "model"
+        raise CheckpointError(
+            f"{STATE} belongs to a run with another {what}. Choose another folder, or remove this one to start anew."
+        )
+    put_state(model, optimiser, tensors, f"{file}, which stands in {STATE},")
+    return step, seconds
+
+
+def state_of(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Weights and moments by name, on the CPU. They share memory with the model's where that is there: clone what is to stay."""
+    names = dict_of_names(model)
+    tensors = {f"model.{name}": p.detach().cpu().contiguous() for name, p in names.items()}
+    for name, p in names.items():
+        for moment, value in optimiser.state.get(p, {}).items():
+            tensors[f"optimiser.{moment}.{name}"] = value.detach().cpu().contiguous()
+    return tensors
+
+
+def put_state(model: Transformer, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], what: str) -> None:
+    """Put what state_of() gave into a model and its optimiser. Raises CheckpointError, which begins with `what` they are."""
+    with torch.no_grad():
+        for name, parameter in dict_of_names(model).items():
+            if f"model.{name}" not in tensors or tensors[f"model.{name}"].shape != parameter.shape:
+                raise CheckpointError(f"{what} holds no {name} of the right shape. Remove the folder to start anew.")
+            parameter.copy_(tensors[f"model.{name}"])
+            found = {
+                moment: tensors[f"optimiser.{moment}.{name}"]
+                for moment in ("step", "exp_avg", "exp_avg_sq")
+                if f"optimiser.{moment}.{name}" in tensors
+            }
+            # AdamW counts its steps on the CPU, wherever the weights are.
+            optimiser.state[parameter] = {
+                k: v.clone() if k == "step" else v.to(parameter.device, copy=True) for k, v in found.items()
+            }
+
+
+def dict_of_names(model: Transformer) -> dict[str, torch.nn.Parameter]:
+    """Every parameter by the first of its names."""
+    return dict(model.named_parameters())
+
+
+def _as_json(model: Transformer) -> object:
+    """The model's config as it looks when it comes back from a file: tuples are lists there."""
+    return json.loads(json.dumps(config_values(model.config)))
+
+
+# text
+
+
+def train_bpe(texts: Iterable[str], vocab_size: int, *, special: Sequence[str] = ("<pad>", "<s>", "</s>")) -> Tokenizer:
+    """A byte-level BPE tokenizer (Sennrich et al. 2016; Radford et al. 2019, §2.2) that reads any text without <unk>.
+
+    `special` get the first ids, in this order; 256 bytes follow, then merges up to vocab_size. A file may hold fewer where
+    the texts offer no more. Raises ConfigError if vocab_size has no room for the bytes.
+    """
+    least = 256 + len(special)
+    if vocab_size < least:
+        raise ConfigError(
+            f"vocab_size ({vocab_size}) must be at least {least}: 256 bytes and {len(special)} special tokens"
+        )
+    tokenizer = Tokenizer(tokenizer_models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    trainer = BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(special),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer

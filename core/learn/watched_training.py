@@ -1,0 +1,502 @@
+"""run(): training that is watched. A run follows from its description alone, and every frame holds what a picture of it needs.
+
+A twin has the same first weights where its shape allows it, the same batches, and one thing changed (Spec.twin). The sizes and the
+recipe are the shipped Copy model's, with a quarter of its batch, so that a run takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, lru_cache
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zipfile import ZipFile
+
+import torch
+from torch import Tensor
+
+from ..checkpoints import Loaded, ModelSpec, at_point, save_model
+from ..checkpoints.build import build
+from ..edits import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
+from ..errors import CheckpointError, Refused
+from ..model.config import ModelConfig
+from ..model.hooks import Hook, hooked
+from ..model.transformer import Transformer, cast
+from ..run.notebook_picture import one_line
+from ..run.trace import trace
+from .fork_states import EVERY, States
+from .tasks import ECHO, TASKS, Task, problem_of, problems, sample, solved, tokenizer_for
+from .training import Batch, Recipe, State, TrainStep, gradient_lengths, make_optimiser, state_of, train
+
+LIVE: dict[str, Task] = {"echo": ECHO, **TASKS}
+STEPS, MOST_STEPS = 600, 2000
+BATCH = 32
+RATE, WARMUP = 3e-3, 100
+FRAMES = 35  # of a run, its first and its last included
+UNSEEN = 48  # held-out problems that a frame is judged by
+SHAPE: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_decoder_layers": 2}
+POSITIONS = {"induction": "rotary"}  # where the distance decides; learned places otherwise
+
+
+@dataclass(frozen=True)
+class Twin:
+    """One thing changed: of the config, by an edit that is in place in every step, or of the recipe."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    edits: tuple[Edit, ...] = ()
+    rate: float = 1.0  # times RATE
+    warmup: bool = True
+    residual: bool = True
+
+    @property
+    def from_step_0(self) -> bool:
+        """Whether its weights have another shape or meaning, so that it cannot go on from somebody else's."""
+        return bool(self.config)
+
+
+TWINS: dict[str, Twin] = {
+    "none": Twin(),
+    **{f"heads{n}": Twin(config={"n_heads": n}) for n in (1, 2, 8, 16)},
+    "postln": Twin(config={"norm_order": "post", "final_norm": False}),
+    "rate10": Twin(rate=10),
+    "nowarmup": Twin(warmup=False),
+    "nomask": Twin(edits=(DropCausalMask(),)),
+    "nopositions": Twin(edits=(DropPositions(),)),
+    "noscale": Twin(edits=(NoScale(),)),
+    "noresidual": Twin(residual=False),
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that a run depends on. Raises Refused at birth, saying what is allowed.
+
+    `fork` is the step up to which it is the run without a twin; from there on the twin's change is in place.
+    """
+
+    task: str = "copy"
+    twin: str = "none"
+    seed: int = 0
+    steps: int = STEPS
+    fork: int = 0
+
+    def __post_init__(self) -> None:
+        if self.task not in LIVE:
+            raise Refused(f"There is no task {one_line(self.task, 40)!r}. There are: {', '.join(LIVE)}.")
+        if self.twin not in TWINS:
+            raise Refused(f"There is no twin {one_line(self.twin, 40)!r}. There are: {', '.join(TWINS)}.")
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise Refused(f"A run has 1 to {MOST_STEPS:,} steps, and not {self.steps:,}.")
+        if not 0 <= self.seed < 1 << 31:
+            raise Refused(f"A seed is a whole number from 0 to {(1 << 31) - 1:,}, and not {self.seed:,}.")
+        if not 0 <= self.fork < self.steps:
+            raise Refused(
+                f"A run of {self.steps:,} steps can fork at step 0 to {self.steps - 1:,}, and not at {self.fork:,}."
+            )
+        if self.fork and TWINS[self.twin].from_step_0:
+            raise Refused("Heads and the order of the norm decide what the weights mean: such a twin starts at step 0.")
+
+    @property
+    def config(self) -> ModelConfig:
+        task = LIVE[self.task]
+        sizes = {
+            "vocab_size": len(task.vocabulary),
+            "n_ctx": task.n_ctx,
+            "position": POSITIONS.get(self.task, "learned"),
+        }
+        return ModelConfig(**{**sizes, **SHAPE, **TWINS[self.twin].config})
+
+    @property
+    def recipe(self) -> Recipe:
+        twin = TWINS[self.twin]
+        return Recipe(
+            steps=self.steps,
+            learning_rate=RATE * twin.rate,
+            warmup=min(WARMUP, self.steps // 4) if twin.warmup else 0,
+            seed=self.seed,
+            mixed=False,
+        )
+
+    @property
+    def alone(self) -> Spec:
+        """The same run without its twin's change."""
+        return replace(self, twin="none", fork=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One step of the curve: loss in nats per token and the share right, of its batch."""
+
+    step: int
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What there is at one step beside the curve."""
+
+    step: int
+    weights: Mapping[str, Tensor]  # float16 by name; float32 where float16 has no such number
+    given: tuple[float, ...]  # share of unseen problems right at each place of the answer, what is before it given
+    own: tuple[float, ...]  # the same where the model reads what it wrote itself
+    whole: int  # of UNSEEN problems: those it answers whole, on its own
+    gradients: tuple[float, ...]  # length of the gradient in each layer, before it is clipped; () at step 0
+
+
+def frame_steps(spec: Spec) -> list[int]:
+    """Where a run has frames: close together at first, since that is when most happens, and at the last step."""
+    wide = [spec.fork + round((spec.steps - spec.fork) * (i / (FRAMES - 1)) ** 1.7) for i in range(FRAMES)]
+    return sorted(set(wide))
+
+
+def run(spec: Spec, start: State | None = None, states: States | None = None) -> Iterator[Point | Frame | None]:
+    """The points and frames of a run in the order of their steps; the frame of a step comes behind its point.
+
+    So does the frame of step 0 behind the first point: to judge a model takes as long as ten steps, and nobody waits for that to
+    see a curve begin. A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not
+    given it is worked out first, with None for each step of it. A loss that is no finite number ends the run with its point.
+
+    `states` keeps some of what a run without a twin is on its way, and a fork goes on from the last of them before it. What the run
+    gives is the same with and without them, bit for bit.
+    """
+    if spec.fork and start is None:
+        start = yield from _up_to(spec.alone, spec.fork, states)
+    model, optimiser = _fresh(spec)
+    wanted = set(frame_steps(spec))
+    for done in _steps(spec, model, optimiser, start):
+        if spec == spec.alone:
+            _keep(spec, model, optimiser, done.step, states)
+        yield Point(done.step, done.loss, done.accuracy)
+        if start is None and done.step == 1:
+            yield _frame(spec, _fresh(spec)[0], 0, ())
+        if not math.isfinite(done.loss):
+            return
+        if done.step in wanted:
+            yield _frame(spec, model, done.step, gradient_lengths(model, done, spec.recipe))
+
+
+def _up_to(spec: Spec, step: int, states: States | None = None) -> Generator[None, None, State]:
+    """The state of a run at a step, worked out from the last one before it that is kept, with None for each step on the way."""
+    start = states.before(spec, step) if states is not None else None
+    if start is not None and start.step == step:
+        return start
+    model, optimiser = _fresh(spec)
+    for done in _steps(spec, model, optimiser, start):
+        _keep(spec, model, optimiser, done.step, states)
+        if done.step == step:
+            break
+        yield None
+    return _state(model, optimiser, step)
+
+
+def _keep(spec: Spec, model: Transformer, optimiser: torch.optim.Optimizer, step: int, states: States | None) -> None:
+    if states is not None and step % EVERY == 0:
+        states.keep(spec, _state(model, optimiser, step))
+
+
+def _state(model: Transformer, optimiser: torch.optim.Optimizer, step: int) -> State:
+    return State(step, {name: x.clone() for name, x in state_of(model, optimiser).items()})
+
+
+def loaded(spec: Spec, frame: Frame) -> Loaded:
+    """The model of a frame, which reads ids. Its edits are not part of it: hooks_during(spec, model) are."""
+    made = build(spec.config, spec.seed)
+    made.model.load_state_dict({name: x.float() for name, x in frame.weights.items()})
+    return made
+
+
+NAME = re.compile(
+    r"trained-(?P<task>[a-z]{1,20})-(?P<twin>[a-z0-9]{1,20})-(?P<seed>\d{1,10})(?:-from-(?P<fork>\d{1,4}))?", re.ASCII
+)
+TITLE = re.compile(
+    r"Trained (?P<task>[a-z]{1,20})(?:, (?P<twin>[a-z0-9]{1,20})(?: from step (?P<fork>\d{1,4}))?)?, seed (?P<seed>\d{1,10})",
+    re.ASCII,
+)
+
+
+def name_of(spec: Spec) -> str:
+    """What a run of STEPS steps is called among models: "trained-copy-nomask-0", of a fork "trained-copy-nomask-0-from-210"."""
+    return f"trained-{spec.task}-{spec.twin}-{spec.seed}" + (f"-from-{spec.fork}" if spec.fork else "")
+
+
+def named(name: str) -> Spec | None:
+    """The run of a name that name_of() gave, or of its title; None for any other. Raises Refused where there can be no such run."""
+    if (found := NAME.fullmatch(name) or TITLE.fullmatch(name)) is None:
+        return None
+    return Spec(found["task"], found["twin"] or "none", int(found["seed"]), STEPS, int(found["fork"] or 0))
+
+
+def described(spec: Spec) -> ModelSpec:
+    """A run as a model with a point at each of its frames: "trained-copy-nomask-0@210" is the one of step 210."""
+    task = LIVE[spec.task]
+    problem = problems(task, 1, seed="watched", held_out=True)[0]
+    twin = "" if spec.twin == "none" else f", {spec.twin}" + (f" from step {spec.fork}" if spec.fork else "")
+    return ModelSpec(
+        id=name_of(spec),
+        title=f"Trained {spec.task}{twin}, seed {spec.seed}",
+        family="headlight",
+        source="trained",
+        location="",
+        licence="as this repository",
+        note=f"A run of Train: {spec.steps} steps of {task.title} in batches of {BATCH}.",
+        example=problem if task.same_place else problem + task.answer(problem),
+        points=tuple((str(step), "") for step in frame_steps(spec)),
+    )
+
+
+def opened(spec: Spec, frame: Frame, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Loaded:
+    """The model of a frame with its task's tokenizer, as load() gives a shipped one. Its twin's edits are not part of it."""
+    task, made = LIVE[spec.task], loaded(spec, frame)
+    own = described(spec)
+    return replace(
+        made,
+        spec=replace(own if frame.step == spec.steps else at_point(own, str(frame.step)), n_params=made.spec.n_params),
+        model=cast(made.model, dtype).to(device),
+        tokenizer=tokenizer_for(task),
+        device=torch.device(device),
+        dtype=dtype,
+        end_ids=(task.end_id,),
+    )
+
+
+def trained(name: str, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Loaded:
+    """The model of a name such as "trained-copy-nomask-0@210", learnt once more from its description: seconds, and the same weights."""
+    of, _, point = name.partition("@")
+    spec = named(of)
+    if spec is None:
+        raise CheckpointError(f"{one_line(name, 60)!r} is no run of Train. Give a name such as {name_of(Spec())}@210.")
+    step = int(point) if point.isdecimal() else spec.steps
+    frame = next((one for one in run(spec) if isinstance(one, Frame) and one.step == step), None)
+    if frame is None:
+        known = ", ".join(map(str, frame_steps(spec)))
+        raise CheckpointError(f"{described(spec).title} keeps no step {step}. It keeps {known}.")
+    return opened(spec, frame, device, dtype)
+
+
+def archive(spec: Spec, frame: Frame) -> bytes:
+    """A zip of the model of a frame, which core.load reads unpacked: config, weights, tokenizer, recipe, card."""
+    task, twin = LIVE[spec.task], TWINS[spec.twin]
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        dtype = next(iter(frame.weights.values())).dtype
+        tokenizer = tokenizer_for(task)
+        save_model(loaded(spec, frame).model, folder, tokenizer=tokenizer, end_ids=(task.end_id,), dtype=dtype)
+        described = {"run": asdict(spec), "step": frame.step, "batch": BATCH, **asdict(spec.recipe)}
+        (folder / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", "utf-8")
+        edits = ", ".join(map(repr, twin.edits)) or ("no residual connections" if not twin.residual else "")
+        learnt = f" It learnt with {edits}, which this folder does not put in place." if edits else ""
+        card = (
+            f"# {task.title}, step {frame.step} of {spec.steps}\n\n"
+            f"Trained on {frame.step * BATCH:,} problems with seed {spec.seed}.{learnt}\n"
+            f"On its own it answers {frame.whole} of {UNSEEN} problems that it never learnt from.\n"
+        )
+        (folder / "card.md").write_text(card, "utf-8")
+        buffer = BytesIO()
+        with ZipFile(buffer, "w") as file:
+            for path in sorted(folder.iterdir()):
+                file.write(path, path.name)
+        return buffer.getvalue()
+
+
+def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:
+    """What a twin has in place in every pass."""
+    twin = TWINS[spec.twin]
+    return {**hooks_of(model, twin.edits), **({} if twin.residual else no_residual(model))}
+
+
+def no_residual(model: Transformer) -> dict[str, Hook]:
+    """Sublayers whose output takes the place of what they read, and is not added to it: for one pass at a time, of one thread."""
+    assert model.decoder is not None
+    hooks: dict[str, Hook] = {}
+    for i in range(len(model.decoder.blocks)):
+        stream: dict[str, Tensor] = {}
+
+        def keep(x: Tensor, stream: dict[str, Tensor] = stream) -> None:
+            stream["x"] = x
+
+        def instead(out: Tensor, stream: dict[str, Tensor] = stream) -> Tensor:
+            return out - stream["x"]
+
+        for before, after in (("resid_pre", "attn_out"), ("resid_mid", "mlp_out")):
+            hooks[f"decoder.blocks.{i}.hook_{before}"] = keep
+            hooks[f"decoder.blocks.{i}.hook_{after}"] = instead
+    return hooks
+
+
+def _fresh(spec: Spec) -> tuple[Transformer, torch.optim.Optimizer]:
+    model = build(spec.config, spec.seed).model
+    return model, make_optimiser(model, spec.recipe)
+
+
+def _steps(
+    spec: Spec, model: Transformer, optimiser: torch.optim.Optimizer, start: State | None
+) -> Iterator[TrainStep]:
+    hooks = hooks_during(spec, model)
+    return train(model, lambda step: batch(spec, step), spec.recipe, start=start, hooks=hooks, optimiser=optimiser)
+
+
+def batch(spec: Spec, step: int) -> Batch:
+    """What a step learns from: the same problems for every twin."""
+    task = LIVE[spec.task]
+    ids, counts = sample(task, BATCH, seed=f"{spec.seed}/{step}")
+    return Batch(ids, counts, targets=ids if task.same_place else None)
+
+
+# what a frame says
+
+
+@torch.inference_mode()
+def _frame(spec: Spec, model: Transformer, step: int, gradients: tuple[float, ...]) -> Frame:
+    half = {name: p.detach().half() for name, p in model.state_dict().items()}
+    fits = all(bool(x.isfinite().all()) for x in half.values())
+    weights = half if fits else {name: p.detach().clone() for name, p in model.state_dict().items()}
+    with hooked(model, hooks_during(spec, model)):
+        given, own, whole = _judged(spec, model)
+    return Frame(step, weights, given, own, whole, gradients)
+
+
+def _judged(spec: Spec, model: Transformer) -> tuple[tuple[float, ...], tuple[float, ...], int]:
+    """(share right by place with the answer given, on its own, problems answered whole on its own), of UNSEEN ones."""
+    task = LIVE[spec.task]
+    chosen, ids, counts = _unseen(spec.task)
+    assert model.head is not None
+    if task.same_place:
+        right = model.head(model.last_residual(ids)).argmax(-1) == ids
+        given = _by_place(right, counts)
+        return given, given, int((right | ~counts).all(-1).sum())
+    guessed = model.head(model.last_residual(ids[:, :-1])).argmax(-1)
+    right = guessed == ids[:, 1:]
+    wanted = counts[:, 1:]
+    written = own_answers(task, model, chosen, [len(task.answer(problem)) + 1 for problem in chosen])
+    same = torch.zeros_like(right)
+    for row, (problem, answer) in enumerate(zip(chosen, written, strict=True)):
+        true = ids[row, 1 + len(problem) :]
+        got = torch.full_like(true, -1)
+        n = min(len(answer), len(true))
+        got[:n] = torch.tensor(answer[:n])
+        same[row, len(problem) : len(problem) + len(true)] = got == true
+    return _by_place(right, wanted), _by_place(same, wanted), int((same | ~wanted).all(-1).sum())
+
+
+@cache
+def _unseen(task: str) -> tuple[tuple[str, ...], Tensor, Tensor]:
+    """The problems that every frame of a task is judged by, with what solved() says of them."""
+    chosen = tuple(problems(LIVE[task], UNSEEN, seed="unseen", held_out=True))
+    return chosen, *solved(LIVE[task], chosen)
+
+
+def _by_place(right: Tensor, counts: Tensor) -> tuple[float, ...]:
+    """Share right at the first, second … place of the answer, over the problems that have one."""
+    place = counts.cumsum(-1) - 1
+    found = []
+    for i in range(int(place.max()) + 1):
+        here = counts & (place == i)
+        found.append(float(right[here].float().mean()))
+    return tuple(found)
+
+
+@torch.inference_mode()
+def own_answers(
+    task: Task, model: Transformer, chosen: Sequence[str], most: Sequence[int] | None = None
+) -> list[list[int]]:
+    """What the model writes behind each problem, the likeliest token each time, up to its own end or the last place: token ids.
+
+    With `most` tokens of each that are looked at, some may have no more than those: a model that knows nothing finds no end.
+    Problems of one length are written together. The pass is the one that is trained, masks and all, and has no cache: a model
+    without a causal mask reads every token anew.
+    """
+    assert model.head is not None
+    number = {symbol: i for i, symbol in enumerate(task.vocabulary)}
+    found: dict[int, list[int]] = {}
+    for length in sorted({len(problem) for problem in chosen}):
+        rows = [i for i, problem in enumerate(chosen) if len(problem) == length]
+        ids = torch.tensor([[1, *(number[symbol] for symbol in chosen[i])] for i in rows])
+        begun = ids.shape[1]
+        longest = min(task.n_ctx, begun + max(most[i] for i in rows)) if most else task.n_ctx
+        done = torch.zeros(len(rows), dtype=torch.bool)
+        while ids.shape[1] < longest and not bool(done.all()):
+            after = model.head(model.last_residual(ids)[:, -1]).argmax(-1)
+            done |= after == task.end_id
+            ids = torch.cat([ids, after[:, None]], 1)
+        for i, row in zip(rows, ids[:, begun:].tolist(), strict=True):
+            end = row.index(task.end_id) + 1 if task.end_id in row else len(row)
+            found[i] = row[:end]
+    return [found[i] for i in range(len(chosen))]
+
+
+# one example, at every frame
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One example as a frame's model sees it."""
+
+    step: int
+    pattern: Tensor  # [layer, head, query, key], the answer given
+    p: tuple[float, ...]  # of the right symbol at each place of the answer, its end last, what is before it given
+    best: tuple[str, ...]  # the likeliest symbol there
+    own: str  # what it writes on its own
+    finds: Tensor  # [layer, head]: mean weight on what the symbol to be written follows from
+    ahead: Tensor  # [layer, head]: mean weight on the place behind, where that symbol stands
+
+
+@dataclass(frozen=True)
+class Example:
+    """A problem with its answer, and which tokens the model reads."""
+
+    problem: str
+    answer: str
+    tokens: tuple[str, ...]  # <s>, problem, answer; [pos] of the maps
+    first: int  # the query that writes the first symbol of the answer
+    is_unseen: bool  # not among the problems that the run learns from
+
+
+def example(spec: Spec, typed: str) -> Example:
+    """An example that somebody typed. Raises Refused with a sentence."""
+    task = LIVE[spec.task]
+    problem = problem_of(task, typed)
+    answer = task.answer(problem)
+    behind = "" if task.same_place else answer
+    first = 1 if task.same_place else len(problem)
+    return Example(problem, answer, ("<s>", *problem, *behind), first, problem not in learnt_from(spec))
+
+
+def learnt_from(spec: Spec) -> frozenset[str]:
+    """Every problem of a run, BATCH of them in each step."""
+    return _drawn(spec.task, spec.seed, spec.steps)
+
+
+@lru_cache(maxsize=16)
+def _drawn(task: str, seed: int, steps: int) -> frozenset[str]:
+    return frozenset(p for step in range(steps) for p in problems(LIVE[task], BATCH, seed=f"{seed}/{step}"))
+
+
+@torch.inference_mode()
+def look(spec: Spec, frame: Frame, of: Example) -> Look:
+    """What a frame's model makes of an example: maps, what it would write at each place, and which heads find what it follows from."""
+    task, made = LIVE[spec.task], loaded(spec, frame)
+    model, number = made.model, {symbol: i for i, symbol in enumerate(LIVE[spec.task].vocabulary)}
+    ids = [number[symbol] for symbol in of.tokens]
+    with hooked(model, hooks_during(spec, model)):
+        seen = trace(made, ids=ids)
+        pattern = torch.stack([record.pattern() for record in seen.attention])
+        assert model.head is not None
+        p = model.head(model.last_residual(torch.tensor([ids]))[0]).float().softmax(-1)
+        own = [] if task.same_place else own_answers(task, model, [of.problem])[0]
+    right = [number[symbol] for symbol in of.answer] + ([] if task.same_place else [task.end_id])
+    places = range(of.first, of.first + len(right))
+    best = tuple(task.vocabulary[int(p[place].argmax())] for place in places)
+    written = "".join(best) if task.same_place else "".join(task.vocabulary[i] for i in own if i != task.end_id)
+    sources = task.sources(of.problem)
+    finds = torch.stack([pattern[..., q, [1 + i for i in s]].sum(-1) for q, s in zip(places, sources, strict=False)])
+    on_next = [pattern[..., q, q + 1] for q in places if q + 1 < len(ids)]
+    ahead = torch.stack(on_next).mean(0) if on_next else torch.zeros(pattern.shape[:2])
+    given = tuple(float(p[place, i]) for place, i in zip(places, right, strict=True))
+    return Look(frame.step, pattern, given, best, written, finds.mean(0), ahead)

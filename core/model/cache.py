@@ -1,0 +1,135 @@
+"""The KV cache: what a decoder's attentions keep of earlier tokens, so that the next one is all there is to work out.
+
+Keys and values of a causal stack never change once they are made, because no token sees what comes after it (Shazeer
+2019, arXiv:1911.02150, §2.3). Positions are in them already: rotary keys are kept as they were turned. Bytes in advance
+are `core.plan.kv_cache`'s to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .config import ModelConfig
+
+KV = tuple[Tensor, Tensor]  # keys and values, each [batch, kv_head, key, d_head]
+
+
+class GrowingKV:
+    """What one self-attention keeps: all it has seen, or with a sliding window what the next token may still look at.
+
+    The tensors have room for more than they hold, so that a new token copies nothing but itself: what is held lies in
+    [start, stop) of the axis of keys. Who knows how many tokens come asks for `room` for all of them: then nothing is ever
+    copied, and once they are read, k and v are those of the whole text, whatever a window lets the next token see.
+    """
+
+    known: KV | None = None  # there are always new keys to work out
+
+    def __init__(self, window: int | None = None, room: int = 0):
+        self.window, self.room = window, room
+        self.k = self.v = torch.empty(0, 0, 0, 0)
+        self.start = self.stop = 0
+        self.n_seen = 0  # tokens since the beginning, forgotten ones included
+
+    @property
+    def n_held(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys and values that are held, without the room beside them."""
+        per_token = self.k[:, :, :1].numel() + self.v[:, :, :1].numel()
+        return per_token * self.n_held * self.k.element_size()
+
+    def add(self, k: Tensor, v: Tensor) -> KV:
+        """Take new ones in; what was held and they, in order."""
+        n = k.shape[2]
+        if self.stop + n > self.k.shape[2]:
+            self._make_room(k, v)
+        self.k[:, :, self.stop : self.stop + n] = k
+        self.v[:, :, self.stop : self.stop + n] = v
+        self.stop += n
+        self.n_seen += n
+        so_far = self.k[:, :, self.start : self.stop], self.v[:, :, self.start : self.stop]
+        if self.window is not None:  # the next token sees itself and window - 1 before it
+            self.start = max(self.start, self.stop - (self.window - 1))
+        return so_far
+
+    def select(self, rows: Tensor) -> None:
+        """Let text i go on from what text rows[i] has seen: beams are copied and dropped."""
+        self.k, self.v = self.k[rows], self.v[rows]
+
+    def _make_room(self, k: Tensor, v: Tensor) -> None:
+        """New tensors with what is held at their front, and room for as much again beside what comes."""
+        held = self.n_held
+        room = max(2 * held + k.shape[2], self.room)
+        wider = k.new_empty(*k.shape[:2], room, k.shape[3]), v.new_empty(*v.shape[:2], room, v.shape[3])
+        if held:
+            wider[0][:, :, :held] = self.k[:, :, self.start : self.stop]
+            wider[1][:, :, :held] = self.v[:, :, self.start : self.stop]
+        self.k, self.v = wider
+        self.start, self.stop = 0, held
+
+
+class ConstantKV:
+    """What one cross-attention keeps: the encoder's keys and values, worked out once and then `known`."""
+
+    def __init__(self) -> None:
+        self.known: KV | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.known is None else sum(x.nbytes for x in self.known)
+
+    def add(self, k: Tensor, v: Tensor) -> KV:
+        """Take them in, and give them back."""
+        self.known = k, v
+        return k, v
+
+    def select(self, rows: Tensor) -> None:
+        """Let text i look at what text rows[i] looks at."""
+        if self.known is not None:
+            self.known = self.known[0][rows], self.known[1][rows]
+
+
+AttentionCache = GrowingKV | ConstantKV
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCache:
+    """Of one block: its self-attention's, and its cross-attention's where there is an encoder."""
+
+    attn: GrowingKV
+    cross: ConstantKV | None
+
+
+class Cache:
+    """Of a whole decoder, layer by layer. Empty at first; the decoder fills it as it reads."""
+
+    def __init__(self, config: ModelConfig, room: int = 0):
+        crosses = config.kind == "encoder-decoder"
+        self.layers = [
+            LayerCache(
+                GrowingKV(config.window if config.is_windowed(layer) else None, room), ConstantKV() if crosses else None
+            )
+            for layer in range(config.n_decoder_layers)
+        ]
+
+    @property
+    def n_seen(self) -> int:
+        """How many tokens of each text have been read, padding included."""
+        return self.layers[0].attn.n_seen
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all keys and values that are held now, for all texts."""
+        return sum(layer.attn.nbytes + (0 if layer.cross is None else layer.cross.nbytes) for layer in self.layers)
+
+    def select(self, rows: Tensor) -> None:
+        """Let text i go on from what text rows[i] has seen; rows [batch] may repeat texts and leave some out."""
+        for layer in self.layers:
+            layer.attn.select(rows)
+            if layer.cross is not None:
+                layer.cross.select(rows)

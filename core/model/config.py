@@ -1,0 +1,246 @@
+"""ModelConfig: every choice that shapes a transformer, checked the moment it is made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from ..errors import ConfigError
+
+Position = Literal["none", "learned", "sinusoidal", "rotary", "alibi", "relative"]
+SinusoidLayout = Literal["interleaved", "halves"]
+Norm = Literal["layer", "rms"]
+NormOrder = Literal["pre", "post", "sandwich"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+HeadKind = Literal["none", "lm", "mlm"]
+ScalingKind = Literal["linear", "dynamic", "yarn", "llama3"]
+Kind = Literal["encoder", "decoder", "encoder-decoder"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotaryScaling:
+    """How rotary angles are stretched for inputs longer than the model was trained on.
+
+    linear   positions divided by `factor` (Chen et al. 2023, arXiv:2306.15595)
+    dynamic  the base grows with the length of the input (NTK-aware, r/LocalLLaMA 2023)
+    yarn     high frequencies kept, low ones interpolated, q and k scaled (Peng et al. 2023, arXiv:2309.00071)
+    llama3   the same idea with hard bounds on the wavelength (Llama 3.1 model card and code)
+    """
+
+    kind: ScalingKind
+    factor: float
+    n_ctx_original: int = 0  # length of the original training; needed by all but linear
+    beta_fast: float = 32.0  # yarn: more turns than this over the original length: untouched
+    beta_slow: float = 1.0  # yarn: fewer turns than this: fully interpolated
+    truncate: bool = True  # yarn: round the two bounds to whole dimensions
+    attention_factor: float | None = None  # yarn: factor on q and k; None: 0.1 ln(factor) + 1
+    mscale: float | None = None  # yarn as DeepSeek writes it: two numbers that give the attention factor
+    mscale_all_dim: float | None = None
+    low_freq_factor: float = 1.0  # llama3
+    high_freq_factor: float = 4.0  # llama3
+
+    def __post_init__(self) -> None:
+        _one_of("rotary scaling kind", self.kind, ScalingKind)
+        _finite(self)
+        if self.factor < 1:
+            raise ConfigError(f"rotary scaling factor ({self.factor}) must be at least 1")
+        if self.kind != "linear" and self.n_ctx_original < 1:
+            raise ConfigError(
+                f"{self.kind} rotary scaling needs n_ctx_original, the length it was trained on (got {self.n_ctx_original})"
+            )
+        if self.kind == "llama3" and self.high_freq_factor <= self.low_freq_factor:
+            raise ConfigError(
+                f"high_freq_factor ({self.high_freq_factor}) must exceed low_freq_factor ({self.low_freq_factor})"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The shape of one transformer. `n_` counts things, `d_` measures widths. Raises ConfigError at birth if it cannot be built."""
+
+    vocab_size: int
+    d_model: int
+    n_heads: int
+    d_ff: int
+    n_encoder_layers: int = 0
+    n_decoder_layers: int = 0
+    n_kv_heads: int = 0  # 0: one per query head (MHA); 1: MQA; between: GQA
+    d_head: int = 0  # 0: d_model // n_heads
+    n_ctx: int = 512  # the longest input the model was made for
+
+    # embedding
+    position: Position = "learned"
+    position_offset: int = 0  # RoBERTa, OPT and BART keep their first rows of the table for padding
+    sinusoid_layout: SinusoidLayout = "interleaved"
+    n_token_types: int = 0
+    embed_scale: float = 1.0
+    embed_norm: bool = False
+
+    # rotary and relative detail
+    rotary_base: float = 10_000.0
+    rotary_fraction: float = 1.0  # the share of d_head that turns
+    rotary_scaling: RotaryScaling | None = None
+    rotary_base_windowed: float | None = None  # Gemma 3: layers with a window turn by their own, unscaled base
+    n_relative_buckets: int = 32
+    max_relative_distance: int = 128
+
+    # block
+    norm: Norm = "layer"
+    norm_eps: float = 1e-5
+    norm_order: NormOrder = "pre"
+    parallel: bool = False  # attention and MLP read the same residual (GPT-NeoX)
+    final_norm: bool = True
+
+    # attention
+    qkv_bias: bool = True
+    out_bias: bool = True
+    qk_norm: bool = False
+    attn_scale: float | None = None  # None: 1/√d_head; T5 leaves it to initialisation (1.0)
+    window: int | None = None  # how many positions back a query sees, itself included
+    windowed_layers: tuple[int, ...] | None = None  # None: every layer has the window
+
+    # mlp
+    activation: Activation = "gelu"
+    gated: bool = False
+    mlp_bias: bool = True
+
+    # head
+    head: HeadKind = "lm"
+    tied: bool = True
+    head_bias: bool = False
+    logit_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_ctx"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} ({getattr(self, name)}) must be at least 1")
+        for name in (
+            "n_encoder_layers",
+            "n_decoder_layers",
+            "n_kv_heads",
+            "d_head",
+            "position_offset",
+            "n_token_types",
+        ):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
+        _finite(self)
+        for name, allowed in (
+            ("position", Position),
+            ("sinusoid_layout", SinusoidLayout),
+            ("norm", Norm),
+            ("norm_order", NormOrder),
+            ("activation", Activation),
+            ("head", HeadKind),
+        ):
+            _one_of(name, getattr(self, name), allowed)
+        if not (self.n_encoder_layers or self.n_decoder_layers):
+            raise ConfigError(
+                "a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)"
+            )
+        if not self.d_head and self.d_model % self.n_heads:
+            raise ConfigError(
+                f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads}), or give d_head"
+            )
+        object.__setattr__(self, "n_kv_heads", self.n_kv_heads or self.n_heads)
+        object.__setattr__(self, "d_head", self.d_head or self.d_model // self.n_heads)
+        if self.n_heads % self.n_kv_heads:
+            raise ConfigError(f"n_heads ({self.n_heads}) must be a multiple of n_kv_heads ({self.n_kv_heads})")
+        if self.norm_eps <= 0:
+            raise ConfigError(f"norm_eps ({self.norm_eps}) must be positive")
+        if self.position == "sinusoidal" and self.d_model % 2:
+            raise ConfigError(f"sinusoidal positions pair their features: d_model ({self.d_model}) must be even")
+        if self.position == "rotary":
+            self._check_rotary()
+        if self.position == "relative":
+            self._check_relative()
+        if self.window is not None and self.window < 1:
+            raise ConfigError(f"window ({self.window}) must be at least 1: a query always sees itself")
+        if self.windowed_layers is not None:
+            if self.window is None:
+                raise ConfigError("windowed_layers is given but window is None: say how wide the window is")
+            n_layers = max(self.n_encoder_layers, self.n_decoder_layers)
+            if bad := [i for i in self.windowed_layers if not 0 <= i < n_layers]:
+                raise ConfigError(f"windowed_layers names layer {bad[0]}, but the layers run from 0 to {n_layers - 1}")
+        if self.parallel and (self.norm_order != "pre" or self.kind == "encoder-decoder"):
+            raise ConfigError("parallel blocks are defined for pre-norm encoders and decoders only")
+
+    def _check_rotary(self) -> None:
+        for name in ("rotary_base", "rotary_base_windowed"):
+            base = getattr(self, name)
+            if base is not None and base <= 1:
+                raise ConfigError(f"{name} ({base}) must be above 1: frequencies are its powers")
+        if not 0 < self.rotary_fraction <= 1:
+            raise ConfigError(f"rotary_fraction ({self.rotary_fraction}) must be above 0 and at most 1")
+        if self.d_rotary < 2 or self.d_rotary % 2:
+            raise ConfigError(
+                f"rotary positions turn pairs of features: d_head ({self.d_head}) × rotary_fraction ({self.rotary_fraction}) "
+                f"gives {self.d_rotary}, which must be even and at least 2"
+            )
+
+    def _check_relative(self) -> None:
+        if self.n_relative_buckets < 4 or self.n_relative_buckets % 2:
+            raise ConfigError(f"n_relative_buckets ({self.n_relative_buckets}) must be even and at least 4")
+        # Half of a causal stack's buckets (a quarter of a bidirectional one's) hold one exact distance each; the
+        # logarithmic rest needs room above them.
+        exact = self.n_relative_buckets // 2
+        if self.max_relative_distance <= exact:
+            raise ConfigError(
+                f"max_relative_distance ({self.max_relative_distance}) must exceed n_relative_buckets / 2 ({exact})"
+            )
+
+    @property
+    def kind(self) -> Kind:
+        """encoder, decoder, or encoder-decoder: it follows from the layer counts."""
+        if self.n_encoder_layers and self.n_decoder_layers:
+            return "encoder-decoder"
+        return "encoder" if self.n_encoder_layers else "decoder"
+
+    @property
+    def d_rotary(self) -> int:
+        """How many of a head's d_head features turn."""
+        return int(self.d_head * self.rotary_fraction)
+
+    @property
+    def stacks(self) -> tuple[tuple[Literal["encoder", "decoder"], int], ...]:
+        """The stacks that exist with their number of layers, in the order of the forward pass."""
+        both: tuple[tuple[Literal["encoder", "decoder"], int], ...] = (
+            ("encoder", self.n_encoder_layers),
+            ("decoder", self.n_decoder_layers),
+        )
+        return tuple((name, n) for name, n in both if n)
+
+    @property
+    def has_position_table(self) -> bool:
+        """Whether the number of positions is fixed by a table, so that a longer input cannot run at all."""
+        return self.position in ("learned", "sinusoidal")
+
+    def is_windowed(self, layer: int) -> bool:
+        """Whether this layer looks through the sliding window."""
+        return self.window is not None and (self.windowed_layers is None or layer in self.windowed_layers)
+
+    def n_windowed(self, n_layers: int) -> int:
+        """How many of the first `n_layers` layers look through the sliding window. Takes as long for any number of layers."""
+        if self.window is None:
+            return 0
+        if self.windowed_layers is None:
+            return n_layers
+        return sum(layer < n_layers for layer in set(self.windowed_layers))
+
+
+def _finite(config: ModelConfig | RotaryScaling) -> None:
+    """Raises ConfigError for a field that is NaN or infinite: no comparison below would refuse the first."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{field.name} ({value}) must be a finite number")
+
+
+def _one_of(name: str, value: object, allowed: object) -> None:
+    choices = get_args(allowed)
+    if value not in choices:
+        raise ConfigError(f"{name} ({value!r}) must be one of {', '.join(map(repr, choices))}")
+
+
+FIELD_NAMES = tuple(f.name for f in fields(ModelConfig))

@@ -1,0 +1,50 @@
+"""The KV cache: what a decoder keeps of earlier tokens so as not to work them out again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from ..errors import ConfigError
+from ..model.config import ModelConfig
+from .dtypes import bytes_of
+
+
+@dataclass(frozen=True)
+class KVCache:
+    """Bytes for n tokens of every text. `per_token` is what the next token adds to one text while no window is full."""
+
+    self_attention: int
+    cross_attention: int  # filled once from the encoder, then constant
+    per_token: int
+    as_mha: int  # self-attention's part if every query head had its own keys and values
+    as_mqa: int  # if all shared one
+
+    @property
+    def total(self) -> int:
+        return self.self_attention + self.cross_attention
+
+    def to_dict(self) -> dict[str, int]:
+        return asdict(self) | {"total": self.total}
+
+
+def kv_cache(config: ModelConfig, *, batch: int = 1, n: int, memory_len: int = 0, dtype: object = "float16") -> KVCache:
+    """2 · layers · batch · n · n_kv_heads · d_head numbers (GQA: Ainslie et al. 2023, MQA: Shazeer 2019).
+
+    A layer with a sliding window keeps no more than the window. Encoders have no cache: all zeros. `memory_len` is the
+    length of the encoder's text. Raises ConfigError for negative counts and unknown formats.
+    """
+    for name, value in (("batch", batch), ("n", n), ("memory_len", memory_len)):
+        if value < 0:
+            raise ConfigError(f"{name} ({value}) must not be negative")
+    by = bytes_of(dtype, "kv_dtype")
+    head = 2 * config.d_head * by  # one key and one value
+    windowed = config.n_windowed(config.n_decoder_layers)
+    tokens = windowed * min(n, config.window or n) + (config.n_decoder_layers - windowed) * n  # over all layers
+    cross = config.n_decoder_layers * memory_len if config.kind == "encoder-decoder" else 0
+    return KVCache(
+        self_attention=batch * tokens * config.n_kv_heads * head,
+        cross_attention=batch * cross * config.n_kv_heads * head,
+        per_token=config.n_decoder_layers * config.n_kv_heads * head,
+        as_mha=batch * tokens * config.n_heads * head,
+        as_mqa=batch * tokens * head,
+    )

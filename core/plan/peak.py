@@ -1,0 +1,336 @@
+"""The widest moments of one forward pass: what is alive when, read off core.model line by line.
+
+Most tensors of a pass are temporary. Its peak is one of a handful of moments (turning q and k, one block of mask rows, the
+hidden layer of the MLP ...), and each is written down here with everything that is alive in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..model.config import ModelConfig
+from ..model.rules import BLOCK_BYTES, WINDOW_ROWS
+from .workload import Workload
+
+INT = 8  # bytes of an id, a position or a distance
+INT32 = 4  # a window counts its distances in fewer
+FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
+SAMPLED = 16  # numbers of a weight by which a run knows its model again (core.run.weights)
+SCALARS = 256  # bytes of lone numbers: a fill value, a slope, a frequency
+
+ATTENDING = ("softmax and sum", "scores and weights")  # ends of the names of the moments that a mask is made in
+
+Path = Literal["fused", "spelled_out", "eager"]
+Keep = Literal["", "qk", "qkv"]
+
+
+def pass_moments(
+    config: ModelConfig,
+    workload: Workload,
+    *,
+    keep: Keep,
+    path: Path,
+    all_logits: bool,
+    traced: bool,
+) -> tuple[dict[str, int], int]:
+    """Bytes alive beside the weights at each moment, and the bytes kept of every attention once the pass is over.
+
+    keep      what stays of every attention: "qkv" or "qk" in a trace, "" in a plain pass. A trace that edits scores or
+              weights keeps those as well
+    path      fused: the kernel's. spelled_out: core.model's steps. eager: the textbook's steps
+    traced    a trace also keeps the sizes of the residual stream and of what is added to it, positions and angles
+    """
+    moments: dict[str, int] = {}
+    batch, by = workload.batch, workload.by
+    inputs = (
+        batch * (workload.source_len + workload.target_len) * (INT + (1 if workload.padded else 0))
+    )  # ids, and which of them are real
+    if traced:
+        inputs += batch * workload.source_len * INT  # and of which part of the text each is
+        inputs += (4 * len(config.stacks) + 1) * SAMPLED * by  # and a few numbers of the weights, to know them again
+    held = captured = 0
+    for name, n_layers, n, memory_len in workload.stacks(config):
+        stack = StackPass(config, workload, name, n_layers, n, memory_len, keep, path, traced)
+        moments |= {moment: inputs + held + value for moment, value in stack.moments().items()}
+        captured += stack.kept
+        held += stack.kept + stack.noted
+    last = batch * workload.last_len * config.d_model * by
+    positions = workload.last_len if all_logits else 1
+    moments["head"] = inputs + held + last + head_bytes(config, batch * positions, by, probabilities=not all_logits)
+    return moments, captured
+
+
+@dataclass(frozen=True)
+class StackPass:
+    """The sizes of one stack's pass: n queries, and memory_len keys from the encoder where it has cross-attention."""
+
+    config: ModelConfig
+    workload: Workload
+    name: Literal["encoder", "decoder"]
+    n_layers: int
+    n: int
+    memory_len: int
+    keep: Keep
+    path: Path
+    traced: bool
+
+    @property
+    def batch(self) -> int:
+        return self.workload.batch
+
+    @property
+    def by(self) -> int:
+        return self.workload.by
+
+    @property
+    def padded(self) -> bool:
+        return self.workload.padded
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.n
+
+    @property
+    def stream(self) -> int:
+        """One [batch, pos, d_model]."""
+        return self.tokens * self.config.d_model * self.by
+
+    @property
+    def q(self) -> int:
+        """One [batch, head, query, d_head]."""
+        return self.tokens * self.config.n_heads * self.config.d_head * self.by
+
+    def kv(self, n_key: int) -> int:
+        """One [batch, kv_head, key, d_head]."""
+        return self.batch * n_key * self.config.n_kv_heads * self.config.d_head * self.by
+
+    def captured(self, n_key: int) -> int:
+        """What is kept of one attention over n_key keys."""
+        return sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep) + self._kept_maps(n_key)
+
+    def _kept_maps(self, n_key: int) -> int:
+        """Scores and weights that a trace keeps, because they were edited and cannot be worked out again."""
+        return 2 * self._map(n_key) if self.traced and self.path == "spelled_out" else 0
+
+    def _map(self, n_key: int) -> int:
+        """One [batch, head, query, key]."""
+        return self.tokens * self.config.n_heads * n_key * self.by
+
+    @property
+    def captured_layer(self) -> int:
+        return self.captured(self.n) + (self.captured(self.memory_len) if self.memory_len else 0)
+
+    @property
+    def kept(self) -> int:
+        """What is left of this stack when it is done."""
+        return self.n_layers * self.captured_layer
+
+    def moments(self) -> dict[str, int]:
+        """Bytes beside the weights and what earlier stacks left, at the moments that may be the widest."""
+        around = self._around()
+        before = around + (self.n_layers - 1) * self.captured_layer  # when the last layer begins
+        moments = {f"{self.name} embedding": around + self._embedding()}
+        for moment, value in self._attention(self.n, cross=False).items():
+            moments[f"{self.name} {moment}"] = before + self._residual(0) + value
+        before += self.captured(self.n)
+        if self.memory_len:
+            for moment, value in self._attention(self.memory_len, cross=True).items():
+                moments[f"{self.name} cross-attention: {moment}"] = before + self._residual(1) + value
+            before += self.captured(self.memory_len)
+        before += self._residual(1)
+        moments[f"{self.name} MLP"] = before + self._mlp()
+        outputs = (2 if self.config.norm_order == "sandwich" else 1) * self.stream  # of the sublayer, and what it read
+        moments[f"{self.name} norm"] = before + outputs + self._norm(self.stream // self.by, self.tokens)
+        return moments
+
+    @property
+    def noted(self) -> int:
+        """What a trace keeps beside q, k and v: the sizes of the stream, float32, and its positions and angles."""
+        if not self.traced:
+            return 0
+        # The stream behind a layer is the one before the next, whose size is taken once.
+        per_layer = 3 if self.config.parallel else 6 if self.memory_len else 4
+        if self.config.norm_order == "sandwich":  # what an attention adds has a size before its norm as well
+            per_layer += 2 if self.memory_len else 1
+        sizes = (per_layer * self.n_layers + 2) * self.tokens * FLOAT
+        return sizes + self._rows_of_positions * INT + self._angles
+
+    @property
+    def _rows_of_positions(self) -> int:
+        return self.tokens if self.padded else self.n
+
+    @property
+    def _angles(self) -> int:
+        """Rotary angles in float32, before they become cosines and sines."""
+        if self.config.position != "rotary":
+            return 0
+        kinds = 1 if self.config.rotary_base_windowed is None else 2
+        return kinds * self._rows_of_positions * self.config.d_rotary // 2 * FLOAT
+
+    def _around(self) -> int:
+        """Alive from the first layer to the last: positions, angles, sizes, and in a decoder the encoder's output."""
+        around = self.noted + self.batch * self.memory_len * self.config.d_model * self.by
+        around += self._rows_of_positions * INT * (2 if self.padded else 1) + SCALARS
+        if self.config.position == "rotary":
+            kinds = 1 if self.config.rotary_base_windowed is None else 2
+            around += kinds * self._rows_of_positions * self.config.d_rotary * self.by + 2 * self._angles
+        return around
+
+    def _residual(self, earlier: int) -> int:
+        """The residual stream: what entered the block, and where a sublayer of it is done already, what came of that."""
+        return (1 + earlier) * self.stream
+
+    def _normed(self) -> int:
+        """What a sublayer reads: a tensor of its own, but for post-norm, where it reads the residual itself."""
+        return 0 if self.config.norm_order == "post" else self.stream
+
+    def _norm(self, n_numbers: int, rows: int, strided: bool = False) -> int:
+        """A norm at work on n_numbers, its output included."""
+        if self.config.norm == "layer":
+            return (2 if strided else 1) * n_numbers * self.by + 2 * rows * FLOAT
+        if self.by == FLOAT:
+            return 2 * n_numbers * FLOAT + rows * FLOAT
+        return n_numbers * 3 * FLOAT + rows * FLOAT  # in float32: the stream, normalised, and weighted
+
+    def _embedding(self) -> int:
+        """Token vectors, the next thing to be added, and the sum."""
+        config, adds = self.config, 0
+        if config.has_position_table:
+            adds = self.stream if self.padded else self.stream // self.batch
+        if config.n_token_types:
+            adds = max(adds, self.stream + self.tokens * INT)
+        table = 2 * self.stream + adds
+        return max(table, self.stream + self._norm(self.stream // self.by, self.tokens) if config.embed_norm else 0)
+
+    def _attention(self, n_key: int, *, cross: bool) -> dict[str, int]:
+        """The moments of one attention over n_key keys, its own q, k and v included."""
+        config = self.config
+        q, kv = self.q, self.kv(n_key)
+        projected = q + 2 * kv
+        moments = {"projections": projected}
+        if config.qk_norm:
+            q_rows, k_rows = self.tokens * config.n_heads, self.batch * n_key * config.n_kv_heads
+            moments["qk norm"] = max(
+                q + self._norm(q // self.by, q_rows, strided=True),
+                q + kv + self._norm(kv // self.by, k_rows, strided=True),
+            )
+        if config.position == "rotary" and not cross:
+            # The two turned halves are joined while their parts are still there: d_rotary + d_head features, or 2·d_rotary.
+            joined = (config.d_rotary + max(config.d_rotary, config.d_head)) / config.d_head
+            moments["rotary turn"] = projected + max(int(q * joined), q + int(kv * joined))
+        if self.path == "fused":
+            moments["softmax and sum"] = projected + self._attend(n_key, cross=cross)
+        else:
+            moments["scores and weights"] = projected + self._spelled_out(n_key, cross=cross)
+        # z is laid out as q is, and is copied where that is not one token after the other.
+        turned = config.qk_norm or (config.position == "rotary" and not cross)
+        blocks = any(self._rows(n_key, window, cross=cross) < self.n for window in self._windows(cross=cross))
+        copied = turned or self.path != "fused" or blocks
+        moments["output projection"] = projected + q + (q if copied else 0) + self.stream + self._kept_maps(n_key)
+        return {moment: self._normed() + value for moment, value in moments.items()}
+
+    def _windows(self, *, cross: bool) -> set[int | None]:
+        """The windows of the layers, None for those where a window hides nothing at this length."""
+        window = self.config.window
+        if cross or window is None or window >= self.n:
+            return {None}
+        return {window if self.config.is_windowed(layer) else None for layer in range(self.n_layers)}
+
+    @property
+    def _has_window(self) -> bool:
+        """Some layer has a window that hides something: a mask made there measures distances."""
+        return self._windows(cross=False) != {None}
+
+    @property
+    def _biased(self) -> bool:
+        return self.config.position in ("relative", "alibi")
+
+    def _rows(self, n_key: int, window: int | None, *, cross: bool) -> int:
+        """Query rows that go through the kernel together: all of them, unless a mask or bias has to be made in numbers."""
+        biased = self._biased and not cross
+        if not self.padded and not biased and window is None:
+            return self.n
+        row = self.batch * (self.config.n_heads if biased else 1) * n_key * self.by
+        return min(self.n, max(1, BLOCK_BYTES // row), self.n if window is None else max(window, WINDOW_ROWS))
+
+    def _attend(self, n_key: int, *, cross: bool) -> int:
+        """z with its log-sum-exp, and where the kernel needs a mask or a bias in numbers, one block of their rows."""
+        biased = self._biased and not cross
+        z = self.q + self.tokens * self.config.n_heads * FLOAT
+        widest = z
+        for window in self._windows(cross=cross):
+            if not self.padded and not biased and window is None:
+                continue
+            rows = self._rows(n_key, window, cross=cross)
+            sides = 1 if self.name == "decoder" else 2
+            keys = n_key if window is None else min(n_key, rows + sides * (window - 1))
+            block = INT * (rows + keys) + self._block(rows * keys, biased=biased, windowed=window is not None)
+            widest = max(widest, z + block, 2 * self.q if rows < self.n else 0)  # the blocks' rows, and they joined
+        return widest
+
+    def _block(self, cells: int, *, biased: bool, windowed: bool) -> int:
+        """The widest moment of a block of `cells` (query, key) pairs of one text."""
+        config, texts = self.config, self.batch if self.padded else 1
+        making = max(texts + 1, 3, 2 * INT32 + 2 if windowed else 0) * cells  # mask, a byte a cell, and its ingredients
+        mask = texts * cells
+        if not biased:
+            return max(making, mask + mask * self.by)
+        per_head = texts * config.n_heads
+        bias = per_head * cells * self.by
+        if config.position == "relative":
+            distances = max(53 * texts * cells, 2 * INT * texts * cells + bias)  # T5's buckets are worked out in int64
+            copied = 2 * bias
+        else:
+            distances = 2 * INT * texts * cells + per_head * cells * FLOAT  # ALiBi's slopes are float32
+            copied = per_head * cells * (FLOAT + (FLOAT if self.by == FLOAT else self.by))
+        return max(
+            making,
+            mask + distances,
+            mask + copied,
+            2 * mask + 2 * bias,
+        )
+
+    def _spelled_out(self, n_key: int, *, cross: bool) -> int:
+        """Scores and weights as tensors: two maps at once in the textbook, three in core.model, where a hook has one."""
+        config, texts = self.config, self.batch if self.padded else 1
+        maps = self._map(n_key)
+        keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
+        cells = texts * self.n * n_key
+        biased, windowed = self._biased and not cross, self._has_window and not cross
+        if self.path == "eager":
+            grouped = 2 * keys if config.n_heads != config.n_kv_heads else 0
+            return grouped + 2 * maps + cells + (config.n_heads * cells * self.by if biased else 0)
+        if biased:
+            bias = config.n_heads * cells * self.by
+            if config.position == "relative":
+                distances = max(53 * cells, 2 * INT * cells + bias)
+            else:
+                distances = 2 * INT * cells + config.n_heads * cells * FLOAT
+            adding = max(maps + distances, maps + bias + config.n_heads * cells * FLOAT, 2 * maps + bias)
+        else:
+            adding = 2 * maps
+        mask = (2 * INT32 + 2 if windowed else 3) * self.n * n_key + cells
+        widest = max(
+            self.q + keys + maps,
+            adding,
+            maps + mask,
+            2 * maps + 2 * cells,
+            3 * maps + self.tokens * config.n_heads * (self.by + 1),  # the largest of each row, and whether it is −inf
+            2 * maps + keys + self.q,
+        )
+        return widest + INT * (self.n + n_key + 1)  # which queries, which keys
+
+    def _mlp(self) -> int:
+        """Its input, then the widest of: gate, up and product; before and after the activation; hidden and output."""
+        hidden = self.tokens * self.config.d_ff * self.by
+        return self._normed() + max((3 if self.config.gated else 2) * hidden, hidden + self.stream)
+
+
+def head_bytes(config: ModelConfig, positions: int, by: int, *, probabilities: bool) -> int:
+    """Scores of every word at so many positions, and where asked for their probabilities, which are float32."""
+    if config.head == "none":
+        return 0
+    as_float = FLOAT if by == FLOAT else 2 * FLOAT  # other formats are copied first
+    words = config.vocab_size * (by + (as_float if probabilities else 0))
+    return positions * (words + (4 if config.head == "mlm" else 1) * config.d_model * by)

@@ -1,0 +1,124 @@
+"""What training holds beside the weights: gradients, the optimizer's state, kept activations, and the work of the moment."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..model.config import ModelConfig
+from .depth import with_layers
+from .saved import SavedItem, saved_head, saved_layer, saved_outside
+from .workload import Optimizer, Workload
+
+STATES: dict[str, int] = {
+    "sgd": 0,
+    "momentum": 1,
+    "adam": 2,
+    "adamw": 2,
+}  # float32 numbers for each parameter
+FLOAT = 4
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What autograd keeps of the whole model. `layers` names each stack's layers by what they look like."""
+
+    layers: tuple[KeptLayers, ...]
+    outside: tuple[SavedItem, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(layers.total for layers in self.layers) + sum(item.bytes for item in self.outside)
+
+
+@dataclass(frozen=True)
+class KeptLayers:
+    """`times` layers of one stack that keep the same; `items` are one layer's."""
+
+    stack: str
+    times: int
+    items: tuple[SavedItem, ...]
+
+    @property
+    def per_layer(self) -> int:
+        return sum(item.bytes for item in self.items)
+
+    @property
+    def total(self) -> int:
+        return self.times * self.per_layer
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"per_layer": self.per_layer, "total": self.total}
+
+
+def optimizer_bytes(n_parameters: int, optimizer: Optimizer) -> int:
+    """float32 averages: one of the gradient for momentum, one of it and one of its square for Adam (Kingma & Ba 2015)."""
+    return STATES[optimizer] * FLOAT * n_parameters
+
+
+def master_bytes(n_parameters: int, by: int) -> int:
+    """The float32 copy that 16-bit weights are updated in (Micikevicius et al. 2018); none for float32 weights."""
+    return FLOAT * n_parameters if by < FLOAT else 0
+
+
+def kept_activations(config: ModelConfig, workload: Workload) -> Kept:
+    """What autograd keeps of a forward pass, the loss not counted.
+
+    With recompute, "attention" lets go of scores and weights and works them out again; "full" keeps the input of each layer
+    alone (Korthikanti et al. 2022, arXiv:2205.05198, §5).
+    """
+    layers: list[KeptLayers] = []
+    outside: list[SavedItem] = []
+    for name, n_layers, n, memory_len in workload.stacks(config):
+        windowed = config.n_windowed(n_layers)
+        for times, window in ((n_layers - windowed, None), (windowed, config.window)):
+            causal = name == "decoder"
+            items = saved_layer(config, workload, causal=causal, n=n, memory_len=memory_len, window=window)
+            if times:
+                layers.append(KeptLayers(name, times, _recomputed(config, workload, items, n)))
+        feeds = config.kind == "encoder-decoder" and name == "encoder"
+        outside += saved_outside(config, workload, name=name, n=n, feeds_decoder=feeds)
+    outside += saved_head(config, positions=workload.batch * workload.last_len, by=workload.by)
+    return Kept(tuple(layers), tuple(outside))
+
+
+def _recomputed(config: ModelConfig, workload: Workload, items: tuple[SavedItem, ...], n: int) -> tuple[SavedItem, ...]:
+    if workload.recompute == "full":
+        stream = workload.batch * n * config.d_model * workload.by
+        return (SavedItem("layer input", stream, "the layer is run again from it"),)
+    if workload.recompute == "attention":
+        return tuple(item for item in items if not any(what in item.name for what in (" weights", " mask", " buckets")))
+    return items
+
+
+def backward_work(config: ModelConfig, workload: Workload) -> int:
+    """An upper bound on the temporary buffers of the backward pass, beside gradients and kept activations.
+
+    Either the loss (scores, their log-probabilities and the gradient of both), or the widest layer, or the gradient of a
+    token table on its way to be added up. With recompute a layer's activations are back for as long as it lasts.
+    """
+    batch, by, n = workload.batch, workload.by, workload.last_len
+    words = config.vocab_size if config.head != "none" else config.d_model
+    logits = batch * n * words * by
+    longest = max(workload.source_len, workload.target_len)
+    tokens = batch * longest
+    heads = tokens * config.n_heads * config.d_head * by
+    stream = max(tokens * config.d_model * FLOAT, 2 * heads)  # norms work in float32
+    hidden = tokens * config.d_ff * by
+    cells = max(n, workload.source_len) * longest
+    maps = batch * config.n_heads * cells * by if workload.attention in ("eager", "spelled_out") else 0
+    layer = 6 * stream + max((3 if config.gated else 2) * hidden, 2 * maps + 2 * maps // by + 4 * heads)
+    if config.position in ("relative", "alibi") or config.window is not None:  # distances, buckets, bias in the making
+        distances = 53 if config.position == "relative" else 2 * 8 + 2
+        layer = max(layer, 6 * stream + maps + heads + cells * (distances + FLOAT * config.n_heads))
+    uses = len(config.stacks) + (1 if config.tied and config.head != "none" else 0)
+    table = config.vocab_size * config.d_model * by
+    added_up = table if uses > 1 else 0  # the first part of a shared table's gradient waits for the others
+    weight = (
+        config.d_model * max(config.d_ff, config.n_heads * config.d_head) * by
+    )  # a new gradient, before it is added
+    if workload.recompute != "none":
+        whole = kept_activations(with_layers(config, 1), replace(workload, recompute="none", dropout=False))
+        layer += max(layers.per_layer for layers in whole.layers)
+    loss = max(3 * logits, 2 * logits + table + stream)
+    return max(loss, layer + added_up + weight, 2 * added_up + table + stream)

@@ -1,0 +1,100 @@
+"""Workload: what a model is to be run or trained on, and how: all that a plan depends on beside the config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from ..errors import ConfigError
+from ..model.config import ModelConfig
+from .dtypes import bytes_of, check_activations, check_lengths
+
+Attention = Literal["eager", "spelled_out", "efficient", "flash"]
+Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
+Recompute = Literal["none", "attention", "full"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """`batch` texts of `source_len` tokens each; an encoder-decoder writes `target_len` for each, other models leave it at 0.
+
+    dtype        of weights and activations
+    weight_dtype of weights alone, for inference: "int8" (None: dtype)
+    kv_dtype     of the KV cache (None: dtype)
+    attention    eager, spelled_out, efficient or flash: see core.plan.saved
+    optimizer    sgd, momentum, adam or adamw; recompute: none, attention or full
+    dropout      counts the masks that training with dropout keeps
+    padded       whether texts of different length share the batch
+    """
+
+    batch: int = 1
+    source_len: int
+    target_len: int = 0
+    dtype: object = "float32"
+    training: bool = False
+    attention: Attention = "eager"
+    optimizer: Optimizer = "adamw"
+    recompute: Recompute = "none"
+    dropout: bool = False
+    weight_dtype: object = None
+    kv_dtype: object = None
+    padded: bool = False
+
+    @property
+    def by(self) -> int:
+        """Bytes of one number of the activations. Raises ConfigError for a format that is not counted, as the next two do."""
+        return bytes_of(self.dtype)
+
+    @property
+    def weight_by(self) -> int:
+        return bytes_of(self.weight_dtype or self.dtype, "weight_dtype")
+
+    @property
+    def kv_by(self) -> int:
+        return bytes_of(self.kv_dtype or self.dtype, "kv_dtype")
+
+    @property
+    def last_len(self) -> int:
+        """Tokens of the text that words are foretold for: the target, or the only one."""
+        return self.target_len or self.source_len
+
+    def memory_len(self, config: ModelConfig) -> int:
+        """Tokens that cross-attention looks at; 0 where there is none."""
+        return self.source_len if config.kind == "encoder-decoder" else 0
+
+    def stacks(self, config: ModelConfig) -> Iterator[tuple[Literal["encoder", "decoder"], int, int, int]]:
+        """(stack, layers, tokens of its text, tokens that its cross-attention looks at), in the order of the forward pass."""
+        memory_len = 0
+        for name, n_layers in config.stacks:
+            n = self.target_len if memory_len else self.source_len
+            yield name, n_layers, n, memory_len
+            memory_len = n
+
+    def check(self, config: ModelConfig) -> None:
+        """Raises ConfigError unless every stack has a text of at least one token and every choice is one of those above."""
+        check_lengths(config.kind, batch=self.batch, source_len=self.source_len, target_len=self.target_len)
+        for name, allowed in (("attention", Attention), ("optimizer", Optimizer), ("recompute", Recompute)):
+            if (value := getattr(self, name)) not in get_args(allowed):
+                raise ConfigError(f"{name} ({value!r}) must be one of {', '.join(map(repr, get_args(allowed)))}")
+        check_activations(self.dtype)
+        if self.training and self.weight_by != self.by:
+            raise ConfigError(
+                f"weight_dtype ({self.weight_dtype!r}) is for inference: training updates its weights in dtype"
+            )
+
+
+def of_texts(workload: Workload | None, options: Mapping[str, Any]) -> Workload:
+    """as_workload(), where texts that share a batch are of different length unless `padded` says otherwise."""
+    if workload is not None:
+        return as_workload(workload, options)
+    several = options.get("batch", 1) > 1
+    padded = options.get("padded")
+    return Workload(**{**options, "padded": several if padded is None else padded})
+
+
+def as_workload(workload: Workload | None, options: Mapping[str, Any]) -> Workload:
+    """A workload, or one made of its fields by name. Raises TypeError for both."""
+    if workload is not None and options:
+        raise TypeError(f"give a Workload or its fields by name, not both: {', '.join(options)}")
+    return Workload(**options) if workload is None else workload

@@ -1,0 +1,76 @@
+"""Maps that are made of several heads: mean, max, rollout, and heads weighted by what their values carry.
+
+Each is named for what it is. A map of several heads is never one head's, and a value-weighted map is not a share of
+attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..errors import TooLarge
+from ..run.attention import AttentionRecord, Index
+from . import measures
+
+Member = tuple[AttentionRecord, int]  # one head
+
+ROLLOUT_LENGTH = 2048  # rollout multiplies n×n matrices: n³ a layer, seconds at this length on two cores
+
+
+def mean(members: Sequence[Member], queries: Index = None, keys: Index = None) -> Tensor:
+    """The mean weight over heads, [query, key]. Rows still sum to 1, or less where some of the heads may see nothing."""
+    _same_shape(members)
+    total = torch.zeros(())
+    for record, head in members:
+        total = total + record.pattern(head, queries, keys)[0]
+    return total / len(members)
+
+
+def maximum(members: Sequence[Member], queries: Index = None, keys: Index = None) -> Tensor:
+    """The largest weight that any of the heads gives, [query, key]. Rows sum to 1 or more."""
+    _same_shape(members)
+    largest = torch.zeros(())
+    for record, head in members:
+        largest = torch.maximum(largest, record.pattern(head, queries, keys)[0])
+    return largest
+
+
+def rollout(records: Sequence[AttentionRecord], layer: int, residual: float = 0.5) -> Tensor:
+    """Attention followed down through layers 0 to `layer` of one stack's self-attention, [query, key]; rows sum to 1.
+
+    Heads are averaged, and each layer mixed with the residual stream (Abnar & Zuidema 2020, arXiv:2005.00928). Raises
+    TooLarge above 2,048 tokens.
+    """
+    below = [record for record in records if record.site == "attn" and record.layer <= layer]
+    if len({record.stack for record in below}) != 1:
+        raise ValueError("rollout follows the self-attention of one stack")
+    n = below[0].n_key
+    if n > ROLLOUT_LENGTH:
+        raise TooLarge(
+            f"Rollout multiplies whole maps: {n:,} tokens are too many, {ROLLOUT_LENGTH:,} are the most. "
+            "Use a shorter text, or the mean over heads."
+        )
+    # One head at a time: a whole layer of them is gigabytes at this length.
+    means = [mean([(record, head) for head in range(record.n_heads)])[None] for record in below]
+    return measures.rollout(means, residual)
+
+
+def value_weighted(record: AttentionRecord, head: int, queries: Index = None, keys: Index = None) -> Tensor:
+    """‖weight · value · W_O‖: how much each key really writes for each query, [query, key], in units of the residual stream.
+
+    Kobayashi et al. 2020, arXiv:2004.10102: a key may get much attention and carry almost nothing, as sinks do.
+    """
+    norms = record.value_norms(head)[0]
+    norms = norms if keys is None else norms[keys]
+    return record.pattern(head, queries, keys)[0] * norms
+
+
+def _same_shape(members: Sequence[Member]) -> None:
+    if not members:
+        raise ValueError("a map of several heads needs at least one")
+    shapes = {(record.n_query, record.n_key) for record, _ in members}
+    if len(shapes) > 1:
+        raise ValueError(f"heads of different shapes cannot be put together: {sorted(shapes)}")

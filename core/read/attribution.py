@@ -1,0 +1,244 @@
+"""What each part of a model did for one prediction: the logit lens, and direct logit attribution.
+
+Logit lens: nostalgebraist 2020, "interpreting GPT: the logit lens". Direct attribution: Elhage et al. 2021, "A Mathematical
+Framework for Transformer Circuits"; the scale of every norm is taken as it was in the run, which makes all that follows linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .. import frames, memory
+from ..errors import TextError
+from ..model.hooks import hook_points
+from ..model.text import Tokens
+from ..model.transformer import Attention, Block, Head, RMSNorm, Stack
+from ..run.forward_pass import Pass
+from ..run.predictions import Predictions, head_of, likeliest, strings_of
+
+Part = Literal["token", "position", "token type", "head", "mlp", "bias", "edit"]
+
+
+@dataclass(frozen=True)
+class LensLayer:
+    """What the head would predict from the residual stream at `point`; layer None is the embedding, before any layer."""
+
+    point: str
+    layer: int | None
+    predictions: Predictions
+
+    def to_frame(self) -> frames.DataFrame:
+        """Its predictions, beside the point: pandas.concat(layer.to_frame() for layer in run.logit_lens()) has all layers."""
+        made = self.predictions.to_frame()
+        made.insert(0, "point", self.point)
+        return made
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one part added to a logit. layer, site and head are None where they say nothing of the part."""
+
+    part: Part
+    value: float
+    layer: int | None = None
+    site: Literal["attn", "cross_attn"] | None = None
+    head: int | None = None
+    what: str = ""  # of a bias or an edit: whose
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """The parts of one logit, in the order of the pass. They add up to it, to rounding."""
+
+    position: int
+    token: int
+    string: str
+    logit: float  # the model's own
+    parts: tuple[Contribution, ...]
+
+    def to_frame(self) -> frames.DataFrame:
+        """A row for each part. Needs pandas."""
+        return frames.of_records(self.parts, Contribution)
+
+
+def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tuple[LensLayer, ...]:
+    """The k likeliest words at each of `positions` [pos] from the stream before and behind every layer: see Trace.logit_lens."""
+    loaded = forward.loaded
+    head_of(loaded)
+    name, stack = _last_stack(forward)
+    n = len(stack.blocks)
+    points = [f"{name}.blocks.0.hook_resid_pre", *(f"{name}.blocks.{i}.hook_resid_post" for i in range(n))]
+    width, by = loaded.config.d_model, loaded.dtype.itemsize
+    needed = len(positions) * ((n + 1) * width * by + loaded.config.vocab_size * (2 * by + 8))
+    memory.admit_large(
+        needed, loaded.device, f"The logit lens at {len(positions):,} positions", "Ask for fewer positions."
+    )
+    rows = torch.tensor(positions, device=loaded.device)
+    streams = forward.moments(points, lambda _, x: x[text, rows])
+    layers = []
+    for i, point in enumerate(points):
+        with torch.inference_mode():
+            x = stack.norm(streams[point])
+        layers.append(LensLayer(point, i - 1 if i else None, likeliest(loaded, x, positions, k)))
+    forward.weights.check()  # a training may go on beside this
+    return tuple(layers)
+
+
+def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token: int | None) -> Contributions:
+    """The parts of the logit of `token` (None: the likeliest one) behind `position`: see Trace.contributions."""
+    loaded = forward.loaded
+    head = head_of(loaded)
+    if head.mlm:
+        raise TextError(
+            f"{loaded.spec.title} works on the stream once more before it scores words, with an activation between: what a part "
+            "adds to a score is not defined there. Try a model that writes on, such as GPT-2."
+        )
+    name, stack = _last_stack(forward)
+
+    def at_position(point: str, x: Tensor) -> Tensor:
+        x = x[text if x.shape[0] > 1 else 0].float()
+        return x[position] if point.endswith("hook_result") else x[..., position, :]
+
+    seen = forward.moments(_points(forward, name), at_position)
+    with torch.inference_mode():
+        scores = head(seen[f"{name}.hook_final"].to(loaded.dtype)[None, None])[0, 0].float()
+        token = int(scores.argmax()) if token is None else token
+        walk = _Walk(name, stack, seen, forward.edited, head.unembed.weight[token].float() * head.scale)
+        walk.whole(head, token, tokens.type_ids[position] if name == "encoder" else 0)
+    forward.weights.check()  # a training may go on beside this
+    (string,) = strings_of(loaded, [token])
+    return Contributions(position, token, string, scores[token].item(), tuple(reversed(walk.parts)))
+
+
+def _last_stack(forward: Pass) -> tuple[str, Stack]:
+    return forward.loaded.config.stacks[-1][0], forward.loaded.model.stacks[-1]
+
+
+def _points(forward: Pass, name: str) -> list[str]:
+    """The moments of one position that decide a logit."""
+    ends = tuple(f".hook_{what}" for what in ("final", "embed", "token", "position", "z", "o", "attn_out", "cross_out"))
+    ends += tuple(f".hook_{what}" for what in ("mlp_out", "resid_pre", "resid_mid", "resid_cross", "resid_post"))
+    points = hook_points(forward.loaded.model)
+    edited = [point for point in forward.edited if point.startswith(name) and point.endswith(".hook_result")]
+    return [*edited, *(point for point in points if point.startswith(name) and point.endswith(ends))]
+
+
+@dataclass
+class _Walk:
+    """From the logit back to the embedding. `g` [d_model] is what the logit takes from the stream at the place reached."""
+
+    name: str
+    stack: Stack
+    seen: dict[str, Tensor]  # by hook point, at one position
+    edited: frozenset[str]
+    g: Tensor
+    parts: list[Contribution] = field(default_factory=list)
+
+    def add(self, part: Part, x: Tensor, layer: int | None = None, what: str = "") -> None:
+        self.parts.append(Contribution(part, (x @ self.g).item(), layer, what=what))
+
+    def add_edit(self, point: str, made: Tensor, layer: int | None = None) -> None:
+        """What a hook at this point added to what the pass had made."""
+        if point in self.edited:
+            self.add("edit", self.seen[point] - made, layer, point.rsplit(".hook_", 1)[1])
+
+    def through(self, norm: nn.Module, x: Tensor, layer: int | None, what: str) -> None:
+        """Back through norm(x), its scale as it was: what it takes off and multiplies with goes into g, what it adds is a bias."""
+        if isinstance(norm, nn.Identity):
+            return
+        assert isinstance(norm, RMSNorm | nn.LayerNorm) and norm.weight is not None
+        if isinstance(norm, RMSNorm):
+            self.g = self.g * norm.weight.float() * torch.rsqrt(x.pow(2).mean() + norm.eps)
+            return
+        if norm.bias is not None:
+            self.add("bias", norm.bias.float(), layer, what)
+        scaled = self.g * norm.weight.float() * torch.rsqrt(x.var(correction=0) + norm.eps)
+        self.g = scaled - scaled.mean()  # the mean of x is taken off x
+
+    def whole(self, head: Head, token: int, token_type: int) -> None:
+        name, stack, n = self.name, self.stack, len(self.stack.blocks)
+        if head.unembed.bias is not None:
+            self.parts.append(Contribution("bias", head.unembed.bias[token].item(), what="head"))
+        last = self.seen[f"{name}.blocks.{n - 1}.hook_resid_post"]
+        self.add_edit(f"{name}.hook_final", _apply(stack.norm, last))
+        self.through(stack.norm, last, None, "last norm")
+        for layer in reversed(range(n)):
+            block = stack.blocks[layer]
+            assert isinstance(block, Block)
+            self.block(block, f"{name}.blocks.{layer}", layer)
+            before = f"{name}.blocks.{layer - 1}.hook_resid_post" if layer else f"{name}.embed.hook_embed"
+            self.add_edit(f"{name}.blocks.{layer}.hook_resid_pre", self.seen[before], layer)
+        self.embedding(token_type)
+
+    def block(self, block: Block, path: str, layer: int) -> None:
+        """Its sublayers, last one first."""
+        seen, start = self.seen, f"{path}.hook_resid_pre"
+        if block.parallel:
+            attended, worked = seen[f"{path}.hook_attn_out"], seen[f"{path}.hook_mlp_out"]
+            self.add_edit(f"{path}.hook_resid_post", seen[start] + attended + worked, layer)
+            self.add("mlp", worked, layer)
+            self.attention(block, path, "attn", layer)
+            return
+        steps = [
+            ("attn", start, f"{path}.hook_resid_mid"),
+            ("mlp", f"{path}.hook_resid_mid", f"{path}.hook_resid_post"),
+        ]
+        if f"{path}.hook_resid_cross" in seen:
+            steps.insert(1, ("cross", f"{path}.hook_resid_mid", f"{path}.hook_resid_cross"))
+            steps[2] = ("mlp", f"{path}.hook_resid_cross", f"{path}.hook_resid_post")
+        for site, before, after in reversed(steps):
+            total = seen[before] + seen[f"{path}.hook_{site}_out"]
+            norm = block.get_submodule(f"{site}_norm") if block.norm_order == "post" else nn.Identity()
+            self.add_edit(after, _apply(norm, total), layer)
+            self.through(norm, total, layer, f"{site} norm")
+            if site == "mlp":
+                self.add("mlp", seen[f"{path}.hook_mlp_out"], layer)
+            else:
+                self.attention(block, path, "attn" if site == "attn" else "cross_attn", layer)
+
+    def attention(self, block: Block, path: str, site: Literal["attn", "cross_attn"], layer: int) -> None:
+        """Its heads, each by its own W_O, behind the norm that a sandwich block has there."""
+        seen, short, stream = self.seen, site.removesuffix("_attn"), self.g
+        module = block.get_submodule(site)
+        assert isinstance(module, Attention)
+        added, out_norm = seen[f"{path}.{site}.hook_o"], block.get_submodule(f"{short}_out_norm")
+        self.add_edit(f"{path}.hook_{short}_out", _apply(out_norm, added), layer)
+        self.through(out_norm, added, layer, f"{short} out norm")
+        result = seen.get(f"{path}.{site}.hook_result")
+        if result is None:  # z [head, d_head]
+            weight = module.o.weight.float().unflatten(1, (-1, module.d_head))  # [d_model, head, d_head]
+            result = torch.einsum("hd,mhd->hm", seen[f"{path}.{site}.hook_z"], weight)
+        bias = torch.zeros_like(added) if module.o.bias is None else module.o.bias.float()
+        self.add_edit(f"{path}.{site}.hook_o", result.sum(0) + bias, layer)
+        if module.o.bias is not None:
+            self.add("bias", bias, layer, site)
+        values = (result @ self.g).tolist()
+        self.parts += [Contribution("head", values[h], layer, site, h) for h in reversed(range(len(values)))]
+        self.g = stream
+
+    def embedding(self, token_type: int) -> None:
+        name, embed, seen = self.name, self.stack.embed, self.seen
+        parts: list[tuple[Part, Tensor]] = [("token", seen[f"{name}.embed.hook_token"])]
+        if embed.token_type is not None:
+            parts.append(("token type", embed.token_type.weight[token_type].float()))
+        if embed.has_table:
+            parts.append(("position", seen[f"{name}.embed.hook_position"]))
+        total = torch.stack([x for _, x in parts]).sum(0)
+        self.add_edit(f"{name}.embed.hook_embed", _apply(embed.norm, total))
+        self.through(embed.norm, total, None, "embedding norm")
+        for part, x in reversed(parts):
+            self.add(part, x)
+
+
+def _apply(norm: nn.Module, x: Tensor) -> Tensor:
+    """norm(x) in float32, whatever its weights are."""
+    if isinstance(norm, nn.LayerNorm):
+        bias = None if norm.bias is None else norm.bias.float()
+        return F.layer_norm(x, norm.normalized_shape, norm.weight.float(), bias, norm.eps)
+    return norm(x).float()

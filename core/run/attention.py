@@ -1,0 +1,446 @@
+"""AttentionRecord: the queries and keys of one attention, from which any head, row or tile is worked out when somebody looks.
+
+A map is n×n numbers per head, its queries and keys n×d_head. So a trace keeps q, k and the rule, and the pattern of any
+slice is recomputed in float32, exactly as an eager softmax of the same q and k would give it. No more than the tile that
+was asked for plus one block of rows (rules.BLOCK_BYTES) is ever held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import Outdated
+from ..memory import admit_large
+from ..model.pooling import largest
+from ..model.rules import ScoreRule, attend, row_blocks, softmax
+
+Index = int | slice | Sequence[int] | Tensor | None  # an int keeps its axis; None is everything
+Stage = Literal["raw", "scores", "masked", "pattern"]
+
+THUMBNAIL_BYTES = 1 << 21  # of heads' maps worked out together: short texts are all overhead, long ones leave the cache
+EXACT_THUMBNAIL_ROWS = 256  # up to here a thumbnail looks at every row; above, at as many rows as it has pixels
+WORST = torch.finfo(torch.float32).max
+RECEIPT_ROWS = 256  # a receipt on a longer record checks this many rows, evenly spaced
+
+
+@dataclass(frozen=True, eq=False)
+class Thumbnail:
+    """Small pictures of heads: values [head, row, column] in 0..1, each the largest weight in its patch."""
+
+    values: Tensor
+    exact: bool  # False: only some query rows were looked at
+    how: str  # the same in words
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proofs on one record, each a largest absolute deviation, over `rows` query rows of every head."""
+
+    rows_sum_error: float  # |Σ over keys − 1|, on rows that may see something
+    masked_max: float  # the largest weight on a masked cell
+    fused_error: float | None  # |pattern @ v − fused kernel|; None where a hook replaced scores or pattern
+    rows: int
+    n_rows: int
+    blocked: int  # rows that may see nothing
+    # |‖z W_O + b‖ − ‖what the pass really added‖| / the largest of these, z as the record has it; None where W_O is not
+    # known (core.capture), no longer the run's (a training went on), or where an edit came behind it
+    added_error: float | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionRecord:
+    """One attention of one run, seen from one text of the batch: of several, of() says which, and nothing guesses.
+
+    batch_q [batch, head, query, d_head] and batch_k [batch, kv_head, key, d_head] are after rotary. values() gives v of the
+    same shape as k: it is held, or for long runs comes from running the pass once more. Where a hook replaced the scores
+    or the pattern, what it left is kept in `replaced_scores` or `replaced_pattern`, [batch, head, query, key]. Where one
+    may have changed z or what a head adds, edited_z() and edited_result() give what it left, as values() does.
+    """
+
+    name: str  # the attention's module path
+    stack: str  # encoder, decoder; module for records of core.capture
+    layer: int
+    site: Literal["attn", "cross_attn"]
+    batch_q: Tensor
+    batch_k: Tensor
+    values: Callable[[], Tensor]
+    batch_rule: ScoreRule
+    output: Callable[[], nn.Linear] | None = None  # W_O and its bias; raises Outdated once they are no longer the run's
+    replaced_scores: Tensor | None = None
+    replaced_pattern: Tensor | None = None
+    edited_z: Callable[[], Tensor] | None = None  # [batch, head, query, d_head]
+    edited_result: Callable[[], Tensor] | None = None  # [batch, query, head, d_model]
+    lengths: Tensor | None = None  # ‖what all heads together added‖ in the pass, [batch, query]
+    chosen: int | None = None  # the text that it is seen from; None until somebody says which of several
+    run_device: torch.device | None = None  # where the run was, if its q, k and v lie elsewhere since
+
+    # what it is
+
+    def __repr__(self) -> str:
+        n = self.batch_q.shape[0]
+        texts = "" if n == 1 else f", {n} texts" if self.chosen is None else f", text {self.chosen} of {n}"
+        return f"<AttentionRecord {self.name}: {self.n_heads} heads, {self.n_query} queries × {self.n_key} keys{texts}>"
+
+    @property
+    def text(self) -> int:
+        """The text that everything is of. Raises ValueError where it could be any of several: of(text) says which."""
+        if self.chosen is None and (n := self.batch_q.shape[0]) > 1:
+            raise ValueError(
+                f"{self.name} saw {n} texts. Say which: record.of(0) to record.of({n - 1}), or run.text(0) to "
+                f"run.text({n - 1}), or pattern(text=0); patterns() gives all."
+            )
+        return self.chosen or 0
+
+    @property
+    def q(self) -> Tensor:
+        """[head, query, d_head]"""
+        return self.batch_q[self.text]
+
+    @property
+    def k(self) -> Tensor:
+        """[kv_head, key, d_head]"""
+        return self.batch_k[self.text]
+
+    @property
+    def v(self) -> Tensor:
+        """[kv_head, key, d_head]"""
+        return self.values()[self.text]
+
+    @property
+    def rule(self) -> ScoreRule:
+        """Mask, bias, scale and temperature for this text."""
+        return self.batch_rule.of(self.text)
+
+    @property
+    def o_weight(self) -> Tensor | None:
+        """W_O [d_model, head * d_head], shared with the model; None for records of core.capture. Raises Outdated."""
+        return None if self.output is None else self.output().weight
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is worked out: rows of q, k and v are brought there from the host as they are asked for."""
+        return self.batch_q.device if self.run_device is None else self.run_device
+
+    @property
+    def n_heads(self) -> int:
+        return self.batch_q.shape[1]
+
+    @property
+    def n_kv_heads(self) -> int:
+        return self.batch_k.shape[1]
+
+    @property
+    def n_query(self) -> int:
+        return self.batch_q.shape[2]
+
+    @property
+    def n_key(self) -> int:
+        return self.batch_k.shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of q and k that this record holds, and of what edits left of scores and weights, for all texts of the batch."""
+        kept = (self.batch_q, self.batch_k, self.replaced_scores, self.replaced_pattern)
+        return sum(t.nbytes for t in kept if t is not None)
+
+    def of(self, text: int) -> AttentionRecord:
+        """The same attention seen from another text of the batch. Nothing is copied."""
+        if not 0 <= text < self.batch_q.shape[0]:
+            raise IndexError(f"text {text} of a batch of {self.batch_q.shape[0]}")
+        return replace(self, chosen=text)
+
+    # what it shows
+
+    def pattern(
+        self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None
+    ) -> Tensor:
+        """The attention weights [head, query, key], float32. Rows sum to 1, or are zeros where nothing may be seen.
+
+        Of a batch, `text` says whose; a record of a run that is seen from one text (run.text(1)) needs no word. Raises
+        ValueError where it could be any of several; patterns() gives all.
+        """
+        return self._seen_from(text)._stage("pattern", heads, queries, keys)
+
+    def patterns(self, heads: Index = None, queries: Index = None, keys: Index = None) -> Tensor:
+        """The weights of all texts of the batch, [batch, head, query, key], float32."""
+        return torch.stack([self.of(i).pattern(heads, queries, keys) for i in range(self.batch_q.shape[0])])
+
+    def scores(
+        self,
+        heads: Index = None,
+        queries: Index = None,
+        keys: Index = None,
+        masked: bool = False,
+        *,
+        text: int | None = None,
+    ) -> Tensor:
+        """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look."""
+        return self._seen_from(text)._stage("masked" if masked else "scores", heads, queries, keys)
+
+    def raw(self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None) -> Tensor:
+        """q·k before scale, bias and mask, [head, query, key], float32."""
+        return self._seen_from(text)._stage("raw", heads, queries, keys)
+
+    def row(self, head: int, query: int) -> Tensor:
+        """Where one query looks: [key]."""
+        return self.pattern(head, query)[0, 0]
+
+    def mask(self, queries: Index = None, keys: Index = None, head: int = 0) -> Tensor:
+        """Who may look at whom: [query, key], True where it may."""
+        heads = torch.tensor([head], device=self.device)
+        return self.rule.mask.block(self._index(queries, self.n_query), self._index(keys, self.n_key), heads)[0, 0]
+
+    def why_masked(self, query: int, key: int, head: int = 0) -> str | None:
+        """future, padding, outside the window, edited or masked by the caller; None where the query may look."""
+        for name, value, n in (("query", query, self.n_query), ("key", key, self.n_key), ("head", head, self.n_heads)):
+            if not 0 <= value < n:
+                raise IndexError(f"{name} {value} of {n}")
+        return self.rule.mask.why_masked(query, key, head)
+
+    def blocked_rows(self, head: int = 0) -> Tensor:
+        """[query] bool: True for rows that may see nothing, whose pattern is all zeros."""
+        parts = [
+            ~self.mask(range(rows.start, rows.stop), head=head).any(-1) for rows in row_blocks(self.n_query, self.n_key)
+        ]
+        return torch.cat(parts)
+
+    def thumbnail(
+        self,
+        size: int = 64,
+        heads: Index = None,
+        rows: Literal["auto", "all", "sampled"] = "auto",
+    ) -> Thumbnail:
+        """Pictures of at most size × size pixels, each pixel the largest weight of its patch.
+
+        Up to 256 query rows every one is looked at; above, `size` evenly spaced ones (their keys still all of them),
+        unless `rows` says otherwise. The result says which. Raises ValueError for a size below 1.
+        """
+        if size < 1:
+            raise ValueError(f"a picture has at least one pixel along a side, not {size}")
+        n_rows, n_columns = min(size, self.n_query), min(size, self.n_key)
+        sampled = rows == "sampled" or (rows == "auto" and self.n_query > EXACT_THUMBNAIL_ROWS)
+        sampled = sampled and self.n_query > size
+        chosen = self._index(heads, self.n_heads).tolist()
+        values = torch.empty(len(chosen), n_rows, n_columns, device=self.device)
+        if sampled:
+            middles = ((torch.arange(n_rows) + 0.5) * self.n_query / n_rows).long()
+            for some in row_blocks(len(chosen), n_rows * self.n_key * 4, THUMBNAIL_BYTES):
+                values[some] = largest(self._stage("pattern", chosen[some], middles, None), n_columns)
+            return Thumbnail(
+                values, False, f"{n_rows} of {self.n_query} query rows, evenly spaced; the largest weight per pixel"
+            )
+        edges = [round(i * self.n_query / n_rows) for i in range(n_rows + 1)]
+        step = max(
+            1, (1 << 24) // max(1, self.n_key * 4 * -(-self.n_query // n_rows))
+        )  # picture rows worked out together
+        for some in row_blocks(len(chosen), self.n_query * self.n_key * 4, THUMBNAIL_BYTES):
+            for top in range(0, n_rows, step):
+                bottom = min(n_rows, top + step)
+                rows_of = self._stage("pattern", chosen[some], slice(edges[top], edges[bottom]), None)
+                block = largest(rows_of, n_columns)  # [head, query, column]
+                for r in range(top, bottom):
+                    values[some, r] = block[:, edges[r] - edges[top] : edges[r + 1] - edges[top]].amax(1)
+        whole = n_rows == self.n_query and n_columns == self.n_key
+        return Thumbnail(values, True, "every weight" if whole else "the largest weight per pixel")
+
+    def z(self, heads: Index = None, queries: Index = None) -> Tensor:
+        """What each head hands to W_O, [head, query, d_head], float32: pattern · v, or what an edit left of it."""
+        chosen = self._index(heads, self.n_heads)
+        rows = None if queries is None else self._index(queries, self.n_query)
+        if self.edited_z is not None:
+            z = self.edited_z()[self.text][chosen]
+            return (z if rows is None else z[:, rows]).float()
+        text = slice(self.text, self.text + 1)
+        if not self._is_replaced and rows is None:
+            q, k, v = (x[text].to(self.device) for x in (self.batch_q, self.batch_k, self.values()))
+            return attend(q, k, v, self.rule)[0][chosen].float()
+        rows = self._index(rows, self.n_query)
+        v = self._heads_of(self.v, chosen // (self.n_heads // self.n_kv_heads)).float()  # [head, key, d_head]
+        z = torch.empty(len(chosen), len(rows), v.shape[-1], device=v.device)
+        for block in row_blocks(len(rows), len(chosen) * self.n_key * 4):
+            z[:, block] = self._stage("pattern", chosen, rows[block], None) @ v
+        return z
+
+    def result(self, heads: Index = None, queries: Index = None) -> Tensor:
+        """What each head adds to the residual stream (before a norm behind it), z W_O, [head, query, d_model], float32.
+
+        All heads and queries at once are n_heads times as large as the stream: ask for those that you need. Raises ValueError
+        for records of core.capture, whose W_O is not known, and Outdated once the model has been trained.
+        """
+        if self.edited_result is not None:
+            result = self.edited_result()[self.text].float().transpose(0, 1)  # [head, query, d_model]
+            return result[self._index(heads, self.n_heads)][:, self._index(queries, self.n_query)]
+        return torch.einsum("hqd,mhd->hqm", self.z(heads, queries), self._o_weight(self._index(heads, self.n_heads)))
+
+    def output_norms(self, heads: Index = None) -> Tensor:
+        """‖z W_O‖: how much each head adds to the residual stream, [head, query], float32. Raises as result() does."""
+        chosen = self._index(heads, self.n_heads)
+        if self.edited_result is not None:
+            return self.result(chosen).norm(dim=-1)
+        z, w = self.z(chosen), self._o_weight(chosen)
+        return torch.stack([(z[i] @ w[:, i].T).norm(dim=-1) for i in range(len(chosen))])
+
+    def value_norms(self, heads: Index = None) -> Tensor:
+        """‖v W_O‖ of every key as each head would write it, [head, key]: times the pattern, this is the value-weighted map.
+
+        Kobayashi et al. 2020, arXiv:2004.10102. Raises as result() does.
+        """
+        chosen = self._index(heads, self.n_heads)
+        w = self._o_weight(chosen)
+        v = self._heads_of(self.v, chosen // (self.n_heads // self.n_kv_heads)).float()
+        return torch.stack([(v[i] @ w[:, i].T).norm(dim=-1) for i in range(len(chosen))])
+
+    def receipt(self) -> Receipt:
+        """Recompute and compare: rows sum to 1, masked cells are 0, pattern @ v is what the fused kernel gives, and what
+        all of it adds is as long as what the pass added. What is no number counts as wrong as can be."""
+        every = max(1, -(-self.n_query // RECEIPT_ROWS))
+        queries = torch.arange(0, self.n_query, every, device=self.device)
+        values = self.values()[self.text : self.text + 1].to(self.device)
+        v, rule = values[0].float(), self.rule
+        fused = None  # [head, query, d_head]
+        if not self._is_replaced:
+            fused = attend(self.q[None].to(self.device), self.k[None].to(self.device), values, rule)[0].float()
+        group = self.n_heads // self.n_kv_heads
+        sums, masked, error, blocked = 0.0, 0.0, 0.0, 0
+        z = torch.empty(self.n_heads, len(queries), v.shape[-1], device=v.device)
+        for head in range(self.n_heads):
+            pattern = self._stage("pattern", head, queries, None)[0]  # [query, key]
+            allowed = self.mask(queries, head=head)
+            sees = allowed.any(-1)
+            sums = max(sums, _largest((pattern.sum(-1) - 1)[sees]))
+            masked = max(masked, _largest(pattern[~allowed]))
+            blocked = max(blocked, int((~sees).sum()))
+            z[head] = pattern @ v[head // group]
+            if fused is not None:
+                error = max(error, _largest(z[head] - fused[head, queries]))
+        return Receipt(
+            sums,
+            masked,
+            None if fused is None else error,
+            len(queries),
+            self.n_query,
+            blocked,
+            self._added_error(z, queries),
+        )
+
+    def _added_error(self, z: Tensor, queries: Tensor) -> float | None:
+        """The receipt's, from z [head, query, d_head] of these queries before any edit of it."""
+        if self.output is None or self.lengths is None:
+            return None
+        try:
+            o = self.output()
+        except Outdated:
+            return None
+        if self.edited_result is not None:
+            added = self.result(queries=queries).sum(0)  # [query, d_model]
+        else:
+            z = z if self.edited_z is None else self.z(queries=queries)
+            added = z.transpose(0, 1).flatten(1) @ o.weight.float().T
+        added = added if o.bias is None else added + o.bias.float()
+        real = self.lengths[self.text, queries]
+        return _largest((added.norm(dim=-1) - real) / real.max().clamp(min=1e-30))
+
+    # how it is worked out
+
+    def _seen_from(self, text: int | None) -> AttentionRecord:
+        """Itself, or as another text has it."""
+        return self if text is None else self.of(text)
+
+    @property
+    def _is_replaced(self) -> bool:
+        return self.replaced_scores is not None or self.replaced_pattern is not None
+
+    def _o_weight(self, heads: Tensor) -> Tensor:
+        """W_O of these heads, [d_model, head, d_head], float32."""
+        if self.output is None:
+            raise ValueError(f"{self.name}: the output projection of a captured module is not known")
+        return self.output().weight.unflatten(1, (self.n_heads, -1))[:, heads].float()
+
+    def _stage(self, stage: Stage, heads: Index, queries: Index, keys: Index) -> Tensor:
+        chosen, rows, columns = (
+            self._index(heads, self.n_heads),
+            self._index(queries, self.n_query),
+            self._index(keys, self.n_key),
+        )
+        if stage == "pattern" and self.replaced_pattern is not None:
+            return self.replaced_pattern[self.text][chosen][:, rows][:, :, columns].float()
+        size = len(chosen) * len(rows) * len(columns)
+        what = f"{size:,} weights at once ({len(chosen)} heads, {len(rows):,} queries, {len(columns):,} keys)"
+        admit_large(size * 4, self.device, what, "Ask for fewer heads, queries or keys.")
+        # Only the softmax needs every key of a row; anything before it is worked out for the asked-for columns alone.
+        every = stage == "pattern" or keys is None
+        seen = torch.arange(self.n_key, device=rows.device) if every else columns
+        group = self.n_heads // self.n_kv_heads
+        # What is wanted whole is not looked up by its indices, which takes a third of the time where a text is short.
+        shared = None if heads is None and group == 1 else chosen // group
+        k = self._heads_of(self.k, shared, None if every else seen).float().mT  # [head, d_head, key]
+        out = torch.empty(len(chosen), len(rows), len(columns), device=rows.device)
+        whole = stage != "pattern" or keys is None
+        for block in row_blocks(len(rows), len(chosen) * len(seen) * 4):
+            some = block if queries is None else rows[block]
+            q = self._heads_of(self.q, None if heads is None else chosen, some).float()
+            values = self._block(stage, chosen, rows[block], seen, q @ k)
+            out[:, block] = values if whole else values[..., columns]
+            del q, values  # before the next block is made
+        return out
+
+    def _block(self, stage: Stage, heads: Tensor, queries: Tensor, keys: Tensor, scores: Tensor) -> Tensor:
+        """One block of rows, [head, query, key], from its q·k, which it changes."""
+        rule = self.rule
+
+        def pick(x: Tensor) -> Tensor:  # [1, head or 1, query, key] -> [head or 1, query, key]
+            return x[0] if x.shape[1] == 1 else x[0, heads]
+
+        # In place from here on: this block is the only thing of its size that is alive.
+        if stage == "raw":
+            return scores
+        if self.replaced_scores is None:
+            scores *= rule.scale
+            if rule.bias is not None:
+                scores += pick(rule.bias.block(queries, keys)).float()
+            if rule.temperature != 1:
+                scores /= rule.temperature
+        else:
+            scores = self.replaced_scores[self.text][heads][:, queries][:, :, keys].float()
+        if stage == "scores":
+            return scores
+        hides = not rule.mask.is_free
+        if hides and not rule.after:
+            scores.masked_fill_(~rule.mask.block(queries, keys, heads)[0], rule.fill)
+        if stage == "masked":
+            return scores
+        pattern = softmax(scores)
+        return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.after else pattern
+
+    def _heads_of(self, x: Tensor, heads: Tensor | None, rows: Tensor | slice | None = None) -> Tensor:
+        """These heads of q, k or v, and these rows of them, [head, pos, d_head], where the record is worked out. None: all."""
+        found = x if heads is None else x[heads.to(x.device)]
+        if rows is not None:
+            found = found[:, rows if isinstance(rows, slice) else rows.to(x.device)]
+        # One layout, however much is asked for: a cell has the same value to the last bit in a row, a tile and the whole map.
+        return found.to(self.device).contiguous()
+
+    def _index(self, index: Index, n: int) -> Tensor:
+        """Positions as a tensor, checked: negative ones count from the end, as in Python."""
+        device = self.device
+        if index is None:
+            return torch.arange(n, device=device)
+        if isinstance(index, slice):
+            return torch.arange(*index.indices(n), device=device)
+        chosen = torch.as_tensor([index] if isinstance(index, int) else index, dtype=torch.long, device=device)
+        if chosen.ndim != 1:
+            raise IndexError("an index is an int, a slice or a flat sequence of ints")
+        if len(chosen) and not (-n <= int(chosen.min()) and int(chosen.max()) < n):
+            raise IndexError(f"index {int(chosen.min())}..{int(chosen.max())} of {n}")
+        return torch.where(chosen < 0, chosen + n, chosen)
+
+
+def _largest(deviations: Tensor) -> float:
+    """The largest absolute one, 0 of none. What is no number or infinite is float32's largest: no comparison lets it pass,
+    and JSON has a word for it."""
+    return deviations.abs().nan_to_num(nan=WORST, posinf=WORST).max().item() if deviations.numel() else 0.0

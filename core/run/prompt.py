@@ -1,0 +1,155 @@
+"""Prompt: the texts of one run as tokens, padded to one length, and as the tensors that a model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..checkpoints import Loaded
+from ..errors import TextError
+from ..model.text import Tokens, from_ids, pad, tokenize
+
+Side = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model is given: sources, and for an encoder-decoder what its decoder has written so far; equal lengths in each."""
+
+    sources: tuple[Tokens, ...]
+    targets: tuple[Tokens, ...] | None = None
+
+    @property
+    def batch(self) -> int:
+        return len(self.sources)
+
+    @property
+    def source_len(self) -> int:
+        return len(self.sources[0])
+
+    @property
+    def target_len(self) -> int:
+        return 0 if self.targets is None else len(self.targets[0])
+
+    @property
+    def is_padded(self) -> bool:
+        return any(any(tokens.padding) for tokens in (*self.sources, *(self.targets or ())))
+
+    @property
+    def last_read(self) -> tuple[Tokens, ...]:
+        """The texts whose words the last stack predicts: the targets of an encoder-decoder, else the sources."""
+        return self.sources if self.targets is None else self.targets
+
+    def of(self, text: int) -> Prompt:
+        """The same for one text of the batch, with its padding."""
+        return Prompt(self.sources[text : text + 1], None if self.targets is None else self.targets[text : text + 1])
+
+
+def source_tokens(
+    loaded: Loaded,
+    text: str | Sequence[str] | None,
+    ids: Sequence[int] | None,
+    what: str,
+    side: Side,
+) -> tuple[Tokens, ...]:
+    """A text, several, or one list of numbers as a batch of equal length. Raises TextError; `what` is its word for the text."""
+    if (text is None) == (ids is None):
+        raise TextError(
+            f"Give the {what} either as text or as token ids, not {'both' if ids is not None else 'neither'}."
+        )
+    if ids is not None:
+        batch = [from_ids(loaded.tokenizer, ids)]
+    else:
+        if not isinstance(text, Iterable):
+            raise TextError(f"The {what} is a text, or a list of texts, not {text!r}. Token numbers go into ids=[...].")
+        texts = [text] if isinstance(text, str) else list(text)
+        if not texts:
+            raise TextError(f"The list of {what} texts is empty. Give at least one.")
+        batch = [tokenize(loaded.tokenizer, t) for t in texts]
+    return padded(loaded, batch, side)
+
+
+def target_tokens(
+    loaded: Loaded,
+    text: str | Sequence[str] | None,
+    ids: Sequence[int] | None,
+    n_texts: int,
+    side: Side,
+) -> tuple[Tokens, ...]:
+    """What the decoder reads: its start token, then the target without the end that it has yet to write."""
+    if ids is not None:
+        if text is not None:
+            raise TextError("Give the target either as text or as token ids, not both.")
+        return padded(loaded, [from_ids(loaded.tokenizer, ids)] * n_texts, side)
+    texts = [text or ""] * n_texts if text is None or isinstance(text, str) else list(text)
+    if len(texts) != n_texts:
+        raise TextError(f"{n_texts} source texts need as many target texts, not {len(texts)}.")
+    if loaded.start_id is None:
+        raise TextError(
+            f"{loaded.spec.title} does not say which token starts its output; give target_ids=[...] instead."
+        )
+    start = replace(from_ids(loaded.tokenizer, [loaded.start_id]), text="", offsets=((0, 0),), special=(True,))
+    batch = []
+    for t in texts:
+        if not t.strip():
+            batch.append(start)
+            continue
+        batch.append(decoder_tokens(start, tokenize(loaded.tokenizer, t)))
+    return padded(loaded, batch, side)
+
+
+def decoder_tokens(start: Tokens, tokens: Tokens) -> Tokens:
+    """What the decoder reads of a target: the start token, and no end of text, which is still to be written."""
+    stop = len(tokens) - 1 if tokens.special[-1] else len(tokens)
+    names = [f.name for f in fields(Tokens) if f.name != "text"]
+    return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})
+
+
+def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens, ...]:
+    """The batch filled up to its longest text. Raises TextError for more tokens than positions, and for unknown numbers."""
+    config = loaded.config
+    for tokens in batch:
+        if config.has_position_table and len(tokens) > config.n_ctx:
+            raise TextError(too_long(len(tokens), loaded.spec.title, config.n_ctx))
+    if (highest := max(max(tokens.ids) for tokens in batch)) >= config.vocab_size:
+        raise TextError(
+            f"Token number {highest} is not in this model's vocabulary, which has 0 to {config.vocab_size - 1}. "
+            "Give numbers below that, or the tokenizer that belongs to this model."
+        )
+    pad_string = from_ids(loaded.tokenizer, [loaded.pad_id]).strings[0] if loaded.tokenizer else "[PAD]"
+    return pad(batch, loaded.pad_id, pad_string, side)
+
+
+def too_long(n_tokens: int, title: str, n_ctx: int) -> str:
+    """What is said of a text that is longer than a model's table of positions."""
+    return (
+        f"This text is {n_tokens:,} tokens long, and {title} has positions for {n_ctx:,}. "
+        "Shorten the text, or choose a model with rotary or relative positions."
+    )
+
+
+def model_inputs(
+    prompt: Prompt, device: torch.device
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor]:
+    """ids, target_ids, keep, target_keep and type_ids, [batch, pos] each.
+
+    keep is None where there is no padding, so that the fused kernel needs no mask.
+    """
+
+    def column(batch: tuple[Tokens, ...], name: str) -> Tensor:
+        return torch.tensor([getattr(tokens, name) for tokens in batch], device=device)
+
+    def keep(batch: tuple[Tokens, ...]) -> Tensor | None:
+        return ~column(batch, "padding") if any(any(tokens.padding) for tokens in batch) else None
+
+    return (
+        column(prompt.sources, "ids"),
+        None if prompt.targets is None else column(prompt.targets, "ids"),
+        keep(prompt.sources),
+        None if prompt.targets is None else keep(prompt.targets),
+        column(prompt.sources, "type_ids"),
+    )

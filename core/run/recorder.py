@@ -1,0 +1,368 @@
+"""Recorder: what one run leaves behind, shapes of everything and values of little."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..checkpoints import Loaded
+from ..device import dtype_name
+from ..model.hooks import Hook, HookPoint, hook_points
+from ..model.rules import DistanceBias, ScoreRule
+from ..model.text import Tokens
+from ..model.transformer import Embedding
+from .attention import AttentionRecord
+from .forward_pass import Pass
+
+# Values and the last residual stream are held up to this many bytes a run; longer runs get them back by running the pass
+# once more. It is what keeps a trace of 4,096 tokens at its queries and keys.
+HELD_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Step:
+    """One named moment of the pass, in order. `bytes` is what the tensor takes, or would take where it never existed."""
+
+    name: str  # module path of the hook point
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    materialised: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PositionRecord:
+    """How one stack learns the order of its tokens. kind is the config's `position`.
+
+    places [pos] are the positions the model used. table() is [pos, d_model] for learned and sinusoidal positions,
+    angles() [pos, d_rotary/2] in radians for rotary ones (the layers with a window may have their own); bias is the rule
+    of ALiBi and relative positions. What a kind does not have is None.
+    """
+
+    stack: str
+    kind: str
+    batch_places: Tensor
+    batch_table: Callable[[], Tensor] | None = None
+    batch_angles: Tensor | None = None
+    batch_angles_windowed: Tensor | None = None
+    bias: DistanceBias | None = None
+    text: int = 0
+
+    def __repr__(self) -> str:
+        return f"<PositionRecord {self.stack}: {self.kind}, {self.batch_places.shape[-1]} places>"
+
+    @property
+    def places(self) -> Tensor:
+        """[pos]"""
+        return self._row(self.batch_places)
+
+    def table(self) -> Tensor | None:
+        """[pos, d_model]"""
+        return None if self.batch_table is None else self._row(self.batch_table())
+
+    def angles(self, windowed: bool = False) -> Tensor | None:
+        """[pos, d_rotary/2]"""
+        angles = self.batch_angles_windowed if windowed else self.batch_angles
+        return None if angles is None else self._row(angles)
+
+    def _row(self, x: Tensor) -> Tensor:
+        return x[self.text if x.shape[0] > 1 else 0]
+
+
+@dataclass(frozen=True)
+class NonFinite:
+    """Where a pass first came to what is no number: the first of the measured moments of one text that is not finite.
+
+    `kind` is nan, or inf for a vector whose length is beyond float32. layer is None before the first and after the last.
+    """
+
+    stack: str
+    layer: int | None
+    point: str  # the hook point
+    what: str  # the same in words
+    kind: Literal["nan", "inf"]
+    position: int  # the first token that has it
+
+
+@dataclass
+class Recorder:
+    """What one run leaves behind: it looks at every hook point and keeps shapes of everything, values of little."""
+
+    forward: Pass
+    hold_values: bool
+    on_attention: Callable[[tuple[AttentionRecord, ...]], object]  # called when the pass has left an attention
+    edited: frozenset[str] = frozenset()  # hook points where something may change what passes
+    steps: list[Step] = field(default_factory=list)
+    records: list[AttentionRecord] = field(default_factory=list)
+    norms: dict[str, Tensor] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)  # what an attention or a stack showed so far, by hook point
+    spelled_out: frozenset[str] = frozenset()  # attentions that run in steps, because something edits them there
+    measured: tuple[weakref.ref[Tensor], Tensor] | None = (
+        None  # the last one, and its length; weak: it may go meanwhile
+    )
+
+    def __post_init__(self) -> None:
+        self.edited = self.forward.edited
+        self.spelled_out = self.forward.spelled_out
+
+    def hooks(self) -> dict[str, Hook]:
+        """A looking hook for every point. scores and pattern are looked at only where the run spells them out anyway."""
+        hooks: dict[str, Hook] = {}
+        for name, point in hook_points(self.forward.loaded.model).items():
+            attention, kind = name.rsplit(".", 1)
+            if kind in ("hook_scores", "hook_pattern") and attention not in self.spelled_out:
+                continue
+            if kind == "hook_z":
+                hooks[name] = partial(self.see_z, name, point)
+            elif kind == "hook_o":
+                hooks[name] = partial(self.see_attention, attention)
+            elif kind == "hook_rule":
+                hooks[name] = partial(self.see_rule, name)
+            elif kind == "hook_position":
+                hooks[name] = partial(self.see_position, name, point, name in self.edited)
+            elif point.listed:
+                hooks[name] = partial(self.see, name, point)
+        return hooks
+
+    def see(self, name: str, point: HookPoint, x: Tensor) -> None:
+        self.step(name, point, x)
+        kind = name.rsplit(".", 1)[-1]
+        if kind in KEPT:
+            self.seen[name] = x
+        elif kind in MEASURED:
+            self.norms[name] = self.length(x)
+
+    def length(self, x: Tensor) -> Tensor:
+        """‖x‖, [batch, pos]; once for what passes two points in a row, as the stream between two layers does."""
+        if self.measured is None or self.measured[0]() is not x:
+            self.measured = weakref.ref(x), torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
+        return self.measured[1]
+
+    def see_z(self, name: str, point: HookPoint, z: Tensor) -> None:
+        self.step(name, point, z)
+        if name in self.edited:
+            self.seen[name] = self.keep(name, z)
+
+    def keep(self, name: str, x: Tensor) -> Callable[[], Tensor]:
+        """What passed this point: held, or for long runs to be had from another pass."""
+        return Held(x) if self.hold_values else partial(self.forward.again, name)
+
+    def see_position(self, name: str, point: HookPoint, keep: bool, x: Tensor) -> None:
+        """The added vectors are rows of the model's own table, looked up again when asked for, unless an edit made them."""
+        self.step(name, point, x)
+        self.seen[name] = (lambda: x) if keep else None
+
+    def see_rule(self, name: str, rule: ScoreRule) -> None:
+        attention = name.removesuffix(".hook_rule")
+        self.seen[name] = rule
+        q = self.seen[f"{attention}.hook_q"]
+        shape = (q.shape[0], q.shape[1], rule.mask.n_query, rule.mask.n_key)
+        size = shape[0] * shape[1] * shape[2] * shape[3]
+        mask_shape = (shape[0], 1, *shape[2:])
+        mask = Step(f"{attention}.hook_mask", SCORE_AXES, mask_shape, "bool", size // shape[1], False, mask_words(rule))
+        self.steps.append(mask)
+        if attention not in self.spelled_out:
+            for what in ("scores", "pattern"):
+                note = "inside the fused kernel: never a tensor, worked out again for what is looked at"
+                dtype = dtype_name(q.dtype)
+                self.steps.append(
+                    Step(f"{attention}.hook_{what}", SCORE_AXES, shape, dtype, size * q.element_size(), False, note)
+                )
+
+    def see_attention(self, name: str, out: Tensor) -> None:
+        """The attention has added up its heads: what is known of it becomes its record."""
+        stack, _, layer, site = name.split(".")
+        lengths = self.length(out)  # of what it hands to the residual stream, or to a norm before that
+        result = f"{name}.hook_result"
+        self.records.append(
+            AttentionRecord(
+                name,
+                stack,
+                int(layer),
+                "cross_attn" if site == "cross_attn" else "attn",
+                self.seen.pop(f"{name}.hook_q"),
+                self.seen.pop(f"{name}.hook_k"),
+                self.keep(f"{name}.hook_v", self.seen.pop(f"{name}.hook_v")),
+                self.seen.pop(f"{name}.hook_rule"),
+                partial(self.forward.linear, f"{name}.o"),
+                replaced_scores=self.seen.pop(f"{name}.hook_scores", None),
+                replaced_pattern=self.seen.pop(f"{name}.hook_pattern", None),
+                edited_z=self.seen.pop(f"{name}.hook_z", None),
+                edited_result=partial(self.forward.again, result) if result in self.edited else None,
+                lengths=None if f"{name}.hook_o" in self.edited else lengths,
+                run_device=lengths.device,
+            )
+        )
+        self.on_attention(tuple(self.records))
+
+    def step(self, name: str, point: HookPoint, x: Tensor) -> None:
+        size = x.nbytes
+        self.steps.append(Step(name, point.axes, tuple(x.shape), dtype_name(x.dtype), size))
+
+    def position_records(self) -> tuple[PositionRecord, ...]:
+        records = []
+        for stack, _ in self.forward.loaded.config.stacks:
+            places = self.seen[f"{stack}.hook_positions"]
+            table = None
+            if self.forward.loaded.config.has_position_table:
+                table = self.seen[f"{stack}.embed.hook_position"] or partial(table_rows, self.forward, stack, places)
+            bias = next((r.batch_rule.bias for r in self.records if r.stack == stack and r.site == "attn"), None)
+            records.append(
+                PositionRecord(
+                    stack,
+                    self.forward.loaded.config.position,
+                    places,
+                    table,
+                    self.seen.get(f"{stack}.hook_angles"),
+                    self.seen.get(f"{stack}.hook_angles_windowed"),
+                    bias if isinstance(bias, DistanceBias) else None,
+                )
+            )
+        return tuple(records)
+
+
+def table_rows(forward: Pass, stack: str, places: Tensor) -> Tensor:
+    """[batch or 1, pos, d_model]: the rows of its table that the model added. Raises Outdated."""
+    forward.weights.check()
+    with torch.inference_mode():
+        embed = forward.loaded.model.get_submodule(f"{stack}.embed")
+        assert isinstance(embed, Embedding)
+        return embed.position_rows(places)
+
+
+# By the last part of the name: what is kept as it passes, and where the length of the stream is measured.
+KEPT = frozenset(
+    f"hook_{what}" for what in ("q", "k", "v", "scores", "pattern", "positions", "angles", "angles_windowed")
+)
+STREAM_WORDS = {
+    "embed": "the embedding",
+    "resid_pre": "the residual stream before the layer",
+    "attn_out": "attention",
+    "resid_mid": "the residual stream behind attention",
+    "cross_out": "cross-attention",
+    "resid_cross": "the residual stream behind cross-attention",
+    "mlp_out": "the MLP",
+    "resid_post": "the residual stream behind the layer",
+    "final": "the last norm",
+}
+STREAM = tuple(STREAM_WORDS)
+MEASURED = frozenset(f"hook_{what}" for what in STREAM)
+SCORE_AXES = ("batch", "head", "query", "key")
+
+
+class Attentions(tuple[AttentionRecord, ...]):
+    """The attentions of a run in the order of the pass, by place or by what they are."""
+
+    def at(self, layer: int, site: str = "attn", stack: str | None = None) -> AttentionRecord:
+        """The attention of one layer; stack None is the last that the model has. Raises KeyError, saying which there are."""
+        stack = self[-1].stack if stack is None and self else stack
+        for record in self:
+            if (record.stack, record.layer, record.site) == (stack, layer, site):
+                return record
+        raise KeyError(f"no {site} in {stack} layer {layer}; there are: {', '.join(record.name for record in self)}")
+
+    def __repr__(self) -> str:
+        ends = f"{self[0].name} to {self[-1].name}" if self else "none yet"
+        return f"<{len(self)} attentions: {ends}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A tensor that was kept, behind the same call as one that is worked out again."""
+
+    tensor: Tensor
+
+    def __call__(self) -> Tensor:
+        return self.tensor
+
+
+@dataclass(frozen=True, eq=False)
+class LastResidual:
+    """The last residual stream [batch, pos, d_model]: the rows that are held, or all of them from another run."""
+
+    held: dict[int, Tensor] | Tensor
+    run_again: Callable[[], Tensor]
+
+    def __call__(self, positions: Tensor) -> Tensor:
+        if isinstance(self.held, Tensor):
+            return self.held[:, positions]
+        wanted = positions.tolist()
+        if all(p in self.held for p in wanted):
+            return torch.stack([self.held[p] for p in wanted], dim=1)
+        return self.run_again()[:, positions]
+
+
+def first_non_finite(norms: dict[str, Tensor], padding: dict[str, tuple[bool, ...]]) -> NonFinite | None:
+    """Of ‖x‖ [pos] by hook point in the order of the pass; `padding` of each stack's tokens, which count for nothing."""
+    for stack, pads in padding.items():
+        names = [name for name in norms if name.startswith(f"{stack}.")]
+        if not names:
+            continue
+        every = torch.stack([norms[name] for name in names])  # [point, pos]
+        real = ~torch.tensor(pads, device=every.device)
+        bad = ~every.isfinite() & real
+        if not bad.any():
+            continue
+        row = int(bad.any(-1).int().argmax())
+        position = int(bad[row].int().argmax())
+        parts = names[row].split(".")
+        return NonFinite(
+            stack,
+            int(parts[2]) if parts[1] == "blocks" else None,
+            names[row],
+            STREAM_WORDS[parts[-1].removeprefix("hook_")],
+            "nan" if every[row, position].isnan() else "inf",
+            position,
+        )
+    return None
+
+
+def held_bytes(values: Callable[..., Tensor] | None) -> int:
+    """Bytes kept behind a record's values or a trace's last residual; 0 where they come from another run."""
+    kept: list[Tensor] = []
+    if isinstance(values, Held):
+        kept = [values.tensor]
+    elif isinstance(values, LastResidual):
+        kept = [values.held] if isinstance(values.held, Tensor) else list(values.held.values())
+    return sum(t.nbytes for t in kept)
+
+
+def residual_of(final: Tensor, run_again: Callable[[], Tensor], tokens: tuple[Tokens, ...], hold: bool) -> LastResidual:
+    """All rows with `hold`; otherwise those of the last real token of each text."""
+    if hold:
+        return LastResidual(final, run_again)
+    return LastResidual({end: final[:, end].clone() for end in last_rows(tokens)}, run_again)
+
+
+def last_rows(tokens: tuple[Tokens, ...]) -> set[int]:
+    """Where each text has its last real token."""
+    return {max(i for i, padding in enumerate(t.padding) if not padding) for t in tokens}
+
+
+def logits_step(loaded: Loaded, batch: int) -> tuple[Step, ...]:
+    if loaded.model.head is None:
+        return ()
+    shape = (batch, 1, loaded.config.vocab_size)
+    size = shape[0] * shape[2] * loaded.dtype.itemsize
+    note = "worked out when asked for, one position at a time"
+    return (Step("head.hook_logits", ("batch", "pos", "vocab"), shape, dtype_name(loaded.dtype), size, False, note),)
+
+
+def mask_words(rule: ScoreRule) -> str:
+    """What hides, in words: the note beside the mask's row in the table of shapes."""
+    mask = rule.mask
+    parts = [
+        *(["the future"] if mask.causal else []),
+        *([f"what is {mask.window} or more positions away"] if mask.window is not None else []),
+        *(["padding"] if mask.keep is not None else []),
+        *(["cells edited by hand"] if mask.edits else []),
+    ]
+    return f"a rule, not a tensor: hides {', '.join(parts)}" if parts else "nothing is hidden"

@@ -1,0 +1,1 @@
+"""Attention maps, heads and their measures, as plain data."""

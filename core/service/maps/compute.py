@@ -1,0 +1,293 @@
+"""Maps: what a picture of one head or of several shows, worked out a region, a row or a column at a time.
+
+The order is always: heads put together, hidden keys taken out and rows renormalised, pieces merged to words. The browser
+does the same for small runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import Refused
+from ...memory import admit_large
+from ...model.pooling import largest
+from ...model.text import Tokens
+from ...read import aggregate, measures
+from ...run.attention import AttentionRecord
+from ...run.trace import Trace
+from ..answers import Column, Row, Scores, Tile
+
+MapKind = Literal["head", "mean", "max", "rollout", "value"]
+MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
+HIDDEN = 255  # the reason of a key that the visitor took out, beside rules.REASONS
+TILE = 512  # cells along a side of a tile; what is larger is pooled
+POOL_ROWS = 1024  # a pooled tile looks at every query row up to here, and at evenly spaced ones above
+POOL_BLOCK = 64  # rows of a pooled tile worked out together
+SINK_ROWS = 64  # rows from which it is told which key gets the most on average
+COLUMN_CELLS = 256_000_000  # weights worked out for one column: twelve heads of 4,096 tokens, in some seconds
+
+
+@dataclass(frozen=True)
+class MapTransform:
+    """Which picture of a run. `members` are (record, head) of a mean or maximum, none: all heads of the record.
+
+    `hidden` counts tokens. With `words`, rows and columns are words instead of tokens.
+    """
+
+    record: int
+    head: int
+    kind: MapKind = "head"
+    members: tuple[tuple[int, int], ...] = ()
+    hidden: tuple[int, ...] = ()
+    words: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """One head as it is."""
+        return self.kind == "head" and not self.hidden and not self.words
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """A transform of one run, with what cannot be worked out by rows: `norms` [key] for values, `rollout` [query, key]."""
+
+    run: Trace
+    transform: MapTransform
+    norms: Tensor | None = None
+    rollout: Tensor | None = None
+
+    @cached_property
+    def record(self) -> AttentionRecord:
+        return self.run.attention[self.transform.record]
+
+    @cached_property
+    def heads(self) -> list[aggregate.Member]:
+        """The heads that a mean or a maximum is of; of the rest, those whose masks count."""
+        of = self.transform
+        if of.kind in ("head", "value"):
+            return [(self.record, of.head)]
+        if of.members and of.kind != "rollout":
+            records = self.run.attention
+            return [(records[i], head) for i, head in of.members]
+        return [(self.record, head) for head in range(self.record.n_heads)]
+
+    @cached_property
+    def queries(self) -> list[range]:
+        return self._axis(0)
+
+    @cached_property
+    def keys(self) -> list[range]:
+        return self._axis(1)
+
+    def _axis(self, which: int) -> list[range]:
+        tokens = self.run.tokens_of(self.record)[which]
+        return word_groups(tokens) if self.transform.words else [range(i, i + 1) for i in range(len(tokens))]
+
+    def together(self, queries: Sequence[int]) -> Tensor:
+        """The heads put together, [query, key] of tokens."""
+        of = self.transform
+        if self.rollout is not None:
+            return self.rollout[list(queries)]
+        if of.kind == "mean":
+            return aggregate.mean(self.heads, queries)
+        if of.kind == "max":
+            return aggregate.maximum(self.heads, queries)
+        weights = self.record.pattern(of.head, queries)[0]
+        return weights if self.norms is None else weights * self.norms
+
+    def values(self, rows: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """[row, column] of the picture, and the share of each row that is not hidden, [row]."""
+        groups = [self.queries[i] for i in rows]
+        weights = self.together([token for group in groups for token in group])
+        visible = torch.ones(len(weights), device=weights.device)
+        if self.transform.hidden:
+            total = weights.sum(-1)
+            weights = weights.clone()
+            weights[:, list(self.transform.hidden)] = 0
+            rest = weights.sum(-1)
+            visible = torch.where(total > 0, rest / total, 0)
+            if self.transform.kind != "value":
+                weights = torch.where(rest[:, None] > 0, weights / rest[:, None], 0)
+        if not self.transform.words:
+            return weights, visible
+        of = torch.tensor([i for i, group in enumerate(self.keys) for _ in group], device=weights.device)
+        columns = torch.zeros(len(weights), len(self.keys), device=weights.device).index_add_(1, of, weights)
+        sizes = [len(group) for group in groups]
+        return (
+            torch.stack([part.mean(0) for part in columns.split(sizes)]),
+            torch.stack([part.mean() for part in visible.split(sizes)]),
+        )
+
+    def reasons(self, rows: Sequence[int], columns: Sequence[int]) -> np.ndarray:
+        """[row, column] uint8: why a cell has no number; 0 where any part of it has one.
+
+        Where the parts of a word have different reasons, it is the first of REASONS; hidden only where all of them are.
+        """
+        groups, key_groups = [self.queries[i] for i in rows], [self.keys[i] for i in columns]
+        tokens, keys = [t for group in groups for t in group], [t for group in key_groups for t in group]
+        codes: np.ndarray | None = None
+        seen: set[tuple[int, int]] = set()
+        for record, head in self.heads:
+            mask = record.rule.mask
+            same = (id(record.batch_rule.mask), head if mask.heads_differ else 0)
+            if same in seen:
+                continue
+            seen.add(same)
+            own = reasons(record, tokens, keys, head)
+            codes = own if codes is None else np.where(own == 0, 0, codes)
+        assert codes is not None
+        codes = codes.copy()
+        codes[:, np.isin(keys, self.transform.hidden)] = HIDDEN
+        if not self.transform.words:
+            return codes
+        # 0, where a part has a number, is the smallest code, and that of hidden keys the largest
+        starts = [np.cumsum([0, *map(len, some)])[:-1] for some in (groups, key_groups)]
+        return np.minimum.reduceat(np.minimum.reduceat(codes, starts[1], axis=1), starts[0], axis=0)
+
+    def sink(self) -> int:
+        """The token that gets the most on average, hidden or not, over evenly spaced rows."""
+        rows = spread(self.record.n_query, SINK_ROWS)
+        is_value = self.transform.kind == "value"
+        weights = self.record.pattern(self.transform.head, rows)[0] if is_value else self.together(rows)
+        return int(measures.received(weights).argmax())
+
+
+def reasons(record: AttentionRecord, queries: Sequence[int], keys: Sequence[int], head: int) -> np.ndarray:
+    """[query, key] uint8: why each cell is masked, as an index into rules.REASONS."""
+    q, k = (torch.as_tensor(at, device=record.device) for at in (queries, keys))
+    return record.rule.mask.reasons(q, k, head).cpu().numpy()
+
+
+def tile(shown: Map, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE) -> Tile:
+    """Rows rows[0]..rows[1] and columns columns[0]..columns[1] of a map, ends excluded.
+
+    Up to cells × cells they are every value. Larger regions are pooled to at most that.
+    """
+    is_whole = (rows, columns) == ((0, len(shown.queries)), (0, len(shown.keys)))
+    sink = shown.sink() if is_whole else None
+    n_rows, n_columns = min(cells, rows[1] - rows[0]), min(cells, columns[1] - columns[0])
+    plain = shown.transform.is_plain
+    if (n_rows, n_columns) == (rows[1] - rows[0], columns[1] - columns[0]):
+        visible = None
+        if plain:  # of one head only the columns that are asked for are kept
+            values = shown.record.pattern(shown.transform.head, slice(*rows), slice(*columns))[0]
+        else:
+            found = [shown.values(block) for block in blocks(range(*rows))]
+            values = torch.cat([part[:, slice(*columns)] for part, _ in found])
+            visible = array(torch.cat([visible for _, visible in found])) if shown.transform.hidden else None
+        return Tile(array(values), shown.reasons(range(*rows), range(*columns)), True, "", visible, sink)
+
+    def some(queries: Sequence[int]) -> Tensor:
+        if plain:
+            return shown.record.pattern(shown.transform.head, queries, slice(*columns))[0]
+        return shown.values(queries)[0][:, slice(*columns)]
+
+    values, how = pooled(some, rows, columns, n_rows, n_columns)
+    between = shown.reasons(middles(*rows, n_rows), middles(*columns, n_columns))
+    found = array(values)
+    # A patch counts as masked where its middle is and no value was found in it.
+    codes = np.where(found > 0, 0, between).astype("u1")
+    how = how.replace("weight", "norm") if shown.transform.kind == "value" else how
+    return Tile(found, codes, False, how, sink=sink)
+
+
+def row(shown: Map, query: int) -> Row:
+    """One row of a map."""
+    codes = shown.reasons([query], range(len(shown.keys)))[0]
+    values, visible = shown.values([query])
+    shares = shown.transform.kind not in ("value", "max")
+    entropy = float(measures.entropy(values)[0]) if shares else None
+    return Row(array(values[0]), codes, entropy, float(visible[0]) if shown.transform.hidden else None)
+
+
+def column(shown: Map, key: int) -> Column:
+    """Who looks at one column of a map. Every row has to be worked out for it: raises Refused where that takes too long."""
+    cells = len(shown.heads) * shown.record.n_query * shown.record.n_key
+    if shown.rollout is None and cells > COLUMN_CELLS:
+        raise Refused(
+            f"To show who looks at this token would take {cells:,} weights, and {COLUMN_CELLS:,} is the most. "
+            "Choose one head, or fewer of them."
+        )
+    rows = range(len(shown.queries))
+    values = torch.cat([shown.values(block)[0][:, key] for block in blocks(rows)])
+    return Column(array(values), shown.reasons(rows, [key])[:, 0])
+
+
+def cells(shown: Map, rows: tuple[int, int], columns: tuple[int, int], block_cells: int = 1 << 21) -> Tile:
+    """Every value of a region, however large, some whole rows at a time. Raises TooLarge."""
+    (q0, q1), (k0, k1) = rows, columns
+    what = f"A table of {q1 - q0:,} × {k1 - k0:,} cells"
+    admit_large((q1 - q0) * (k1 - k0) * 5, torch.device("cpu"), what, "Choose a smaller part of the map.")
+    values = np.empty((q1 - q0, k1 - k0), dtype=np.float32)
+    step = max(1, block_cells // (shown.record.n_key * max(len(group) for group in shown.queries)))
+    for start in range(q0, q1, step):
+        some = range(start, min(q1, start + step))
+        values[start - q0 : start - q0 + len(some)] = array(shown.values(some)[0][:, k0:k1])
+    return Tile(values, shown.reasons(range(q0, q1), range(k0, k1)), True, "")
+
+
+def scores(record: AttentionRecord, head: int, query: int) -> Scores:
+    """What the softmax of one row is made of."""
+    raw, scaled = record.raw(head, query)[0, 0], record.scores(head, query)[0, 0]
+    return Scores(array(raw), array(scaled), record.rule.bias is not None)
+
+
+def pooled(
+    some: Callable[[Sequence[int]], Tensor],
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    n_rows: int,
+    n_columns: int,
+) -> tuple[Tensor, str]:
+    """[n_rows, n_columns] largest weights of what `some` gives for queries, [query, column], and how they were found in words."""
+    every = rows[1] - rows[0] <= POOL_ROWS
+    queries = list(range(*rows)) if every else middles(*rows, n_rows)
+    parts = []
+    for start in range(0, len(queries), POOL_BLOCK):
+        parts.append(largest(some(queries[start : start + POOL_BLOCK]), n_columns))
+    values = torch.cat(parts)  # [query, n_columns]
+    if len(values) > n_rows:
+        values = largest(values.T, n_rows).T
+    how = "the largest weight of each patch"
+    if not every:
+        how += f", looking at {n_rows} of {rows[1] - rows[0]:,} query rows"
+    return values, how
+
+
+def word_groups(tokens: Tokens) -> list[range]:
+    """The tokens of each word, in order; a special token, or one that belongs to no word, stands alone."""
+    found: list[range] = []
+    for i, word in enumerate(tokens.word_ids):
+        joins = i > 0 and word is not None and not tokens.special[i] and not tokens.special[i - 1]
+        joins = joins and (word, tokens.sequence_ids[i]) == (tokens.word_ids[i - 1], tokens.sequence_ids[i - 1])
+        if joins:
+            found[-1] = range(found[-1].start, i + 1)
+        else:
+            found.append(range(i, i + 1))
+    return found
+
+
+def array(values: Tensor) -> np.ndarray:
+    """As numpy has it, without a copy where the tensor lies in the machine's own memory."""
+    return values.float().cpu().numpy()
+
+
+def middles(start: int, stop: int, n: int) -> list[int]:
+    """The middles of n equal parts of start..stop."""
+    return [start + int((i + 0.5) * (stop - start) / n) for i in range(n)]
+
+
+def spread(n: int, most: int) -> list[int]:
+    """At most `most` of n positions, evenly spaced."""
+    return list(range(n)) if n <= most else middles(0, n, most)
+
+
+def blocks(rows: range) -> list[range]:
+    return [rows[i : i + POOL_BLOCK] for i in range(0, len(rows), POOL_BLOCK)]

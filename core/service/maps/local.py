@@ -1,0 +1,152 @@
+"""Maps, rows, thumbnails and measures of heads, of the Service in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from torch import Tensor
+
+from ...errors import Refused
+from ...read import aggregate
+from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
+from ...run.attention import Receipt
+from ...run.trace import Trace
+from ..answers import Column, Heads, Likeness, Measures, Row, Scores, SiteId, Thumbnails, Tile, Whole
+from ..in_progress import Live
+from ..kept import arrival
+from ..worker import Worker, array_of, check_below, run_sites
+from . import compute
+from .compute import MAP_KINDS, TILE, Map, MapTransform
+from .heads import heads_of, likeness_of, measures_of, thumbnails_of, whole_of
+
+
+class LocalMaps(Worker):
+    """What a run's weights look like."""
+
+    _live: Live  # thumbnails that were made while the run went on
+
+    async def tile(
+        self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
+    ) -> Tile:
+        shown = await self._map(key, of)
+        check_region(shown, rows, columns)
+        return await self._work(partial(compute.tile, shown, rows, columns, cells))
+
+    async def row(self, key: str, of: MapTransform, query: int) -> Row:
+        shown = await self._map(key, of)
+        check_below("row", query, len(shown.queries))
+        return await self._work(partial(compute.row, shown, query))
+
+    async def column(self, key: str, of: MapTransform, at: int) -> Column:
+        shown = await self._map(key, of)
+        check_below("column", at, len(shown.keys))
+        return await self._work(partial(compute.column, shown, at), slow=True)
+
+    async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
+        shown = await self._map(key, of)
+        check_region(shown, rows, columns)
+        return await self._work(partial(compute.cells, shown, rows, columns), slow=True)
+
+    async def scores(self, key: str, record: int, head: int, query: int) -> Scores:
+        found = await self._record(key, record)
+        check_below("head", head, found.n_heads)
+        check_below("query", query, found.n_query)
+        return await self._work(partial(compute.scores, found, head, query))
+
+    async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
+        async def make() -> tuple[Thumbnails, ...]:
+            run = await self._run(key)
+            if made := self._live.take(key):
+                return tuple([await arrival(future) for future in made])
+            return await self._work(lambda: tuple(thumbnails_of(record) for record in run.attention), slow=True)
+
+        return await self._kept.get(("thumbnails", key), make)
+
+    async def heads(self, key: str) -> dict[SiteId, Heads]:
+        run = await self._run(key)
+        sites = run_sites(run)
+        return await self._work(lambda: {site.id: heads_of(run, site) for site in sites}, slow=True)
+
+    async def whole(self, key: str) -> Whole:
+        run = await self._run(key)
+        return await self._work(partial(whole_of, run, run_sites(run)), slow=True)
+
+    async def measures(self, key: str, site: SiteId) -> Measures:
+        run, at = await self._site(key, site)
+        make = partial(measures_of, run, at)
+        return await self._kept.get(("measures", key, site), lambda: self._work(make, slow=True))
+
+    async def norms(self, key: str, site: SiteId) -> np.ndarray:
+        run, at = await self._site(key, site)
+        return array_of([await self._norms(key, run, record) for record in at.records])
+
+    async def likeness(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Likeness:
+        run, at = await self._site(key, site)
+        check_below("query", query, at.n_query)
+        if len(weights) != at.n_key:
+            raise Refused(f"There must be a weight for each of {at.n_key:,} keys, and there are {len(weights):,}.")
+        return await self._work(partial(likeness_of, run, at, query, weights), slow=True)
+
+    async def proof(self, key: str, record: int) -> Receipt:
+        async def make() -> Receipt:
+            found = await self._record(key, record)
+            return await self._work((await self._held(found)).receipt, slow=True)
+
+        return await self._kept.get(("proof", key, record), make)
+
+    async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
+        run = await self._run(key)
+        return await self._kept.get(("roles", key), lambda: self._work(partial(roles_of, run), slow=True))
+
+    async def openings(self, key: str) -> tuple[OpeningLink, ...]:
+        run = await self._run(key)
+        return await self._kept.get(("openings", key), lambda: self._work(partial(openings, run)))
+
+    async def opening(self, key: str, record: int, head: int) -> OpeningLink:
+        check_below("head", head, (await self._record(key, record)).n_heads)
+        run = await self._run(key)
+        return await self._work(partial(opening_of, run, record, head))
+
+    async def _map(self, key: str, of: MapTransform) -> Map:
+        run = await self._run(key)
+        check_transform(run, of)
+        if of.kind == "value":
+            return Map(run, of, norms=(await self._norms(key, run, of.record))[of.head])
+        if of.kind == "rollout":
+            return Map(run, of, rollout=await self._rollout(key, run, of.record))
+        return Map(run, of)
+
+    async def _rollout(self, key: str, run: Trace, record: int) -> Tensor:
+        chosen = run.attention[record]
+        below = [other for other in run.attention if other.stack == chosen.stack and other.site == chosen.site]
+        make = partial(aggregate.rollout, below, chosen.layer)
+        return await self._kept.get(("rollout", key, record), lambda: self._work(make, slow=True))
+
+
+def check_transform(run: Trace, of: MapTransform) -> None:
+    """Raises Refused, with what there is, for a transform that this run does not have."""
+    records = run.records
+    check_below("record", of.record, len(records))
+    record = records[of.record]
+    check_below("head", of.head, record.n_heads)
+    if of.kind not in MAP_KINDS:
+        raise Refused(f"There is no kind of map called {of.kind!r}. It must be one of {', '.join(MAP_KINDS)}.")
+    for at, head in of.members:
+        check_below("record", at, len(records))
+        check_below("head", head, records[at].n_heads)
+        if (records[at].stack, records[at].site) != (record.stack, record.site):
+            raise Refused(f"Records {at} and {of.record} are of different kinds of attention and make no map together.")
+    for key in of.hidden:
+        check_below("hidden key", key, record.n_key)
+    if len(set(of.hidden)) == record.n_key:
+        raise Refused("Every key would be hidden. Leave one that can be seen.")
+    if of.kind == "rollout" and record.site != "attn":
+        raise Refused("Rollout follows self-attention; choose the encoder or the decoder.")
+
+
+def check_region(shown: Map, rows: tuple[int, int], columns: tuple[int, int]) -> None:
+    for what, (start, stop), n in (("rows", rows, len(shown.queries)), ("columns", columns, len(shown.keys))):
+        if not 0 <= start < stop <= n:
+            raise Refused(f"There are no {what} {start} to {stop} (its end excluded) on this map, which has {n:,}.")

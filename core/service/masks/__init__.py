@@ -1,0 +1,1 @@
+"""Masks, padding, leakage and the scale, as plain data."""

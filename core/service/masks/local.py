@@ -1,0 +1,92 @@
+"""Masks, padding, leakage and the division by √d, of the Service in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from ...checkpoints import Loaded
+from ...edits import DropPadding, NoScale
+from ...errors import Refused
+from ...learn.leakage import check_model, leakage, relearnt
+from ...learn.leakage import facts as leak_facts
+from ...read.padding import inertness
+from ...read.projections import Compared, timed
+from ...read.scaling import WIDTHS, Spread, sharpness, spread
+from ...run.request import Request
+from ...run.trace import Trace
+from ..answers import SiteId
+from ..engine import Engine
+from ..kept import arrival
+from ..worker import Worker, check_below
+from . import compute
+from .compute import Leak, Masked, Outcome, Padded, Unscaled
+
+
+class LocalMasks(Worker):
+    """What masks do, proved by other runs."""
+
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._leaking = threading.Lock()
+        # the model that leaks, and the one whose other weights it shares
+        self._leaky: tuple[Loaded, Loaded] | None = None
+
+    async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> Masked:
+        run, at = await self._site(key, site)
+        chosen = range(len(at.records)) if layers is None else layers
+        for layer in chosen:
+            check_below("layer", layer, len(at.records))
+        return await self._work(partial(compute.masked_of, run, at, chosen))
+
+    async def outcome(self, key: str, ids: Sequence[int] = ()) -> Outcome:
+        return await self._again(key, lambda run: compute.outcome_of(run, ids))
+
+    async def padded(
+        self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None
+    ) -> Padded:
+        check_below("text", text, len(texts))
+        run = await self._run(key)
+        if layer is not None:
+            check_below("layer", layer, run.config.stacks[0][1])
+        model = self.engine.request_of(key).model_id
+        asked = Request(model, tuple(texts), "" if run.target is not None else None, padding_side=side)
+        one = replace(asked, texts=(texts[text],))
+        keys = [await self.submit(each) for each in (asked, replace(asked, interventions=(DropPadding(),)), one)]
+        batch, free, alone = [await self._run(each) for each in keys]
+
+        def prove() -> Padded:
+            seen, unmasked = batch.text(text), free.text(text)
+            proofs = inertness(seen, alone), inertness(unmasked, alone)
+            return compute.padded_of(seen, unmasked, proofs, layer)
+
+        return await arrival(self.engine.again(prove))
+
+    async def leakage(self, key: str) -> Leak:
+        def make(run: Trace) -> Leak:
+            check_model(run.loaded)
+            with self._leaking:
+                if self._leaky is None or self._leaky[0] is not run.loaded:
+                    self._leaky = run.loaded, relearnt(run.loaded)
+                other = self._leaky[1]
+            return compute.leak_of(leakage(run, other), leak_facts())
+
+        return await self._kept.get(("leakage", key), lambda: self._again(key, make))
+
+    async def unscaled(self, key: str) -> Unscaled:
+        run, other = await self._run(key), await self._run(await self.edited(key, (NoScale(),)))
+        return await self._work(lambda: Unscaled(sharpness(run.attention), sharpness(other.attention)), slow=True)
+
+    async def spreads(self) -> tuple[Spread, ...]:
+        return await self._kept.get(("spreads",), lambda: self._work(lambda: tuple(map(spread, WIDTHS)), slow=True))
+
+    async def projections(self, d_model: int, widths: tuple[int, int, int], rows: int) -> Compared:
+        try:
+            return await self._work(partial(timed, d_model, widths, rows, self.engine.device), slow=True)
+        except ValueError as error:
+            raise Refused(
+                f"Three products of these sizes are not timed: {error} would take too long to make."
+            ) from None

@@ -1,0 +1,1 @@
+"""Positions and the order of words, as plain data."""

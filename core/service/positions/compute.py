@@ -1,0 +1,231 @@
+"""How a run knows the order of its tokens, in plain data: its positions, what another order does to it, one pair of clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import Refused
+from ...model.positions import alibi_slopes, relative_bucket
+from ...model.rules import DistanceBias
+from ...model.transformer import Stack
+from ...read import measures
+from ...read.word_order import closest_rows, cosine_by_distance, score_by_distance
+from ...run.attention import AttentionRecord
+from ...run.prompt import too_long
+from ...run.recorder import PositionRecord, table_rows
+from ...run.trace import Trace
+from ..answers import Site
+from ..maps.compute import array, spread
+
+REACH = 64  # tokens to either side, of a rule over distance
+BEYOND = 90  # tokens beyond the end of a table, in the sentence that says what happens there
+MOST_COMPARED = 2048  # rows of a table that are held against each other
+MOST_ROWS = 256  # of a table, in one answer
+CELLS = 24_000_000  # weights that are worked out to say how far the heads of a site move
+MOVED_ROWS = 256  # of each head, at most
+
+
+@dataclass(frozen=True, eq=False)
+class StackPositions:
+    """How one stack of a run knows the order of its tokens. What a kind does not have is None."""
+
+    stack: str
+    kind: str  # learned, sinusoidal, rotary, alibi, relative: ModelConfig.position
+    places: tuple[int, ...]  # where each token was believed to be
+    n_ctx: int  # rows of its table; of other kinds the length that it was made for
+    d_model: int
+    parameters: int  # that were learnt for it
+    layout: str | None = None  # of sinusoids: interleaved or halves
+    closest: tuple[int, int, float] | None = (
+        None  # the two rows of the table that are nearest, and how far apart they are
+    )
+    compared: int = 0  # of how many rows
+    alike: np.ndarray | None = None  # float32 [distance]: the mean cosine of two rows so far apart, without row 0
+    too_long: str | None = None  # what is said of a text longer than the table
+    frequencies: np.ndarray | None = None  # float32 [d_rotary/2]: radians a position
+    slopes: np.ndarray | None = None  # float32 [head]: of ALiBi
+    bias: np.ndarray | None = None  # float32 [head, 2 · REACH + 1]: what a distance adds to a score, key − query
+    buckets: np.ndarray | None = None  # int [2 · REACH + 1]: the bucket of each distance
+
+
+@dataclass(frozen=True, eq=False)
+class OrderChange:
+    """What another order of the same tokens did to the heads of a site; everything by words, not by places."""
+
+    rows: int  # evenly spaced, that were looked at
+    of: int
+    moved: np.ndarray  # float32 [layer, head]: the share of its attention that a head moved (measures.moved)
+    reach: int
+    before: np.ndarray | None  # float32 [layer, head, 2 · reach + 1]: mean weight by distance; nan where there is none
+    after: np.ndarray | None  # the same by the places that the words have now; None for cross-attention
+    places: tuple[int, ...]  # of the queries, now
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """One query and one key of a head before rotary positions turned them, and all that makes their score of a distance."""
+
+    q: np.ndarray  # float32 [d_head]
+    k: np.ndarray  # float32 [d_head], of the query's group
+    frequencies: np.ndarray  # float32 [d_rotary/2]: radians a position; feature j turns with j + d_rotary/2
+    scale: float  # of q·k
+    factor: float  # by which turning makes q and k longer, of yarn; 1 otherwise
+    places: tuple[int, int]  # of the query and of the key, in this run
+    score: float  # theirs, in this run
+    masked: bool  # whether the query may not look at the key, so that the score counts for nothing
+
+
+def positions_of(run: Trace) -> tuple[StackPositions, ...]:
+    """Of every stack of a run."""
+    return tuple(_positions(run, record) for record in run.positions)
+
+
+def _positions(run: Trace, record: PositionRecord) -> StackPositions:
+    config = run.config
+    known = StackPositions(
+        record.stack, record.kind, tuple(record.places.tolist()), config.n_ctx, config.d_model, parameters=0
+    )
+    facts: dict[str, object] = {}
+    if config.has_position_table:
+        n = min(config.n_ctx, MOST_COMPARED)
+        table = _rows(run, record.stack, range(n)).float().cpu()
+        facts = {
+            "parameters": config.n_ctx * config.d_model if record.kind == "learned" else 0,
+            "layout": config.sinusoid_layout if record.kind == "sinusoidal" else None,
+            "closest": closest_rows(table) if n > 1 else None,
+            "compared": n,
+            "alike": array(cosine_by_distance(table[1:], REACH)) if n > 2 else None,
+            "too_long": too_long(config.n_ctx + BEYOND, run.spec.title, config.n_ctx),
+        }
+    elif record.kind == "rotary":
+        frequencies, _ = _stack(run, record.stack).frequencies(len(record.places), False, torch.device("cpu"))
+        facts = {"frequencies": array(frequencies)}
+    elif record.bias is not None:
+        facts = _rule(run, record, record.bias)
+    return StackPositions(**{**known.__dict__, **facts})  # type: ignore[arg-type]
+
+
+def _rule(run: Trace, record: PositionRecord, bias: DistanceBias) -> dict[str, object]:
+    config = run.config
+    distances = torch.arange(-REACH, REACH + 1, device=record.places.device)
+    with torch.inference_mode():
+        run.forward.weights.check()
+        added = bias.of_distance(distances[None, None])[0, :, 0]  # [head, distance]
+    if record.kind == "alibi":
+        return {"slopes": array(alibi_slopes(config.n_heads)), "bias": array(added)}
+    buckets = relative_bucket(
+        distances, config.n_relative_buckets, config.max_relative_distance, record.stack == "encoder"
+    )
+    learnt = config.n_relative_buckets * config.n_heads
+    return {"bias": array(added), "buckets": buckets.cpu().numpy(), "parameters": learnt}
+
+
+@dataclass(frozen=True, eq=False)
+class PaperRules:
+    """ALiBi and T5's buckets as their papers write them: nobody's own numbers."""
+
+    slopes: np.ndarray  # float32 [head]: of 8 heads
+    bias: np.ndarray  # float32 [head, 2 · REACH + 1]: what ALiBi adds at a distance, key − query
+    buckets: np.ndarray  # int [2 · REACH + 1]: of 32, up to 128 tokens to both sides
+    exact: int  # distances to either side that have a bucket of their own
+    far: int  # from here on all distances share one
+
+
+def paper_rules() -> PaperRules:
+    """Press et al. 2021, arXiv:2108.12409, §3; Raffel et al. 2020, §2.1."""
+    slopes = alibi_slopes(8)
+    distances = torch.arange(-REACH, REACH + 1)
+    buckets = relative_bucket(distances, 32, 128, bidirectional=True)
+    return PaperRules(array(slopes), array(-slopes[:, None] * distances.abs()), buckets.numpy(), exact=8, far=128)
+
+
+def rows_of(run: Trace, stack: str, first: int, n: int) -> np.ndarray:
+    """Rows of a stack's own table of positions as it was loaded, float32 [pos, d_model]. Raises Refused where it has none."""
+    config = run.config
+    names = [name for name, _ in config.stacks]
+    if stack not in names:
+        raise Refused(f"{run.spec.title} has no {stack}. It has {' and '.join(names)}.")
+    if not config.has_position_table:
+        raise Refused(f"{run.spec.title} adds no table of positions: its positions are {config.position}.")
+    if not (0 <= first < config.n_ctx and 1 <= n <= MOST_ROWS):
+        raise Refused(f"This table has rows 0 to {config.n_ctx - 1}. Ask for at most {MOST_ROWS} of them.")
+    return array(_rows(run, stack, range(first, min(first + n, config.n_ctx))))
+
+
+def _rows(run: Trace, stack: str, rows: range) -> Tensor:
+    places = torch.arange(rows.start, rows.stop, device=run.loaded.device)
+    return table_rows(run.forward, stack, places[None])[0]
+
+
+def _stack(run: Trace, name: str) -> Stack:
+    found = run.loaded.model.get_submodule(name)
+    assert isinstance(found, Stack)
+    return found
+
+
+def order_change(a: Trace, b: Trace, site: Site, reach: int) -> OrderChange:
+    """How far every head of a site moves from one run to another of the same tokens. Raises Refused for other tokens."""
+    first = a.attention[site.records[0]]
+    mine, theirs = a.tokens_of(first), b.tokens_of(b.attention[site.records[0]])
+    if len(a.attention) != len(b.attention) or any(x.ids != y.ids for x, y in zip(mine, theirs, strict=True)):
+        raise Refused("These two runs are of different tokens, so that no word of one is a word of the other.")
+    n = max(1, min(MOVED_ROWS, CELLS // (2 * len(site.records) * first.n_heads * first.n_key)))
+    rows = spread(first.n_query, n)
+    within = site.id != "cross"
+    before, after = (_line(a, first.stack), _line(b, first.stack, a)) if within else (None, None)
+    moved: list[Tensor] = []
+    found: tuple[list[Tensor], list[Tensor]] = ([], [])  # before and after, by layer
+    for i in site.records:
+        patterns = [run.attention[i].pattern(queries=rows).cpu() for run in (a, b)]
+        moved.append(measures.moved(patterns[0], patterns[1]))
+        for layers, pattern, line in zip(found, patterns, (before, after), strict=True):
+            if line is not None:
+                layers.append(measures.by_distance(pattern, line[rows], reach, line))
+    stacked = [array(torch.stack(layers)) if layers else None for layers in found]
+    return OrderChange(
+        rows=len(rows),
+        of=first.n_query,
+        moved=array(torch.stack(moved)),
+        reach=reach,
+        before=stacked[0],
+        after=stacked[1],
+        places=tuple(_line(b, first.stack, a).tolist()),
+    )
+
+
+def _line(run: Trace, stack: str, without: Trace | None = None) -> Tensor:
+    """Where the words of a stack stand, [pos]; of a run whose positions were all taken away, where they stood in `without`."""
+    places = next(record.places for record in run.positions if record.stack == stack).cpu()
+    if without is not None and len(places) > 1 and len(places.unique()) == 1:
+        return _line(without, stack)
+    return places
+
+
+def clock_of(run: Trace, record: AttentionRecord, q: Tensor, k: Tensor, head: int, query: int, key: int) -> Clock:
+    """q [head, query, d_head] and k [kv_head, key, d_head] are those of core.read.word_order.unturned."""
+    shared = head // (record.n_heads // record.n_kv_heads)
+    config, rule = run.config, record.rule
+    places = next(found.places for found in run.positions if found.stack == record.stack)
+    windowed = config.is_windowed(record.layer)
+    frequencies, factor = _stack(run, record.stack).frequencies(len(places), windowed, places.device)
+    return Clock(
+        q=array(q[head, query]),
+        k=array(k[shared, key]),
+        frequencies=array(frequencies),
+        scale=rule.scale / rule.temperature,
+        factor=factor,
+        places=(int(places[query]), int(places[key])),
+        score=float(record.scores(head, query, key)[0, 0, 0]),
+        masked=not bool(record.mask(query, key, head=head)[0, 0]),
+    )
+
+
+def scores_of(clock: Clock, distances: Sequence[float]) -> np.ndarray:
+    """The score of a clock's two words at other distances, float32 [distance]."""
+    q, k, frequencies = (torch.from_numpy(x.copy()) for x in (clock.q, clock.k, clock.frequencies))
+    return array(score_by_distance(q, k, frequencies, clock.scale, distances, clock.factor))

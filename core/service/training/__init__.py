@@ -1,0 +1,1 @@
+"""Trainings that run in a process of their own, as plain data."""

@@ -1,0 +1,81 @@
+"""Models that are trained before one's eyes, of the Service in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from typing import Any
+
+from ...checkpoints import Loaded
+from ...errors import CheckpointError, Refused
+from ...learn import watched_training
+from ...learn.watched_training import Spec
+from ..answers import Looked
+from ..engine import Engine
+from ..maps.compute import array
+from ..worker import Worker
+from .trainer import News, Trainer
+
+LOOKS = 3  # frames of a training in one answer
+
+
+def looked(spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> Looked:
+    """An example as a frame sees it, in plain data."""
+    seen = watched_training.look(spec, frame, of)
+    pattern, finds, ahead = (array(x) for x in (seen.pattern, seen.finds, seen.ahead))
+    return Looked(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
+
+
+class LocalTraining(Worker):
+    """Trainings, their models, and what these make of an example."""
+
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._trainer = Trainer()
+        engine.load_model = partial(self._load, engine.load_model)
+
+    def train(self, spec: Spec) -> AsyncGenerator[News]:
+        return self._trainer.watch(spec)
+
+    async def expect_training(self, spec: Spec) -> None:
+        self._trainer.ready()
+
+    async def training(self, spec: Spec) -> News:
+        return self._trainer.now(spec)
+
+    async def trained(self, spec: Spec, step: int) -> bytes:
+        frames = {frame.step: frame for frame in self._trainer.frames(spec)}
+        if step not in frames:
+            raise Refused(f"This training keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
+        return await self._work(partial(watched_training.archive, spec, frames[step]), slow=True)
+
+    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[Looked, ...]:
+        of, frames = watched_training.example(spec, example), self._trainer.frames(spec)
+        coming = [frame for frame in frames if frame.step > after][:LOOKS]
+        return tuple([await self._look(spec, frame, of) for frame in coming])
+
+    async def _look(self, spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> Looked:
+        make = partial(looked, spec, frame, of)
+        return await self._kept.get(("look", spec, frame.step, of), lambda: self._work(make, slow=True))
+
+    def _load(self, others: Callable[..., Loaded], model_id: str, **options: Any) -> Loaded:
+        """A model by its name, also one that a training has come to. Raises CheckpointError where that training is gone."""
+        name, _, point = model_id.partition("@")
+        spec = watched_training.named(name)
+        if spec is None:
+            return others(model_id, **options)
+        step = int(point) if point.isdecimal() else spec.steps
+        title = watched_training.described(spec).title
+        try:
+            frames = {frame.step: frame for frame in self._trainer.frames(spec)}
+        except Refused:
+            raise CheckpointError(
+                f"{title}: this run is not kept here any more. Open Train with the same task, twin and seed and press "
+                "Train: it comes to the same weights."
+            ) from None
+        if step not in frames:
+            raise CheckpointError(f"{title} keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
+        return watched_training.opened(spec, frames[step], options["device"], options["dtype"])
+
+    async def pause_training(self, spec: Spec) -> None:
+        self._trainer.pause(spec)

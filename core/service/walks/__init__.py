@@ -1,0 +1,1 @@
+"""A walk through one layer, as plain data."""

@@ -1,0 +1,147 @@
+"""A walk as plain data: one token through one layer, with what a screen needs to work out again what a visitor changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import partial
+
+import numpy as np
+import torch
+from torch import nn
+
+from ...model.transformer import RMSNorm
+from ...read.additions import additions, by_head, loudest, start
+from ...read.layer_walk import Walk
+from ...run.trace import Trace
+from ..maps.compute import array
+
+
+@dataclass(frozen=True, eq=False)
+class NormFacts:
+    """One norm of a layer: what it is given, and its own numbers."""
+
+    before: np.ndarray  # float32 [pos, d_model]
+    weight: np.ndarray  # float32 [d_model]: γ
+    bias: np.ndarray | None  # float32 [d_model]: β; None where it has none
+    eps: float
+    takes_mean: bool  # False: RMSNorm
+
+
+@dataclass(frozen=True, eq=False)
+class SiteWalk:
+    """One attention on the way: scores = (raw · scale + bias) / temperature, where reasons are 0."""
+
+    site: str  # attn or cross_attn
+    record: int  # which of Facts.records
+    keys: np.ndarray  # float32 [kv_head, key, d_head]: k as the queries meet it
+    scale: float
+    temperature: float
+    bias: np.ndarray | None  # float32 [head, key]: what distance adds; None where nothing is added
+    reasons: np.ndarray  # uint8 [head or 1, key]: why a key is hidden, as in rules.REASONS
+    by_head: np.ndarray  # float32 [head, d_model]: what each head writes
+
+
+@dataclass(frozen=True, eq=False)
+class Walked:
+    """What the token at `query` is at each step of one layer. values are those of walk.Walk, float32, in its order."""
+
+    stack: str
+    layer: int
+    query: int
+    values: dict[str, np.ndarray]
+    norms: dict[str, NormFacts]  # step -> its norm; of a norm behind a sublayer, only of the followed token
+    sites: tuple[SiteWalk, ...]
+    start: dict[str, np.ndarray]  # token, type, position: float32 [d_model] each, in the order of their addition
+    embed: np.ndarray  # float32 [d_model]: what the first layer is given
+    embed_normed: bool
+    neurons: tuple[int, ...]  # that write the longest vectors, the longest first
+    neuron_lengths: tuple[float, ...]  # what one unit of each writes
+
+
+@dataclass(frozen=True, eq=False)
+class AddedFacts:
+    """How long a vector one sublayer adds to each token's stream."""
+
+    layer: int
+    sublayer: str
+    lengths: np.ndarray  # float32 [pos]
+
+
+def walked(walk: Walk) -> Walked:
+    """Raises Outdated after a training."""
+    begun = start(walk.run, walk.stack, walk.query)
+    loud = loudest(walk)
+    return Walked(
+        walk.stack,
+        walk.layer,
+        walk.query,
+        {step: array(values) for step, values in walk.values.items()},
+        norms_of(walk),
+        tuple(site_walk(walk, site) for site in walk.inputs if site != "mlp"),
+        {name: array(vector) for name, vector in begun.parts},
+        array(begun.embed),
+        begun.is_normed,
+        tuple(loud.indices.tolist()),
+        tuple(loud.lengths.tolist()),
+    )
+
+
+def norms_of(walk: Walk) -> dict[str, NormFacts]:
+    found: dict[str, NormFacts] = {}
+    for step in walk.steps:
+        part, _, name = step.rpartition(".")
+        if name not in ("norm", "out_norm"):
+            continue
+        which = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}[part]
+        norm = walk.block.get_submodule(f"{which}_{name}")
+        assert isinstance(norm, nn.LayerNorm | RMSNorm)
+        before = walk.before_norm[step] if name == "norm" else walk.values[f"{part}.out"][None]
+        bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
+        found[step] = NormFacts(
+            array(before),
+            array(norm.weight.detach()),
+            None if bias is None else array(bias.detach()),
+            norm.eps,
+            isinstance(norm, nn.LayerNorm),
+        )
+    return found
+
+
+def site_walk(walk: Walk, site: str) -> SiteWalk:
+    record = walk.record(site)
+    rule = record.rule
+    queries = torch.tensor([walk.query], device=record.device)
+    keys = torch.arange(record.n_key, device=record.device)
+    bias = None
+    if rule.bias is not None:
+        block = rule.bias.block(queries, keys)[0, :, 0]  # [head or 1, key]
+        bias = array(block.expand(record.n_heads, -1))
+    heads = range(record.n_heads) if rule.mask.heads_differ else range(1)
+    reasons = torch.stack([rule.mask.reasons(queries, keys, head)[0] for head in heads])
+    return SiteWalk(
+        site,
+        next(i for i, other in enumerate(walk.run.attention) if other.name == record.name),
+        array(walk.turned_keys[site]),
+        rule.scale,
+        rule.temperature,
+        bias,
+        reasons.cpu().numpy(),
+        array(by_head(walk, site)),
+    )
+
+
+def added(run: Trace, stack: str) -> tuple[AddedFacts, ...]:
+    return tuple(AddedFacts(one.layer, one.sublayer, array(one.lengths)) for one in additions(run, stack))
+
+
+def without_run(walk: Walk) -> partial[Walk]:
+    """A walk's own numbers, for the same run again: runs are the engine's to hold, and to drop."""
+    return partial(Walk, **{field.name: getattr(walk, field.name) for field in fields(walk) if field.name != "run"})
+
+
+def walk_bytes(kept: partial[Walk]) -> int:
+    """About what it holds: the whole of whatever its tensors are parts of."""
+    own = kept.keywords
+    tensors = [x for name in ("values", "before_norm", "turned_keys") for x in own[name].values()]
+    tensors += [x for pair in own["inputs"].values() for x in pair]
+    return 16_384 + sum({x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in tensors}.values())

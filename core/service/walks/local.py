@@ -1,0 +1,60 @@
+"""One token's way through a layer, of the Service in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from ...errors import Refused
+from ...read.layer_walk import Guess, Terms, Walk, guesses, terms, walk
+from ..engine import Engine
+from ..kept import Kept, arrival
+from ..worker import Worker
+from .compute import AddedFacts, Walked, added, walk_bytes, walked, without_run
+
+WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
+
+
+class LocalWalks(Worker):
+    """Walks, and each number of them as a sum."""
+
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._walks = Kept(WALK_BYTES, walk_bytes)
+
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
+        found = await self._walk(key, stack, layer, query)
+        return await arrival(self.engine.again(partial(walked, found)))
+
+    async def terms(
+        self, key: str, stack: str, layer: int, query: int, step: str, index: Sequence[int], k: int = 6
+    ) -> Terms:
+        found = await self._walk(key, stack, layer, query)
+        try:
+            return await self._work(partial(terms, found, step, tuple(index), k))
+        except KeyError as error:
+            raise Refused(f"This layer has {error.args[0]}.") from None
+        except (IndexError, ValueError) as error:
+            raise Refused(f"There is {error}." if isinstance(error, IndexError) else f"{error}.") from None
+
+    async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
+        async def make() -> tuple[AddedFacts, ...]:
+            try:
+                return await self._again(key, lambda run: added(run, stack))
+            except KeyError:
+                raise Refused(f"This run has no stack called {stack!r}.") from None
+
+        return await self._kept.get(("additions", key, stack), make)
+
+    async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
+        async def make() -> tuple[Guess, ...]:
+            return await self._again(key, lambda run: guesses(run, query))
+
+        return await self._kept.get(("guesses", key, query), make)
+
+    async def _walk(self, key: str, stack: str, layer: int, query: int) -> Walk:
+        async def make() -> partial[Walk]:
+            return await self._again(key, lambda run: without_run(walk(run, stack, layer, query)))
+
+        of = await self._run(key)
+        return (await self._walks.get((key, stack, layer, query), make))(of)

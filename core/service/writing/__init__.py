@@ -1,0 +1,1 @@
+"""A text as the model writes it, as plain data."""

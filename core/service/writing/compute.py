@@ -1,0 +1,139 @@
+"""What a Service answers about a text that is being written: tokens as they come, each with what could have come instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ...checkpoints import Loaded
+from ...device import dtype_name
+from ...plan import KVCache, kv_cache
+from ...run.request import Request
+from ...run.trace import Trace
+from ...write.beams import BeamStep, grow
+from ...write.generate import Draft, Sampling, admit_writing
+from ...write.writing import Opening, Reading, Taken, Writer, beginning, check_path, check_room, labels
+from ..sweeps import LABEL_BYTES
+
+MOST_WRITTEN = 512  # tokens behind a prompt, so that a link can name them
+Over = Literal["", "end", "positions", "most"]  # why no further token can be written
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A prompt and what is written behind it, as they are opened. labels are those of all tokens that are named here first."""
+
+    opening: Opening
+    prompt: tuple[int, ...]  # the tokens that were read before anything was written
+    prompt_labels: tuple[str, ...]
+    labels: dict[int, str]
+    over: Over
+    per_token: (
+        KVCache  # bytes of the keys and values of one token, and what they would be with other numbers of key heads
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """One more token. No reading behind one that ends the text."""
+
+    taken: Taken
+    reading: Reading | None
+    labels: dict[int, str]
+    over: Over
+
+
+def begun_bytes(begun: Begun) -> int:
+    """About what an opened text takes."""
+    arrays = [a for r in begun.opening.readings for a in (r.ids, r.logits, r.rest, r.rows)]
+    return 2048 + begun.opening.losses.nbytes + sum(a.nbytes for a in arrays) + LABEL_BYTES * len(begun.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class BeamsGrown:
+    """One more step of a beam search."""
+
+    step: BeamStep
+    labels: dict[int, str]
+
+
+def own_target(request: Request) -> bool:
+    """Whether the target of a request's run is what the model wrote by itself, and none was given."""
+    return not request.target_text and not request.write
+
+
+class Labels:
+    """What people read for tokens, each told once."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self.told: set[int] = set()
+
+    def new(self, ids: Iterable[int]) -> dict[int, str]:
+        """The labels of those that were not told yet."""
+        found = labels(self.loaded, [token for token in dict.fromkeys(map(int, ids)) if token not in self.told])
+        self.told |= found.keys()
+        return found
+
+
+class Desk:
+    """A run's text being written, step by step: every method is one turn among the passes."""
+
+    def __init__(self, run: Trace, request: Request, path: tuple[int, ...], room: int) -> None:
+        check_room(len(path), MOST_WRITTEN)
+        self.run, self.loaded = run, run.loaded
+        self.prompt = beginning(run, opens_target=own_target(request))
+        self.writer = Writer(self.loaded, self.prompt, path, room)
+        self.labels = Labels(self.loaded)
+
+    def open(self, also: Iterable[int] = ()) -> Begun:
+        """The prompt and the path, and the labels of other tokens that somebody asks about."""
+        opening = self.writer.open()
+        read = self.prompt.last_read[0]
+        of_run = self.run.source if self.run.target is None else self.run.target
+        ids = [i for reading in opening.readings for i in reading.ids.tolist()]
+        size = self.loaded.config.vocab_size
+        labels = self.labels.new([*ids, *self.writer.path, *(i for i in also if 0 <= i < size)])
+        per_token = kv_cache(self.loaded.config, n=1, dtype=dtype_name(self.loaded.dtype))
+        return Begun(opening, read.ids, of_run.labels[: len(read)], labels, self.over, per_token)
+
+    def go_on(self, begun: Begun) -> None:
+        """Read the prompt and the path, which somebody has opened before."""
+        self.writer.read()
+        self.labels.told |= begun.labels.keys()
+
+    def write(self, how: Sampling) -> Written:
+        """One more token."""
+        taken, reading = self.writer.write(how)
+        ids = [taken.id] if reading is None else [taken.id, *reading.ids.tolist()]
+        return Written(taken, reading, self.labels.new(ids), self.over)
+
+    @property
+    def over(self) -> Over:
+        if self.writer.ends:
+            return "end"
+        if self.writer.is_over:
+            return "positions"
+        return "most" if len(self.writer.path) >= MOST_WRITTEN else ""
+
+
+class Search:
+    """A beam search behind a run's prompt: every step is one turn among the passes."""
+
+    def __init__(self, run: Trace, request: Request, n_beams: int, n: int) -> None:
+        loaded = run.loaded
+        prompt = beginning(run, opens_target=own_target(request))
+        check_path(loaded, prompt, ())
+        admit_writing(loaded, prompt, n_beams, n, True)
+        draft = Draft(loaded, prompt, True)
+        self.labels = Labels(loaded)
+        self.steps = grow(loaded, draft, frozenset(loaded.end_ids), n_beams, 1.0, n)
+
+    def grow(self) -> BeamsGrown | None:
+        """The next step; None where the search is over."""
+        step = next(self.steps, None)
+        if step is None:
+            return None
+        finished = [i for beams in step.finished for beam in beams for i in beam.ids]
+        return BeamsGrown(step, self.labels.new([*finished, *(c.id for found in step.candidates for c in found)]))

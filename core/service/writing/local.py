@@ -1,0 +1,114 @@
+"""What a model writes, token by token, of the Service in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+
+from ...run.trace import Trace
+from ...write.continuation import append_tokens
+from ...write.generate import Sampling
+from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, lens
+from ..engine import Engine
+from ..kept import Kept, arrival
+from ..worker import Worker
+from .compute import BeamsGrown, Begun, Desk, Search, Written, begun_bytes, own_target
+
+BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
+
+
+class LocalWriting(Worker):
+    """Writing, beams, the lens and the cache."""
+
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._begun = Kept(BEGUN_BYTES, begun_bytes)
+
+    async def write(
+        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
+    ) -> AsyncGenerator[Begun | Written]:
+        if n == 0:
+            yield await self._begun.get((key, tuple(path), tuple(also)), lambda: self._opened(key, path, also))
+            return
+        request, run = self.engine.request_of(key), await self._run(key)
+        known: Begun | None = self._begun.known((key, tuple(path), tuple(also)))
+
+        def begin() -> tuple[Desk, Begun]:
+            desk = Desk(run, request, tuple(path), n)
+            if known is None:
+                return desk, desk.open(also)
+            desk.go_on(known)
+            return desk, known
+
+        if known is not None:
+            yield known  # is drawn while the model reads
+            if known.over:
+                return
+        desk, begun = await arrival(self.engine.again(begin))
+        if known is None:
+            yield begun
+        now: Begun | Written = begun
+        for _ in range(n):
+            if now.over:
+                return
+            now = await arrival(self.engine.again(partial(desk.write, how)))
+            yield now
+
+    async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> Begun:
+        request, run = self.engine.request_of(key), await self._run(key)
+        return await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), 1).open(also)))
+
+    async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
+        coming: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()
+
+        async def make() -> tuple[BeamsGrown, ...]:
+            request, run = self.engine.request_of(key), await self._run(key)
+            search = await arrival(self.engine.again(lambda: Search(run, request, n_beams, n)))
+            found: list[BeamsGrown] = []
+            while (grown := await arrival(self.engine.again(search.grow))) is not None:
+                found.append(grown)
+                coming.put_nowait(grown)
+            return tuple(found)
+
+        searching = asyncio.ensure_future(self._kept.get(("beams", key, n_beams, n), make))
+        searching.add_done_callback(lambda _: coming.put_nowait(None))
+        told = 0
+        try:
+            while (grown := await coming.get()) is not None:
+                told += 1
+                yield grown
+            for grown in (await searching)[told:]:  # it was known, or somebody else had begun it
+                yield grown
+        finally:
+            searching.cancel()
+
+    async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> tuple[LensRow, ...]:
+            prompt = beginning(run, opens_target=own_target(request))
+            return tuple(lens(run.loaded, prompt, path, position, token))
+
+        at = ("lens", key, tuple(path), position, token)
+        return await self._kept.get(at, lambda: self._again(key, make))
+
+    async def written_text(self, key: str, path: Sequence[int]) -> str:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> str:
+            prompt = beginning(run, opens_target=own_target(request))
+            told = check_path(run.loaded, prompt, path)
+            own = (run.source if run.target is None else run.target).text
+            before = "" if run.target is not None and own_target(request) else own or ""
+            return append_tokens(run.loaded, before, prompt.last_read[0].ids, list(told))
+
+        return await self._again(key, make)
+
+    async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> CacheCost:
+            return cache_cost(run.loaded, beginning(run, opens_target=own_target(request)), path, n)
+
+        return await self._kept.get(("cache", key, tuple(path), n), lambda: self._again(key, make))

@@ -1,0 +1,1 @@
+"""Writing: sampling and beams with a KV cache, and a text as it grows."""

@@ -1,0 +1,423 @@
+"""stream() and generate(): a decoder writes on, one token at a time, keeping keys and values as it goes.
+
+With and without the cache the same tokens come out. A model with rotary positions of the `dynamic` kind turns every token
+anew once a text outgrows its training length, so from there on a cache would hold the wrong vectors: it is let go, and
+each step reads the whole text again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import memory
+from ..checkpoints import Loaded
+from ..device import dtype_name, finest_dtype
+from ..errors import GenerationError, TextError
+from ..model.cache import Cache
+from ..model.config import ModelConfig
+from ..model.text import Tokens, from_ids, tokenize
+from ..plan import kv_cache, run_bytes
+from ..run.prompt import Prompt, model_inputs, padded, source_tokens, target_tokens
+
+Texts = str | Sequence[str] | None
+Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
+Ending = Literal["end", "max_tokens", "positions"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One text's next token. Probabilities are the model's own: before temperature, top-k and top-p."""
+
+    id: int
+    prob: float
+    top: tuple[tuple[int, float], ...]  # the likeliest tokens with their probabilities, best first
+    ends: bool  # a stop token: the text is over
+
+
+@dataclass(frozen=True, eq=False)
+class GenerationStep:
+    """One token for every text of the batch; None for a text that is over."""
+
+    index: int  # from 0
+    chosen: tuple[Chosen | None, ...]
+    logits: Tensor  # [batch, vocab] float32, what the tokens were chosen from
+    cache_bytes: int  # keys and values held after the tokens before this one were read; 0 without a cache
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What was written behind one prompt, a stop token included."""
+
+    ids: tuple[int, ...]
+    text: str  # without special tokens; empty where there is no tokenizer
+    log_prob: float  # of the whole continuation, in nats
+    ending: Ending
+
+
+@dataclass(frozen=True)
+class RawPrompt:
+    """What is read before anything is written, as the caller gave it."""
+
+    text: Texts
+    ids: Ids
+    target: Texts
+    target_ids: Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How each token is chosen, within the limits that make sense."""
+
+    temperature: float | None = None  # None: the likeliest token each time
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+    show: int = 1  # how many of the likeliest tokens each step names
+
+    def __post_init__(self) -> None:
+        check_counts(show=self.show, top_k=self.top_k)
+        if self.temperature is not None and not (self.temperature > 0 and math.isfinite(self.temperature)):
+            raise GenerationError(
+                f"The temperature is {self.temperature}, but it must be above 0. "
+                "For the likeliest token each time, leave it out."
+            )
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise GenerationError(f"top_p is {self.top_p}, but it must be above 0 and at most 1 (1 keeps every token).")
+        if self.temperature is None and (self.top_k is not None or self.top_p is not None):
+            raise GenerationError(
+                "top_k and top_p narrow down what is sampled, but without a temperature the likeliest token is taken "
+                "each time. Give temperature=1.0 as well, or leave them out."
+            )
+
+
+def stream(
+    loaded: Loaded,
+    text: Texts = None,
+    *,
+    ids: Ids = None,
+    target: Texts = None,
+    target_ids: Sequence[int] | None = None,
+    max_tokens: int = 64,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+    stop: Collection[int] | None = None,
+    show: int = 5,
+    cached: bool = True,
+) -> Iterator[GenerationStep]:
+    """Write behind a text, several texts, or token ids, and yield every step as it is taken.
+
+    An encoder–decoder reads the text and writes behind `target` (nothing but its start token if none is given). Several
+    texts are padded on the left and written side by side.
+
+    temperature None takes the likeliest token each time. A number samples from softmax(logits / temperature), after
+    top_k kept the k likeliest tokens (Fan et al. 2018, arXiv:1805.04833) and top_p the fewest whose probabilities reach p
+    (Holtzman et al. 2020, arXiv:1904.09751). Equal seeds give equal texts, whatever other random numbers are drawn.
+
+    A text is over at a token of `stop` (None: the model's own end_ids, an empty list: never); all are over after
+    max_tokens, or when the longest has used up a table of positions. `show` is how many of the likeliest tokens each
+    step names.
+
+    Raises, before anything runs: GenerationError for settings out of range and models that cannot write, TextError for
+    prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
+    """
+    prompt = RawPrompt(text, ids, target, target_ids)
+    sampling = Sampling(temperature, top_k, top_p, seed, show)
+    return _stream(loaded, prompt, sampling, max_tokens, stop, cached)
+
+
+def generate(
+    loaded: Loaded,
+    text: Texts = None,
+    *,
+    ids: Ids = None,
+    target: Texts = None,
+    target_ids: Sequence[int] | None = None,
+    max_tokens: int = 64,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+    stop: Collection[int] | None = None,
+    cached: bool = True,
+) -> tuple[Generation, ...]:
+    """What stream() writes, once it is all there: one Generation for each text. Arguments and errors are stream's."""
+    prompt = RawPrompt(text, ids, target, target_ids)
+    sampling = Sampling(temperature, top_k, top_p, seed, show=1)
+    written: list[list[Chosen]] = []
+    for step in _stream(loaded, prompt, sampling, max_tokens, stop, cached):
+        written = written or [[] for _ in step.chosen]
+        for tokens, chosen in zip(written, step.chosen, strict=True):
+            if chosen is not None:
+                tokens.append(chosen)
+    return tuple(_generation(loaded, tokens, max_tokens) for tokens in written)
+
+
+def candidates(
+    logits: Tensor, temperature: float, top_k: int | None = None, top_p: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """What is sampled from: tokens [batch, candidate], and their probabilities [batch, candidate], which sum to 1.
+
+    logits [batch, vocab] are divided by the temperature, cut down to top_k and then to top_p, in that order.
+    """
+    if top_k is None and top_p is None:
+        return torch.arange(logits.shape[-1], device=logits.device).expand_as(logits), (logits / temperature).softmax(
+            -1
+        )
+    n = logits.shape[-1] if top_k is None else min(top_k, logits.shape[-1])
+    likeliest, tokens = logits.topk(n)
+    probs = (likeliest / temperature).softmax(-1)
+    if top_p is not None:
+        before = probs.cumsum(-1) - probs  # the likeliest token always stays: nothing is before it
+        probs = probs.masked_fill(before >= top_p, 0.0)
+    return tokens, probs / probs.sum(-1, keepdim=True)
+
+
+class Draft:
+    """Texts being written, [batch, pos], with what the model keeps of them. Row i of everything is one text or beam."""
+
+    def __init__(self, loaded: Loaded, prompt: Prompt, cached: bool):
+        ids, target_ids, keep, target_keep, type_ids = model_inputs(prompt, loaded.device)
+        self.loaded, self.config = loaded, loaded.config
+        self.memory: Tensor | None = None
+        self.memory_keep: Tensor | None = None
+        self.ids, self.keep = ids, keep
+        if target_ids is not None:
+            self.ids, self.keep, self.memory_keep = target_ids, target_keep, keep
+            with torch.inference_mode():
+                assert loaded.model.encoder is not None
+                self.memory = loaded.model.encoder(ids, type_ids, keep)
+        self.cache = Cache(loaded.config) if cached else None
+
+    @property
+    def n(self) -> int:
+        """Tokens of the longest text."""
+        return self.ids.shape[1]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a table of positions has no place for one more token."""
+        return self.config.has_position_table and self.n >= self.config.n_ctx
+
+    @torch.inference_mode()
+    def next_logits(self) -> Tensor:
+        """[batch, vocab] float32: how well each token would go on. Reads what the cache has not seen."""
+        head = self.loaded.model.head
+        assert head is not None
+        return head(self.next_residual()[:, -1:])[:, 0].float()
+
+    @torch.inference_mode()
+    def next_residual(self) -> Tensor:
+        """[batch, pos, d_model]: the last residual stream of what the cache has not seen, which is read now."""
+        model = self.loaded.model
+        assert model.decoder is not None
+        if self.cache is not None and outgrown(self.config, self.n):
+            self.cache = None
+        new = self.ids if self.cache is None else self.ids[:, self.cache.n_seen :]
+        return model.decoder(new, keep=self.keep, memory=self.memory, memory_keep=self.memory_keep, cache=self.cache)
+
+    def append(self, ids: Tensor) -> None:
+        """One more token for every row, [batch]."""
+        self.ids = torch.cat([self.ids, ids.to(self.ids.device)[:, None]], dim=1)
+        if self.keep is not None:
+            self.keep = torch.cat([self.keep, self.keep.new_ones(len(ids), 1)], dim=1)
+
+    @torch.inference_mode()
+    def select(self, rows: Tensor) -> None:
+        """Row i goes on from what row rows[i] is now; rows [batch] may repeat some and leave others out."""
+        self.ids = self.ids[rows]
+        self.keep = None if self.keep is None else self.keep[rows]
+        self.memory = None if self.memory is None else self.memory[rows]
+        self.memory_keep = None if self.memory_keep is None else self.memory_keep[rows]
+        if self.cache is not None:
+            self.cache.select(rows)
+
+
+def outgrown(config: ModelConfig, n: int) -> bool:
+    """Whether a text of n tokens turns by angles of its own (rotary scaling `dynamic`), so that no cache can hold."""
+    scaling = config.rotary_scaling
+    return scaling is not None and scaling.kind == "dynamic" and n > scaling.n_ctx_original
+
+
+def _stream(
+    loaded: Loaded,
+    prompt: RawPrompt,
+    sampling: Sampling,
+    max_tokens: int,
+    stop: Collection[int] | None,
+    cached: bool,
+) -> Iterator[GenerationStep]:
+    """The steps of a prompt that is found good, or refused, before the first of them."""
+    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams=1)
+    return _steps(draft, sampling, max_tokens, stops)
+
+
+def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
+    generator = torch.Generator().manual_seed(sampling.seed)
+    over = [False] * draft.ids.shape[0]
+    for index in range(max_tokens):
+        logits = draft.next_logits()
+        if sampling.temperature is None:
+            tokens = logits.argmax(-1)
+        else:
+            # One number a text and step, also for texts that are over: how long one is changes nothing for the others.
+            draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
+            tokens = pick(*candidates(logits, sampling.temperature, sampling.top_k, sampling.top_p), draws)
+        chosen = _chosen(logits, tokens, stops, sampling.show)
+        yield GenerationStep(
+            index,
+            tuple(None if o else c for o, c in zip(over, chosen, strict=True)),
+            logits,
+            0 if draft.cache is None else draft.cache.nbytes,
+        )
+        over = [o or c.ends for o, c in zip(over, chosen, strict=True)]
+        if all(over) or draft.is_full:
+            return
+        draft.append(tokens)
+
+
+def pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
+    """[batch]: the candidate in whose share of [0, 1) the draw [batch, 1] falls."""
+    edges = probs.to(finest_dtype(probs.device)).cumsum(-1)
+    places = torch.searchsorted(edges, draws.to(edges) * edges[:, -1:], right=True)
+    last = (probs > 0).long().cumsum(-1).argmax(-1, keepdim=True)  # of those that can be drawn at all
+    return tokens.gather(-1, places.minimum(last))[:, 0]
+
+
+def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int) -> list[Chosen]:
+    """What every text goes on with. Everything comes from the device at once: each transfer would wait for all of the pass."""
+    best, words = logits.topk(min(show, logits.shape[-1]))
+    scores = torch.cat([logits.gather(-1, tokens[:, None]), best], dim=1)
+    probs = (scores - logits.logsumexp(-1, keepdim=True)).exp()  # [batch, 1 + show] float32
+    ids = torch.cat([tokens[:, None], words], dim=1).int()
+    both = torch.cat([ids, probs.view(torch.int32)], dim=1).cpu().numpy()
+    n = ids.shape[1]
+    return [
+        Chosen(token, prob, tuple(zip(others, shares, strict=True)), token in stops)
+        for (token, *others), (prob, *shares) in zip(
+            both[:, :n].tolist(), both[:, n:].view(np.float32).tolist(), strict=True
+        )
+    ]
+
+
+def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int) -> Generation:
+    ids = tuple(chosen.id for chosen in tokens)
+    log_prob = sum(math.log(chosen.prob) if chosen.prob > 0 else -math.inf for chosen in tokens)
+    ending: Ending = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
+    return Generation(ids, decoded(loaded, ids), log_prob, ending)
+
+
+def decoded(loaded: Loaded, ids: Sequence[int]) -> str:
+    return "" if loaded.tokenizer is None else loaded.tokenizer.decode(list(ids), skip_special_tokens=True)
+
+
+# what is read, and what is refused
+
+
+def begin(
+    loaded: Loaded, asked: RawPrompt, max_tokens: int, stop: Collection[int] | None, cached: bool, n_beams: int
+) -> tuple[frozenset[int], Draft]:
+    """The tokens that end a text, and the texts so far."""
+    check_counts(max_tokens=max_tokens)
+    stops = _stops(loaded, stop)
+    config = loaded.config
+    check_writes(loaded)
+    targets = None
+    if config.kind == "encoder-decoder":
+        sources = _prompts(loaded, asked.text, asked.ids, "right")
+        targets = target_tokens(loaded, asked.target, asked.target_ids, len(sources), "left")
+    elif asked.target is not None or asked.target_ids is not None:
+        raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
+    else:
+        sources = _prompts(loaded, asked.text, asked.ids, "left")
+    prompt = Prompt(sources, targets)
+    admit_writing(loaded, prompt, n_beams, max_tokens, cached)
+    return stops, Draft(loaded, prompt, cached)
+
+
+def check_writes(loaded: Loaded) -> None:
+    """Raise GenerationError for a model that cannot write."""
+    if loaded.config.kind == "encoder":
+        raise GenerationError(
+            f"{loaded.spec.title} is an encoder: it reads a text from both sides and cannot continue it. "
+            "Choose a decoder or an encoder–decoder."
+        )
+    if loaded.model.head is None:
+        raise GenerationError(
+            f"{loaded.spec.title} has no head that turns vectors into words, so it cannot write. Choose a model with one."
+        )
+
+
+def _prompts(loaded: Loaded, text: Texts, ids: Ids, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
+    if text is None and ids is not None and len(ids) and hasattr(ids[0], "__len__") and getattr(ids[0], "ndim", 1):
+        return padded(loaded, [from_ids(loaded.tokenizer, row) for row in ids], side)  # type: ignore[arg-type]
+    if text is None or loaded.config.kind != "decoder" or not loaded.end_ids:
+        return source_tokens(loaded, text, ids, "source", side)  # type: ignore[arg-type]
+    if ids is not None:
+        raise TextError("Give the source either as text or as token ids, not both.")
+    texts = [text] if isinstance(text, str) else list(text)
+    if not texts:
+        raise TextError("The list of source texts is empty. Give at least one.")
+    return padded(loaded, [opened(tokenize(loaded.tokenizer, t), loaded.end_ids) for t in texts], side)
+
+
+def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
+    """The text without the end that a tokenizer puts behind every text: here it is still to be written."""
+    start, stop = tokens.offsets[-1]
+    if tokens.ids[-1] not in end_ids or start < stop or len(tokens) == 1:
+        return tokens
+    columns = {f.name: getattr(tokens, f.name)[:-1] for f in fields(Tokens) if f.name != "text"}
+    return Tokens(text=tokens.text, **columns)
+
+
+def admit_writing(
+    loaded: Loaded,
+    prompt: Prompt,
+    n_beams: int,
+    max_tokens: int,
+    cached: bool,
+) -> None:
+    """Raise TooLarge for what would not fit: the longest pass, the cache with its room to grow, the logits."""
+    config, dtype = loaded.config, dtype_name(loaded.dtype)
+    source_len, target_len = prompt.source_len, prompt.target_len
+    rows = prompt.batch * n_beams
+    n = (target_len or source_len) + max_tokens
+    if config.has_position_table:
+        n = min(n, config.n_ctx)
+    reread = not cached or outgrown(config, n)
+    run = run_bytes(
+        config,
+        batch=rows if reread else prompt.batch,
+        source_len=n if reread and not target_len else source_len,
+        target_len=0 if not target_len else n if reread else target_len,
+        dtype=dtype,
+        keep_values=False,
+    )
+    held = kv_cache(config, batch=rows, n=n, memory_len=source_len if target_len else 0, dtype=dtype)
+    # A full cache moves into one with room for as much again: 1 + 2 times what it holds.
+    needed = run.total - run.weights + (3 * held.total if cached else 0) + 4 * rows * config.vocab_size * 4
+    memory.admit(needed, memory.free_bytes(loaded.device), f"Writing {max_tokens:,} tokens behind {source_len:,}")
+
+
+def _stops(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
+    if stop is None:
+        return frozenset(loaded.end_ids)
+    if bad := [token for token in stop if not 0 <= token < loaded.config.vocab_size]:
+        raise GenerationError(
+            f"The stop token {bad[0]} is not in this model's vocabulary, which has 0 to {loaded.config.vocab_size - 1}."
+        )
+    return frozenset(stop)
+
+
+def check_counts(**counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise GenerationError(f"{name} is {value}, but it must be at least 1.")
