@@ -12,8 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
-# What pages for newcomers name and is not ours: a published model's, and what the newcomer will write
-OWN_FILES = {"tokenizer.json", "figures.py", "tables.py", "tests/app/test_masks.py"}
+# What pages name and is not ours: a published model's, what the newcomer will write, and what is not to be written
+OWN_FILES = {"config.json", "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt"}
+OWN_FILES |= {"figures.py", "tables.py", "tests/app/test_masks.py", "NN-title.md", "utils.py"}
 MODELS_LIMIT = 50_000_000  # bytes: a clone stays a matter of seconds
 
 PYTHON_FILES = sorted(
@@ -107,26 +108,111 @@ def test_the_picture_of_the_folders_is_what_there_is() -> None:
     assert set(PACKAGES) | {"models", "docs", "deploy"} <= drawn
 
 
+# Folders of core whose modules a newcomer finds by name in the picture; the others have a page or a public name of their own
+IN_THE_PICTURE = ("model", "run", "read", "sweep", "write", "learn")
+
+
 def test_the_architecture_names_every_module_of_core_and_every_folder_of_app() -> None:
     picture = read("docs/architecture.md").split("## Folders")[1].split("```")[1]
     named = set(re.findall(r"\w+", picture))
     there = {path.stem for path in (ROOT / "core").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    there |= {path.stem for folder in IN_THE_PICTURE for path in (ROOT / "core" / folder).glob("*.py")}
     there |= {path.name for path in (ROOT / "app").iterdir() if path.is_dir()}
     there |= {path.name for path in (ROOT / "app" / "rooms").iterdir() if path.is_dir()}
     assert not {name for name in there if not name.startswith("__")} - named
 
 
-@pytest.mark.parametrize("name", ["architecture", "adding-a-room"])
-def test_a_file_that_a_page_for_newcomers_names_is_there(name: str) -> None:
-    """A path in backticks leads from the root, from core or from app; a browser file may be named alone."""
-    paths = re.findall(r"`([\w/-]+\.(?:py|js|css|md|txt|json|toml|html))`", read(f"docs/{name}.md"))
-    browser = {path.name for path in (ROOT / "app").rglob("*.js")} | {
-        path.name for path in (ROOT / "app").rglob("*.d.ts")
-    }
-    folders = (ROOT, ROOT / "core", ROOT / "app", ROOT / "core" / "service", ROOT / "app" / "rooms" / "masks")
-    assert paths
-    gone = [path for path in paths if path not in browser and not any((folder / path).is_file() for folder in folders)]
-    assert not [path for path in gone if path not in OWN_FILES]
+def table_of_layers(name: str) -> list[set[str]]:
+    """CORE_LAYERS or APP_LAYERS of tests/test_layering.py, from the ground up."""
+    for node in ast.walk(ast.parse(read("tests/test_layering.py"))):
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name and isinstance(node.value, ast.Tuple):
+            calls = [layer for layer in node.value.elts if isinstance(layer, ast.Call)]
+            return [set(ast.literal_eval(call.args[0])) for call in calls]
+    raise AssertionError(f"tests/test_layering.py has no {name}")
+
+
+@pytest.mark.parametrize("package", ["core", "app"])
+def test_the_architecture_shows_the_order_of_imports_that_is_tested(package: str) -> None:
+    block = read("docs/architecture.md").split("## Who imports whom")[1].split("```")[1]
+    lines = (re.match(rf"(?:{package}\.\w+\s*)+", line) for line in block.splitlines())
+    shown = [set(re.findall(rf"{package}\.(\w+)", match[0])) for match in lines if match]
+    assert shown == [layer for layer in table_of_layers(f"{package.upper()}_LAYERS") if layer != {"__init__"}]
+
+
+PAGES = sorted(["README.md", "CONTRIBUTING.md", *(name_of(path) for path in (ROOT / "docs").rglob("*.md"))])
+SUFFIXES = r"\.(?:py|js|mjs|css|md|txt|json|toml|html|sh|yml)"
+
+
+def browser_files() -> set[str]:
+    return {path.name for path in (ROOT / "app").rglob("*") if path.name.endswith((".js", ".d.ts"))}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_file_that_a_page_names_is_there(name: str) -> None:
+    """A path in backticks leads from the root, from core, app or tests, or from a folder that the page is about; a browser file may
+    be named alone. A test after :: is a function of that file."""
+    folders = [
+        ROOT,
+        *(ROOT / folder for folder in ("core", "core/service", "app", "app/rooms/masks", "tests", "tests/app")),
+    ]
+    folders += [ROOT / "tests/core", ROOT / "core/checkpoints/families"]
+    known = browser_files() | OWN_FILES
+    gone = []
+    for path, test in re.findall(rf"`((?:\.?[\w-]+/)*[\w-]+{SUFFIXES})(?:::(\w+))?`", read(name)):
+        files = [folder / path for folder in folders if (folder / path).is_file()]
+        if not files and path not in known:
+            gone.append(path)
+        if test and files and not any(f"def {test}(" in file.read_text(encoding="utf-8") for file in files):
+            gone.append(f"{path}::{test}")
+    assert not gone, f"{name} names {gone}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_link_of_a_page_leads_to_a_file(name: str) -> None:
+    page = re.sub(r"```.*?```|`[^`\n]*`", "", read(name), flags=re.DOTALL)
+    targets = [target for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page) if "://" not in target]
+    assert not [target for target in targets if not ((ROOT / name).parent / target).exists()]
+
+
+def test_a_path_in_a_comment_or_a_setting_is_there() -> None:
+    """Any text of ours that names a file from the root or from tests, such as docs/lessons.md, names one that is there."""
+    files = [
+        *PYTHON_FILES,
+        *(ROOT / "app").rglob("*.js"),
+        *(ROOT / "app").rglob("*.css"),
+        *(ROOT / "tests/js").glob("*.mjs"),
+    ]
+    files += [ROOT / "Makefile", ROOT / "Procfile", ROOT / "pyproject.toml", ROOT / ".streamlit/config.toml"]
+    form = re.compile(rf"(?<![\w./-])(?:core|app|cluster|docs|tests|scripts|deploy|benchmarks)/[\w/-]+{SUFFIXES}(?!\w)")
+    # A test may write about files that are not there
+    own = {"tests/test_repository.py", "tests/test_layering.py"}
+    gone = [
+        f"{name_of(path)}: {named}"
+        for path in files
+        if name_of(path) not in own
+        for named in form.findall(path.read_text(encoding="utf-8"))
+        if not (ROOT / named).is_file() and not (ROOT / "tests" / named).is_file() and named not in OWN_FILES
+    ]
+    assert not gone, "\n".join(gone)
+
+
+def test_the_changelog_opens_with_the_version_of_the_project() -> None:
+    versions = re.findall(r"^## \[([^\]]+)\]", read("CHANGELOG.md"), re.MULTILINE)
+    assert (
+        next(version for version in versions if version != "Unreleased")
+        == tomllib.loads(read("pyproject.toml"))["project"]["version"]
+    )
+
+
+def test_decisions_are_numbered_and_in_their_index() -> None:
+    index = read("docs/decisions/README.md")
+    pages = sorted(path for path in (ROOT / "docs/decisions").glob("*.md") if path.name != "README.md")
+    assert [int(path.name[:2]) for path in pages] == [*range(1, len(pages) + 1)]
+    for path in pages:
+        title, *parts = re.findall(r"^#+ (.+)$", read(name_of(path)), re.MULTILINE)
+        assert parts == ["Context", "Decision", "Why"]
+        number, _, words = title.partition(". ")
+        assert f"| {number} | [{words}]({path.name}) |" in index
 
 
 @pytest.mark.parametrize(
