@@ -20,7 +20,7 @@ from starlette.middleware import Middleware  # noqa: E402
 from app.classroom import routes as classroom  # noqa: E402
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
 from app.shell.streamlit_edge import collection, connections, ending, greeting, page, sockets  # noqa: E402
-from app.transport import beside, compress, doors, fair, files, metrics, safe, strange, tracebacks  # noqa: E402
+from app.transport import beside, compress, doors, edited, fair, files, metrics, safe, strange, tracebacks  # noqa: E402
 from app.transport import routes as transport_routes  # noqa: E402
 
 BASE = transport_routes.BASE
@@ -31,8 +31,9 @@ MIDDLEWARE = [
     Middleware(fair.Named, base=BASE),
     Middleware(
         page.Scripted,
-        more=[projector.script()],
+        more=[projector.script],
         policy=partial(safe.policy, embedding=safe.ancestors()),
+        is_edited=edited.ON,
     ),
     Middleware(compress.Gzipped),
 ]
