@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from tests.app.browsing import PATIENCE, ROOT
+from tests.app.browsing import ROOT, Screen
 
 COPIED, LINKED = ("app", "scripts", ".streamlit"), ("core", "cluster", "models")
 LOADED = "headlight_models 1.0"  # what /metrics says of the models in memory
@@ -79,44 +79,40 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edited]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def screen(browser: Browser, edited: Edited) -> Iterator[Screen]:
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
-    failed: list[str] = []
-    page.on("pageerror", lambda error: failed.append(str(error)))
-    yield page
-    assert not failed
+    screen = Screen(context.new_page(), edited.address)
+    yield screen
+    screen.leave()
     context.close()
 
 
-def shown(page: Page) -> None:
-    page.locator(".hl[data-painted]:not([data-underway])").wait_for()
+def line_of(screen: Screen) -> str:
+    return screen.root.locator(".big").evaluate("node => getComputedStyle(node).textDecorationLine")
 
 
-def colour(page: Page) -> str:
-    return page.locator(".hl .big").evaluate("node => getComputedStyle(node).textDecorationLine")
-
-
-def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded_again(edited: Edited, page: Page):
-    page.goto(edited.address)
-    shown(page)
+def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded_again(edited: Edited, screen: Screen):
+    screen.open()
+    page = screen.page
     before = edited.runs(), edited.server.pid
-    assert LOADED in edited.get("metrics") and colour(page) == "none"
+    assert LOADED in edited.get("metrics") and line_of(screen) == "none"
 
     edited.edit("app/attention/browser/attention.css", ".hl .big {", ".hl .big { text-decoration-line: underline;")
     edited.edit("app/attention/browser/bars.js", '"100 %"', '"all of it"')
     edited.edit("app/attention/words.py", '"guide": "', '"guide": "Once more: ')
-    page.reload()
-    shown(page)
-    assert colour(page) == "underline"
+    screen.open()
+    assert line_of(screen) == "underline"
     expect(page.locator(".hl .bars .scale").first).to_contain_text("all of it")
     expect(page.get_by_role("button", name=re.compile("^Once more: "))).to_be_visible()
 
     # the text of a room, as its view says it, without a hand at the page
     page.goto(f"{edited.address}/?view=compute")
     page.locator(".planner[data-painted][data-view=compute]").wait_for()
-    edited.edit("app/rooms/compute/view.py", "def show() -> None:", "def show() -> None:\n    st.text('Edited.')\n\n\ndef _show() -> None:")
+    edited.edit(
+        "app/rooms/compute/view.py",
+        "def show() -> None:",
+        "def show() -> None:\n    st.text('Edited.')\n\n\ndef _show() -> None:",
+    )
     expect(page.get_by_text("Edited.")).to_be_visible()
 
     # what is half written does nobody harm for longer than it is there
@@ -129,18 +125,11 @@ def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded
     assert LOADED in edited.get("metrics")
 
 
-def test_a_page_that_is_open_goes_on_with_the_files_that_it_has_loaded(edited: Edited, page: Page):
-    page.goto(edited.address)
-    shown(page)
-    page.locator(".hl").evaluate("root => (window.was = root.querySelector('.strip'))")
+def test_a_page_that_is_open_goes_on_with_the_files_that_it_has_loaded(edited: Edited, screen: Screen):
+    screen.open()
     edited.edit("app/kit/browser/mount.js", "// A component's view", "// Changed. A component's view")
     edited.edit("app/attention/browser/attention.css", "text-decoration-line: underline;", "")
-    box = page.get_by_label("Sentence")
-    run = page.locator(".hl").get_attribute("data-run")
-    box.fill("Another sentence.")
-    box.press("Enter")
-    page.locator(f".hl[data-painted]:not([data-underway]):not([data-run='{run}'])").wait_for()
-    assert page.locator(".hl .strip").count() == 1 and colour(page) == "underline"
-    page.reload()
-    shown(page)
-    assert page.locator(".hl .strip").count() == 1 and colour(page) == "none"
+    screen.run_text("Another sentence.")
+    assert screen.root.locator(".strip").count() == 1 and line_of(screen) == "underline"
+    screen.open()
+    assert screen.root.locator(".strip").count() == 1 and line_of(screen) == "none"
