@@ -2,6 +2,7 @@
 # make dev    the same while you edit: what changed on disk is there at the next load of the page (docs/developing.md)
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
 # make mutants tries every swap of two rows of the families' tables, of which make test draws some
+# make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
 # make check  ruff, pyright and tsc       make format  let ruff rewrite       make bench  the benchmarks
 # make cluster      sets everything up and starts models on Ray, two front ends and a proxy, on this machine (PORT, REPLICAS, CPUS, GPUS)
 # make test-cluster sets Ray up beside and runs what needs it
@@ -17,7 +18,7 @@ PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
-.PHONY: run dev test mutants check format bench runtime tools browser javascript models cluster test-cluster audit
+.PHONY: run dev quick test mutants check format bench runtime tools browser javascript models cluster test-cluster audit
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -38,6 +39,9 @@ test: browser check
 # The tables of families with two rows swapped: `make test` tries some swaps of each, other ones every time.
 mutants: tools
 	MUTANTS_ALL=1 $(PYTHON) -m pytest tests/core/test_families.py $(ARGS)
+
+quick: tools javascript
+	@$(PYTHON) -m scripts.quick
 
 check: tools javascript
 	$(PYTHON) -m ruff check .
