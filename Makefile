@@ -3,6 +3,7 @@
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
 # make mutants tries every swap of two rows of the families' tables, of which make test draws some
 # make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
+# make gallery serves a page with every part of the screen on fixed data; make gallery-accept keeps how they look now as right
 # make check  ruff, pyright and tsc       make format  let ruff rewrite       make bench  the benchmarks
 # make cluster      sets everything up and starts models on Ray, two front ends and a proxy, on this machine (PORT, REPLICAS, CPUS, GPUS)
 # make test-cluster sets Ray up beside and runs what needs it
@@ -18,7 +19,7 @@ PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
-.PHONY: run dev quick test mutants check format bench runtime tools browser javascript models cluster test-cluster audit
+.PHONY: run dev quick gallery gallery-accept test mutants check format bench runtime tools browser javascript models cluster test-cluster audit
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -42,6 +43,12 @@ mutants: tools
 
 quick: tools javascript
 	@$(PYTHON) -m scripts.quick
+
+gallery: runtime
+	@$(PYTHON) -m tests.gallery.serve $(PORT)
+
+gallery-accept: browser
+	UPDATE=1 $(PYTHON) -m pytest tests/gallery -q $(ARGS)
 
 check: tools javascript
 	$(PYTHON) -m ruff check .
