@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.app.browsing import ROOT, Screen
+from tests.app.browsing import ROOT, Screen, go_to
 
 COPIED, LINKED = ("app", "scripts", ".streamlit"), ("core", "cluster", "models")
 LOADED = "headlight_models 1.0"  # what /metrics says of the models in memory
@@ -130,6 +130,12 @@ def test_a_page_that_is_open_goes_on_with_the_files_that_it_has_loaded(edited: E
     edited.edit("app/kit/browser/mount.js", "// A component's view", "// Changed. A component's view")
     edited.edit("app/attention/browser/attention.css", "text-decoration-line: underline;", "")
     screen.run_text("Another sentence.")
+    go_to(screen.page, "Masks")
+    screen.page.locator(".hl.masks").wait_for()
+    go_to(screen.page, "Explore")
+    screen.page.locator(".hl:not(.masks) .strip").wait_for()
+    screen.painted()
+    screen.idle()
     assert screen.root.locator(".strip").count() == 1 and line_of(screen) == "underline"
     screen.open()
     assert screen.root.locator(".strip").count() == 1 and line_of(screen) == "none"
