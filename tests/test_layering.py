@@ -112,8 +112,13 @@ def exists(dotted: str) -> bool:
     return path.with_suffix(".py").is_file() or path.is_dir()
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, by its full name; an import inside a function counts as well."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

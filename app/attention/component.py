@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from streamlit.components import v2
 from streamlit.delta_generator import DeltaGenerator
 
 from app.attention import params as attention_params
@@ -37,10 +36,10 @@ scripts.add()
 modules.add("attention/browser", BROWSER)
 modules.add_constants(
     "attention/browser/constants.js",
-    WORDS=words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
+    WORDS=lambda: words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
     PALETTES=theme.PALETTES,
     OPTIONS={name: {"url": option.url, "value": option.default} for name, option in attention_params.OPTIONS.items()},
-    STYLE=(BROWSER / "attention.css").read_text(encoding="utf-8") + scripts.LINK,
+    STYLE=modules.style(BROWSER / "attention.css", scripts.LINK),
 )
 
 
@@ -57,8 +56,8 @@ def register(entry: str, opens: Callable[[], None]) -> Mounts:
     """The components of a room whose module `entry` exports them as default and as `underway`."""
     stage.ENTRIES["explore"] = entry
     return Mounts(
-        v2.component("explore", html='<div class="hl"></div>', js=modules.loader(entry)),
-        v2.component("underway", html="<i></i>", js=modules.loader(entry, "underway")),
+        modules.component("explore", entry, html=lambda: '<div class="hl"></div>'),
+        modules.component("underway", entry, "underway", html=lambda: "<i></i>"),
         opens,
     )
 

@@ -16,8 +16,10 @@ scripts.add()
 modules.add("classroom/browser", BROWSER)
 modules.add_constants(
     "classroom/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
     ALPHABET=codes.ALPHABET,
-    STYLE=(BROWSER / "classroom.css").read_text(encoding="utf-8") + scripts.MENU.replace(".hl ", ".classroom "),
+    STYLE=lambda: (
+        modules.style(BROWSER / "classroom.css")() + modules.style(scripts.MENU)().replace(".hl ", ".classroom ")
+    ),
 )

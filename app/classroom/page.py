@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from starlette.routing import Route
 from app.classroom.component import FOLLOW
 from app.kit import stage
 from app.streamlit_edge.page import PLAIN
-from app.transport import modules, routes, security_headers
+from app.transport import edited, modules, routes, security_headers
 
 PAGE = Path(__file__).with_name("page.html")
 
@@ -30,7 +29,7 @@ async def follow(_: Request) -> Response:
     return HTMLResponse(text(), headers=headers)
 
 
-@cache
+@edited.cached
 def text() -> str:
     """Its HTML. The addresses in it are ours: hashes and names of files."""
     views = {view: f"headlight/m/{modules.address(entry)}" for view, entry in stage.ENTRIES.items()}

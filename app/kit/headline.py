@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
-from streamlit.components import v2
 
 from app.kit import scripts
 from app.transport import modules
@@ -15,7 +14,7 @@ ENTRY = "kit/browser/headline.js"
 scripts.add()
 SCALES = (0.8, 3.5)  # what a browser may say of its type, in units of 16 pixels
 
-_component = v2.component("planner", html='<div class="hl planner"></div>', js=modules.loader(ENTRY))
+_component = modules.component("planner", ENTRY, html=lambda: '<div class="hl planner"></div>')
 
 
 def scale(view: str) -> float:

@@ -13,8 +13,8 @@ COLOURS = {
     name: {tone: palette[tone] for tone in ("background", "panel", "ink", "mute", "line")}
     for name, palette in theme.PALETTES.items()
 }
-MENU = (BROWSER / "menu.css").read_text(encoding="utf-8")  # of files
-LINK = (BROWSER / "share.css").read_text(encoding="utf-8")  # to copy by hand
+MENU = BROWSER / "menu.css"  # of files
+LINK = BROWSER / "share.css"  # to copy by hand
 
 
 def add() -> None:
@@ -23,7 +23,7 @@ def add() -> None:
     modules.add("kit/browser", BROWSER)
     modules.add_constants(
         "kit/browser/words.js",
-        WORDS=words.COMPONENT,
+        WORDS=lambda: words.COMPONENT,
         COLOURS=COLOURS,
-        STYLE=(BROWSER / "headline.css").read_text(encoding="utf-8") + MENU,
+        STYLE=modules.style(BROWSER / "headline.css", MENU),
     )

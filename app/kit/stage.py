@@ -13,7 +13,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import streamlit as st
-from streamlit.components import v2
 
 from app.kit import cover, scripts
 from app.kit import params as kit_params
@@ -140,8 +139,7 @@ def stage(
     scripts.add()
     if is_followed:
         ENTRIES[room] = entry
-    html = f'<div class="hl {room}"></div>'
-    mount = v2.component(f"{room}_stage", html=html, js=modules.loader(entry))
+    mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>')
     return Stage(room, tuple(params), mount, is_followed, tuple(told))
 
 

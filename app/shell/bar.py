@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import streamlit as st
-from streamlit.components import v2
 
 from app.classroom import component as classroom
 from app.kit import numbers, scripts, stage, theme
@@ -85,7 +84,7 @@ def _kept() -> dict[str, str]:
 
 @cache
 def _component(entries: tuple[Entry, ...]) -> Any:
-    return v2.component("bar", html=markup(entries), css=_style(), js=modules.loader("shell/browser/bar.js"))
+    return modules.component("bar", "shell/browser/bar.js", html=lambda: markup(entries), css=_style)
 
 
 def _style() -> str:

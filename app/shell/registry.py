@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 
 from starlette.routing import Route
 
 from app.kit.params import Param
+from app.transport import edited
 from core.edits import Intervention
 from core.learn.watched_training import Spec
 from core.service import Facts, News
@@ -55,9 +55,10 @@ class Room:
     routes: Sequence[Route] = ()  # below the path that the page is served at
 
 
-@cache
+@edited.cached
 def rooms() -> tuple[Room, ...]:
     """The rooms in the order of the bar. Raises ValueError where a folder and what it declares do not fit."""
+    edited.forget_changed("app.rooms")
     found: list[Room] = []
     for name in ROOMS:
         room = getattr(import_module(f"app.rooms.{name}"), "ROOM", None)

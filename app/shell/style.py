@@ -5,14 +5,20 @@ from pathlib import Path
 from app import streamlit_edge
 from app.kit import theme
 from app.shell import words
+from app.transport import edited
 
-CSS = Path(streamlit_edge.__file__).with_name("page.css").read_text(encoding="utf-8")
-GIVEN = {
-    "keys": f'"{words.TEXT_KEYS}"',
-    "panel-light": theme.LIGHT["panel"],
-    "panel-dark": theme.DARK["panel"],
-    "page-light": theme.LIGHT["background"],
-    "page-dark": theme.DARK["background"],
-}
-GIVEN_STYLE = "".join(f"--{name}: {value}; " for name, value in GIVEN.items())
-PAGE_STYLE = f"<style>html {{ {GIVEN_STYLE}}}\n{CSS}</style>"
+CSS = Path(streamlit_edge.__file__).with_name("page.css")
+
+
+@edited.cached
+def page_style() -> str:
+    """As an element of the page, with the words and colours that it has from here."""
+    given = {
+        "keys": f'"{words.TEXT_KEYS}"',
+        "panel-light": theme.LIGHT["panel"],
+        "panel-dark": theme.DARK["panel"],
+        "page-light": theme.LIGHT["background"],
+        "page-dark": theme.DARK["background"],
+    }
+    variables = "".join(f"--{name}: {value}; " for name, value in given.items())
+    return f"<style>html {{ {variables}}}\n{CSS.read_text(encoding='utf-8')}</style>"

@@ -25,9 +25,7 @@ PLOTLY = "headlight/plotly.js"
 
 scripts.add()
 modules.add("sizes/browser", BROWSER)
-modules.add_constants(
-    "sizes/browser/constants.js", PALETTES=PALETTES, STYLE=(BROWSER / "seen.css").read_text(encoding="utf-8")
-)
+modules.add_constants("sizes/browser/constants.js", PALETTES=PALETTES, STYLE=modules.style(BROWSER / "seen.css"))
 
 
 def keep(view: str, chart: str, said: Mapping[str, Any], link: Mapping[str, str], figure: Callable[..., Any]) -> str:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+KEPT = "edited_components"  # in the session
 
 
 def loader(addresses: Sequence[str], export: str = "default") -> str:
@@ -18,3 +24,15 @@ const get = (address) => import(new URL(address, document.baseURI).href);
 const [entry] = await Promise.all({json.dumps(list(addresses))}.map(get));
 export default entry.{export};
 """
+
+
+def of_visit(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """How a component is registered, the same for as long as a visit lasts: its browser has loaded what that names.
+
+    That it is registered again, as its edited files have it by then, is no accident that Streamlit has to warn of.
+    """
+    kept = st.session_state.setdefault(KEPT, {})
+    if name not in kept:
+        kept[name] = work()
+    logging.getLogger("streamlit.components.v2.component_registry").setLevel(logging.ERROR)
+    return kept[name]

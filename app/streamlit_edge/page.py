@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,18 +24,27 @@ INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit
 
 
 class Scripted:
-    """ASGI middleware: SCRIPTS, and the text of `more`, at the top of the page, and of nothing else.
+    """ASGI middleware: SCRIPTS, and the text that `more` gives, at the top of the page, and of nothing else.
 
-    `policy` gets the hashes of all scripts that stand in the page and gives its Content-Security-Policy.
+    `policy` gets the hashes of all scripts that stand in the page and gives its Content-Security-Policy. Where they are edited
+    (`is_edited`), they are read for every page, and else once.
     """
 
     def __init__(
-        self, app: ASGIApp, more: Iterable[str] = (), policy: Callable[[Iterable[str]], str] | None = None
+        self,
+        app: ASGIApp,
+        more: Sequence[Callable[[], str]] = (),
+        policy: Callable[[Iterable[str]], str] | None = None,
+        is_edited: bool = False,
     ) -> None:
         self.app = app
         self.policy = policy
-        sources = (*(path.read_text(encoding="utf-8") for path in SCRIPTS), *more)
-        self.script = "".join(f"<script>\n{source}</script>\n" for source in sources).encode()
+        self.more = more
+        self.read_once = None if is_edited else self.read()
+
+    def read(self) -> bytes:
+        sources = (*(path.read_text(encoding="utf-8") for path in SCRIPTS), *(text() for text in self.more))
+        return "".join(f"<script>\n{source}</script>\n" for source in sources).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
@@ -60,7 +69,7 @@ class Scripted:
                 body += message.get("body", b"")
                 if message.get("more_body"):
                     return
-                page = body.replace(BEFORE, self.script + BEFORE, 1)
+                page = body.replace(BEFORE, (self.read_once or self.read()) + BEFORE, 1)
                 headers = MutableHeaders(raw=start["headers"])
                 headers["content-length"] = str(len(page))
                 for name in ("etag", "last-modified"):  # they are the file's, which may stay when a script changes

@@ -1,4 +1,8 @@
-"""Every browser file under an address that carries its hash: one registry for all components, compressed once, kept a year."""
+"""Every browser file under an address that carries its hash: one registry for all components, compressed once, kept a year.
+
+They are read once, when a component is registered. While somebody edits them (edited.ON) they are looked at whenever an address
+is asked for, and what has changed, and all that imports it, has another address from then on.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,29 @@ import json
 import posixpath
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from streamlit.components import v2
 
 from app.streamlit_edge import components
-from app.transport import words
+from app.transport import edited, words
 
 FOREVER = "public, max-age=31536000, immutable"  # for names that carry a hash of the content
 IMPORT = re.compile(r'^(import\s+(?:\w+|\{[^}]*\})\s+from\s+)"(\.[^"\n]+)";', re.MULTILINE)
 
-_lock = threading.Lock()
+MOST_SERVED = 3000  # texts, while files are edited: those of many changes, and the oldest go first
+
+_lock = threading.RLock()
 _sources: dict[str, tuple[str, str]] = {}  # name -> the folder that it is from, and its text
 _addresses: dict[str, str] = {}  # name -> "<hash>/name.js"
 _served: dict[str, tuple[bytes, bytes]] = {}  # "<hash>/name.js" -> the text as it is sent, and the same compressed
+_folders: dict[str, Path] = {}  # place -> the folder whose files are named by it
+_constants: dict[str, dict[str, Any]] = {}  # name -> what add_constants() was given
+_stamps: edited.Stamps = {}  # of what was read, while files are edited
 
 
 def add(place: str, folder: Path) -> None:
@@ -34,12 +45,44 @@ def add(place: str, folder: Path) -> None:
     """
     for path in sorted(folder.glob("*.js")):
         _put(f"{place}/{path.name}", str(folder.resolve()), path.read_text(encoding="utf-8"))
+    _folders[place] = folder
 
 
 def add_constants(name: str, **values: Any) -> None:
-    """Take in a module that exports these values: words, colours and styles that Python knows."""
-    text = "".join(f"export const {key} = {json.dumps(value)};\n" for key, value in values.items())
-    _put(name, "", text)
+    """Take in a module that exports these values: words, colours and styles that Python knows.
+
+    What may be edited while the server runs is a function that gives the value.
+    """
+    made = {key: value() if callable(value) else value for key, value in values.items()}
+    _put(name, "", "".join(f"export const {key} = {json.dumps(value)};\n" for key, value in made.items()))
+    _constants[name] = values
+
+
+def style(*paths: Path) -> Callable[[], str]:
+    """What gives the text of these style sheets, one after the other."""
+    return lambda: "".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def look() -> None:
+    """While files are edited: take in what has changed on disk since the last look. Else nothing is read a second time."""
+    global _stamps
+    if not edited.ON:
+        return
+    with _lock:
+        now = edited.stamps(_folders.values())
+        if now == _stamps:
+            return
+        if _stamps:
+            edited.reload_words(_stamps, now)
+        files = {name: Path(folder, posixpath.basename(name)) for name, (folder, _) in _sources.items() if folder}
+        for name in [name for name, path in files.items() if not path.exists()]:
+            del _sources[name]
+            _forget()
+        for place, folder in list(_folders.items()):
+            add(place, folder)
+        for name, values in list(_constants.items()):
+            add_constants(name, **values)
+        _stamps = now  # last: what could not be taken in is tried again at the next look
 
 
 def _put(name: str, folder: str, text: str) -> None:
@@ -48,8 +91,16 @@ def _put(name: str, folder: str, text: str) -> None:
             raise ValueError(f"two folders have a browser file {name}: {_sources[name][0]!r} and {folder!r}")
         if _sources.get(name) != (folder, text):
             _sources[name] = (folder, text)
-            _addresses.clear()
-            _served.clear()
+            _forget()
+
+
+def _forget() -> None:
+    """No address is known any more; those that a page may still ask for are served on while files are edited."""
+    _addresses.clear()
+    if not edited.ON:
+        _served.clear()
+    while len(_served) > MOST_SERVED:
+        del _served[next(iter(_served))]
 
 
 def names() -> list[str]:
@@ -100,6 +151,7 @@ def address(entry: str) -> str:
 
     So a change of one module changes the addresses of all that need it, and of no other.
     """
+    look()
     with _lock:
         if entry not in _addresses:
             for name in closure(entry):
@@ -123,12 +175,31 @@ def loader(entry: str, export: str = "default") -> str:
 
     The real modules are fetched once and kept by the browser for as long as they stay the same.
     """
+    look()
     names = [entry, *(name for name in closure(entry) if name != entry)]
     return components.loader([f"headlight/m/{address(name)}" for name in names], export)
 
 
+def component(
+    name: str, entry: str, export: str = "default", *, html: Callable[[], str], css: Callable[[], str] | None = None
+) -> Callable[..., Any]:
+    """Register a component of Streamlit's that is what `entry` exports under that name; what mounts it.
+
+    While files are edited it is registered at every mount, as its files were when the visit began: a page goes on with what it has
+    loaded, and one that is loaded after a change has all of it.
+    """
+
+    def now() -> dict[str, Any]:
+        return {"html": html(), "css": None if css is None else css(), "js": loader(entry, export)}
+
+    if not edited.ON:
+        return v2.component(name, **now())
+    return lambda **given: v2.component(name, **components.of_visit(name, now))(**given)
+
+
 async def module(request: Request) -> Response:
     """One module. An address that is not one of today's is refused, and nobody is to remember that."""
+    look()
     wanted = f"{request.path_params['digest']}/{request.path_params['name']}"
     if wanted not in _served:
         for name in list(_sources):  # those that no component has asked for yet

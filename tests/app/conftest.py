@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def own_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser's modules that a test adds are there for that test alone."""
-    for name in ("_sources", "_addresses", "_served"):
+    for name in ("_sources", "_addresses", "_served", "_folders", "_constants"):
         monkeypatch.setattr(modules, name, dict(getattr(modules, name)))
 
 

@@ -13,7 +13,7 @@ from tests.app.edge_events import BROKEN_OFF, CLEARED, COLLECTED, GONE
 
 repeat_address()
 st.set_page_config(layout="wide")
-st.html(style.PAGE_STYLE)
+st.html(style.page_style())
 who = st.session_state.setdefault("who", st.query_params.get("who", ""))  # a visitor's name, to be told from all others
 when_gone(lambda: GONE.append(who))
 st.text(f"broken off: {' '.join(BROKEN_OFF)}, gone: {' '.join(GONE)}, cleared: {' '.join(CLEARED)}, all")

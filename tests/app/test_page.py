@@ -25,7 +25,7 @@ def client() -> TestClient:
         Route("/static/frame.html", page),
     ]
     app = Starlette(routes=routes)
-    app.add_middleware(Scripted, more=["more();\n"])
+    app.add_middleware(Scripted, more=[lambda: "more();\n"])
     return TestClient(app)
 
 

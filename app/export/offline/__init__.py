@@ -6,13 +6,12 @@ import base64
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
-from functools import cache
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from app.transport import modules
+from app.transport import edited, modules
 
 HERE = Path(__file__).parent
 IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", re.MULTILINE)
@@ -22,12 +21,12 @@ COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*.*\*/)\n", re.MULTILINE)  # a line of
 LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\()", re.MULTILINE)
 
 
-def answer(entry: str, page_style: str) -> Callable[[Request], Awaitable[Response]]:
+def answer(entry: str, page_style: Callable[[], str]) -> Callable[[Request], Awaitable[Response]]:
     """The route that gives the page of a module, without its data; worked out when somebody first asks."""
 
-    @cache
+    @edited.cached
     def text() -> str:
-        return page(entry, page_style)
+        return page(entry, page_style())
 
     async def found(_: Request) -> Response:
         return PlainTextResponse(text(), headers={"Cache-Control": "no-cache"})

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
-from functools import cache, partial
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -18,6 +18,7 @@ from app.export import files, offline
 from app.rooms.explore.component import OFFLINE
 from app.session import service
 from app.shell import style
+from app.transport import edited
 from app.transport.routes import answering
 from core.service import Facts
 
@@ -66,10 +67,10 @@ def described(run: Facts, selection: attention_selection.Selection, today: date)
     }
 
 
-@cache
+@edited.cached
 def page() -> str:
     """The page that works offline, without its data."""
-    return offline.page(OFFLINE, style.PAGE_STYLE)
+    return offline.page(OFFLINE, style.page_style())
 
 
 ROUTES = [Route("/headlight/export", exported)]

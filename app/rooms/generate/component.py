@@ -15,12 +15,12 @@ scripts.add()
 modules.add("rooms/generate/browser", BROWSER)
 modules.add_constants(
     "rooms/generate/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
     TEMPERATURES=TEMPERATURES,
     MOST_K=MOST_K,
     BEAMS=BEAMS,
     BRANCHES=BRANCHES,
-    STYLE=(BROWSER / "generate.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
+    STYLE=modules.style(BROWSER / "generate.css", scripts.MENU, scripts.LINK),
 )
 STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js", is_followed=True)

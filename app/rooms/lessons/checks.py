@@ -13,7 +13,7 @@ from app.rooms.lessons.step import Candidate, Place, Truth
 from app.transport import modules
 
 modules.add("rooms/lessons/browser", Path(__file__).parent / "browser")
-modules.add_constants("rooms/lessons/browser/words.js", ANSWER=words.ANSWER, NO_ANSWER=words.NO_ANSWER)
+modules.add_constants("rooms/lessons/browser/words.js", ANSWER=lambda: words.ANSWER, NO_ANSWER=lambda: words.NO_ANSWER)
 
 NEAR = 0.01  # two candidates this far apart, as a share of the larger, are a tie: both are right
 LARGEST = 1e12  # a number that can be said

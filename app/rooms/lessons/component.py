@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamlit.components import v2
-
 from app.kit import scripts, theme
 from app.rooms.lessons import opening, words
 from app.rooms.lessons.steps import LESSONS
@@ -21,7 +19,7 @@ scripts.add()
 modules.add("rooms/lessons/browser", BROWSER)
 modules.add_constants(
     "rooms/lessons/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
     LESSONS=[lesson.title for lesson in LESSONS],
     STEPS={
@@ -41,10 +39,10 @@ modules.add_constants(
         }
         for name, step in opening.steps().items()
     },
-    STYLE=(BROWSER / "lessons.css").read_text(encoding="utf-8") + scripts.LINK,
+    STYLE=modules.style(BROWSER / "lessons.css", scripts.LINK),
 )
-_rail = v2.component("lessons_rail", html='<div class="hl lessons"></div>', js=modules.loader(ENTRY))
-_truth = v2.component("lessons_truth", html="<i></i>", js=modules.loader(ENTRY, "truth"))
+_rail = modules.component("lessons_rail", ENTRY, html=lambda: '<div class="hl lessons"></div>')
+_truth = modules.component("lessons_truth", ENTRY, "truth", html=lambda: "<i></i>")
 
 
 def rail(data: Mapping[str, Any]) -> None:

@@ -17,10 +17,10 @@ ENTRY = "rooms/masks/browser/masks.js"
 modules.add("rooms/masks/browser", BROWSER)
 modules.add_constants(
     "rooms/masks/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
     REASONS=REASONS,
     WHOLE=choices.WHOLE,
-    STYLE=(BROWSER / "masks.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
+    STYLE=modules.style(BROWSER / "masks.css", scripts.MENU, scripts.LINK),
 )
 STAGE = stage.stage("masks", PARAMS, ENTRY, is_followed=True)

@@ -166,7 +166,7 @@ def _ids(text: str) -> list[int]:
 
 
 ROUTES = [
-    Route("/headlight/masks/page", offline.answer(OFFLINE, style.PAGE_STYLE)),
+    Route("/headlight/masks/page", offline.answer(OFFLINE, style.page_style)),
     Route("/headlight/masks/edited", edited),
     Route("/headlight/masks/scores", scores),
     Route("/headlight/masks/padding", padding),

@@ -16,8 +16,8 @@ scripts.add()
 modules.add("rooms/positions/browser", BROWSER)
 modules.add_constants(
     "rooms/positions/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
-    STYLE=(BROWSER / "positions.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
+    STYLE=modules.style(BROWSER / "positions.css", scripts.MENU, scripts.LINK),
 )
 STAGE = stage.stage("positions", choices.PARAMS, ENTRY, is_followed=True)

@@ -111,7 +111,7 @@ async def clock(request: Request) -> Response:
 
 
 ROUTES = [
-    Route("/headlight/positions/page", offline.answer(OFFLINE, style.PAGE_STYLE)),
+    Route("/headlight/positions/page", offline.answer(OFFLINE, style.page_style)),
     Route("/headlight/positions/order", order),
     Route("/headlight/positions/proof", proof),
     Route("/headlight/positions/shift", shift),

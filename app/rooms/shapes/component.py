@@ -32,9 +32,11 @@ scripts.add()
 modules.add("rooms/shapes/browser", BROWSER)
 modules.add_constants(
     "rooms/shapes/browser/constants.js",
-    WORDS=words.COMPONENT
-    | {"axes": words.AXES, "counts": words.COUNTS, "sections": words.SECTIONS, "stacks": words.STACKS},
+    WORDS=lambda: (
+        words.COMPONENT
+        | {"axes": words.AXES, "counts": words.COUNTS, "sections": words.SECTIONS, "stacks": words.STACKS}
+    ),
     PALETTES=PALETTES,
-    STYLE=(BROWSER / "shapes.css").read_text(encoding="utf-8") + scripts.MENU,
+    STYLE=modules.style(BROWSER / "shapes.css", scripts.MENU),
 )
 STAGE = stage.stage("shapes", PARAMS, ENTRY, is_followed=True)

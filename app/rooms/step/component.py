@@ -16,9 +16,9 @@ scripts.add()
 modules.add("rooms/step/browser", BROWSER)
 modules.add_constants(
     "rooms/step/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=PALETTES,
     DIVISOR=DIVISOR,
-    STYLE=(BROWSER / "step.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
+    STYLE=modules.style(BROWSER / "step.css", scripts.MENU, scripts.LINK),
 )
 STAGE = stage.stage("step", PARAMS, "rooms/step/browser/step.js", is_followed=True)

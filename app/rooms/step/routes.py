@@ -80,7 +80,7 @@ def _place(request: Request) -> tuple[str, str, int, int]:
 
 
 ROUTES = [
-    Route("/headlight/step/page", offline.answer(OFFLINE, style.PAGE_STYLE)),
+    Route("/headlight/step/page", offline.answer(OFFLINE, style.page_style)),
     Route("/headlight/step/walk", walked),
     Route("/headlight/step/terms", terms),
     Route("/headlight/step/guesses", guesses),

@@ -43,10 +43,10 @@ PARAMS = (
 modules.add("rooms/train/browser", BROWSER)
 modules.add_constants(
     "rooms/train/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
     EXAMPLES={task: opening_example(task) for task in LIVE},
-    STYLE=(BROWSER / "train.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
+    STYLE=modules.style(BROWSER / "train.css", scripts.MENU, scripts.LINK),
 )
 RACE = one_of("race", "off", "on", "paused")  # whether the runs on the screen were begun: a link begins none
 STAGE = stage.stage("train", PARAMS, ENTRY, is_followed=True, told=(RACE,))

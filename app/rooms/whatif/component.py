@@ -15,8 +15,8 @@ scripts.add()
 modules.add("rooms/whatif/browser", BROWSER)
 modules.add_constants(
     "rooms/whatif/browser/constants.js",
-    WORDS=words.COMPONENT,
+    WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
-    STYLE=(BROWSER / "whatif.css").read_text(encoding="utf-8") + scripts.MENU + scripts.LINK,
+    STYLE=modules.style(BROWSER / "whatif.css", scripts.MENU, scripts.LINK),
 )
 STAGE = stage.stage("whatif", PARAMS, "rooms/whatif/browser/whatif.js", is_followed=True)

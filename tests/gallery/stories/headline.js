@@ -1,0 +1,16 @@
+// The sentence above a chart, with projector mode and the files of the chart.
+
+import Headline from "../../../app/kit/browser/headline.js";
+import { STYLE } from "../../../app/kit/browser/words.js";
+
+const about = { title: "Memory", alt: "", caption: "", snippet: "", name: "memory", tables: [] };
+
+/** @type {import("../story.js").Story} */
+export default {
+  title: "the sentence above a chart",
+  style: STYLE,
+  mount(root) {
+    const data = { view: "story", sentence: "A text of 4,096 tokens needs 1.6 GiB for its keys and values, twice as much as the weights.", at: {}, scale: 1, about: /** @type {any} */ (about) };
+    Headline({ data, parentElement: /** @type {any} */ (root.parentNode), setStateValue: () => {}, setTriggerValue: () => {} });
+  },
+};
