@@ -63,7 +63,7 @@ export default function ({ data, parentElement }) {
 """The toy room."""
 
 from app.rooms.toy import view, words
-from app.shell.registry import Room
+from app.kit.room import Room
 
 ROOM = Room(id="toy", title=words.TITLE, group="learn", line=words.LINE, show=view.show)
 ''',

@@ -1,7 +1,7 @@
 """Compute: what a model works out and moves."""
 
+from app.kit.room import Room
 from app.rooms.compute import view, words
-from app.shell.registry import Room
 from app.sizes import controls
 
 ROOM = Room(

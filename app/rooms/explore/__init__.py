@@ -1,8 +1,8 @@
 """Explore: one sentence, every head of every layer, one of them large."""
 
+from app.kit.room import Room
 from app.rooms.explore import routes, view
 from app.shell import words as shell_words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="explore",

@@ -1,8 +1,8 @@
 """Generate: a text as a path through everything that it might have been."""
 
+from app.kit.room import Room
 from app.rooms.generate import choices, routes, view
 from app.rooms.generate import words as generate_words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="generate",

@@ -1,8 +1,8 @@
 """Lessons: steps that ask before they show, each in the room that it is about."""
 
 from app.kit.params import Param
+from app.kit.room import Room
 from app.rooms.lessons import opening, view, words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="lessons",

@@ -1,7 +1,7 @@
 """Masks: who may look at whom, painted by hand, in padding, in leakage, in three kinds of attention; and why scores are divided."""
 
+from app.kit.room import Room
 from app.rooms.masks import component, routes, view, words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="masks",

@@ -1,7 +1,7 @@
 """Positions: where order comes in, and which heads notice when it goes."""
 
+from app.kit.room import Room
 from app.rooms.positions import choices, routes, view, words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="positions",

@@ -1,7 +1,7 @@
 """Shapes: every tensor of the pass."""
 
+from app.kit.room import Room
 from app.rooms.shapes import component, pasted, values, view, words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="shapes",

@@ -1,8 +1,8 @@
 """Step through: one token through one layer, every number of it."""
 
+from app.kit.room import Room
 from app.rooms.step import params, routes, view
 from app.rooms.step import words as step_words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="step",

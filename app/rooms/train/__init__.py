@@ -1,7 +1,7 @@
 """Train: a small model learns before one's eyes, beside a twin with one thing changed."""
 
+from app.kit.room import Room
 from app.rooms.train import component, records, routes, view, words
-from app.shell.registry import Room
 
 ROOM = Room(
     id="train",

@@ -1,7 +1,7 @@
 """What if: which head, which look, which change this answer depends on."""
 
+from app.kit.room import Room
 from app.rooms.whatif import changes, routes, view, words
-from app.shell.registry import Room
 
 ROOM = Room(
     id=changes.ROOM,
