@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const page = new EventTarget(); // in place of the browser's window
-for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"]) globalThis[name] = page[name].bind(page);
+for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"])
+  globalThis[name] = page[name].bind(page);
 const { Chosen, whole } = await served("kit/browser/chosen.js");
 const { classroom } = await served("kit/browser/classroom.js");
 
@@ -14,7 +15,10 @@ const { classroom } = await served("kit/browser/classroom.js");
 function begun() {
   const told = [];
   const chosen = new Chosen();
-  assert.equal(chosen.take({ values: { layer: "0", head: "0" }, stamp: 1, reported: 0 }, (_, value) => told.push(value)), true);
+  assert.equal(
+    chosen.take({ values: { layer: "0", head: "0" }, stamp: 1, reported: 0 }, (_, value) => told.push(value)),
+    true,
+  );
   return [chosen, told];
 }
 
@@ -72,7 +76,10 @@ test("what is chosen is told before the visitor goes elsewhere, once, and not by
 });
 
 test("a text that is no whole number gives way", () => {
-  assert.deepEqual(["3", "", undefined, "x", "-1"].map((text) => whole(text, 7)), [3, 7, 7, 7, 7]);
+  assert.deepEqual(
+    ["3", "", undefined, "x", "-1"].map((text) => whole(text, 7)),
+    [3, 7, 7, 7, 7],
+  );
 });
 
 test("a class is told what is chosen otherwise than in the room that it has, at once, and nothing of a room that has gone", (t) => {
@@ -86,22 +93,39 @@ test("a class is told what is chosen otherwise than in the room that it has, at 
   assert.deepEqual(shown(), ["masks", "d1", { layer: "2" }]);
   chosen.choose({ forbid: "1-2,".repeat(300) });
   assert.deepEqual(shown(), ["masks", "d1", { layer: "2" }], "too much for a message: it comes with the room");
-  chosen.take({ values: { ...chosen.values }, stamp: 1, reported: chosen.number, follow: { ...follow, drawn: "d2", base: { ...chosen.values } } }, () => {});
+  chosen.take(
+    {
+      values: { ...chosen.values },
+      stamp: 1,
+      reported: chosen.number,
+      follow: { ...follow, drawn: "d2", base: { ...chosen.values } },
+    },
+    () => {},
+  );
   assert.deepEqual(shown(), ["masks", "d2", {}]);
   let heard = 0;
   classroom.chose = () => (heard += 1);
   chosen.choose({ layer: "3" });
   assert.equal(heard, 1, "at once, and not when Python is told");
   const other = new Chosen();
-  other.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } }, () => {});
+  other.take(
+    { values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } },
+    () => {},
+  );
   chosen.destroy();
   assert.deepEqual(shown(), ["step", "d3", {}]);
   const again = new Chosen();
-  again.take({ values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } }, () => {});
+  again.take(
+    { values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } },
+    () => {},
+  );
   other.destroy();
   assert.deepEqual(shown(), ["step", "d3", {}], "the same room drawn anew, before the first hears that it has gone");
   const next = new Chosen();
-  next.take({ values: {}, stamp: 1, reported: 0, follow: { room: "masks", drawn: "d4", base: {}, most: 700 } }, () => {});
+  next.take(
+    { values: {}, stamp: 1, reported: 0, follow: { room: "masks", drawn: "d4", base: {}, most: 700 } },
+    () => {},
+  );
   again.choose({ layer: "4" });
   assert.deepEqual(shown(), ["masks", "d4", {}], "a room that is drawn once more while the next one is there");
   next.destroy();

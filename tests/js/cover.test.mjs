@@ -27,7 +27,11 @@ test("what a class is asked stays covered whatever a room or a lesson says", () 
   cover.hold(asked);
   cover.take(null);
   assert(cover.hides("row"));
-  cover.open(step("number"), () => {}, () => {});
+  cover.open(
+    step("number"),
+    () => {},
+    () => {},
+  );
   assert(cover.hides("row") && !cover.hides("number"));
   cover.free();
   assert(!cover.hides("row") && cover.hides("number"), "then it is as the lesson has it");
@@ -38,7 +42,11 @@ test("what a class is asked stays covered whatever a room or a lesson says", () 
 });
 
 test("what was looked at before a class was asked is looked at behind it", () => {
-  cover.open(step("row"), () => {}, () => {});
+  cover.open(
+    step("row"),
+    () => {},
+    () => {},
+  );
   cover.look();
   cover.hold(asked);
   assert(cover.hides("row"));
@@ -48,7 +56,11 @@ test("what was looked at before a class was asked is looked at behind it", () =>
 
 test("what is pointed at is told to whoever asks", () => {
   const heard = [];
-  cover.open(step("row"), (place) => heard.push(["lesson", ...place]), () => {});
+  cover.open(
+    step("row"),
+    (place) => heard.push(["lesson", ...place]),
+    () => {},
+  );
   cover.point(3, 1);
   cover.hold(asked, (place) => heard.push(["class", ...place]));
   assert(cover.point(7, 2));
@@ -56,5 +68,9 @@ test("what is pointed at is told to whoever asks", () => {
   assert(!cover.point(8, 2), "a class that has its question asks nothing more");
   cover.free();
   cover.point(4, 0);
-  assert.deepEqual(heard, [["lesson", 3, 1], ["class", 7, 2], ["lesson", 4, 0]]);
+  assert.deepEqual(heard, [
+    ["lesson", 3, 1],
+    ["class", 7, 2],
+    ["lesson", 4, 0],
+  ]);
 });

@@ -16,13 +16,20 @@ for (const run of RUNS) {
     const lens = new Lens({ picture, site, place: { layer, head }, options, remote });
 
     test(`${run}: the keys of each query at ${keep} %`, () => {
-      for (const [q, wanted] of keys.entries()) assert.deepEqual(kept(lens, q, keep).map(([k]) => k), wanted);
+      for (const [q, wanted] of keys.entries())
+        assert.deepEqual(
+          kept(lens, q, keep).map(([k]) => k),
+          wanted,
+        );
     });
 
     test(`${run}: all lines at ${keep} %, faintest first`, () => {
       const { lines, total } = everyLine([lens], keep, Infinity);
       assert.equal(total, keys.flat().length);
-      assert.deepEqual(new Set(lines.map(({ q, k }) => `${q} ${k}`)), new Set(keys.flatMap((row, q) => row.map((k) => `${q} ${k}`))));
+      assert.deepEqual(
+        new Set(lines.map(({ q, k }) => `${q} ${k}`)),
+        new Set(keys.flatMap((row, q) => row.map((k) => `${q} ${k}`))),
+      );
       assert(lines.every(({ w }, i) => i === 0 || lines[i - 1].w <= w));
       const few = everyLine([lens], keep, 7);
       assert.deepEqual([few.lines.length, few.total], [7, total]);
@@ -33,7 +40,10 @@ for (const run of RUNS) {
       for (let key = 0; key < site.n_key; key++) {
         const wanted = keys.flatMap((row, q) => (row.includes(key) ? [q] : []));
         const { lines } = linesOf({ query: null, key }, [lens], keep, Infinity);
-        assert.deepEqual(lines.map(({ q }) => q).sort((a, b) => a - b), wanted);
+        assert.deepEqual(
+          lines.map(({ q }) => q).sort((a, b) => a - b),
+          wanted,
+        );
       }
     });
   }

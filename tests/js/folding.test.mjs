@@ -38,7 +38,10 @@ test("a text that fits is not folded", () => {
 test("keys and gaps are the whole text", () => {
   const columns = withGaps([3, 20, 21, 39], n);
   assert.deepEqual(columns, [-3, 3, -16, 20, 21, -17, 39]);
-  assert.equal(columns.reduce((sum, k) => sum + (k < 0 ? -k : 1), 0), n);
+  assert.equal(
+    columns.reduce((sum, k) => sum + (k < 0 ? -k : 1), 0),
+    n,
+  );
   assert.deepEqual(withGaps([0, 1], 2), [0, 1]);
   assert.deepEqual(withGaps([], 5), [-5]);
 });
@@ -47,7 +50,15 @@ test("keys and gaps are the whole text", () => {
 const measured = (letter, { weighed = true, query = 20, narrow = false } = {}) => {
   const keys = Array.from({ length: n }, (_, k) => `${letter}${k}`);
   const row = { weights, order };
-  const lens = { keys, n_key: n, n_query: n, queryOf: (i) => i, keyOf: (i) => i, firstQuery: (i) => i, row: () => (weighed ? row : null) };
+  const lens = {
+    keys,
+    n_key: n,
+    n_query: n,
+    queryOf: (i) => i,
+    keyOf: (i) => i,
+    firstQuery: (i) => i,
+    row: () => (weighed ? row : null),
+  };
   const site = { id: "self", query: "source", key: "source" };
   const picture = { key: "run", tokens: { source: keys, target: null } };
   const ranking = () => (weighed ? row : null);

@@ -15,7 +15,12 @@ const { fact } = await served("rooms/generate/browser/panel.js");
 const { lossOf } = await served("rooms/generate/browser/columns.js");
 const { columns } = expected("generate");
 
-const node = ({ ids, logits, rest }) => ({ ids: Int32Array.from(ids), logits: Float32Array.from(logits), rest: Float32Array.from(rest), told: new Map() });
+const node = ({ ids, logits, rest }) => ({
+  ids: Int32Array.from(ids),
+  logits: Float32Array.from(logits),
+  rest: Float32Array.from(rest),
+  told: new Map(),
+});
 
 test("chances are those that core draws from", () => {
   for (const column of columns) {
@@ -63,24 +68,68 @@ test("where a column looks, by one head, by all, and where only some were sent",
 
 test("the fact says what was taken, what was given, what the settings leave, and what is next", () => {
   const text = ([template, parts]) => template.replace(/\{(\w+)\}/g, (_, name) => [parts[name]].flat()[0]);
-  const written = (column) => text(fact({ columns: [column], focus: 0, how: column.how ?? "greedy", header: { vocab: 6144 }, label: (id) => `w${id}` })).replaceAll("“", "").replaceAll("”", "");
-  const column = { node: { ids: [5, 7] }, take: 5, own: { probs: [0.5, 0.2] }, shown: { probs: [0.8, 0], left: 3 }, known: { prob: 0.5, rank: 1 }, given: false };
+  const written = (column) =>
+    text(
+      fact({
+        columns: [column],
+        focus: 0,
+        how: column.how ?? "greedy",
+        header: { vocab: 6144 },
+        label: (id) => `w${id}`,
+      }),
+    )
+      .replaceAll("“", "")
+      .replaceAll("”", "");
+  const column = {
+    node: { ids: [5, 7] },
+    take: 5,
+    own: { probs: [0.5, 0.2] },
+    shown: { probs: [0.8, 0], left: 3 },
+    known: { prob: 0.5, rank: 1 },
+    given: false,
+  };
   assert.equal(written(column), "w5 has 50 %, rank 1 of 6,144: 1.0 bits of surprise.");
-  assert.equal(written({ ...column, given: true, known: { prob: 1 / 256, rank: 1234 } }), "w5 follows. The model gave it 0.4 %, rank 1,234: 8.0 bits of surprise.");
-  assert.equal(written({ ...column, given: true, how: "sample" }), "w5 follows. The model gave it 50 %, rank 1: 1.0 bits of surprise.", "settings change nothing of what was given");
+  assert.equal(
+    written({ ...column, given: true, known: { prob: 1 / 256, rank: 1234 } }),
+    "w5 follows. The model gave it 0.4 %, rank 1,234: 8.0 bits of surprise.",
+  );
+  assert.equal(
+    written({ ...column, given: true, how: "sample" }),
+    "w5 follows. The model gave it 50 %, rank 1: 1.0 bits of surprise.",
+    "settings change nothing of what was given",
+  );
   const drawn = { ...column, how: "sample" };
   assert.equal(written(drawn), "w5 had 50 %; with these settings 80 %, of 3 words left.");
-  assert.equal(written({ ...drawn, take: 7, known: { prob: 0.2, rank: 2 } }), "w7 had 20 %; with these settings no chance, of 3 words left.");
-  assert.equal(written({ ...drawn, shown: { probs: [0.8, 0.1], left: null } }), "w5 had 50 %; with these settings 80 %, of more than 2 words left.");
-  assert.equal(written({ ...drawn, shown: { probs: [0.5, 0.2], left: 6144 } }), "w5 had 50 %; with these settings 50 %, of all 6,144 words.");
+  assert.equal(
+    written({ ...drawn, take: 7, known: { prob: 0.2, rank: 2 } }),
+    "w7 had 20 %; with these settings no chance, of 3 words left.",
+  );
+  assert.equal(
+    written({ ...drawn, shown: { probs: [0.8, 0.1], left: null } }),
+    "w5 had 50 %; with these settings 80 %, of more than 2 words left.",
+  );
+  assert.equal(
+    written({ ...drawn, shown: { probs: [0.5, 0.2], left: 6144 } }),
+    "w5 had 50 %; with these settings 50 %, of all 6,144 words.",
+  );
   assert.equal(written({ ...column, take: null }), "Next is w5 with 50 %. Press Play, or click another word.");
   assert.equal(written({ ...drawn, take: null }), "Likeliest is w5 with 80 %. Press Play to draw, or click a word.");
 });
 
 test("the loss is of the text that was given, and of what was written where nothing was; a prompt's last word is no part of it", () => {
-  const own = [{ given: true, known: { prob: 0.5 } }, { given: false, known: { prob: 0.25 } }, { given: false, known: null }];
-  assert.equal(lossOf({ losses: [1, 2, 6], prompt: [4, 5, 6], columns: own }), "loss on the given text 1.50 nats = 2.16 bits a token");
-  assert.equal(lossOf({ losses: [], prompt: [4], columns: own }), "loss on its own words 1.39 nats = 2.00 bits a token");
+  const own = [
+    { given: true, known: { prob: 0.5 } },
+    { given: false, known: { prob: 0.25 } },
+    { given: false, known: null },
+  ];
+  assert.equal(
+    lossOf({ losses: [1, 2, 6], prompt: [4, 5, 6], columns: own }),
+    "loss on the given text 1.50 nats = 2.16 bits a token",
+  );
+  assert.equal(
+    lossOf({ losses: [], prompt: [4], columns: own }),
+    "loss on its own words 1.39 nats = 2.00 bits a token",
+  );
   assert.equal(lossOf({ losses: [], prompt: [4], columns: [] }), "");
 });
 
@@ -89,30 +138,77 @@ test("paths and branches", () => {
   assert.deepEqual(paths.read(paths.written([5, 0, 12])), [5, 0, 12]);
   assert.deepEqual(paths.readAll(paths.writtenAll([[1], [2, 3]])), [[1], [2, 3]]);
   assert.equal(paths.common([1, 2, 3], [1, 2, 9]), 2);
-  assert.deepEqual(paths.left([[7], [1, 2]], [1, 2, 3], [1, 9]), [[1, 2, 3], [7]], "what the newest branch begins with says nothing");
+  assert.deepEqual(
+    paths.left([[7], [1, 2]], [1, 2, 3], [1, 9]),
+    [[1, 2, 3], [7]],
+    "what the newest branch begins with says nothing",
+  );
   assert.deepEqual(paths.left([], [1, 2], [1, 2, 3]), [], "nothing is left by going on");
   assert.equal(paths.left([[2], [3], [4]], [5], [6]).length, 3);
 });
 
 test("beams: a row is a text that the step before kept", () => {
   const steps = [
-    { index: 0, candidates: [[0, 5, -1, true, false], [0, 6, -2, true, false], [0, 7, -3, false, false]], finished: [] },
-    { index: 1, candidates: [[1, 8, -2.5, true, false], [0, 9, -2.6, true, false], [0, 2, -2.7, false, true]], finished: [] },
+    {
+      index: 0,
+      candidates: [
+        [0, 5, -1, true, false],
+        [0, 6, -2, true, false],
+        [0, 7, -3, false, false],
+      ],
+      finished: [],
+    },
+    {
+      index: 1,
+      candidates: [
+        [1, 8, -2.5, true, false],
+        [0, 9, -2.6, true, false],
+        [0, 2, -2.7, false, true],
+      ],
+      finished: [],
+    },
   ];
   const [, second] = paths.grown(steps);
-  assert.deepEqual(second.kept.map(({ path }) => path), [[6, 8], [5, 9]]);
-  assert.deepEqual(second.dropped.map(({ path, ends }) => [path, ends]), [[[5, 2], true]]);
+  assert.deepEqual(
+    second.kept.map(({ path }) => path),
+    [
+      [6, 8],
+      [5, 9],
+    ],
+  );
+  assert.deepEqual(
+    second.dropped.map(({ path, ends }) => [path, ends]),
+    [[[5, 2], true]],
+  );
 });
 
 test("a word in the beams is followed by the text that goes on from it", async () => {
   const { Asks } = await served("rooms/generate/browser/asks.js");
   const steps = [
-    { index: 0, candidates: [[0, 5, -1, true, false], [0, 6, -2, true, false], [0, 7, -3, false, false]], finished: [] },
-    { index: 1, candidates: [[1, 8, -2.5, true, false], [0, 9, -2.6, true, false]], finished: [[[6, 8], -2.5, -1.25, "max_tokens"]] },
+    {
+      index: 0,
+      candidates: [
+        [0, 5, -1, true, false],
+        [0, 6, -2, true, false],
+        [0, 7, -3, false, false],
+      ],
+      finished: [],
+    },
+    {
+      index: 1,
+      candidates: [
+        [1, 8, -2.5, true, false],
+        [0, 9, -2.6, true, false],
+      ],
+      finished: [[[6, 8], -2.5, -1.25, "max_tokens"]],
+    },
   ];
   const asks = new Asks({ values: { beams: "2", path: "5" }, path: [5] });
   asks.writing = { searches: new Map([["2 8", steps]]) };
-  assert.deepEqual([[], [6], [5], [7], [4]].map((path) => asks.extended(path)), [[6, 8], [6, 8], [5, 9], [7], [6, 8]]);
+  assert.deepEqual(
+    [[], [6], [5], [7], [4]].map((path) => asks.extended(path)),
+    [[6, 8], [6, 8], [5, 9], [7], [6, 8]],
+  );
 });
 
 // A message as Python frames it
@@ -130,20 +226,51 @@ function framed(header, body = new Uint8Array(0)) {
 test("words come as they are written, and a refusal in between keeps what is there", async (t) => {
   const bytes = new Uint8Array(64);
   new Int32Array(bytes.buffer, 0, 1)[0] = 3;
-  const reading = (position, id) => ({ position, id, listed: 1, keys: 2, rows: 1, whole: false, head: null, taken: null, cache: 8, ms: 1, at: [0, 4, 8, 12] });
+  const reading = (position, id) => ({
+    position,
+    id,
+    listed: 1,
+    keys: 2,
+    rows: 1,
+    whole: false,
+    head: null,
+    taken: null,
+    cache: 8,
+    ms: 1,
+    at: [0, 4, 8, 12],
+  });
   const parts = [
-    framed({ kind: "begun", prompt: [1, 2], names: ["a", "b"], labels: { 3: "c" }, over: "", losses: [1], bytes: {}, readings: [reading(0, 1), reading(1, 2)] }, bytes),
+    framed(
+      {
+        kind: "begun",
+        prompt: [1, 2],
+        names: ["a", "b"],
+        labels: { 3: "c" },
+        over: "",
+        losses: [1],
+        bytes: {},
+        readings: [reading(0, 1), reading(1, 2)],
+      },
+      bytes,
+    ),
     framed({ kind: "written", taken: [3, 0.5, 1], labels: { 4: "d" }, over: "", reading: reading(2, 3) }, bytes),
     framed({ kind: "refused", sentence: "Busy." }),
   ];
   const all = Uint8Array.from(parts.flatMap((part) => [...part]));
   const cuts = [0, 3, 60, 61, parts[0].length + 5, all.length]; // a network cuts where it likes
-  t.mock.method(globalThis, "fetch", async () => new Response(new ReadableStream({
-    start(controller) {
-      cuts.slice(1).forEach((end, i) => controller.enqueue(all.slice(cuts[i], end)));
-      controller.close();
-    },
-  })));
+  t.mock.method(
+    globalThis,
+    "fetch",
+    async () =>
+      new Response(
+        new ReadableStream({
+          start(controller) {
+            cuts.slice(1).forEach((end, i) => controller.enqueue(all.slice(cuts[i], end)));
+            controller.close();
+          },
+        }),
+      ),
+  );
   globalThis.document.baseURI = "http://localhost/";
   const writing = new Writing("key");
   const seen = [];
@@ -158,19 +285,46 @@ test("words come as they are written, and a refusal in between keeps what is the
 
 test("numbers in words", () => {
   assert.deepEqual([0.549, 0.0995, 0.05, 0.0001, 0].map(percent), ["55 %", "10 %", "5.0 %", "under 0.1 %", "0 %"]);
-  assert.deepEqual([12_288, 98_304, 1_536, 512, 3 << 20].map(size), ["12 KiB", "96 KiB", "1.5 KiB", "512 bytes", "3 MiB"]);
+  assert.deepEqual([12_288, 98_304, 1_536, 512, 3 << 20].map(size), [
+    "12 KiB",
+    "96 KiB",
+    "1.5 KiB",
+    "512 bytes",
+    "3 MiB",
+  ]);
 });
 
 test("the tree of all that was written has each word once, with its chance, and beams with what they weigh", () => {
   const [first, second] = columns;
   const path = [first.ids[1], second.ids[0]];
-  const writing = { names: ["Once"], node: (way) => (way.length === 0 ? node(first) : way.length === 1 && way[0] === path[0] ? node(second) : undefined) };
+  const writing = {
+    names: ["Once"],
+    node: (way) => (way.length === 0 ? node(first) : way.length === 1 && way[0] === path[0] ? node(second) : undefined),
+  };
   const beam = (way, logProb) => ({ path: way, logProb, id: way.at(-1), row: 0, ends: false });
-  const scene = { path, others: [[first.ids[0]], [path[0], second.ids[2]]], grown: [{ kept: [beam([first.ids[0]], -2.2)], dropped: [beam([first.ids[5]], -4)] }], prompt: [0], header: { vocab: first.vocab }, label: (id) => `w${id}` };
+  const scene = {
+    path,
+    others: [[first.ids[0]], [path[0], second.ids[2]]],
+    grown: [{ kept: [beam([first.ids[0]], -2.2)], dropped: [beam([first.ids[5]], -4)] }],
+    prompt: [0],
+    header: { vocab: first.vocab },
+    label: (id) => `w${id}`,
+  };
   const { text, next, about } = JSON.parse(treeJson(scene, writing, ["how"]));
   assert.deepEqual([text, about], [["Once"], ["how"]]);
-  assert.deepEqual(next.map(({ id }) => id), [path[0], first.ids[0], first.ids[5]]);
-  assert.deepEqual(next[0].next.map(({ id, taken }) => [id, taken]), [[path[1], true], [second.ids[2], undefined]]);
-  assert(Math.abs(next[1].probability - known(node(first), first.ids[0], first.vocab).prob) < 1e-6 && next[1].rank === 1);
+  assert.deepEqual(
+    next.map(({ id }) => id),
+    [path[0], first.ids[0], first.ids[5]],
+  );
+  assert.deepEqual(
+    next[0].next.map(({ id, taken }) => [id, taken]),
+    [
+      [path[1], true],
+      [second.ids[2], undefined],
+    ],
+  );
+  assert(
+    Math.abs(next[1].probability - known(node(first), first.ids[0], first.vocab).prob) < 1e-6 && next[1].rank === 1,
+  );
   assert.deepEqual([next[1].beam, next[1].log_probability, next[2].beam], ["kept", -2.2, "dropped"]);
 });

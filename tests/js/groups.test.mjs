@@ -21,16 +21,37 @@ test("heads open in groups unless the text is folded, their keys are shared or t
   const short = { isLong: false, heads: 72, isShared: false };
   assert.equal(opensInGroups(short), true);
   assert.equal(opensInGroups({ ...short, heads: 160 }), true);
-  for (const other of [{ isLong: true }, { isShared: true }, { heads: 161 }]) assert.equal(opensInGroups({ ...short, ...other }), false);
+  for (const other of [{ isLong: true }, { isShared: true }, { heads: 161 }])
+    assert.equal(opensInGroups({ ...short, ...other }), false);
 });
 
 test("every head has one place, and groups do not share a row", () => {
   const { pitch, places, titles, height } = placed(groupsOf(NAMES), ROOM);
   assert.equal(pitch, 40);
   assert.deepEqual(places[2], [20, 0]);
-  assert.deepEqual([places[0], places[3]], [[20, 45], [60, 45]]);
-  assert.deepEqual([places[1], places[4], places[5]], [[20, 90], [60, 90], [20, 130]]);
-  assert.deepEqual(titles.map(({ n, y }) => [n, y]), [[1, 0], [2, 45], [3, 90]]);
+  assert.deepEqual(
+    [places[0], places[3]],
+    [
+      [20, 45],
+      [60, 45],
+    ],
+  );
+  assert.deepEqual(
+    [places[1], places[4], places[5]],
+    [
+      [20, 90],
+      [60, 90],
+      [20, 130],
+    ],
+  );
+  assert.deepEqual(
+    titles.map(({ n, y }) => [n, y]),
+    [
+      [1, 0],
+      [2, 45],
+      [3, 90],
+    ],
+  );
   assert.equal(height, 170);
 });
 
@@ -57,5 +78,8 @@ test("a corner is free beside small groups, and none beside full rows", () => {
   assert.deepEqual(corner(small, 24, { width: 360, wide: 170, tall: 50 }), { y: 0, height: 54 });
   assert.equal(corner(small, 24, { width: 360, wide: 170, tall: 60 }), null); // not so tall
   assert.equal(corner(small, 24, { width: 360, wide: 250, tall: 50 }), null); // not so wide
-  assert.deepEqual(corner([...row(0, 10), ...small.map(([x, y]) => [x, y + 30])], 24, { width: 360, wide: 170, tall: 50 }), { y: 30, height: 54 });
+  assert.deepEqual(
+    corner([...row(0, 10), ...small.map(([x, y]) => [x, y + 30])], 24, { width: 360, wide: 170, tall: 50 }),
+    { y: 30, height: 54 },
+  );
 });

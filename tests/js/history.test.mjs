@@ -16,15 +16,33 @@ function page() {
   const heard = {};
   const tell = (name, e) => heard[name].forEach((hear) => hear({ isTrusted: true, ...e }));
   const history = {
-    get state() { return entries[at].state; },
+    get state() {
+      return entries[at].state;
+    },
     pushState: (state, _, url) => void (entries.splice(++at), entries.push({ state, href: String(url) })),
     replaceState: (state, _, url) => void (entries[at] = { state, href: String(url) }),
   };
-  const location = { get href() { return entries[at].href; }, get search() { return new URL(entries[at].href).search; } };
+  const location = {
+    get href() {
+      return entries[at].href;
+    },
+    get search() {
+      return new URL(entries[at].href).search;
+    },
+  };
   const document = { documentElement: { dataset: {} } };
   const window = {};
   const addEventListener = (name, hear) => (heard[name] ??= []).push(hear);
-  vm.runInNewContext(SCRIPT, { history, location, document, window, addEventListener, performance, URL, URLSearchParams });
+  vm.runInNewContext(SCRIPT, {
+    history,
+    location,
+    document,
+    window,
+    addEventListener,
+    performance,
+    URL,
+    URLSearchParams,
+  });
   return {
     history: () => entries.map(({ href }) => new URL(href).search),
     do: (e = {}) => tell("pointerdown", e),

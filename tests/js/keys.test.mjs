@@ -10,16 +10,25 @@ const { isFree, takesArrows, takesText } = await served("kit/browser/keys.js");
 /** @param {string} tagName @param {object} [more] */
 const node = (tagName, more = {}) => ({ tagName, isContentEditable: false, ...more });
 /** @param {unknown} at @param {object} [more] */
-const key = (at, more = {}) => ({ ctrlKey: false, metaKey: false, altKey: false, defaultPrevented: false, composedPath: () => [at], ...more });
+const key = (at, more = {}) => ({
+  ctrlKey: false,
+  metaKey: false,
+  altKey: false,
+  defaultPrevented: false,
+  composedPath: () => [at],
+  ...more,
+});
 
 test("letters go into fields of text, boxes, lists and what can be edited", () => {
-  for (const type of ["text", "search", "number", "url", "email", "password"]) assert.ok(takesText(node("INPUT", { type })), type);
+  for (const type of ["text", "search", "number", "url", "email", "password"])
+    assert.ok(takesText(node("INPUT", { type })), type);
   for (const tag of ["TEXTAREA", "SELECT"]) assert.ok(takesText(node(tag)), tag);
   assert.ok(takesText(node("DIV", { isContentEditable: true })));
 });
 
 test("buttons, sliders and the page itself take no letters", () => {
-  for (const type of ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"]) assert.ok(!takesText(node("INPUT", { type })), type);
+  for (const type of ["button", "checkbox", "radio", "range", "submit", "reset", "color", "file"])
+    assert.ok(!takesText(node("INPUT", { type })), type);
   for (const tag of ["BODY", "BUTTON", "A", "CANVAS", "svg"]) assert.ok(!takesText(node(tag)), tag);
   assert.ok(!takesText(undefined));
   assert.ok(!takesText({})); // the window, which has no name of a tag
@@ -36,5 +45,6 @@ test("a shortcut is a key that nobody has taken, without Ctrl, outside of a text
   assert.ok(isFree(key(node("BODY"))));
   assert.ok(isFree(key(node("INPUT", { type: "range" }))));
   assert.ok(!isFree(key(node("INPUT", { type: "text" }))));
-  for (const name of ["ctrlKey", "metaKey", "altKey", "defaultPrevented"]) assert.ok(!isFree(key(node("BODY"), { [name]: true })), name);
+  for (const name of ["ctrlKey", "metaKey", "altKey", "defaultPrevented"])
+    assert.ok(!isFree(key(node("BODY"), { [name]: true })), name);
 });

@@ -12,7 +12,9 @@ for (const run of RUNS) {
   const { picture, sites, remote } = arrived(run);
   for (const { choice, ...golden } of expected(run).lens) {
     const { site, layer, head, ...options } = choice;
-    const name = `${run}: ${Object.values(choice).map((x) => JSON.stringify(x)).join(" ")}`;
+    const name = `${run}: ${Object.values(choice)
+      .map((x) => JSON.stringify(x))
+      .join(" ")}`;
     const lens = () => new Lens({ picture, site: sites[site], place: { layer, head }, options, remote });
 
     test(`${name}: values`, () => {
@@ -36,7 +38,13 @@ for (const run of RUNS) {
 
     test(`${name}: what is left, and the sink`, () => {
       const view = lens();
-      if (golden.left) near(golden.left.map((_, q) => view.row(q).left), golden.left, WITHIN, "left");
+      if (golden.left)
+        near(
+          golden.left.map((_, q) => view.row(q).left),
+          golden.left,
+          WITHIN,
+          "left",
+        );
       else assert.equal(view.row(0).left, null);
       assert.equal(view.sink(), golden.sink);
     });

@@ -10,14 +10,24 @@ const { check, numberWords } = await served("rooms/lessons/browser/check.js");
 test("every answer to every kind of question gets the words that Python has for it", () => {
   const cases = expected("lessons");
   assert(cases.length > 1000);
-  for (const { truth, answer, checked } of cases) assert.deepEqual(check(truth, answer), checked, `${truth.kind}: ${JSON.stringify(answer)}`);
+  for (const { truth, answer, checked } of cases)
+    assert.deepEqual(check(truth, answer), checked, `${truth.kind}: ${JSON.stringify(answer)}`);
 });
 
 test("numbers are said as people read them", () => {
-  assert.deepEqual([numberWords(30.56640625, "MiB", 3), numberWords(623, "tokens", 0), numberWords(-0.25, "", 1), numberWords(1234567.5, "", 0)], ["30.566 MiB", "623 tokens", "−0.2", "1,234,568"]);
+  assert.deepEqual(
+    [
+      numberWords(30.56640625, "MiB", 3),
+      numberWords(623, "tokens", 0),
+      numberWords(-0.25, "", 1),
+      numberWords(1234567.5, "", 0),
+    ],
+    ["30.566 MiB", "623 tokens", "−0.2", "1,234,568"],
+  );
 });
 
 test("what is no answer at all is refused in a sentence", () => {
   const truth = expected("lessons").find(({ truth: { kind } }) => kind === "drag").truth;
-  for (const answer of [NaN, Infinity, undefined, () => 1, Symbol("x"), new Map()]) assert.equal(check(truth, answer).words.length, 1);
+  for (const answer of [NaN, Infinity, undefined, () => 1, Symbol("x"), new Map()])
+    assert.equal(check(truth, answer).words.length, 1);
 });

@@ -5,7 +5,8 @@ import { test } from "node:test";
 
 import { near, served } from "./golden.mjs";
 
-const { between, decode, encode, entropy, paint, paintedMask, presetMask, weigh } = await served("rooms/masks/browser/rules.js");
+const { between, decode, encode, entropy, paint, paintedMask, presetMask, weigh } =
+  await served("rooms/masks/browser/rules.js");
 const { factOf, percent, pieces } = await served("rooms/masks/browser/facts.js");
 const { named } = await served("rooms/masks/browser/sheet.js");
 const { WORDS } = await served("rooms/masks/browser/constants.js");
@@ -31,8 +32,14 @@ test("presets hide the future, what is far, or nothing; a window keeps to the pa
   assert.deepEqual(presetMask(CAUSAL, { mask: "model", window: 3 }, N, N), CAUSAL);
   assert.deepEqual(presetMask(null, { mask: "causal", window: 3 }, N, N), CAUSAL);
   assert.equal(presetMask(CAUSAL, { mask: "none", window: 3 }, N, N).some(Boolean), false);
-  assert.deepEqual([...presetMask(CAUSAL, { mask: "window", window: 2 }, N, N)], [0, 1, 1, 1, 0, 0, 1, 1, 3, 0, 0, 1, 3, 3, 0, 0]);
-  assert.deepEqual([...presetMask(null, { mask: "window", window: 2 }, N, N)], [0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0]);
+  assert.deepEqual(
+    [...presetMask(CAUSAL, { mask: "window", window: 2 }, N, N)],
+    [0, 1, 1, 1, 0, 0, 1, 1, 3, 0, 0, 1, 3, 3, 0, 0],
+  );
+  assert.deepEqual(
+    [...presetMask(null, { mask: "window", window: 2 }, N, N)],
+    [0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0],
+  );
 });
 
 test("a cell that is painted back to what the preset says is in neither set", () => {
@@ -58,7 +65,12 @@ test("a row that may look at nothing is zeros, and with a finite fill all alike"
   const mask = paintedMask(CAUSAL, new Set([12, 13, 14, 15]), new Set());
   assert.deepEqual([...weigh(SCORES, mask, N).weights.subarray(12)], [0, 0, 0, 0]);
   near(weigh(SCORES, mask, N, { fill: -1e9 }).weights.subarray(12), [0.25, 0.25, 0.25, 0.25], 1e-12, "−1e9");
-  near(weigh(SCORES, CAUSAL, N, { fill: -1e9 }).weights, weigh(SCORES, CAUSAL, N).weights, 1e-12, "elsewhere no difference");
+  near(
+    weigh(SCORES, CAUSAL, N, { fill: -1e9 }).weights,
+    weigh(SCORES, CAUSAL, N).weights,
+    1e-12,
+    "elsewhere no difference",
+  );
 });
 
 test("after the softmax the mask leaves rows that sum to less", () => {
@@ -69,21 +81,60 @@ test("after the softmax the mask leaves rows that sum to less", () => {
 
 test("entropy in bits, lines of cells, shares in words", () => {
   near([entropy([0.5, 0.25, 0.25]), entropy([1, 0])], [1.5, 0], 1e-12, "bits");
-  assert.deepEqual(between([0, 0], [3, 1]), [[1, 0], [2, 1], [3, 1]]);
-  assert.deepEqual([0.8149, 0.032, 0, 0.0001, 0.997, 0.9998, 1].map((p) => percent(p)), ["81 %", "3.2 %", "0 %", "under 0.1 %", "99.7 %", ">99.9 %", "100 %"]);
+  assert.deepEqual(between([0, 0], [3, 1]), [
+    [1, 0],
+    [2, 1],
+    [3, 1],
+  ]);
+  assert.deepEqual(
+    [0.8149, 0.032, 0, 0.0001, 0.997, 0.9998, 1].map((p) => percent(p)),
+    ["81 %", "3.2 %", "0 %", "under 0.1 %", "99.7 %", ">99.9 %", "100 %"],
+  );
 });
 
 const LABELS = { queries: ["<s>", "The", "old", "king"], keys: ["<s>", "The", "old", "king"] };
 const OWN = weigh(SCORES, CAUSAL, N);
-const OUTCOME = { words: [[5, " man", 0.476], [6, " woman", 0.24]], asked: [], losses: [3.5], loss: 3.5 };
+const OUTCOME = {
+  words: [
+    [5, " man", 0.476],
+    [6, " woman", 0.24],
+  ],
+  asked: [],
+  losses: [3.5],
+  loss: 3.5,
+};
 const shown = (changes) => ({
-  labels: LABELS, site: "decoder", n_key: N, row: 3, layer: 3, head: 6, own: CAUSAL, mask: CAUSAL, preset: "model", window: 3, one: false,
-  after: false, finite: false, changed: true, early: false, weights: OWN.weights, ownWeights: OWN.weights, sums: OWN.sums, painted: 0,
-  busiest: () => ({ layer: 2, head: 1, share: 1 }), outcome: null, ownOutcome: OUTCOME, cosine: null, ...changes,
+  labels: LABELS,
+  site: "decoder",
+  n_key: N,
+  row: 3,
+  layer: 3,
+  head: 6,
+  own: CAUSAL,
+  mask: CAUSAL,
+  preset: "model",
+  window: 3,
+  one: false,
+  after: false,
+  finite: false,
+  changed: true,
+  early: false,
+  weights: OWN.weights,
+  ownWeights: OWN.weights,
+  sums: OWN.sums,
+  painted: 0,
+  busiest: () => ({ layer: 2, head: 1, share: 1 }),
+  outcome: null,
+  ownOutcome: OUTCOME,
+  cosine: null,
+  ...changes,
 });
 
 test("the model's own mask, in a sentence", () => {
-  assert.equal(said(factOf(shown({ changed: false }), WORDS)), "Nobody sees the future. king gives 53 % to king, and the next word is man with 48 %.");
+  assert.equal(
+    said(factOf(shown({ changed: false }), WORDS)),
+    "Nobody sees the future. king gives 53 % to king, and the next word is man with 48 %.",
+  );
 });
 
 test("a forbidden cell: what went there is shared out, and the next word falls once the run says so", () => {
@@ -93,9 +144,16 @@ test("a forbidden cell: what went there is shared out, and the next word falls o
   const first = "king may not look at king. The 53 % that went there is shared out among the rest, most to old.";
   assert.equal(said(factOf(shown(changes), WORDS)), first);
   const outcome = { ...OUTCOME, asked: [0.385, 0.3] };
-  assert.equal(said(factOf(shown({ ...changes, outcome }), WORDS)), `${first} The next word man falls from 48 % to 39 %.`);
+  assert.equal(
+    said(factOf(shown({ ...changes, outcome }), WORDS)),
+    `${first} The next word man falls from 48 % to 39 %.`,
+  );
   const other = { words: [[6, " woman", 0.5]], asked: [0.385, 0.5], losses: [3.6], loss: 3.6 };
-  assert.ok(said(factOf(shown({ ...changes, outcome: other }), WORDS)).endsWith("falls from 48 % to 39 %, and woman leads with 50 %."));
+  assert.ok(
+    said(factOf(shown({ ...changes, outcome: other }), WORDS)).endsWith(
+      "falls from 48 % to 39 %, and woman leads with 50 %.",
+    ),
+  );
 });
 
 test("a key that this head never looked at names the head that did", () => {
@@ -108,10 +166,16 @@ test("a key that this head never looked at names the head that did", () => {
 
 test("nothing allowed, after the softmax, windows and no mask have sentences of their own", () => {
   const none = paintedMask(CAUSAL, new Set([12, 13, 14, 15]), new Set());
-  assert.equal(said(factOf(shown({ mask: none, painted: 4 }), WORDS)), "king may look at nothing: its row is all zeros.");
+  assert.equal(
+    said(factOf(shown({ mask: none, painted: 4 }), WORDS)),
+    "king may look at nothing: its row is all zeros.",
+  );
   assert.match(said(factOf(shown({ mask: none, painted: 4, finite: true }), WORDS)), /gives 25.0 % to every key alike/);
   const sums = Float64Array.from([1, 1, 1, 0.198]);
-  assert.equal(said(factOf(shown({ after: true, sums, painted: 1 }), WORDS)), "Masked after the softmax, the row of king sums to 0.20: the 80 % that it lost goes to nobody.");
+  assert.equal(
+    said(factOf(shown({ after: true, sums, painted: 1 }), WORDS)),
+    "Masked after the softmax, the row of king sums to 0.20: the 80 % that it lost goes to nobody.",
+  );
   assert.match(said(factOf(shown({ preset: "none" }), WORDS)), /^Without a mask every word sees the future/);
   assert.match(said(factOf(shown({ preset: "window", window: 1 }), WORDS)), /sees only itself/);
   assert.match(said(factOf(shown({ one: true, mask: none, painted: 4 }), WORDS)), /^In this head alone, king/);
@@ -121,17 +185,32 @@ test("until the run is there no sentence gives a number that only the run can gi
   const mask = paintedMask(CAUSAL, new Set([15]), new Set());
   const { weights, sums } = weigh(SCORES, mask, N);
   const early = { mask, weights, sums, painted: 1, early: true };
-  assert.equal(said(factOf(shown(early), WORDS)), "king may not look at king. The 53 % that went there is shared out among the rest.");
-  assert.equal(said(factOf(shown({ ...early, after: true }), WORDS)), "Masked after the softmax, what king gives to hidden words goes to nobody.");
+  assert.equal(
+    said(factOf(shown(early), WORDS)),
+    "king may not look at king. The 53 % that went there is shared out among the rest.",
+  );
+  assert.equal(
+    said(factOf(shown({ ...early, after: true }), WORDS)),
+    "Masked after the softmax, what king gives to hidden words goes to nobody.",
+  );
   const open = paintedMask(CAUSAL, new Set(), new Set([3]));
-  assert.equal(said(factOf(shown({ ...early, row: 0, mask: open }), WORDS)), "<s> may look at king, which it could not see.");
+  assert.equal(
+    said(factOf(shown({ ...early, row: 0, mask: open }), WORDS)),
+    "<s> may look at king, which it could not see.",
+  );
 });
 
 test("a label that occurs twice carries its position", () => {
-  assert.deepEqual(named(["the", "old", "the"], 2, "k"), [["the", "k"], ["2", "sub"]]);
+  assert.deepEqual(named(["the", "old", "the"], 2, "k"), [
+    ["the", "k"],
+    ["2", "sub"],
+  ]);
   assert.deepEqual(named(["the", "old", ","], 2, "k"), [["“,”", "k"]]);
 });
 
 test("what a visitor typed is text in a sentence", () => {
-  assert.deepEqual(pieces("{a} looks", { a: ["<b>{q}</b>", "q"] }), [["<b>{q}</b>", "q"], [" looks", ""]]);
+  assert.deepEqual(pieces("{a} looks", { a: ["<b>{q}</b>", "q"] }), [
+    ["<b>{q}</b>", "q"],
+    [" looks", ""],
+  ]);
 });

@@ -19,9 +19,20 @@ for (const run of RUNS) {
       test(`${run}, ${id}: ${name}`, () => {
         const found = measured({ picture, remote }, sites[id], name);
         const known = found.values.filter((x) => !Number.isNaN(x));
-        assert.deepEqual(found.values.map(Number.isNaN), values.map((x) => x === null)); // a head may have none
-        near(known, values.filter((x) => x !== null), name === "distance" ? 1e-3 : 1e-4, name);
-        assert(known.every((x) => found.low <= x && x <= found.high), "the scale holds them all");
+        assert.deepEqual(
+          found.values.map(Number.isNaN),
+          values.map((x) => x === null),
+        ); // a head may have none
+        near(
+          known,
+          values.filter((x) => x !== null),
+          name === "distance" ? 1e-3 : 1e-4,
+          name,
+        );
+        assert(
+          known.every((x) => found.low <= x && x <= found.high),
+          "the scale holds them all",
+        );
       });
     }
   }
@@ -31,7 +42,12 @@ for (const run of RUNS) {
       const { heads } = sites[id];
       const found = likest(sites[id], { layer, head }, Infinity);
       const known = map.flatMap((r, at) => (r === null ? [] : [{ r, at }])).sort((a, b) => b.r - a.r);
-      near(found.map(({ r }) => r), known.map(({ r }) => r), 1e-4, "from the most alike to the least");
+      near(
+        found.map(({ r }) => r),
+        known.map(({ r }) => r),
+        1e-4,
+        "from the most alike to the least",
+      );
       const off = (means) => Math.max(...found.map(({ layer, head, r }) => Math.abs(r - means[layer * heads + head])));
       assert(off(map) < 1e-4, "each for its own head");
       // Where every row sees every key, the mean of each row is that of the map.

@@ -13,7 +13,13 @@ test("equal words are told apart by which of that name they are", () => {
 test("a word slides from where the text before had it, a new one does not", () => {
   const slide = new Slide();
   slide.put("a", new Map([["cat 0", 10]]));
-  slide.put("b", new Map([["cat 0", 50], ["dog 0", 90]]));
+  slide.put(
+    "b",
+    new Map([
+      ["cat 0", 50],
+      ["dog 0", 90],
+    ]),
+  );
   assert.ok(slide.isMoving);
   assert.ok(slide.offset("cat 0") < 0 && slide.offset("cat 0") >= -40);
   assert.equal(slide.offset("dog 0"), 0);

@@ -9,20 +9,37 @@ const numbers = await served("rooms/positions/browser/numbers.js");
 const { signed, ticks } = await served("rooms/positions/browser/draw.js");
 
 test("digits that flip from one number to the next", () => {
-  assert.deepEqual(Array.from({ length: 15 }, (_, p) => numbers.flips(p)), [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, 1, 2, 1]);
+  assert.deepEqual(
+    Array.from({ length: 15 }, (_, p) => numbers.flips(p)),
+    [1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, 1, 2, 1],
+  );
 });
 
 test("a wave is above one half where its digit is 1, and every step of sinusoids is as long", () => {
   for (let digit = 0; digit < 4; digit++) {
-    for (let p = 0; p < 16; p++) assert.equal(numbers.wave(digit, p) > 0.5, Boolean((p >> digit) & 1), `digit ${digit} of ${p}`);
+    for (let p = 0; p < 16; p++)
+      assert.equal(numbers.wave(digit, p) > 0.5, Boolean((p >> digit) & 1), `digit ${digit} of ${p}`);
   }
   near([numbers.stepLength(256)], [2.671], 5e-4, "the step");
-  const row = (p) => Array.from({ length: 256 }, (_, c) => (c % 2 ? Math.cos : Math.sin)(p * 10_000 ** (-2 * Math.floor(c / 2) / 256)));
-  for (const p of [0, 7, 200]) near([Math.hypot(...row(p + 1).map((x, c) => x - row(p)[c]))], [numbers.stepLength(256)], 1e-9, `step ${p}`);
+  const row = (p) =>
+    Array.from({ length: 256 }, (_, c) =>
+      (c % 2 ? Math.cos : Math.sin)(p * 10_000 ** ((-2 * Math.floor(c / 2)) / 256)),
+    );
+  for (const p of [0, 7, 200])
+    near([Math.hypot(...row(p + 1).map((x, c) => x - row(p)[c]))], [numbers.stepLength(256)], 1e-9, `step ${p}`);
 });
 
 test("the hands of clocks add up to q·k of the turned vectors", () => {
-  const clock = { q: [1, 0.5, -2, 0.3, 0.7], k: [0.2, -1, 1.5, 0.4, 2], frequencies: [1, 0.1], scale: 0.5, factor: 1.2, places: [0, 0], score: 0, masked: false };
+  const clock = {
+    q: [1, 0.5, -2, 0.3, 0.7],
+    k: [0.2, -1, 1.5, 0.4, 2],
+    frequencies: [1, 0.1],
+    scale: 0.5,
+    factor: 1.2,
+    places: [0, 0],
+    score: 0,
+    masked: false,
+  };
   const turned = (x, place) => {
     const found = [...x];
     clock.frequencies.forEach((theta, j) => {
@@ -32,7 +49,12 @@ test("the hands of clocks add up to q·k of the turned vectors", () => {
     });
     return found;
   };
-  for (const [m, n] of [[0, 0], [7, 3], [2, 11], [107, 103]]) {
+  for (const [m, n] of [
+    [0, 0],
+    [7, 3],
+    [2, 11],
+    [107, 103],
+  ]) {
     const [q, k] = [turned(clock.q, m), turned(clock.k, n)];
     const by = clock.scale * q.reduce((sum, x, i) => sum + x * k[i], 0);
     near([numbers.score(clock, m - n)], [by], 1e-9, `${m} and ${n}`);
@@ -56,18 +78,47 @@ test("orders of words, as links say them", () => {
 });
 
 test("rows of a table", () => {
-  near([numbers.cosine([1, 0], [1, 1]), numbers.cosine([2, 2], [1, 1]), numbers.cosine([0, 0], [1, 1])], [Math.SQRT1_2, 1, 0], 1e-12, "cosines");
+  near(
+    [numbers.cosine([1, 0], [1, 1]), numbers.cosine([2, 2], [1, 1]), numbers.cosine([0, 0], [1, 1])],
+    [Math.SQRT1_2, 1, 0],
+    1e-12,
+    "cosines",
+  );
   const alike = { 20: 1, 21: 0.9, 22: 0.6, 23: 0.47, 24: 0.5, 25: 0.62, 26: 0.67 };
-  assert.equal(numbers.lessAlike((row) => alike[row], 20, 26), 23);
-  assert.equal(numbers.lessAlike((row) => 1 - 0.1 * (row - 20), 20, 26), null, "it falls with distance");
-  assert.deepEqual([...numbers.furthest([1, -3, 2, 0.5, -0.2, 0.1], 3)].map((x) => Math.round(10 * x) / 10), [-3, 2, -0.2]);
+  assert.equal(
+    numbers.lessAlike((row) => alike[row], 20, 26),
+    23,
+  );
+  assert.equal(
+    numbers.lessAlike((row) => 1 - 0.1 * (row - 20), 20, 26),
+    null,
+    "it falls with distance",
+  );
+  assert.deepEqual(
+    [...numbers.furthest([1, -3, 2, 0.5, -0.2, 0.1], 3)].map((x) => Math.round(10 * x) / 10),
+    [-3, 2, -0.2],
+  );
   assert.deepEqual([...numbers.furthest([1, 2], 4)], [1, 1, 2, 2]);
-  assert.equal(numbers.bound(Array.from({ length: 200 }, (_, i) => i - 199), 0.005), 198);
+  assert.equal(
+    numbers.bound(
+      Array.from({ length: 200 }, (_, i) => i - 199),
+      0.005,
+    ),
+    198,
+  );
   assert.equal(numbers.bound([0, 0], 0.1), 1, "never 0");
 });
 
 test("heads, the one that moves most first", () => {
-  assert.deepEqual(numbers.ranked(Float32Array.of(0.5, 0.25, 0.75, 0), 2).map(({ layer, head }) => [layer, head]), [[1, 0], [0, 0], [0, 1], [1, 1]]);
+  assert.deepEqual(
+    numbers.ranked(Float32Array.of(0.5, 0.25, 0.75, 0), 2).map(({ layer, head }) => [layer, head]),
+    [
+      [1, 0],
+      [0, 0],
+      [0, 1],
+      [1, 1],
+    ],
+  );
   assert.equal(numbers.largest([0.1, 0.5, 0.4]), 1);
   assert.equal(numbers.largest([0.1, 0.5, 0.4], 1), 2);
 });

@@ -30,20 +30,39 @@ test("letters that are tokens of their own are known", () => {
 test("map, words and small maps have the same colour for the same weight", () => {
   const whole = endsOf("linear", 1);
   const roots = levelsOfRoots("linear", whole);
-  for (const weight of [0, 0.04, 0.25, 0.5, 1]) assert(Math.abs(roots[Math.round(255 * Math.sqrt(weight))] - levelOf("linear", weight, whole)) <= 1);
-  assert.deepEqual([1e-4, 1e-2, 1].map((weight) => levelOf("log", weight, endsOf("log", 1))), [0, 128, 255]);
+  for (const weight of [0, 0.04, 0.25, 0.5, 1])
+    assert(Math.abs(roots[Math.round(255 * Math.sqrt(weight))] - levelOf("linear", weight, whole)) <= 1);
+  assert.deepEqual(
+    [1e-4, 1e-2, 1].map((weight) => levelOf("log", weight, endsOf("log", 1))),
+    [0, 128, 255],
+  );
 });
 
 test("colours end where somebody has set their ends", () => {
   const ends = endsOf("linear", 1, [0.1, 0.5]);
-  assert.deepEqual([0, 0.1, 0.3, 0.5, 0.9].map((weight) => levelOf("linear", weight, ends)), [0, 0, 127, 255, 255]);
-  assert.deepEqual([0, 0.001, 0.01, 0.1, 1].map((weight) => levelOf("log", weight, endsOf("log", 1, [0.001, 0.1]))), [0, 0, 128, 255, 255]);
+  assert.deepEqual(
+    [0, 0.1, 0.3, 0.5, 0.9].map((weight) => levelOf("linear", weight, ends)),
+    [0, 0, 127, 255, 255],
+  );
+  assert.deepEqual(
+    [0, 0.001, 0.01, 0.1, 1].map((weight) => levelOf("log", weight, endsOf("log", 1, [0.001, 0.1]))),
+    [0, 0, 128, 255, 255],
+  );
   assert.deepEqual(endsOf("log", 1, [0, 0.2]), { low: 0.2 / 1e4, high: 0.2 }); // there is no logarithm of nothing
 });
 
 test("maps are mirrored by the text whose tokens are keys, whichever side that is", () => {
   const picture = { tokens: { source: ["[CLS]", "\u05e9", "\u05dc"], target: ["<s>", "peace"] } };
-  assert.deepEqual(["source", "target"].map((key) => isMirrored(picture, { key })), [true, false]);
-  assert.deepEqual([0, 1, 2].map((k) => across(k, 3, true)), [2, 1, 0]);
-  assert.deepEqual([0, 1, 2].map((k) => across(k, 3, false)), [0, 1, 2]);
+  assert.deepEqual(
+    ["source", "target"].map((key) => isMirrored(picture, { key })),
+    [true, false],
+  );
+  assert.deepEqual(
+    [0, 1, 2].map((k) => across(k, 3, true)),
+    [2, 1, 0],
+  );
+  assert.deepEqual(
+    [0, 1, 2].map((k) => across(k, 3, false)),
+    [0, 1, 2],
+  );
 });

@@ -14,10 +14,16 @@ test("after a failure there is one more word, behind the pause in which nothing 
   globalThis.fetch = () => Promise.reject(new Error(`no server, ${++asked}`));
   let heard = 0;
   const remote = new Remote("key", () => heard++);
-  assert.equal(remote.get("rows", {}, (bytes) => bytes), null);
+  assert.equal(
+    remote.get("rows", {}, (bytes) => bytes),
+    null,
+  );
   for (let i = 0; i < 5; i++) await Promise.resolve(); // until the failure is known
   assert.deepEqual([asked, heard, remote.failed], [1, 1, true]);
-  assert.equal(remote.get("rows", {}, (bytes) => bytes), null);
+  assert.equal(
+    remote.get("rows", {}, (bytes) => bytes),
+    null,
+  );
   assert.equal(asked, 1);
   context.mock.timers.tick(3100);
   assert.equal(heard, 2);

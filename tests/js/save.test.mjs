@@ -9,14 +9,35 @@ const { csv, field } = await served("kit/browser/csv.js");
 const { copy, sizeOf } = await served("kit/browser/save.js");
 
 test("a table as a file runs nothing in a spreadsheet, and loses no number", () => {
-  assert.deepEqual(["=1+1", "-12.5", "@x", 'say "a"', "word"].map(field), ["\"'=1+1\"", "\"'-12.5\"", "\"'@x\"", '"say ""a"""', '"word"']);
+  assert.deepEqual(["=1+1", "-12.5", "@x", 'say "a"', "word"].map(field), [
+    '"\'=1+1"',
+    '"\'-12.5"',
+    '"\'@x"',
+    '"say ""a"""',
+    '"word"',
+  ]);
   assert.deepEqual([3, 0.1, Math.fround(0.1), -1e-7, NaN].map(field), ["3", "0.1", "0.100000001", "-1e-7", ""]);
-  const text = csv(["a", 'b, "c"'], [["x", 1], ["=y", 0.5]], ["caption", "import core\n\nprint(1,-2)"]);
+  const text = csv(
+    ["a", 'b, "c"'],
+    [
+      ["x", 1],
+      ["=y", 0.5],
+    ],
+    ["caption", "import core\n\nprint(1,-2)"],
+  );
   assert.equal(text, '# caption\r\n# import core\r\n#\r\n# print(1, -2)\r\na,"b, ""c"""\r\n"x",1\r\n"\'=y",0.5\r\n');
 });
 
 test("a size is in the unit that keeps it short", () => {
-  for (const [bytes, text] of [[0, "0 bytes"], [999, "999 bytes"], [1000, "1.0 kB"], [12_345, "12.3 kB"], [2_500_000, "2.5 MB"], [3e9, "3000.0 MB"]]) assert.equal(sizeOf(bytes), text);
+  for (const [bytes, text] of [
+    [0, "0 bytes"],
+    [999, "999 bytes"],
+    [1000, "1.0 kB"],
+    [12_345, "12.3 kB"],
+    [2_500_000, "2.5 MB"],
+    [3e9, "3000.0 MB"],
+  ])
+    assert.equal(sizeOf(bytes), text);
 });
 
 test("a text is on the clipboard only where the browser lets it", async (t) => {
@@ -37,7 +58,10 @@ test("a link says what it is told to, the page's light or dark and its projector
   const page = { theme: "dark", projector: null };
   globalThis.window = { headlight: { settings: { get: (name) => page[name] } } };
   globalThis.location = { href: "https://school.test/base/?view=memory&batch=8#below" };
-  assert.equal(linkTo({ view: "masks", text: "Ä & b", forbid: "" }), "https://school.test/base/?view=masks&text=%C3%84+%26+b&forbid=&theme=dark");
+  assert.equal(
+    linkTo({ view: "masks", text: "Ä & b", forbid: "" }),
+    "https://school.test/base/?view=masks&text=%C3%84+%26+b&forbid=&theme=dark",
+  );
   Object.assign(page, { theme: null, projector: "true" });
   assert.equal(linkTo({ view: "train" }), "https://school.test/base/?view=train&projector=true");
   assert.deepEqual(spoken({ layer: "0", head: "" }), { layer: "0" });

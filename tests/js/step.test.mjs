@@ -21,12 +21,19 @@ test("shown numbers add up to the shown sum, each within one step of its own", (
     const sum = parts.reduce((a, b) => a + b, 0);
     for (const digits of [2, 3]) {
       const alone = addUp(sum, parts, { digits });
-      assert.equal(alone.parts.reduce((a, b) => a + b, 0), alone.total);
-      for (const [k, units] of alone.parts.entries()) assert(Math.abs(units - parts[k] * 10 ** digits) <= 1, `${units} for ${parts[k]}`);
+      assert.equal(
+        alone.parts.reduce((a, b) => a + b, 0),
+        alone.total,
+      );
+      for (const [k, units] of alone.parts.entries())
+        assert(Math.abs(units - parts[k] * 10 ** digits) <= 1, `${units} for ${parts[k]}`);
       const rest = next();
       const others = addUp(sum + rest, parts, { others: true, digits });
       assert.equal(others.parts.reduce((a, b) => a + b, 0) + others.others, others.total);
-      assert.deepEqual(others.parts, parts.map((part) => Math.round(part * 10 ** digits) + 0));
+      assert.deepEqual(
+        others.parts,
+        parts.map((part) => Math.round(part * 10 ** digits) + 0),
+      );
     }
   }
 });
@@ -61,36 +68,82 @@ test("a row of attention, its divisor and hidden keys", () => {
   const values = Array.from({ length: n }, () => Float32Array.from({ length: d }, next));
   const head = { q, raw, v: (k) => values[k], reason: [0, 0, 0, 0, 1], bias: null, scale: 0.5, temperature: 1 };
   const own = attended(head, { divide: null, hide: [] });
-  near(own.scaled, raw.map((s) => s / 2), 1e-12, "scaled");
+  near(
+    own.scaled,
+    raw.map((s) => s / 2),
+    1e-12,
+    "scaled",
+  );
   assert.equal(own.weights[4], 0);
   assert.equal(own.masked[4], -Infinity);
   near([own.weights.reduce((a, b) => a + b, 0)], [1], 1e-12, "rows sum to 1");
-  near(own.z, Array.from({ length: d }, (_, j) => own.weights.reduce((sum, w, k) => sum + w * values[k][j], 0)), 1e-12, "z");
+  near(
+    own.z,
+    Array.from({ length: d }, (_, j) => own.weights.reduce((sum, w, k) => sum + w * values[k][j], 0)),
+    1e-12,
+    "z",
+  );
   const changed = attended(head, { divide: 4, hide: [1] });
-  near(changed.weights, softmax(raw.map((s) => s / 4), [true, false, true, true, false]).weights, 1e-12, "changed");
+  near(
+    changed.weights,
+    softmax(
+      raw.map((s) => s / 4),
+      [true, false, true, true, false],
+    ).weights,
+    1e-12,
+    "changed",
+  );
   // what distance adds is divided with the score, as a temperature does
   const biased = attended({ ...head, bias: [1, 2, 3, 4, 5] }, { divide: 4, hide: [] });
-  near(biased.scaled, raw.map((s, k) => (s * 0.5 + (k + 1)) / 2), 1e-12, "biased");
+  near(
+    biased.scaled,
+    raw.map((s, k) => (s * 0.5 + (k + 1)) / 2),
+    1e-12,
+    "biased",
+  );
   assert.deepEqual(softmax([1, 2], [false, false]).weights, [0, 0]);
 });
 
 test("3 × 4 and the reshape", () => {
   const eye = [0, 1, 2, 3].map((i) => [0, 1, 2, 3].map((j) => Number(i === j)));
-  const all = oneHead([[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 4]], { w_q: eye, w_k: eye, w_v: eye });
-  assert.deepEqual(all.scores, [[1, 0, 0], [0, 4, 0], [0, 0, 16]]);
+  const all = oneHead(
+    [
+      [1, 0, 0, 0],
+      [0, 2, 0, 0],
+      [0, 0, 0, 4],
+    ],
+    { w_q: eye, w_k: eye, w_v: eye },
+  );
+  assert.deepEqual(all.scores, [
+    [1, 0, 0],
+    [0, 4, 0],
+    [0, 0, 16],
+  ]);
   assert.deepEqual(all.scaled[1], [0, 2, 0]);
   const found = followed([0, 2, 5], [2, 4, 24], 2);
   assert.deepEqual([found.part, found.head, found.j], [0, 1, 1]);
-  assert.deepEqual(found.steps, [[[0, 2, 5], 53], [[0, 2, 5], 53], [[0, 2, 1, 1], 53], [[0, 1, 2, 1], 53], [[0, 2, 5], 21]]);
+  assert.deepEqual(found.steps, [
+    [[0, 2, 5], 53],
+    [[0, 2, 5], 53],
+    [[0, 2, 1, 1], 53],
+    [[0, 1, 2, 1], 53],
+    [[0, 2, 5], 21],
+  ]);
 });
 
 test("of a long text the ledger keeps the heaviest keys, the followed token and the one that is looked at", async () => {
   const { HEAVIEST, ledgerRows } = await served("rooms/step/browser/ledger.js");
-  const short = ledgerRows(Array.from({ length: 16 }, () => 1 / 16), 3, 0);
+  const short = ledgerRows(
+    Array.from({ length: 16 }, () => 1 / 16),
+    3,
+    0,
+  );
   assert.deepEqual([short.rows.length, short.others], [16, []]);
   const weights = Array.from({ length: 100 }, (_, k) => (k === 40 ? 0.5 : (100 - k) / 9000));
   const long = ledgerRows(weights, 90, 80);
-  assert(long.rows.includes(40) && long.rows.includes(90) && long.rows.includes(80) && long.rows.length === HEAVIEST + 2);
+  assert(
+    long.rows.includes(40) && long.rows.includes(90) && long.rows.includes(80) && long.rows.length === HEAVIEST + 2,
+  );
   assert.equal(long.rows.length + long.others.length, 100);
   assert.equal(ledgerRows(weights, 90, 80, 8).rows.length, 7);
 });

@@ -12,7 +12,14 @@ const { Following, linesOf } = await served("rooms/train/browser/following.js");
 test("a loss is the mean of the last five, and none where one of them is no number", () => {
   const points = [1, 2, 3, 4, 5, 11].map((loss, i) => [i + 1, loss, 0]);
   assert.deepEqual(smooth(points), [1, 1.5, 2, 2.5, 3, 5]);
-  assert.deepEqual(smooth([[1, 1, 0], [2, null, 0], [3, 1, 0]]), [1, null, null]);
+  assert.deepEqual(
+    smooth([
+      [1, 1, 0],
+      [2, null, 0],
+      [3, 1, 0],
+    ]),
+    [1, null, null],
+  );
 });
 
 test("who leads, and since when", () => {
@@ -30,8 +37,19 @@ test("what stands at a step is the last that is not behind it", () => {
 });
 
 test("a loss has three digits, and none that are not there", () => {
-  assert.deepEqual([12.34, 2.345, 0.1234, 0.00345, 0.0002, null].map((x) => lossText(x)), ["12.3", "2.35", "0.123", "0.0034", "below 0.001", "∞"].map((x, i) => (i === 1 ? (2.345).toFixed(2) : i === 3 ? (0.00345).toFixed(4) : x)));
-  assert.deepEqual(largest([[0.1, 0.4], [0.3, 0.2]]), [0, 1, 0.4]);
+  assert.deepEqual(
+    [12.34, 2.345, 0.1234, 0.00345, 0.0002, null].map((x) => lossText(x)),
+    ["12.3", "2.35", "0.123", "0.0034", "below 0.001", "∞"].map((x, i) =>
+      i === 1 ? (2.345).toFixed(2) : i === 3 ? (0.00345).toFixed(4) : x,
+    ),
+  );
+  assert.deepEqual(
+    largest([
+      [0.1, 0.4],
+      [0.3, 0.2],
+    ]),
+    [0, 1, 0.4],
+  );
 });
 
 test("lines are whole however the stream is cut", async () => {
@@ -51,7 +69,8 @@ test("lines are whole however the stream is cut", async () => {
 function following(example) {
   globalThis.document = { baseURI: "http://here/" };
   const asked = [];
-  globalThis.fetch = (address) => new Promise((answer) => asked.push({ example: address.searchParams.get("example"), answer }));
+  globalThis.fetch = (address) =>
+    new Promise((answer) => asked.push({ example: address.searchParams.get("example"), answer }));
   const one = new Following({ task: "copy", twin: "none", seed: "0", from: "0" }, example, () => {});
   one.take({ state: "ended", place: 0, seconds: 0, why: "", points: [[1, 2, 0]], frames: [{ step: 0 }] });
   return { one, asked };
@@ -67,7 +86,10 @@ test("what is said of an example that was left behind is not said of the next on
   read("Copy knows no '1'.");
   await turn();
   assert.equal(one.refused, "");
-  assert.deepEqual(asked.map(({ example }) => example), ["12", "bead"]);
+  assert.deepEqual(
+    asked.map(({ example }) => example),
+    ["12", "bead"],
+  );
   asked[1].answer({ ok: false, status: 400, text: async () => "Copy knows no 'z'." });
   await turn();
   assert.equal(one.refused, "Copy knows no 'z'.");
@@ -96,7 +118,20 @@ test("a run and its twin that are kept are asked for once each, and those that a
   };
   globalThis.document = { baseURI: "http://here/" };
   const look = { step: 600, p: [1], best: ["a"], own: "a", finds: [[1]], ahead: [[0]], shape: [1, 1, 2, 2] };
-  const message = pack({ points: [[1, 2, 0]], frames: [{ step: 600 }], looks: [look], tokens: ["<s>", "a"], answer: "a", first: 1, unseen: true, model: "", edits: "" }, [255, 0, 128, 127]);
+  const message = pack(
+    {
+      points: [[1, 2, 0]],
+      frames: [{ step: 600 }],
+      looks: [look],
+      tokens: ["<s>", "a"],
+      answer: "a",
+      first: 1,
+      unseen: true,
+      model: "",
+      edits: "",
+    },
+    [255, 0, 128, 127],
+  );
   const asked = [];
   globalThis.fetch = async (address) => {
     const { task, twin, example = "" } = Object.fromEntries(address.searchParams);
@@ -120,7 +155,10 @@ test("a run and its twin that are kept are asked for once each, and those that a
   for (let i = 0; i < 5; i++) await turn();
   assert.equal(finished.pair(there, "sort", "nomask", "feedback")[1], null);
   assert.deepEqual(asked, ["copy none", "copy nomask", "sort none"]);
-  for (const [example, looks, refused] of [["bead", 1, ""], ["12", 0, "It knows no '1'."]]) {
+  for (const [example, looks, refused] of [
+    ["bead", 1, ""],
+    ["12", 0, "It knows no '1'."],
+  ]) {
     finished.pair(there, "copy", "none", example);
     for (let i = 0; i < 5; i++) await turn();
     const [other] = finished.pair(there, "copy", "none", example);
@@ -132,11 +170,23 @@ test("a run and its twin that are kept are asked for once each, and those that a
 test("who comes while a race waits sees what there is of it, and lets it wait", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   globalThis.document = { baseURI: "http://here/" };
-  const news = { state: "running", place: 0, seconds: 0, why: "", points: [[1, 3, 0], [2, 2, 0]], frames: [{ step: 0 }] };
+  const news = {
+    state: "running",
+    place: 0,
+    seconds: 0,
+    why: "",
+    points: [
+      [1, 3, 0],
+      [2, 2, 0],
+    ],
+    frames: [{ step: 0 }],
+  };
   const asked = [];
   globalThis.fetch = async (address) => {
     asked.push(address.pathname.split("/").at(-1));
-    return asked.at(-1) === "now" ? { ok: true, status: 200, text: async () => JSON.stringify(news) } : { ok: false, status: 404, text: async () => "" };
+    return asked.at(-1) === "now"
+      ? { ok: true, status: 200, text: async () => JSON.stringify(news) }
+      : { ok: false, status: 404, text: async () => "" };
   };
   const one = new Following({ task: "copy", twin: "none", seed: "0", from: "0" }, "bead", () => {});
   one.glance();

@@ -6,7 +6,23 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 globalThis.document = { createTextNode: (text) => ({ textContent: text }) };
-const { added, edited, finer, movedMost, percent, points, ranked, stepped, swapped, Swept, temperature, tone, upTo, withEdit, without } = await served("rooms/whatif/browser/numbers.js");
+const {
+  added,
+  edited,
+  finer,
+  movedMost,
+  percent,
+  points,
+  ranked,
+  stepped,
+  swapped,
+  Swept,
+  temperature,
+  tone,
+  upTo,
+  withEdit,
+  without,
+} = await served("rooms/whatif/browser/numbers.js");
 const { beneath } = await served("rooms/whatif/browser/answer.js");
 const { beside, rowName } = await served("rooms/whatif/browser/lead.js");
 const { messages } = await served("kit/browser/messages.js");
@@ -17,11 +33,17 @@ test("a change is whole points with its sign, and nothing is no sign", () => {
 });
 
 test("a probability is never rounded to nothing", () => {
-  assert.deepEqual([0.899, 0.0289, 0.0534, 0.0003, 0, null].map((p) => percent(p).replace("\u00a0", " ")), ["90 %", "2.9 %", "5.3 %", "under 0.1 %", "0.0 %", "·"]);
+  assert.deepEqual(
+    [0.899, 0.0289, 0.0534, 0.0003, 0, null].map((p) => percent(p).replace("\u00a0", " ")),
+    ["90 %", "2.9 %", "5.3 %", "under 0.1 %", "0.0 %", "·"],
+  );
 });
 
 test("a word that is not among the likeliest has at most what the last of them has", () => {
-  assert.deepEqual([upTo(0.899, 0.0171), upTo(null, 0.0171), upTo(null, 0.0004), upTo(null, null), upTo(undefined, undefined)], ["89.9", "≤ 1.8", "≤ 0.1", "·", "·"]);
+  assert.deepEqual(
+    [upTo(0.899, 0.0171), upTo(null, 0.0171), upTo(null, 0.0004), upTo(null, null), upTo(undefined, undefined)],
+    ["89.9", "≤ 1.8", "≤ 0.1", "·", "·"],
+  );
 });
 
 test("the strongest come first, and rows that are not here are left out", () => {
@@ -33,7 +55,10 @@ test("colours are square-root scaled", () => {
 });
 
 test("what moved most is found in rows and columns", () => {
-  assert.deepEqual(movedMost([0, 0.5, 1, 0.2], [0.25, 0.5, 0.5, 0.201], 2, 3), [[1, 0, -0.5], [0, 0, 0.25]]);
+  assert.deepEqual(movedMost([0, 0.5, 1, 0.2], [0.25, 0.5, 0.5, 0.201], 2, 3), [
+    [1, 0, -0.5],
+    [0, 0, 0.25],
+  ]);
 });
 
 test("edits are put in, taken out and read", () => {
@@ -47,34 +72,85 @@ test("edits are put in, taken out and read", () => {
 });
 
 test("sides are swapped by a link that says both", () => {
-  const values = { sweep: "heads", by: "mean", where: "all", pick: "on", layer: "0", head: "5", edits: "noscale", against: "", other: "" };
+  const values = {
+    sweep: "heads",
+    by: "mean",
+    where: "all",
+    pick: "on",
+    layer: "0",
+    head: "5",
+    edits: "noscale",
+    against: "",
+    other: "",
+  };
   const there = { model: "Storyteller", text: "A cat", with: "noscale~ablate_decoder_L0_H5" };
   const here = "https://school.test/?view=whatif&text=A+cat";
-  assert.deepEqual(swapped(values, there, here), { view: "whatif", ...there, sweep: "heads", by: "mean", where: "all", against: here, pick: "off" });
+  assert.deepEqual(swapped(values, there, here), {
+    view: "whatif",
+    ...there,
+    sweep: "heads",
+    by: "mean",
+    where: "all",
+    against: here,
+    pick: "off",
+  });
   assert.equal(swapped({ ...values, sweep: "patch" }, there, here).pick, "on");
 });
 
 const SIDE = { kl: null, elsewhere: 0, entropy: null, losses: null, edits: [], linked: false };
-const DATA = { places: [{ id: "decoder", title: "decoder", query: "source", key: "source" }], source: ["a", "b"], target: null, models: [["copy", "Copy"]], steps: [["storyteller@00122", "122"]] };
+const DATA = {
+  places: [{ id: "decoder", title: "decoder", query: "source", key: "source" }],
+  source: ["a", "b"],
+  target: null,
+  models: [["copy", "Copy"]],
+  steps: [["storyteller@00122", "122"]],
+};
 
 test("below the answer stands what moved, and that other heads may stand in", () => {
-  const honest = "This answer changes: other heads may stand in for a silenced one, and zero is only one way to silence.";
-  assert.equal(beneath({ ...SIDE, kl: Math.LN2, elsewhere: 1 }, true, false), `The whole distribution moved by 1.00 bits (KL). 1 head looks elsewhere by more than 2 % of its weight. ${honest}`);
+  const honest =
+    "This answer changes: other heads may stand in for a silenced one, and zero is only one way to silence.";
+  assert.equal(
+    beneath({ ...SIDE, kl: Math.LN2, elsewhere: 1 }, true, false),
+    `The whole distribution moved by 1.00 bits (KL). 1 head looks elsewhere by more than 2 % of its weight. ${honest}`,
+  );
   const both = { ...SIDE, elsewhere: 38, entropy: [1.25, 0.21], losses: [4.557, 4.013] };
-  assert.equal(beneath(both, false, true), "38 heads look elsewhere by more than 2 % of their weight. An average row of attention had 1.25 bits of entropy; now 0.21. The loss over the text itself goes from 4.557 to 4.013.");
-  assert.equal(beneath({ ...both, elsewhere: 0, entropy: [1.25, 1.27] }, false, false), "", "an entropy that hardly moved is not told, nor a loss without a mask that is gone");
+  assert.equal(
+    beneath(both, false, true),
+    "38 heads look elsewhere by more than 2 % of their weight. An average row of attention had 1.25 bits of entropy; now 0.21. The loss over the text itself goes from 4.557 to 4.013.",
+  );
+  assert.equal(
+    beneath({ ...both, elsewhere: 0, entropy: [1.25, 1.27] }, false, false),
+    "",
+    "an entropy that hardly moved is not told, nor a loss without a mask that is gone",
+  );
 });
 
 test("what is changed is told in words: edits, the other sentence or the linked run, the other model or step", () => {
   const values = { sweep: "heads", against: "", other: "" };
   assert.equal(beside(DATA, values, null), "");
-  const side = { ...SIDE, edits: [["noscale", "no 1/√d"], ["temperature_2", "an attention temperature of 2"]] };
+  const side = {
+    ...SIDE,
+    edits: [
+      ["noscale", "no 1/√d"],
+      ["temperature_2", "an attention temperature of 2"],
+    ],
+  };
   assert.equal(beside(DATA, values, side), "no 1/√d and an attention temperature of 2");
   assert.equal(beside(DATA, { ...values, against: "A cat", other: "copy" }, SIDE), "the other sentence and Copy");
-  assert.equal(beside(DATA, { ...values, against: "?text=A+cat", other: "storyteller@00122" }, { ...SIDE, linked: true }), "the linked run and step of training 122");
-  assert.equal(beside(DATA, { ...values, sweep: "patch", against: "A cat" }, SIDE), "", "a head that is taken over says so itself");
+  assert.equal(
+    beside(DATA, { ...values, against: "?text=A+cat", other: "storyteller@00122" }, { ...SIDE, linked: true }),
+    "the linked run and step of training 122",
+  );
+  assert.equal(
+    beside(DATA, { ...values, sweep: "patch", against: "A cat" }, SIDE),
+    "",
+    "a head that is taken over says so itself",
+  );
   assert.equal(beside(DATA, { ...values, other: "storyteller" }, SIDE), "", "the model above is no other one");
-  assert.deepEqual([["decoder", 0, 5], [1, 0], undefined].map((row) => rowName(DATA, values, row)), ["L0 H5", "b → a", ""]);
+  assert.deepEqual(
+    [["decoder", 0, 5], [1, 0], undefined].map((row) => rowName(DATA, values, row)),
+    ["L0 H5", "b → a", ""],
+  );
 });
 
 test("arrows stop at the edges", () => {
@@ -82,11 +158,28 @@ test("arrows stop at the edges", () => {
   assert.deepEqual(stepped([0, 1], [0, 1], [2, 3]), [0, 2]);
 });
 
-const PART = { of: 3, position: 4, watched: [7], labels: { 7: "Em" }, single: [], only: null, probability_before: [0.5] };
+const PART = {
+  of: 3,
+  position: 4,
+  watched: [7],
+  labels: { 7: "Em" },
+  single: [],
+  only: null,
+  probability_before: [0.5],
+};
 
 test("rows that come in parts are one sweep", () => {
   const swept = new Swept();
-  swept.take({ ...PART, first: 1, rows: [["decoder", 0, 1], ["decoder", 0, 2]], probability: [[0.25], [0.49]], written: [3, 1] });
+  swept.take({
+    ...PART,
+    first: 1,
+    rows: [
+      ["decoder", 0, 1],
+      ["decoder", 0, 2],
+    ],
+    probability: [[0.25], [0.49]],
+    written: [3, 1],
+  });
   assert.deepEqual([swept.done, swept.few, swept.indexOf(["decoder", 0, 0])], [false, 1, -1]);
   swept.take({ ...PART, first: 0, rows: [["decoder", 0, 0]], probability: [[0.5]], written: [2] });
   assert.deepEqual([swept.done, swept.turns, swept.few, swept.loudest], [true, false, 2, 1]);
@@ -98,7 +191,16 @@ test("rows that come in parts are one sweep", () => {
 
 test("of vectors the change is how far they turn", () => {
   const swept = new Swept();
-  swept.take({ ...PART, of: 1, first: 0, position: null, watched: [], rows: [["encoder", 0, 0]], distance: [0.02], turned: [[0.1]] });
+  swept.take({
+    ...PART,
+    of: 1,
+    first: 0,
+    position: null,
+    watched: [],
+    rows: [["encoder", 0, 0]],
+    distance: [0.02],
+    turned: [[0.1]],
+  });
   assert.deepEqual([swept.turns, swept.changes, swept.few], [true, [0.02], 0]);
 });
 
@@ -106,8 +208,18 @@ test("heads that share keys and values are named together", () => {
   const data = { ...DATA, places: [{ ...DATA.places[0], id: "decoder", heads: 8, kv_heads: 2 }] };
   /** @type {(values: object) => string} */
   const named = (values) => rowName(data, values, ["decoder", 0, 4]);
-  assert.deepEqual([named({ sweep: "heads", group: "on" }), named({ sweep: "heads", group: "off" }), named({ sweep: "patch", group: "on" })], ["L0 H4–7", "L0 H4", "L0 H4"]);
-  assert.equal(added("noscale", "ablate_decoder_L0_H0~ablate_decoder_L0_H1"), "noscale~ablate_decoder_L0_H0~ablate_decoder_L0_H1");
+  assert.deepEqual(
+    [
+      named({ sweep: "heads", group: "on" }),
+      named({ sweep: "heads", group: "off" }),
+      named({ sweep: "patch", group: "on" }),
+    ],
+    ["L0 H4–7", "L0 H4", "L0 H4"],
+  );
+  assert.equal(
+    added("noscale", "ablate_decoder_L0_H0~ablate_decoder_L0_H1"),
+    "noscale~ablate_decoder_L0_H0~ablate_decoder_L0_H1",
+  );
 });
 
 test("messages are cut where they end, however they arrive", async () => {

@@ -17,14 +17,20 @@ export class Alike {
     this.parent = parent;
     this.groups = groups;
     this.box = add(parent, "div", "alike");
-    for (const name of ["click", "pointermove", "keydown"]) this.box.addEventListener(name, (e) => this.isInCorner && e.stopPropagation()); // of no small map
+    for (const name of ["click", "pointermove", "keydown"])
+      this.box.addEventListener(name, (e) => this.isInCorner && e.stopPropagation()); // of no small map
   }
 
   // Whether this place counts: heads to compare, and their weights here
   get isWanted() {
     const { site, options, picture, overview } = this.view;
     if (overview.areSeveral) return false; // "this one" would be one that nobody sees
-    return site.layers * site.heads > SHOWN && site.n_query * site.n_key > 8 && ["head", "value"].includes(options.kind) && (picture.whole || picture.follows);
+    return (
+      site.layers * site.heads > SHOWN &&
+      site.n_query * site.n_key > 8 &&
+      ["head", "value"].includes(options.kind) &&
+      (picture.whole || picture.follows)
+    );
   }
 
   // Among groups of heads, from the top of their box; null: below them
@@ -79,7 +85,15 @@ export class Alike {
       button.type = "button";
       button.setAttribute("aria-label", `${fill(words.place, { layer, head })}, ${r.toFixed(2)}`);
       button.addEventListener("click", (e) => view.choose({ layer, head }, e));
-      if (!this.areNamed) drawSmall(fit(button.appendChild(el("canvas", "")), size, size), view.overview.atlas(site), { layer, head }, 0, 0, size);
+      if (!this.areNamed)
+        drawSmall(
+          fit(button.appendChild(el("canvas", "")), size, size),
+          view.overview.atlas(site),
+          { layer, head },
+          0,
+          0,
+          size,
+        );
       const line = button.appendChild(el("span", ""));
       line.append(el("b", "", fill(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
     }

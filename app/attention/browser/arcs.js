@@ -10,7 +10,10 @@ const FLIES = 190; // ms that an arc takes from query to key
 // The keys of a row that an arc leads to, most weight first
 /** @param {Float32Array} weights @param {number} top */
 export const strongest = (weights, top) =>
-  [...weights.keys()].filter((k) => weights[k] > LEAST * top).sort((a, b) => weights[b] - weights[a] || a - b).slice(0, MOST);
+  [...weights.keys()]
+    .filter((k) => weights[k] > LEAST * top)
+    .sort((a, b) => weights[b] - weights[a] || a - b)
+    .slice(0, MOST);
 
 export class Arcs {
   /** @param {import("./types.js").View} view */
@@ -89,10 +92,25 @@ export class Arcs {
     const high = isAcross ? 0 : low - Math.min(low - 3, 6 + 0.13 * Math.abs(to - from) + 8);
     /** @type {[x: number, y: number][]} */
     const points = isAcross
-      ? [[from, 0], [from, 0.55 * height], [to, 0.45 * height], [to, low]]
+      ? [
+          [from, 0],
+          [from, 0.55 * height],
+          [to, 0.45 * height],
+          [to, low],
+        ]
       : from === to
-        ? [[from - 5, low], [from - 16, high - 4], [from + 16, high - 4], [from + 5, low]]
-        : [[from, low], [from, high - (low - high) / 3], [to, high - (low - high) / 3], [to, low]];
+        ? [
+            [from - 5, low],
+            [from - 16, high - 4],
+            [from + 16, high - 4],
+            [from + 5, low],
+          ]
+        : [
+            [from, low],
+            [from, high - (low - high) / 3],
+            [to, high - (low - high) / 3],
+            [to, low],
+          ];
     c.beginPath();
     c.moveTo(...points[0]);
     const [, p1, p2, p3] = part(points, done);

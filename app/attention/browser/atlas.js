@@ -32,7 +32,10 @@ export class Atlas {
     this.panel.setAttribute("role", "dialog");
     this.button.popoverTargetElement = this.panel;
     this.button.setAttribute("aria-haspopup", "dialog");
-    this.panel.addEventListener("beforetoggle", (e) => /** @type {ToggleEvent} */ (e).newState === "open" && this.place());
+    this.panel.addEventListener(
+      "beforetoggle",
+      (e) => /** @type {ToggleEvent} */ (e).newState === "open" && this.place(),
+    );
     this.panel.addEventListener("keydown", (e) => e.stopPropagation()); // arrows scroll it and choose no head
   }
 
@@ -58,7 +61,11 @@ export class Atlas {
     const at = this.button.getBoundingClientRect();
     const width = Math.min(innerWidth - 2 * EDGE, WIDTH * parseFloat(getComputedStyle(this.panel).fontSize));
     const left = clamp(at.right - width, EDGE, innerWidth - width - EDGE);
-    Object.assign(this.panel.style, { width: `${width}px`, left: `${left}px`, top: `${clamp(at.bottom + 4, EDGE, 0.4 * innerHeight)}px` });
+    Object.assign(this.panel.style, {
+      width: `${width}px`,
+      left: `${left}px`,
+      top: `${clamp(at.bottom + 4, EDGE, 0.4 * innerHeight)}px`,
+    });
   }
 
   fill() {
@@ -76,7 +83,14 @@ export class Atlas {
     const parts = { layer: place.layer, head: place.head, n: found.texts.toLocaleString("en") };
     const what = words.atlas_of[best.name];
     const sentence = fill(words.atlas_says, { what, mean: said(best.name, best.mean), low, high });
-    this.panel.replaceChildren(el("h3", "", fill(words.atlas_title, parts)), el("p", "says", sentence), this.table(found.metrics), el("h3", "", words.atlas_examples), this.examples(found), el("p", "", fill(words.atlas_source, { tokens: found.most_tokens })));
+    this.panel.replaceChildren(
+      el("h3", "", fill(words.atlas_title, parts)),
+      el("p", "says", sentence),
+      this.table(found.metrics),
+      el("h3", "", words.atlas_examples),
+      this.examples(found),
+      el("p", "", fill(words.atlas_source, { tokens: found.most_tokens })),
+    );
   }
 
   /** @param {{name: string, mean: number, low: number, high: number, texts: number}[]} metrics */
@@ -88,8 +102,10 @@ export class Atlas {
     for (const { name, mean, low, high, texts } of metrics) {
       const row = add(body, "tr");
       Object.assign(add(row, "th"), { scope: "row", textContent: words.atlas_of[name] });
-      const cell = (/** @type {number} */ value) => (name === IN_TOKENS || name === IN_BITS ? said(name, value) : finely(value));
-      for (const text of [cell(mean), `${cell(low)} – ${cell(high)}`, texts.toLocaleString("en")]) add(row, "td").textContent = text;
+      const cell = (/** @type {number} */ value) =>
+        name === IN_TOKENS || name === IN_BITS ? said(name, value) : finely(value);
+      for (const text of [cell(mean), `${cell(low)} – ${cell(high)}`, texts.toLocaleString("en")])
+        add(row, "td").textContent = text;
     }
     return table;
   }

@@ -32,7 +32,8 @@ export class Bars {
       this.rows.children[i].className = `bar ${className ?? ""}`;
       name_.textContent = label;
       name_.title = title ?? label;
-      /** @type {HTMLElement} */ (track.firstChild).style.width = `${at > 0 ? Math.max(0.4, 100 * Math.min(1, at)) : 0}%`;
+      /** @type {HTMLElement} */ (track.firstChild).style.width =
+        `${at > 0 ? Math.max(0.4, 100 * Math.min(1, at)) : 0}%`;
       number.textContent = value;
     });
   }

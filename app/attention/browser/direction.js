@@ -5,7 +5,8 @@ const LETTER = /\p{L}/u;
 
 // Whether a text is letters and signs that are tokens of their own, such as {}[=]
 /** @param {string[]} labels */
-export const areLetters = (labels) => labels.every((label) => label.length < 2 || /^[[<].*[\]>]$/.test(label)) && !isRightToLeft(labels);
+export const areLetters = (labels) =>
+  labels.every((label) => label.length < 2 || /^[[<].*[\]>]$/.test(label)) && !isRightToLeft(labels);
 
 // Edges of columns so that the first of them stands at the right
 /** @param {Float64Array} xs */

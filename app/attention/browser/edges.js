@@ -128,7 +128,8 @@ export function linesOf({ query, key }, lenses, keep, most, columnOf = () => nul
       const column = columnOf(lens);
       if (!column || "refused" in column) return null;
       const found = sorted(column);
-      for (const q of found.order.slice(0, enough(found, column.weights, keep))) all.push({ q, k: key, w: column.weights[q], of });
+      for (const q of found.order.slice(0, enough(found, column.weights, keep)))
+        all.push({ q, k: key, w: column.weights[q], of });
     } else {
       for (const [q, found] of ordersOf(lens).entries()) {
         const { weights } = rowOf(lens, q);

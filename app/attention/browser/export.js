@@ -43,7 +43,8 @@ export class Export {
     this.panel.setAttribute("aria-label", words.export);
     this.panel.hidden = true;
     this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
-    for (const box of /** @type {HTMLElement[]} */ ([this.open, this.panel])) box.addEventListener("keydown", (e) => this.key(e));
+    for (const box of /** @type {HTMLElement[]} */ ([this.open, this.panel]))
+      box.addEventListener("keydown", (e) => this.key(e));
     this.away = (/** @type {PointerEvent} */ e) => {
       const path = e.composedPath();
       if (!path.includes(this.panel) && !path.includes(this.open)) this.toggle(false);
@@ -77,18 +78,32 @@ export class Export {
       return made;
     };
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
-    const pictures = [["shown", options.show === "lines" ? words.lines_tab : words.map], ["heads", words.export_heads]];
+    const pictures = [
+      ["shown", options.show === "lines" ? words.lines_tab : words.map],
+      ["heads", words.export_heads],
+    ];
     /** @type {import("../../kit/browser/types.js").Choice<boolean>[]} */
-    const paper = [[false, words.export_screen], [true, words.export_paper]];
+    const paper = [
+      [false, words.export_screen],
+      [true, words.export_paper],
+    ];
     this.status = el("p", "note");
     this.status.setAttribute("role", "status");
     this.status.textContent = words.export_note;
     this.panel.replaceChildren(
-      line(words.export_picture, choice(words.export_picture, pictures, this.of, (of) => (this.of = of))),
-      line(words.export_colours, choice(words.export_colours, paper, this.paper, (on) => (this.paper = on))),
+      line(
+        words.export_picture,
+        choice(words.export_picture, pictures, this.of, (of) => (this.of = of)),
+      ),
+      line(
+        words.export_colours,
+        choice(words.export_colours, paper, this.paper, (on) => (this.paper = on)),
+      ),
       line(
         words.export_image,
-        ...[1, 2, 4].map((scale) => button(`PNG ${scale}×`, words.export_png_help, (still) => this.savePng(still, scale))),
+        ...[1, 2, 4].map((scale) =>
+          button(`PNG ${scale}×`, words.export_png_help, (still) => this.savePng(still, scale)),
+        ),
         button("SVG", words.export_svg_help, (still) => this.saveSvg(still)),
       ),
       line(
@@ -96,7 +111,11 @@ export class Export {
         button("CSV", words.export_csv_help, (still) => this.saveNumbers(still, "csv")),
         button("NPZ", words.export_npz_help, (still) => this.saveNumbers(still, "npz")),
       ),
-      line(words.export_page, button("HTML", words.export_html_help, (still) => this.saveHtml(still)), button("Plotly", words.export_plotly_help, (still) => this.inspect(still))),
+      line(
+        words.export_page,
+        button("HTML", words.export_html_help, (still) => this.saveHtml(still)),
+        button("Plotly", words.export_plotly_help, (still) => this.inspect(still)),
+      ),
       line(
         words.export_copy,
         button(words.export_snippet, words.export_snippet_help, (still) => this.copy(still, "snippet")),
@@ -155,11 +174,19 @@ export class Export {
     const large = part(view.lines.large, { view: still, now: view.lines.large.now });
     const fold = part(view.map.fold, { view: still });
     const shown = {
-      map: part(view.map, { view: still, area: view.map.area && [...view.map.area], geometry: view.map.geometry, fold }),
+      map: part(view.map, {
+        view: still,
+        area: view.map.area && [...view.map.area],
+        geometry: view.map.geometry,
+        fold,
+      }),
       overview: part(view.overview, { view: still, numbers: view.overview.numbers }),
       lines: part(view.lines, { view: still, large }),
     };
-    const fact = [...view.facts.big.childNodes].map((node) => [node.textContent?.replace(` ${words.choose}`, "") ?? "", node instanceof HTMLElement && node.nodeName === "EM" ? node.className || "b" : ""]);
+    const fact = [...view.facts.big.childNodes].map((node) => [
+      node.textContent?.replace(` ${words.choose}`, "") ?? "",
+      node instanceof HTMLElement && node.nodeName === "EM" ? node.className || "b" : "",
+    ]);
     return Object.assign(still, shown, { fact, of, paper });
   }
 
@@ -172,7 +199,16 @@ export class Export {
     const { hide, kind, heads, words: merged } = view.optionTexts();
     const show = what === "heads" ? "heads" : what === "shown" && options.show === "lines" ? "lines" : "map";
     /** @type {Params} */
-    const params = { run: picture.key, site: place.site, layer: place.layer, head: place.head, kind, heads, hide, words: merged };
+    const params = {
+      run: picture.key,
+      site: place.site,
+      layer: place.layer,
+      head: place.head,
+      kind,
+      heads,
+      hide,
+      words: merged,
+    };
     Object.assign(params, { scale: map.scaleShown, show, keep: options.keep });
     if (options.bounds) params.bounds = options.bounds.join();
     if (what === "heads") params.metric = view.overview.metric;
@@ -215,14 +251,21 @@ export class Export {
     const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
     /** @type {Record<string, string>} */
     const shapes = { map: words.export_alt_map, lines: words.export_alt_lines, heads: words.export_alt_heads };
-    return { ...told, fact, said: this.said(view), alt: `${fill(shapes[params.show], sizes)} ${fact.map(([text]) => text).join("")}` };
+    return {
+      ...told,
+      fact,
+      said: this.said(view),
+      alt: `${fill(shapes[params.show], sizes)} ${fact.map(([text]) => text).join("")}`,
+    };
   }
 
   // What a picture is of, for whoever has nothing else: the text, and the link that opens it
   /** @param {Still} view @returns {string[]} */
   said(view) {
     const { text, target } = view.picture.link;
-    const texts = [text, target].filter(Boolean).map((said) => `“${said.length > SENTENCE ? `${said.slice(0, SENTENCE)}…` : said}”`);
+    const texts = [text, target]
+      .filter(Boolean)
+      .map((said) => `“${said.length > SENTENCE ? `${said.slice(0, SENTENCE)}…` : said}”`);
     if (view.picture.offline) return texts;
     return [...texts, addressOf(view)];
   }
@@ -233,7 +276,12 @@ export class Export {
   style(view) {
     const palette = view.paper ? { ...PALETTES.light, background: PAPER } : view.palette;
     const first = view.font().split(",")[0].trim();
-    return { palette, colour: colours(palette.ramp), ahead: colours(palette.ahead), font: `${first}, ${FALLBACK}`.replaceAll('"', "'") };
+    return {
+      palette,
+      colour: colours(palette.ramp),
+      ahead: colours(palette.ahead),
+      font: `${first}, ${FALLBACK}`.replaceAll('"', "'"),
+    };
   }
 
   // Whether the words stand over columns that are as wide as they are, and not over a square grid
@@ -245,7 +293,14 @@ export class Export {
   /** @param {Still} view */
   async figure(view) {
     const about = await this.about(view, view.of);
-    const make = view.of === "heads" ? headsFigure : view.options.show === "lines" ? linesFigure : this.isOfWords(view) ? foldFigure : mapFigure;
+    const make =
+      view.of === "heads"
+        ? headsFigure
+        : view.options.show === "lines"
+          ? linesFigure
+          : this.isOfWords(view)
+            ? foldFigure
+            : mapFigure;
     const scene = make(view, this.style(view), about);
     if (!scene) throw { sentence: words.export_wait };
     return { scene, about };
@@ -254,7 +309,13 @@ export class Export {
   /** @param {Still} view @param {number} scale */
   async savePng(view, scale) {
     const { scene, about } = await this.figure(view);
-    const texts = { Title: about.title, Description: about.alt, Comment: about.caption, Source: about.snippet, Software: "Headlight" };
+    const texts = {
+      Title: about.title,
+      Description: about.alt,
+      Comment: about.caption,
+      Source: about.snippet,
+      Software: "Headlight",
+    };
     const blob = await png(canvas(scene, scale), texts, scale);
     return save(`${about.name}${scale > 1 ? `@${scale}x` : ""}.png`, blob);
   }
@@ -303,7 +364,11 @@ export class Export {
       /** @type {any[]} */
       const [heads, weights] = view.remote.get("heads", {}, unpack) ?? [];
       if (!heads) throw { sentence: words.export_wait };
-      const sites = header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => ({ ...site, thumbnails_at: undefined, ...heads.sites.find((/** @type {{id: string}} */ { id }) => id === site.id) }));
+      const sites = header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => ({
+        ...site,
+        thumbnails_at: undefined,
+        ...heads.sites.find((/** @type {{id: string}} */ { id }) => id === site.id),
+      }));
       [header, body] = [{ ...header, sites, ids: heads.ids, whole: true, follows: false, first: undefined }, weights];
     }
     const parts = [body];

@@ -41,7 +41,9 @@ export class Facts {
     if (key === null) this.drawBars(summary, "key");
     this.entropyLine.replaceChildren(...this.entropy(summary.ranking), this.mask(summary.ranking));
     this.drawNext(row);
-    const sharing = ["head", "value"].includes(lens.kind) ? site.group(place.head).filter((head) => head !== place.head) : [];
+    const sharing = ["head", "value"].includes(lens.kind)
+      ? site.group(place.head).filter((head) => head !== place.head)
+      : [];
     this.groupLine.hidden = !sharing.length;
     this.groupLine.textContent = sharing.length
       ? fill(words.shares, { heads: fill(words.head_numbers[sharing.length > 1 ? 1 : 0], { n: ranges(sharing) }) })
@@ -57,7 +59,12 @@ export class Facts {
     const found = column?.weights ? lookers(column) : null;
     const weights = new Map(found ?? []);
     this.drawBars({ order: [...weights.keys()], weight: (q) => weights.get(q) ?? 0 }, "query");
-    if (!found) this.big.replaceChildren(...(column ? [column.refused ?? ""] : phrase(this.view.isWorthAColumn(key) ? words.loading : words.looked_at_large, { key: named })));
+    if (!found)
+      this.big.replaceChildren(
+        ...(column
+          ? [column.refused ?? ""]
+          : phrase(this.view.isWorthAColumn(key) ? words.loading : words.looked_at_large, { key: named })),
+      );
     else if (!found.length) this.big.replaceChildren(...phrase(words.looked_at_none, { key: named }));
     else {
       const [[q, weight]] = found;
@@ -84,16 +91,27 @@ export class Facts {
     /** @param {number} k */
     const named = (k) => [quoted(lens.keys[k]), "k"];
     if (!q && !order.length) return [words.choose];
-    if (!q) return phrase(words.all_kinds[lens.kind] ?? words.gives_all, { share: [this.amount(weight(order[0])), ""], key: named(order[0]) });
+    if (!q)
+      return phrase(words.all_kinds[lens.kind] ?? words.gives_all, {
+        share: [this.amount(weight(order[0])), ""],
+        key: named(order[0]),
+      });
     if (!ranking) return [words.loading];
     const key = hover?.key == null ? order[0] : lens.keyOf(hover.key);
     const code = key === undefined ? 0 : ranking.masked?.[key];
     if (code === HIDDEN) return phrase(words.gives_hidden, { key: named(key) });
-    if (!order.length) return phrase(ranking.masked?.includes(HIDDEN) ? words.gives_none_left : words.gives_nothing, { query: q });
+    if (!order.length)
+      return phrase(ranking.masked?.includes(HIDDEN) ? words.gives_none_left : words.gives_nothing, { query: q });
     if (code) return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.reason(code) });
     const rank = number(/** @type {number} */ (ranking.rank.get(key)));
     const template = GIVES[lens.kind] ?? (lens.hide.length ? words.gives_rest : words.gives);
-    const parts = { query: q, share: [this.amount(weight(key), order.length), ""], key: named(key), rank, n: number(order.length) };
+    const parts = {
+      query: q,
+      share: [this.amount(weight(key), order.length), ""],
+      key: named(key),
+      rank,
+      n: number(order.length),
+    };
     return [...this.written(q), ...phrase(this.writesOf(q) ? words.looks_at : template, parts)];
   }
 
@@ -122,12 +140,22 @@ export class Facts {
     this.next.box.hidden = !writes(this.view);
     const next = row === null ? null : nextOf(this.view, row);
     const most = 1 - ALMOST;
-    const bars = (next?.words ?? []).map(([label, p]) => ({ label, className: "w", at: p, value: finely(Math.min(most, p)) }));
+    const bars = (next?.words ?? []).map(([label, p]) => ({
+      label,
+      className: "w",
+      at: p,
+      value: finely(Math.min(most, p)),
+    }));
     this.next.draw(words.writes_next, bars);
     if (!next) return void (this.nextLine.textContent = row === null ? words.writes_choose : "");
     if (!next.given) return void (this.nextLine.textContent = words.writes_last);
     const [label, p, rank] = next.given;
-    const parts = { word: [quoted(label), "w"], share: finely(Math.min(most, p)), rank: number(rank), n: number(next.vocabulary) };
+    const parts = {
+      word: [quoted(label), "w"],
+      share: finely(Math.min(most, p)),
+      rank: number(rank),
+      n: number(next.vocabulary),
+    };
     this.nextLine.replaceChildren(...phrase(words.writes_given, parts));
   }
 
@@ -160,7 +188,14 @@ export class Facts {
     const others = order.slice(top.length);
     const adds = axis === "key" && isShare && lens.kind !== "max" && others.length > 0;
     const rest = others.reduce((sum, k) => sum + weight(k), 0);
-    if (adds) bars.push({ label: fill(words.others, { n: number(others.length) }), title: words.others_help, className: "rest", at: rest, value: this.amount(rest, 2, finely) });
+    if (adds)
+      bars.push({
+        label: fill(words.others, { n: number(others.length) }),
+        title: words.others_help,
+        className: "rest",
+        at: rest,
+        value: this.amount(rest, 2, finely),
+      });
     this.bars.draw(axis === "key" ? words.looks_at_head : words.looked_at_head, bars, isShare);
   }
 
@@ -170,7 +205,10 @@ export class Facts {
     const { place, site, picture } = this.view;
     this.entropyLine.title = words.entropy_help;
     if (ranking?.order.length && ranking.bits != null) {
-      const parts = { bits: [fill(words.in_bits, { value: ranking.bits.toFixed(2) }), ""], tokens: ranking.bits < 4 ? (2 ** ranking.bits).toFixed(1) : number(2 ** ranking.bits) };
+      const parts = {
+        bits: [fill(words.in_bits, { value: ranking.bits.toFixed(2) }), ""],
+        tokens: ranking.bits < 4 ? (2 ** ranking.bits).toFixed(1) : number(2 ** ranking.bits),
+      };
       return [...phrase(words.entropy, parts), " "];
     }
     if (ranking || !picture.whole || !this.view.lens().plain) return [];
@@ -193,10 +231,13 @@ export class Facts {
     const count = new Map();
     for (const code of ranking.masked ?? []) if (code % HIDDEN) count.set(code, (count.get(code) ?? 0) + 1);
     if (!count.size) {
-      const unmasked = !ranking.masked || lens.hide.length ? (site.id === "cross" ? words.free_cross : words.free) : words.free_last;
+      const unmasked =
+        !ranking.masked || lens.hide.length ? (site.id === "cross" ? words.free_cross : words.free) : words.free_last;
       return ["head", "value"].includes(lens.kind) ? unmasked : "";
     }
-    const reasons = [...count].map(([code, n]) => (count.size > 1 ? `${number(n)} ${this.view.reason(code)}` : this.view.reason(code))).join(", ");
+    const reasons = [...count]
+      .map(([code, n]) => (count.size > 1 ? `${number(n)} ${this.view.reason(code)}` : this.view.reason(code)))
+      .join(", ");
     const hidden = [...count.values()].reduce((a, b) => a + b, 0);
     return fill(words.hidden, { hidden: number(hidden), n: number(ranking.weights.length), reasons });
   }

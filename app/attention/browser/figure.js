@@ -47,7 +47,9 @@ export function mapFigure(view, style, about) {
   const y = heading(shapes, width, style, about);
   const top = y + rise;
   shapes.push(text(MARGIN, top - 12, [[words.axis_query, palette.query, 600]], SMALL));
-  shapes.push(text(MARGIN, top - 12 - SMALL * 1.35, [[isBack ? words.axis_key_back : words.axis_key, palette.key, 600]], SMALL));
+  shapes.push(
+    text(MARGIN, top - 12 - SMALL * 1.35, [[isBack ? words.axis_key_back : words.axis_key, palette.key, 600]], SMALL),
+  );
 
   cells(shapes, view, tile, style, left, top, cell);
   const { query } = view.place;
@@ -56,20 +58,41 @@ export function mapFigure(view, style, about) {
   const key = row && strongest(row);
   const every = Math.max(1, Math.ceil((size * 1.1) / cell));
   /** @param {number} i @param {number | null} of @param {number} from */
-  const shown = (i, of, from) => i + from === of || (i % every === 0 && (of === null || Math.abs(i + from - of) >= every));
+  const shown = (i, of, from) =>
+    i + from === of || (i % every === 0 && (of === null || Math.abs(i + from - of) >= every));
   queries.forEach((label, i) => {
     const is = q0 + i === chosen;
     if (!shown(i, chosen, q0)) return;
-    shapes.push(text(left - 8, top + (i + 0.5) * cell, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], size, { anchor: "end" }));
+    shapes.push(
+      text(left - 8, top + (i + 0.5) * cell, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], size, {
+        anchor: "end",
+      }),
+    );
   });
   keys.forEach((label, i) => {
     const is = k0 + i === key;
     if (!shown(i, key, k0)) return;
-    shapes.push(text(left + (across(i, columns, isBack) + 0.5) * cell, top - 8, [[label, is ? palette.key : palette.ink, is ? 700 : 0]], size, { angle: LEAN }));
+    shapes.push(
+      text(
+        left + (across(i, columns, isBack) + 0.5) * cell,
+        top - 8,
+        [[label, is ? palette.key : palette.ink, is ? 700 : 0]],
+        size,
+        { angle: LEAN },
+      ),
+    );
   });
   if (chosen !== null && chosen >= q0 && chosen < q1) {
     const line = cell < 6 ? 1.5 : 2.5;
-    shapes.push({ shape: "frame", x: left - line / 2, y: top + (chosen - q0) * cell - line / 2, w: cell * columns + line - 1, h: cell + line - 1, stroke: palette.query, width: line });
+    shapes.push({
+      shape: "frame",
+      x: left - line / 2,
+      y: top + (chosen - q0) * cell - line / 2,
+      w: cell * columns + line - 1,
+      h: cell + line - 1,
+      stroke: palette.query,
+      width: line,
+    });
   }
   const bottom = legend(shapes, top + cell * rows + 24, width, view, lens, tile, style);
   const notes = tile.exact ? [] : [fill(words.sampled, { how: tile.how })];
@@ -121,9 +144,17 @@ function cells(shapes, view, tile, { colour }, left, top, cell) {
     for (let c = 0; c < tile.columns; c++) {
       const from = c;
       while (c < tile.columns && tile.masked?.[r * tile.columns + c]) c++;
-      if (c > from) shapes.push({ shape: "hatch", x: Math.min(x(from), x(c - 1)), y: y(r), w: (c - from) * wide, h: down });
+      if (c > from)
+        shapes.push({ shape: "hatch", x: Math.min(x(from), x(c - 1)), y: y(r), w: (c - from) * wide, h: down });
       if (c === tile.columns || tile.rows * tile.columns > RECTS) continue;
-      shapes.push({ shape: "rect", x: x(c), y: y(r), w: wide - gap, h: down - gap, fill: colour.css[levels[r * tile.columns + c]] });
+      shapes.push({
+        shape: "rect",
+        x: x(c),
+        y: y(r),
+        w: wide - gap,
+        h: down - gap,
+        fill: colour.css[levels[r * tile.columns + c]],
+      });
     }
   }
 }
@@ -148,17 +179,45 @@ export function headsFigure(view, style, about) {
   }
   const found = view.overview.metric === "maps" ? null : view.overview.numbers.get(site);
   if (view.overview.metric !== "maps" && !found) return null;
-  const [wide, tall] = found ? numbersGrid(shapes, site, found, style, left, top, pitch) : mapsGrid(shapes, site, style, view.map.wholeScale, view.map.smallEnds(), isMirrored(view.picture, site), left, top, pitch);
+  const [wide, tall] = found
+    ? numbersGrid(shapes, site, found, style, left, top, pitch)
+    : mapsGrid(
+        shapes,
+        site,
+        style,
+        view.map.wholeScale,
+        view.map.smallEnds(),
+        isMirrored(view.picture, site),
+        left,
+        top,
+        pitch,
+      );
   if (site.kv_heads < site.heads) {
     const group = site.heads / site.kv_heads;
     for (let first = 0; first < site.heads; first += group) {
-      shapes.push({ shape: "rect", x: left + first * pitch, y: top - 5, w: (group - 1) * pitch + wide, h: 2.5, fill: palette.key });
+      shapes.push({
+        shape: "rect",
+        x: left + first * pitch,
+        y: top - 5,
+        w: (group - 1) * pitch + wide,
+        h: 2.5,
+        fill: palette.key,
+      });
     }
   }
-  shapes.push({ shape: "frame", x: left + place.head * pitch - 1.25, y: top + place.layer * pitch - 1.25, w: wide + 2.5, h: tall + 2.5, stroke: palette.query, width: 2.5 });
+  shapes.push({
+    shape: "frame",
+    x: left + place.head * pitch - 1.25,
+    y: top + place.layer * pitch - 1.25,
+    w: wide + 2.5,
+    h: tall + 2.5,
+    stroke: palette.query,
+    width: 2.5,
+  });
   const bottom = top + pitch * site.layers + 12;
   const notes = [];
-  if (found?.rows !== undefined && found.of !== undefined && found.rows < found.of) notes.push(fill(words.metric_sampled, { rows: found.rows }));
+  if (found?.rows !== undefined && found.of !== undefined && found.rows < found.of)
+    notes.push(fill(words.metric_sampled, { rows: found.rows }));
   if (site.kv_heads < site.heads) notes.push(fill(words.shared_all, { n: site.heads / site.kv_heads }));
   return finish(shapes, width, bottom - 12, style, [...notes, about.caption, ...about.said]);
 }
@@ -214,11 +273,17 @@ function numbersGrid(shapes, site, { values, high }, { palette, colour, ahead },
   values.forEach((value, i) => {
     const x = left + (i % site.heads) * pitch;
     const y = top + Math.floor(i / site.heads) * pitch;
-    if (Number.isNaN(value)) return void shapes.push({ shape: "frame", x, y, w: side, h: side, stroke: palette.line, width: 1 });
+    if (Number.isNaN(value))
+      return void shapes.push({ shape: "frame", x, y, w: side, h: side, stroke: palette.line, width: 1 });
     const level = clamp(Math.round((255 * Math.abs(value)) / (high || 1)), 0, 255);
     const table = value < 0 ? ahead : colour;
     shapes.push({ shape: "rect", x, y, w: side, h: side, fill: table.css[level] });
-    if (size >= 8) shapes.push(text(x + side / 2, y + side / 2, [[value.toFixed(2).replace(/^-0\.00$/, "0.00"), table.ink[level], 0]], size, { anchor: "middle" }));
+    if (size >= 8)
+      shapes.push(
+        text(x + side / 2, y + side / 2, [[value.toFixed(2).replace(/^-0\.00$/, "0.00"), table.ink[level], 0]], size, {
+          anchor: "middle",
+        }),
+      );
   });
   return [side, side];
 }
@@ -265,8 +330,20 @@ export function linesFigure(view, style, about) {
     const stroke = codes ? codes[of].hue : strong ? palette.query : palette.mute;
     const opacity = strong ? 0.32 + 0.68 * p : (codes ? (0.15 + 0.75 * p) * fewer : 0.12 + 0.7 * p) * faint;
     /** @type {import("../../kit/browser/types.js").Point[]} */
-    const points = [[x0 + 8, y(q)], [middle, y(q)], [middle, y(k)], [x1 - 8, y(k)]];
-    shapes.push({ shape: "curve", points, stroke, opacity, width: strong ? 1.4 + 5.2 * p : 0.8 + 3.8 * p, dash: codes?.[of].dash ?? [] });
+    const points = [
+      [x0 + 8, y(q)],
+      [middle, y(q)],
+      [middle, y(k)],
+      [x1 - 8, y(k)],
+    ];
+    shapes.push({
+      shape: "curve",
+      points,
+      stroke,
+      opacity,
+      width: strong ? 1.4 + 5.2 * p : 0.8 + 3.8 * p,
+      dash: codes?.[of].dash ?? [],
+    });
   };
   for (const line of all) if (line.q !== chosen) curve(line, alone ? 0.18 : 1, false);
   for (const line of alone?.lines ?? []) curve(line, 1, true);
@@ -282,8 +359,11 @@ export function linesFigure(view, style, about) {
     const is = k === most;
     shapes.push({ shape: "rect", x: x1, y: y(k) - size * 0.36, w: 2.5, h: size * 0.72, fill: palette.key });
     /** @type {TextPart[]} */
-    const parts = [[short(label), is ? palette.key : alone && !share.has(k) ? palette.mute : palette.ink, is ? 700 : 0]];
-    if (share.has(k) && !codes) parts.push([`  ${view.lines.large.amount(/** @type {number} */ (share.get(k)))}`, palette.mute, 0]);
+    const parts = [
+      [short(label), is ? palette.key : alone && !share.has(k) ? palette.mute : palette.ink, is ? 700 : 0],
+    ];
+    if (share.has(k) && !codes)
+      parts.push([`  ${view.lines.large.amount(/** @type {number} */ (share.get(k)))}`, palette.mute, 0]);
     shapes.push(text(x1 + 10, y(k), parts, size));
   });
   return finish(shapes, width, top + Math.max(lens.n_query, lens.n_key) * pitch, style, [about.caption, ...about.said]);
@@ -306,7 +386,12 @@ function headKeys(shapes, y, width, codes, { palette, font }) {
       y += SMALL * 1.7;
     }
     /** @type {import("../../kit/browser/types.js").Point[]} */
-    const points = [[x, y], [x + 9, y], [x + 18, y], [x + 27, y]];
+    const points = [
+      [x, y],
+      [x + 9, y],
+      [x + 18, y],
+      [x + 27, y],
+    ];
     shapes.push({ shape: "curve", points, stroke: hue, opacity: 1, width: 3, dash });
     shapes.push(text(x + 33, y, [[name, palette.ink, 0]], SMALL));
     x += wide;

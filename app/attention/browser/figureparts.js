@@ -72,14 +72,18 @@ function coloured(fact, width, { palette, font }) {
  */
 export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
   const scale = view.map.scaleShown;
-  const { low, high } = scale === "row" ? { low: "0", high: words.per_row_top } : view.map.ticks(tile.top ?? lens.top, 3);
+  const { low, high } =
+    scale === "row" ? { low: "0", high: words.per_row_top } : view.map.ticks(tile.top ?? lens.top, 3);
   let x = MARGIN;
   /** @param {string} string @param {string} tone */
   const put = (string, tone) => {
     shapes.push(text(x, y, [[string, tone, 0]], SMALL));
     x += widthOf(string, SMALL, font) + 8;
   };
-  put(`${words.export_units[lens.unit]} (${words[{ linear: "linear", log: "log", row: "per_row" }[scale]]})`, palette.ink);
+  put(
+    `${words.export_units[lens.unit]} (${words[{ linear: "linear", log: "log", row: "per_row" }[scale]]})`,
+    palette.ink,
+  );
   put(low, palette.mute);
   shapes.push({ shape: "ramp", x, y: y - 6, w: 140, h: 12, stops: palette.ramp });
   shapes.push({ shape: "frame", x, y: y - 6, w: 140, h: 12, stroke: palette.line, width: 1 });
@@ -87,8 +91,13 @@ export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
   put(high, palette.mute);
   const codes = [...new Set(tile.masked ?? [])].filter(Boolean);
   if (!codes.length) return y;
-  const why = codes.filter((code) => code !== HIDDEN).map((code) => view.reason(code)).join(", ");
-  const string = [why && fill(words.tip_masked, { reason: why }), codes.includes(HIDDEN) && words.export_hidden].filter(Boolean).join("; ");
+  const why = codes
+    .filter((code) => code !== HIDDEN)
+    .map((code) => view.reason(code))
+    .join(", ");
+  const string = [why && fill(words.tip_masked, { reason: why }), codes.includes(HIDDEN) && words.export_hidden]
+    .filter(Boolean)
+    .join("; ");
   x += 16;
   if (x + 26 + widthOf(string, SMALL, font) > width - MARGIN) {
     x = MARGIN;
@@ -118,5 +127,12 @@ export function finish(shapes, width, bottom, { palette, font }, notes) {
       y += SMALL * 1.4;
     }
   }
-  return { width: Math.ceil(width), height: Math.ceil(y + MARGIN - SMALL), background: palette.background, hatch: palette.hatch, font, shapes };
+  return {
+    width: Math.ceil(width),
+    height: Math.ceil(y + MARGIN - SMALL),
+    background: palette.background,
+    hatch: palette.hatch,
+    font,
+    shapes,
+  };
 }

@@ -97,13 +97,29 @@ export class Fold {
     columns.forEach((k, c) => (places[c + 1] = places[c] + (k < 0 ? gap(-k) : wide(k) + Math.min(spare, 2 * em))));
     const isMirrored = isMirroredOf(view.picture, view.site);
     const xs = isMirrored ? mirrored(places) : places;
-    return { left, top, cell, font, xs, columns, rows: [q0, q0 + rows], isHeader: false, isFold: true, isMirrored, header: size, width };
+    return {
+      left,
+      top,
+      cell,
+      font,
+      xs,
+      columns,
+      rows: [q0, q0 + rows],
+      isHeader: false,
+      isFold: true,
+      isMirrored,
+      header: size,
+      width,
+    };
   }
 
   // Whether something else is locked than what the columns were chosen for
   get isStale() {
     const { view } = this;
-    return Boolean(view.map.geometry?.isFold) && this.basis !== `${view.picture.key},${view.site.id},${view.place.query},${view.pin}`;
+    return (
+      Boolean(view.map.geometry?.isFold) &&
+      this.basis !== `${view.picture.key},${view.site.id},${view.place.query},${view.pin}`
+    );
   }
 
   // The row that all is about: the one chosen, or the middle of the band
@@ -134,7 +150,11 @@ export class Fold {
         const [x, w] = columnOf(g, c);
         const code = row?.masked?.[k];
         if (code === HIDDEN) return;
-        context.fillStyle = code ? hatch : row ? view.colour.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)] : view.palette.line;
+        context.fillStyle = code
+          ? hatch
+          : row
+            ? view.colour.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)]
+            : view.palette.line;
         context.globalAlpha = row ? 1 : 0.4;
         context.fillRect(x, y, w - gap, g.cell - gap);
       });
@@ -178,7 +198,8 @@ export class Fold {
       const isKey = k === column || k === key;
       context.fillStyle = code ? palette.mute : view.colour.ink[level];
       context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
-      if (view.narrow && lens.keys[k].length > 2) upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);
+      if (view.narrow && lens.keys[k].length > 2)
+        upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);
       else context.fillText(short(lens.keys[k]), x + (w - 2) / 2, view.narrow ? y + h - em : y + h / 2, w - 6);
       if (!isQuery && !isKey) return;
       context.strokeStyle = isQuery ? palette.query : palette.key;
@@ -199,7 +220,11 @@ export class Fold {
     };
     const from = query === null || view.site.query !== view.site.key ? null : place(view.lens().queryOf(query));
     if (!this.arcs.canvas.isConnected) this.arcs.put(view.map.box, null, ARCS * view.room.em);
-    this.arcs.draw(view.room.mapWidth, ARCS * view.room.em, from === null ? null : { from, to: place, isAcross: false });
+    this.arcs.draw(
+      view.room.mapWidth,
+      ARCS * view.room.em,
+      from === null ? null : { from, to: place, isAcross: false },
+    );
   }
 
   // The same with how to see it
@@ -228,8 +253,12 @@ export class Fold {
     const parts = { folded: number(folded), shown: number(shown.length), n: number(lens.n_key) };
     if (this.isWaiting) return fill(words.folded_waiting, parts);
     const ranking = this.row();
-    if (!ranking || lens.unit === "norm" || lens.kind === "max") return fill(folded > 1 ? words.folded : words.folded_one, parts);
-    const held = Math.max(0, ranking.weights.reduce((sum, p) => sum + p, 0) - shown.reduce((sum, k) => sum + ranking.weights[k], 0));
+    if (!ranking || lens.unit === "norm" || lens.kind === "max")
+      return fill(folded > 1 ? words.folded : words.folded_one, parts);
+    const held = Math.max(
+      0,
+      ranking.weights.reduce((sum, p) => sum + p, 0) - shown.reduce((sum, k) => sum + ranking.weights[k], 0),
+    );
     return fill(folded > 1 ? words.folded_share : words.folded_share_one, { ...parts, share: finely(held) });
   }
 
@@ -239,7 +268,9 @@ export class Fold {
     const columns = this.view.map.geometry.columns ?? [];
     const n = -columns[c];
     const from = (columns[c - 1] ?? -1) + 1;
-    const ends = Array.from({ length: Math.min(n, 2 * OPENED) }, (_, i) => (i % 2 ? from + n - 1 - (i >> 1) : from + (i >> 1)));
+    const ends = Array.from({ length: Math.min(n, 2 * OPENED) }, (_, i) =>
+      i % 2 ? from + n - 1 - (i >> 1) : from + (i >> 1),
+    );
     this.extra = [...ends, ...this.extra];
     this.view.redraw("layout");
   }

@@ -29,9 +29,14 @@ export function foldFigure(view, style, about) {
   const rows = Array.from({ length: q1 - q0 }, (_, r) => lens.row(q0 + r));
   if (rows.includes(null)) return null;
   const { palette, colour, font } = style;
-  const { query, pin } = view.place.query === null ? { query: null, pin: view.pin } : { query: lens.queryOf(view.place.query), pin: null };
+  const { query, pin } =
+    view.place.query === null ? { query: null, pin: view.pin } : { query: lens.queryOf(view.place.query), pin: null };
   const chosen = query === null ? null : rows[query - q0];
-  const best = chosen ? chosen.weights.indexOf(chosen.weights.reduce((a, b) => Math.max(a, b), 0)) : pin === null ? null : lens.keyOf(pin);
+  const best = chosen
+    ? chosen.weights.indexOf(chosen.weights.reduce((a, b) => Math.max(a, b), 0))
+    : pin === null
+      ? null
+      : lens.keyOf(pin);
   /** @param {string} label */
   const wide = (label) => widthOf(label, TYPE, font, 700);
   const names = lens.queries.slice(q0, q1).map(short);
@@ -50,7 +55,14 @@ export function foldFigure(view, style, about) {
     shapes.push(text(called + 22, top - 10, [[words.about_to_write, palette.proof, 600]], SMALL));
   } else {
     shapes.push(text(MARGIN, top - 10, [[words.axis_query, palette.query, 600]], SMALL));
-    shapes.push(text(MARGIN, top - 10 - SMALL * 1.35, [[isMirrored ? words.axis_key_back : words.axis_key, palette.key, 600]], SMALL));
+    shapes.push(
+      text(
+        MARGIN,
+        top - 10 - SMALL * 1.35,
+        [[isMirrored ? words.axis_key_back : words.axis_key, palette.key, 600]],
+        SMALL,
+      ),
+    );
   }
   const perRow = view.map.scaleShown === "row";
   const ends = view.map.ends();
@@ -66,29 +78,57 @@ export function foldFigure(view, style, about) {
       return;
     }
     middles.set(k, x + w / 2);
-    const tone = view.site.query === view.site.key && k === query ? palette.query : k === best ? palette.key : palette.ink;
-    shapes.push(text(x + w / 2, top - ROW / 2, [[short(lens.keys[k]), tone, tone === palette.ink ? 0 : 700]], TYPE, middle));
+    const tone =
+      view.site.query === view.site.key && k === query ? palette.query : k === best ? palette.key : palette.ink;
+    shapes.push(
+      text(x + w / 2, top - ROW / 2, [[short(lens.keys[k]), tone, tone === palette.ink ? 0 : 700]], TYPE, middle),
+    );
     rows.forEach((row, r) => {
       if (!row) return;
       const code = row.masked?.[k];
       const box = { x, y: top + r * high, w, h: high - 2 };
       if (code) return void (code !== HIDDEN && shapes.push({ shape: "hatch", ...box }));
       const of = perRow ? endsOf("linear", row.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : ends;
-      shapes.push({ shape: "rect", ...box, fill: colour.css[levelOf(perRow ? "linear" : view.map.wholeScale, row.weights[k], of)] });
+      shapes.push({
+        shape: "rect",
+        ...box,
+        fill: colour.css[levelOf(perRow ? "linear" : view.map.wholeScale, row.weights[k], of)],
+      });
     });
     x += widths[c];
   });
   names.forEach((label, r) => {
     const is = q0 + r === query;
     const y = top + (r + 0.5) * high - 1;
-    shapes.push(text(called - 8, y, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], TYPE, { anchor: "end" }));
+    shapes.push(
+      text(called - 8, y, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], TYPE, { anchor: "end" }),
+    );
     const next = hasNext ? nextOf(view, q0 + r) : null;
     if (next) {
       const [word, p] = next.words[0];
-      shapes.push(text(called, y, [["→ ", palette.mute, 0], [short(word), palette.proof, is ? 700 : 0]], TYPE));
+      shapes.push(
+        text(
+          called,
+          y,
+          [
+            ["→ ", palette.mute, 0],
+            [short(word), palette.proof, is ? 700 : 0],
+          ],
+          TYPE,
+        ),
+      );
       shapes.push(text(left - 8, y, [[finely(Math.min(1 - 1e-5, p)), palette.mute, 0]], SMALL, { anchor: "end" }));
     }
-    if (is) shapes.push({ shape: "frame", x: left - 2, y: top + r * high - 2, w: x - left + 2, h: high + 2, stroke: palette.query, width: 2.5 });
+    if (is)
+      shapes.push({
+        shape: "frame",
+        x: left - 2,
+        y: top + r * high - 2,
+        w: x - left + 2,
+        h: high + 2,
+        stroke: palette.query,
+        width: 2.5,
+      });
   });
   if (hasArcs && chosen) arcs(shapes, view, style, chosen, middles, top - ROW);
   const masked = Uint8Array.from(rows.flatMap((row) => columns.map((k) => (k < 0 ? 0 : (row?.masked?.[k] ?? 0)))));
@@ -115,8 +155,19 @@ function arcs(shapes, view, { palette }, row, middles, low) {
     const weight = row.weights[k] / lens.top;
     const high = low - Math.min(ARCS * 1.15, 18 + 0.18 * Math.abs(to - from));
     /** @type {import("../../kit/browser/types.js").Point[]} */
-    const points = [[from, low], [from, high], [to, high], [to, low]];
-    shapes.push({ shape: "curve", points, stroke: rank ? palette.mute : palette.query, opacity: rank ? 0.2 + 0.5 * weight : 1, width: 1 + 4.5 * weight });
+    const points = [
+      [from, low],
+      [from, high],
+      [to, high],
+      [to, low],
+    ];
+    shapes.push({
+      shape: "curve",
+      points,
+      stroke: rank ? palette.mute : palette.query,
+      opacity: rank ? 0.2 + 0.5 * weight : 1,
+      width: 1 + 4.5 * weight,
+    });
     if (!rank) shapes.push({ shape: "dot", x: to, y: low, r: 3.5, fill: palette.key, opacity: 1 });
   }
 }

@@ -40,7 +40,14 @@ export class Footer {
     this.high = el("span", "");
     this.middle = el("span", "");
     this.scale = el("b", "");
-    this.legend.replaceChildren(this.scale, this.low, el("i", "ramp half"), this.middle, el("i", "ramp half second"), this.high);
+    this.legend.replaceChildren(
+      this.scale,
+      this.low,
+      el("i", "ramp half"),
+      this.middle,
+      el("i", "ramp half second"),
+      this.high,
+    );
     this.buttons.replaceChildren(...this.view.parts.flatMap((part) => part.actions?.() ?? []));
     this.drawLegend();
   }
@@ -50,7 +57,10 @@ export class Footer {
     const { picture } = this.view;
     const { source, target } = picture.tokens;
     const ms = Number(picture.ms);
-    const took = ms < LONG ? fill(words.run_took, { ms: Math.round(ms) }) : fill(words.run_took_long, { s: (ms / 1000).toFixed(1) });
+    const took =
+      ms < LONG
+        ? fill(words.run_took, { ms: Math.round(ms) })
+        : fill(words.run_took_long, { s: (ms / 1000).toFixed(1) });
     const time = picture.ms === undefined ? words.run_goes_on : took;
     const parts = { n: number(source.length), time };
     const ran = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
@@ -66,9 +76,19 @@ export class Footer {
   // What it adds to the options of the picture
   settings() {
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
-    const scales = [["auto", words.scale_auto], ["linear", words.linear], ["log", words.log], ["row", words.per_row]];
-    const node = choice(words.colour, scales, this.view.options.scale, (scale, e) => this.view.setOption("scale", scale, e));
-    return [{ label: words.colour, node, help: words.colour_help }, { label: words.bounds, node: this.bounds(), help: words.bounds_help }];
+    const scales = [
+      ["auto", words.scale_auto],
+      ["linear", words.linear],
+      ["log", words.log],
+      ["row", words.per_row],
+    ];
+    const node = choice(words.colour, scales, this.view.options.scale, (scale, e) =>
+      this.view.setOption("scale", scale, e),
+    );
+    return [
+      { label: words.colour, node, help: words.colour_help },
+      { label: words.bounds, node: this.bounds(), help: words.bounds_help },
+    ];
   }
 
   // Two fields for the values at the ends of the colours; empty where the scale has them
@@ -79,9 +99,22 @@ export class Footer {
     said.setAttribute("role", "status");
     this.ends = [words.bounds_low, words.bounds_high].map((label, i) => {
       const field = el("input", "");
-      Object.assign(field, { type: "text", inputMode: "decimal", autocomplete: "off", placeholder: words.bounds_auto, size: 6, value: bounds ? String(bounds[i]) : "" });
+      Object.assign(field, {
+        type: "text",
+        inputMode: "decimal",
+        autocomplete: "off",
+        placeholder: words.bounds_auto,
+        size: 6,
+        value: bounds ? String(bounds[i]) : "",
+      });
       field.setAttribute("aria-label", label);
-      field.addEventListener("change", (e) => this.bound(this.ends.map(({ value }) => value.trim()), said, e));
+      field.addEventListener("change", (e) =>
+        this.bound(
+          this.ends.map(({ value }) => value.trim()),
+          said,
+          e,
+        ),
+      );
       return field;
     });
     box.append(this.ends[0], el("span", "mute", words.bounds_to), this.ends[1], said);
@@ -94,7 +127,8 @@ export class Footer {
     const low = from ? numberOf(from) : 0;
     const high = to ? numberOf(to) : Number(this.view.lens().top.toPrecision(6));
     const isRange = low >= 0 && low < high && high <= MOST;
-    said.textContent = isRange || (!from && !to) ? "" : fill(words.bounds_wrong, { low: from || "0", high: to || String(high) });
+    said.textContent =
+      isRange || (!from && !to) ? "" : fill(words.bounds_wrong, { low: from || "0", high: to || String(high) });
     if (!from && !to) this.view.setOption("bounds", null, event);
     else if (isRange) this.view.setOption("bounds", [low, high], event);
   }
@@ -133,7 +167,11 @@ export class Footer {
     };
     const sums = receipt.sums < 1e-4;
     const off = { error: scientific(receipt.sums) };
-    proof(sums, sums ? (this.view.lens().kind === "head" ? words.sums : words.sums_each) : fill(words.sums_off, off), fill(words.sums_help, off));
+    proof(
+      sums,
+      sums ? (this.view.lens().kind === "head" ? words.sums : words.sums_each) : fill(words.sums_off, off),
+      fill(words.sums_help, off),
+    );
     const hides = picture.whole ? site.masked(place.layer, place.head) : query !== null && this.view.row(query)?.masked;
     if (hides) proof(receipt.masked === 0, words.masked_zero);
     if (receipt.fused === null) this.proofs.append(el("span", "mute", words.fused_none));

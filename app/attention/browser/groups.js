@@ -4,7 +4,17 @@
 /** @typedef {{pitch: number, places: [x: number, y: number][], titles: {name: string, n: number, y: number}[], height: number}} Grouped */
 
 // From the most telling name to the least; "rests on …" comes last, behind "mixed"
-const ORDER = ["one back", "one ahead", "itself", "2–5 away", "same token", "induction", "punctuation", "one word", "mixed"];
+const ORDER = [
+  "one back",
+  "one ahead",
+  "itself",
+  "2–5 away",
+  "same token",
+  "induction",
+  "punctuation",
+  "one word",
+  "mixed",
+];
 const MOST_GROUPED = 160; // heads; of more, rows of layers are easier to read
 
 /**
@@ -36,7 +46,8 @@ export function placed(groups, { width, height, left, between, least, most }) {
   /** @param {number} pitch */
   const across = (pitch) => Math.max(1, Math.floor((width - left) / pitch));
   /** @param {number} pitch */
-  const tall = (pitch) => groups.reduce((sum, { heads }) => sum + Math.ceil(heads.length / across(pitch)) * pitch + between, -between);
+  const tall = (pitch) =>
+    groups.reduce((sum, { heads }) => sum + Math.ceil(heads.length / across(pitch)) * pitch + between, -between);
   let pitch = most;
   while (pitch > least && tall(pitch) > height) pitch -= 1;
   pitch = Math.max(pitch, least);

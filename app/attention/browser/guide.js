@@ -20,7 +20,10 @@ export class Guide {
   // In the words of what is on the screen: the map, the lines or the table, on a page where more is darker or brighter
   build() {
     const { options, themeName, narrow } = this.view;
-    const lines = [fill(words.guide_of[options.show], { more: words.guide_more[themeName] }), narrow ? words.guide_heads_touch : words.guide_heads];
+    const lines = [
+      fill(words.guide_of[options.show], { more: words.guide_more[themeName] }),
+      narrow ? words.guide_heads_touch : words.guide_heads,
+    ];
     this.card.replaceChildren(...lines.map((line) => el("span", "", line)));
   }
 
@@ -30,7 +33,12 @@ export class Guide {
     button.setAttribute("aria-describedby", this.card.id);
     button.setAttribute("aria-expanded", String(this.isKept));
     button.addEventListener("click", () => this.keep(!this.isKept));
-    for (const [enter, shown] of /** @type {[string, boolean][]} */ ([["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]])) {
+    for (const [enter, shown] of /** @type {[string, boolean][]} */ ([
+      ["pointerenter", true],
+      ["focus", true],
+      ["pointerleave", false],
+      ["blur", false],
+    ])) {
       button.addEventListener(enter, () => this.show(shown || this.isKept));
     }
     button.addEventListener("keydown", (e) => e.key === "Escape" && this.keep(false));

@@ -89,7 +89,11 @@ export class Lens {
     if (!this.given.length) return fill(words.title_layer, { what: name, n: site.heads, layer });
     const heads = this.given.slice(0, named).map((pair) => fill(words.head_short, { layer: pair[0], head: pair[1] }));
     if (this.given.length > named) heads.push("…");
-    return fill(words.title_members[this.given.length === 1 ? 0 : 1], { what: name, n: this.given.length, heads: heads.join(", ") });
+    return fill(words.title_members[this.given.length === 1 ? 0 : 1], {
+      what: name,
+      n: this.given.length,
+      heads: heads.join(", "),
+    });
   }
 
   get note() {
@@ -141,7 +145,9 @@ export class Lens {
 
   // Whether all of its numbers are in the browser; norms come when somebody wants them first
   get whole() {
-    return this.picture.whole && (this.kind !== "value" || this.site.norms(this.layer, this.head, this.remote) !== null);
+    return (
+      this.picture.whole && (this.kind !== "value" || this.site.norms(this.layer, this.head, this.remote) !== null)
+    );
   }
 
   // Whether a lesson covers this row until the visitor has said what is in it
@@ -207,13 +213,21 @@ export class Lens {
         this.largest = Math.max(this.largest, header.top ?? 0);
         if (whole) this.most = header.most;
         const rowOf = (/** @type {number} */ query) => Math.floor(((query - q0) * header.rows) / (q1 - q0));
-        return { rows: header.rows, columns: header.columns, exact: header.exact, how: header.how, area, ...this.covering({ values: weights, masked }, header.columns, rowOf) };
+        return {
+          rows: header.rows,
+          columns: header.columns,
+          exact: header.exact,
+          how: header.how,
+          area,
+          ...this.covering({ values: weights, masked }, header.columns, rowOf),
+        };
       });
     }
     if (!this.whole) return null;
     const { values: all, masked: why } = this.numbers();
     const [rows, columns] = [q1 - q0, k1 - k0];
-    if (rows === this.n_query && columns === this.n_key) return { rows, columns, values: all, masked: why, exact: true, how: "", area };
+    if (rows === this.n_query && columns === this.n_key)
+      return { rows, columns, values: all, masked: why, exact: true, how: "", area };
     const values = new Float32Array(rows * columns);
     const masked = why && new Uint8Array(rows * columns);
     for (let r = 0; r < rows; r++) {
@@ -232,7 +246,10 @@ export class Lens {
     if (!this.whole) return null;
     const { values, masked } = this.numbers();
     const at = Array.from({ length: this.n_query }, (_, query) => query * this.n_key + key);
-    return { weights: Float32Array.from(at, (i) => values[i]), masked: masked && Uint8Array.from(at, (i) => masked[i]) };
+    return {
+      weights: Float32Array.from(at, (i) => values[i]),
+      masked: masked && Uint8Array.from(at, (i) => masked[i]),
+    };
   }
 
   // The largest value that the scale of the map goes to
@@ -309,7 +326,11 @@ export class Lens {
     const area = { q0: 0, q1: this.n_query, k0: 0, k1: this.n_key };
     const found = this.remote.get("tile", { ...this.params, ...area }, numbersOf);
     if (!found?.weights) return;
-    this.made = this.covering({ .../** @type {Whole} */ (this.made), values: found.weights, left: Float32Array.from(found.header.left) }, this.n_key, (query) => query);
+    this.made = this.covering(
+      { .../** @type {Whole} */ (this.made), values: found.weights, left: Float32Array.from(found.header.left) },
+      this.n_key,
+      (query) => query,
+    );
     this.coarse = false;
     this.means = null;
   }
@@ -320,7 +341,10 @@ export class Lens {
     if (this.base) return this.base;
     if (kind === "rollout") this.base = { values: rollout(site, layer), masked: blocked(site, every(site, layer)) };
     else if (kind === "mean" || kind === "max") {
-      this.base = { values: kind === "mean" ? mean(site, this.members) : maximum(site, this.members), masked: blocked(site, this.members) };
+      this.base = {
+        values: kind === "mean" ? mean(site, this.members) : maximum(site, this.members),
+        masked: blocked(site, this.members),
+      };
     } else {
       const values = shares(site.weights(layer, head));
       if (kind === "value") {
@@ -337,7 +361,9 @@ export class Lens {
 /** @param {Pick<import("./types.js").Shown, "picture" | "site" | "place" | "options">} view */
 export function keyOf({ picture, site, place, options }) {
   const { kind, members, hide } = options;
-  return [picture.key, site.id, place.layer, place.head, kind, members.join(";"), hide.join("."), options.words].join("|");
+  return [picture.key, site.id, place.layer, place.head, kind, members.join(";"), hide.join("."), options.words].join(
+    "|",
+  );
 }
 
 // {labels, tokens, of}: of[token] is its word; null where every token stands for itself
@@ -460,7 +486,11 @@ function merged({ values, masked, left }, queries, keys, n_key) {
   const tokens = /** @type {number[][]} */ (queries.tokens);
   const wordOf = /** @type {Int32Array} */ (keys.of);
   const [n, m] = [queries.labels.length, keys.labels.length];
-  const out = { values: new Float32Array(n * m), masked: masked && new Uint8Array(n * m).fill(HIDDEN), left: left && new Float32Array(n) };
+  const out = {
+    values: new Float32Array(n * m),
+    masked: masked && new Uint8Array(n * m).fill(HIDDEN),
+    left: left && new Float32Array(n),
+  };
   for (let word = 0; word < n; word++) {
     for (const q of tokens[word]) {
       const share = 1 / tokens[word].length;

@@ -19,7 +19,13 @@ export class Lines {
   follow(layer) {
     const { options, place } = this.view;
     const { members } = options;
-    if (options.show !== "lines" || !this.large.isPerHead || !members.length || members.some((pair) => pair[0] !== place.layer)) return;
+    if (
+      options.show !== "lines" ||
+      !this.large.isPerHead ||
+      !members.length ||
+      members.some((pair) => pair[0] !== place.layer)
+    )
+      return;
     this.view.options = { ...options, members: members.map((pair) => [layer, pair[1]]) };
   }
 

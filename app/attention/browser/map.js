@@ -2,7 +2,20 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, choice, clamp, el, fill, finely, hint, number, scientific, share, short } from "../../kit/browser/dom.js";
+import {
+  add,
+  arrow,
+  choice,
+  clamp,
+  el,
+  fill,
+  finely,
+  hint,
+  number,
+  scientific,
+  share,
+  short,
+} from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
 import { HIDDEN } from "./lens.js";
@@ -133,7 +146,8 @@ export class HeadMap {
     const lens = this.view.lens();
     const titles = words.sites[this.view.site.id];
     this.title.replaceChildren(el("b", "", lens.title), lens.kind === "head" ? " " : "\u00a0");
-    if (lens.kind !== "head") this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
+    if (lens.kind !== "head")
+      this.title.append(hint(words.kinds[lens.kind][1])); // what the name means, and whose it is
     else if (this.view.sites.length === 1) this.title.append(el("span", "", titles?.[2] ?? this.view.site.id)); // else its tab says so
     this.atlas.draw();
     const role = this.role();
@@ -158,7 +172,13 @@ export class HeadMap {
   get isOpenedByRule() {
     const { picture, place, options } = this.view;
     const opening = picture.openings?.[place.site];
-    return options.kind === "head" && Boolean(opening) && opening?.[0] === place.layer && opening[1] === place.head && opening[2] === place.query;
+    return (
+      options.kind === "head" &&
+      Boolean(opening) &&
+      opening?.[0] === place.layer &&
+      opening[1] === place.head &&
+      opening[2] === place.query
+    );
   }
 
   // What it adds to the row of tools above it
@@ -172,8 +192,13 @@ export class HeadMap {
     }
     if (this.canFold) {
       /** @type {Choice[]} */
-      const parts = [[false, words.fold, words.fold_help], [true, words.whole, words.whole_help]];
-      tools.push(choice(words.fold_label, parts, this.view.options.whole, (whole, e) => this.view.setOption("whole", whole, e)));
+      const parts = [
+        [false, words.fold, words.fold_help],
+        [true, words.whole, words.whole_help],
+      ];
+      tools.push(
+        choice(words.fold_label, parts, this.view.options.whole, (whole, e) => this.view.setOption("whole", whole, e)),
+      );
     }
     if (this.zooms()) tools.push(this.zoomButtons());
     return tools;
@@ -212,12 +237,21 @@ export class HeadMap {
       },
     );
     /** @type {Choice[]} */
-    const merge = [[false, words.words_off], [true, words.words_on]];
+    const merge = [
+      [false, words.words_off],
+      [true, words.words_on],
+    ];
     const joined = choice(words.words_setting, merge, options.words, (on, e) => this.view.setOption("words", on, e));
-    if (!picture.words[site.query].length && !picture.words[site.key].length) joined.append(el("span", "aside", words.words_whole));
+    if (!picture.words[site.query].length && !picture.words[site.key].length)
+      joined.append(el("span", "aside", words.words_whole));
     /** @type {Choice[]} */
-    const wide = [["words", words.columns_words], ["equal", words.columns_equal]];
-    const columns = choice(words.columns_setting, wide, options.widths, (of, e) => this.view.setOption("widths", of, e));
+    const wide = [
+      ["words", words.columns_words],
+      ["equal", words.columns_equal],
+    ];
+    const columns = choice(words.columns_setting, wide, options.widths, (of, e) =>
+      this.view.setOption("widths", of, e),
+    );
     return [
       { label: words.shows, node: kind, help: words.shows_help },
       { label: words.hidden_label, node: this.hiddenTokens(), help: words.hidden_help },
@@ -237,7 +271,10 @@ export class HeadMap {
     const box = el("span", "chips");
     for (const k of options.hide.slice(0, MOST_CHIPS)) {
       const label = picture.tokens[site.key]?.[k] ?? "";
-      const button = Object.assign(el("button", "quiet", `${short(label)} ×`), { type: "button", title: fill(words.unhide, { token: label }) });
+      const button = Object.assign(el("button", "quiet", `${short(label)} ×`), {
+        type: "button",
+        title: fill(words.unhide, { token: label }),
+      });
       button.setAttribute("aria-label", button.title);
       button.addEventListener("click", (e) => this.hide([k], e));
       box.append(button);
@@ -298,7 +335,11 @@ export class HeadMap {
 
   zoomButtons() {
     const box = el("span", "seg");
-    const buttons = [["−", words.zoom_out, 2], ["+", words.zoom_in, 0.5], ["⤢", words.zoom_fit, Infinity]];
+    const buttons = [
+      ["−", words.zoom_out, 2],
+      ["+", words.zoom_in, 0.5],
+      ["⤢", words.zoom_fit, Infinity],
+    ];
     for (const [text, title, factor] of buttons) {
       const button = box.appendChild(Object.assign(el("button", "", text), { type: "button", title }));
       button.setAttribute("aria-label", title);
@@ -358,7 +399,18 @@ export class HeadMap {
     const places = Float64Array.from({ length: columns + 1 }, (_, k) => left + k * cell);
     const xs = this.isMirrored ? mirrored(places) : places;
     const all = left + Math.max(cell * columns + 2, cell * (columns - 0.5) + lean + 0.4 * em);
-    return { left, top, cell, font, xs, isHeader: false, isFold: false, isMirrored: this.isMirrored, header: 0, width: all };
+    return {
+      left,
+      top,
+      cell,
+      font,
+      xs,
+      isHeader: false,
+      isFold: false,
+      isMirrored: this.isMirrored,
+      header: 0,
+      width: all,
+    };
   }
 
   // Whether the first key stands at the right
@@ -411,7 +463,18 @@ export class HeadMap {
     places[0] = left;
     for (let k = 0; k < n; k++) places[k + 1] = places[k] + own[k] + Math.min(spare, 2.2 * em);
     const xs = this.isMirrored ? mirrored(places) : places;
-    return { left, top, cell, font, xs, isHeader: true, isFold: false, isMirrored: this.isMirrored, header: size, width };
+    return {
+      left,
+      top,
+      cell,
+      font,
+      xs,
+      isHeader: true,
+      isFold: false,
+      isMirrored: this.isMirrored,
+      header: size,
+      width,
+    };
   }
 
   // Room for the names of the rows, and for what they are about to write
@@ -477,10 +540,21 @@ export class HeadMap {
     const last = this.lastTile;
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
     const [a0, a1, b0, b1] = last?.area ?? [0, 0, 0, 0];
-    if (last?.of === lens.key && a0 < q1 && a1 > q0 && b0 < k1 && b1 > k0) return { ...last, exact: false, how: words.loading };
+    if (last?.of === lens.key && a0 < q1 && a1 > q0 && b0 < k1 && b1 > k0)
+      return { ...last, exact: false, how: words.loading };
     /** @type {Area} */
     const area = [0, lens.n_query, 0, lens.n_key];
-    const blank = { rows: 1, columns: 1, values: new Float32Array(1), masked: null, exact: false, how: words.loading, area, of: lens.key, top: 1 };
+    const blank = {
+      rows: 1,
+      columns: 1,
+      values: new Float32Array(1),
+      masked: null,
+      exact: false,
+      how: words.loading,
+      area,
+      of: lens.key,
+      top: 1,
+    };
     if (!lens.plain || picture.whole) return blank; // the picture of one head would stand for several
     const small = site.thumbnail(place.layer, place.head);
     return { ...blank, ...small, values: Float32Array.from(small.values, (v) => (v / 255) ** 2) };
@@ -526,7 +600,11 @@ export class HeadMap {
       const middle = this.scaleShown === "log" ? Math.sqrt(low * high) : (low + high) / 2;
       if (!this.view.options.bounds) return { low: text(low), middle: text(middle), high: text(high) };
       const [from, to] = [low, high].map((value) => (value >= 1e-4 || !value ? String(value) : scientific(value))); // as they were written
-      return { low: low ? fill(words.bounds_below, { value: from }) : from, middle: text(middle), high: high < top ? fill(words.bounds_above, { value: to }) : to };
+      return {
+        low: low ? fill(words.bounds_below, { value: from }) : from,
+        middle: text(middle),
+        high: high < top ? fill(words.bounds_above, { value: to }) : to,
+      };
     }
     const { query } = this.at();
     const row = query === null ? null : lens.row(query);
@@ -548,7 +626,8 @@ export class HeadMap {
     for (let r = 0; r < rows; r++) {
       let most = 0;
       for (let c = 0; c < columns; c++) most = Math.max(most, values[r * columns + c]);
-      if (most) for (let c = 0; c < columns; c++) out[r * columns + c] = Math.round((values[r * columns + c] * 255) / most);
+      if (most)
+        for (let c = 0; c < columns; c++) out[r * columns + c] = Math.round((values[r * columns + c] * 255) / most);
     }
     return out;
   }
@@ -562,7 +641,8 @@ export class HeadMap {
     if (show !== "map") this.drawNote("");
     if (show !== "map") return;
     if (this.isRefused()) return; // the last picture stays
-    if (!this.geometry?.isHeader) this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em); // a part of it may be on the screen by now
+    if (!this.geometry?.isHeader)
+      this.geometry = this.measure(this.view.room.mapWidth, this.view.room.mapHeight, this.view.room.em); // a part of it may be on the screen by now
     const g = this.geometry;
     this.fade();
     const context = fit(this.base, this.view.room.mapWidth, this.view.room.mapHeight);
@@ -572,7 +652,13 @@ export class HeadMap {
     this.lastTile = tile;
     const how = tile.exact ? "" : tile.how === words.loading ? words.loading : fill(words.sampled, { how: tile.how });
     this.drawNote(how);
-    Object.assign(this.view.root.dataset, { exact: tile.exact, fetching: !own, size: g.cell, left: g.left, top: g.top });
+    Object.assign(this.view.root.dataset, {
+      exact: tile.exact,
+      fetching: !own,
+      size: g.cell,
+      left: g.left,
+      top: g.top,
+    });
     Object.assign(this.view.root.dataset, { folded: "", row: "" });
     this.view.root.dataset.columns = g.isHeader || g.isMirrored ? Array.from(g.xs, (x) => x.toFixed(1)).join(" ") : "";
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
@@ -588,7 +674,9 @@ export class HeadMap {
     /** @param {number} c @returns {[x: number, width: number]} */
     const column = (c) => {
       if (!g.isHeader) return [x0 + onward * c * across - (g.isMirrored ? across : 0), across];
-      const [from, to] = isExact ? [c, c + 1] : [Math.floor((c * (k1 - k0)) / tile.columns), Math.floor(((c + 1) * (k1 - k0)) / tile.columns)];
+      const [from, to] = isExact
+        ? [c, c + 1]
+        : [Math.floor((c * (k1 - k0)) / tile.columns), Math.floor(((c + 1) * (k1 - k0)) / tile.columns)];
       return [Math.min(g.xs[from], g.xs[to]), Math.abs(g.xs[to] - g.xs[from])];
     };
     const levels = this.levels(tile);
@@ -639,14 +727,18 @@ export class HeadMap {
     this.faded = of;
     const isOther = before !== undefined && before !== of && before.split("|")[0] === of.split("|")[0];
     this.ghost?.remove();
-    const isSame = base.clientWidth > 0 && Math.abs(base.clientWidth - view.room.mapWidth) < 1 && Math.abs(base.clientHeight - view.room.mapHeight) < 1;
+    const isSame =
+      base.clientWidth > 0 &&
+      Math.abs(base.clientWidth - view.room.mapWidth) < 1 &&
+      Math.abs(base.clientHeight - view.room.mapHeight) < 1;
     if (!isOther || !isSame || isStill()) return;
     const ghost = (this.ghost ??= Object.assign(document.createElement("canvas"), { className: "ghost" }));
     Object.assign(ghost, { width: base.width, height: base.height });
     Object.assign(ghost.style, { width: base.style.width, height: base.style.height });
     /** @type {CanvasRenderingContext2D} */ (ghost.getContext("2d")).drawImage(base, 0, 0);
     this.over.before(ghost);
-    ghost.animate([{ opacity: 1 }, { opacity: 0 }], { duration: FADES, fill: "forwards" }).onfinish = () => ghost.remove();
+    ghost.animate([{ opacity: 1 }, { opacity: 0 }], { duration: FADES, fill: "forwards" }).onfinish = () =>
+      ghost.remove();
   }
 
   /** @param {CanvasRenderingContext2D} context */
@@ -656,7 +748,16 @@ export class HeadMap {
     this.drawNote(this.fold.note());
     this.view.overview.whole.draw(this.view.overview.space);
     const shown = g.columns?.map((k, c) => [k, g.xs[c], g.xs[c + 1]].join(":")).join(" ");
-    Object.assign(this.view.root.dataset, { exact: true, fetching: !isThere, size: g.cell, left: g.left, top: g.top, columns: "", folded: shown, row: g.rows?.[0] });
+    Object.assign(this.view.root.dataset, {
+      exact: true,
+      fetching: !isThere,
+      size: g.cell,
+      left: g.left,
+      top: g.top,
+      columns: "",
+      folded: shown,
+      row: g.rows?.[0],
+    });
   }
 
   // Other rows and columns of a folded map
@@ -669,7 +770,9 @@ export class HeadMap {
     this.markSink();
     const lens = this.view.lens();
     const declined = this.declined === lens.key ? words.hide_last : "";
-    this.note.textContent = this.view.remote.failed ? words.offline : [declined, how, lens.note, this.beyond].filter(Boolean).join(" ");
+    this.note.textContent = this.view.remote.failed
+      ? words.offline
+      : [declined, how, lens.note, this.beyond].filter(Boolean).join(" ");
   }
 
   // Said of a text that is longer than any that the model learnt on: what its heads do there, nobody taught them
@@ -755,7 +858,10 @@ export class HeadMap {
     const { hasNext } = this;
     const names = g.left - (hasNext ? NEXT * em : 0); // where the names of the rows end
     const called = named(rows);
-    this.slide.put(`${this.view.picture.key},${rows.length}`, new Map(called.slice(q0, q1).map((name, r) => [name, g.top + (r + 0.5) * g.cell])));
+    this.slide.put(
+      `${this.view.picture.key},${rows.length}`,
+      new Map(called.slice(q0, q1).map((name, r) => [name, g.top + (r + 0.5) * g.cell])),
+    );
     if (this.slide.isMoving) requestAnimationFrame(() => this.view.redraw("over"));
     for (let q = q0; q < q1; q++) {
       if (q !== query && ((q - q0) % every || near(q, query))) continue;
@@ -810,7 +916,10 @@ export class HeadMap {
       }
     };
     for (const said of cover.said) {
-      const [row, key] = [said.length > 1 ? said[0] : (this.view.site.covered[0] ?? -1), /** @type {number} */ (said.at(-1))];
+      const [row, key] = [
+        said.length > 1 ? said[0] : (this.view.site.covered[0] ?? -1),
+        /** @type {number} */ (said.at(-1)),
+      ];
       const q = lens.queryOf(row);
       if (!lens.isCovered(q) || q < q0 || q >= q1 || this.placeOf(lens.keyOf(key)) < 0) continue;
       const [x, w] = this.columnAt(lens.keyOf(key));
@@ -958,7 +1067,12 @@ export class HeadMap {
     if (code === HIDDEN) return words.tip_hidden;
     if (code) return fill(words.tip_masked, { reason: this.view.reason(code) });
     const value = ranking.weights[column];
-    const parts = { value: value.toFixed(4), share: `${(value * 100).toFixed(2)} %`, rank: ranking.rank.get(column), n: ranking.order.length };
+    const parts = {
+      value: value.toFixed(4),
+      share: `${(value * 100).toFixed(2)} %`,
+      rank: ranking.rank.get(column),
+      n: ranking.order.length,
+    };
     return fill(lens.unit === "norm" ? words.tip_norm : lens.kind === "max" ? words.tip_max : words.tip_value, parts);
   }
 
@@ -974,7 +1088,10 @@ export class HeadMap {
       return { ...header, raw: new Float32Array(body, 0, n), scaled: new Float32Array(body, n * 4, n) };
     });
     if (!scores) return remote.offline ? "" : words.scores_loading;
-    return fill(scores.biased ? words.scores_biased : words.scores, { raw: scores.raw[key].toFixed(3), scaled: scores.scaled[key].toFixed(3) });
+    return fill(scores.biased ? words.scores_biased : words.scores, {
+      raw: scores.raw[key].toFixed(3),
+      scaled: scores.scaled[key].toFixed(3),
+    });
   }
 
   /** @param {KeyboardEvent} e */
@@ -988,7 +1105,8 @@ export class HeadMap {
       const { hover, place } = this.view;
       const query = lens.queryOf(hover?.query ?? place.query ?? 0);
       const first = hover?.key == null;
-      const key = hover?.key == null ? (this.view.ranking(lens.firstQuery(query))?.order[0] ?? 0) : lens.keyOf(hover.key);
+      const key =
+        hover?.key == null ? (this.view.ranking(lens.firstQuery(query))?.order[0] ?? 0) : lens.keyOf(hover.key);
       const row = clamp(query + (first ? 0 : step[0]), 0, lens.n_query - 1);
       const column = clamp(key + (first ? 0 : step[1]), 0, lens.n_key - 1);
       this.reveal({ query: row, key: column });
@@ -1038,7 +1156,13 @@ export class HeadMap {
   /** @param {PointerEvent} e */
   down(e) {
     if (e.button === 0 && this.zoomed() && this.cellAt(e)) {
-      this.dragging = { x: e.clientX, y: e.clientY, area: /** @type {Area} */ (this.area), cell: this.geometry.cell, moved: false };
+      this.dragging = {
+        x: e.clientX,
+        y: e.clientY,
+        area: /** @type {Area} */ (this.area),
+        cell: this.geometry.cell,
+        moved: false,
+      };
       this.box.setPointerCapture(e.pointerId);
     }
   }
@@ -1049,7 +1173,13 @@ export class HeadMap {
     this.dragging = null;
     const at = dragged ? null : this.cellAt(e);
     if (at && at.key !== null && this.says(at.query, at.key)) return;
-    if (at && (at.key !== null || !this.geometry.columns || e.clientX - this.base.getBoundingClientRect().left < this.geometry.left)) this.view.lock(at.query);
+    if (
+      at &&
+      (at.key !== null ||
+        !this.geometry.columns ||
+        e.clientX - this.base.getBoundingClientRect().left < this.geometry.left)
+    )
+      this.view.lock(at.query);
   }
 
   // A cell of a row that a lesson asks about is an answer.
@@ -1111,9 +1241,14 @@ export class HeadMap {
     const lens = this.view.lens();
     const area = /** @type {Area} */ (this.area);
     const middle = { query: (area[0] + area[1]) / 2, key: (area[2] + area[3]) / 2 };
-    const { query, key } = at ? { query: at.query === null ? null : lens.queryOf(at.query), key: at.key === null ? null : lens.keyOf(at.key) } : this.at();
+    const { query, key } = at
+      ? { query: at.query === null ? null : lens.queryOf(at.query), key: at.key === null ? null : lens.keyOf(at.key) }
+      : this.at();
     const inside = query === null ? middle : { query, key: key ?? middle.key };
-    const centre = { query: clamp(inside.query, area[0], area[1]), key: clamp(inside.key ?? middle.key, area[2], area[3]) };
+    const centre = {
+      query: clamp(inside.query, area[0], area[1]),
+      key: clamp(inside.key ?? middle.key, area[2], area[3]),
+    };
     /** @param {number} from @param {number} to @param {number} most */
     const size = (from, to, most) => clamp(Math.round((to - from) * factor), Math.min(8, most), most);
     const rows = size(area[0], area[1], lens.n_query);

@@ -32,7 +32,10 @@ export class Flight {
       const share = Math.min(1, (performance.now() - since) / FLIES);
       if (share === 1) return draw(to, true);
       const done = eased(share);
-      draw(to.map(([x, y], i) => [from[i][0] + (x - from[i][0]) * done, from[i][1] + (y - from[i][1]) * done]), false);
+      draw(
+        to.map(([x, y], i) => [from[i][0] + (x - from[i][0]) * done, from[i][1] + (y - from[i][1]) * done]),
+        false,
+      );
       this.frame = requestAnimationFrame(step);
     };
     step();

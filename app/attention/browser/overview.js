@@ -45,7 +45,11 @@ export class Overview {
     this.select = add(bar, "select");
     this.select.setAttribute("aria-label", words.metric);
     this.select.addEventListener("change", (e) => view.setOption("metric", this.select.value, e));
-    this.sorter = Object.assign(add(bar, "button", "quiet"), { type: "button", textContent: words.sort, title: words.sort_help });
+    this.sorter = Object.assign(add(bar, "button", "quiet"), {
+      type: "button",
+      textContent: words.sort,
+      title: words.sort_help,
+    });
     this.sorter.addEventListener("click", (e) => view.setOption("sort", !view.options.sort, e));
     this.legend = add(bar, "span", "legend");
     this.row = add(parent, "div", "headrow");
@@ -91,7 +95,10 @@ export class Overview {
     const { options, picture, site, map } = this.view;
     if (options.kind === "rollout" || cover.hides("heads")) return false; // it is of layers, or a lesson asks
     if (options.metric !== "auto") return options.metric === "roles";
-    return Boolean(picture.roles) && opensInGroups({ isLong: map.isLong, heads: site.layers * site.heads, isShared: site.kv_heads < site.heads });
+    return (
+      Boolean(picture.roles) &&
+      opensInGroups({ isLong: map.isLong, heads: site.layers * site.heads, isShared: site.kv_heads < site.heads })
+    );
   }
 
   // The name of each head of the kind of attention on the screen, where groups are wanted; null while they are fetched
@@ -174,15 +181,37 @@ export class Overview {
   // The same in groups
   /** @param {string[]} names @param {number} width */
   grouped(names, width) {
-    const { narrow, room: { em } } = this.view;
+    const {
+      narrow,
+      room: { em },
+    } = this.view;
     const least = narrow ? FINGER : Math.max(SMALLEST, 1.5 * em);
     const left = GROUP * em;
-    const room = { width: width - 3, height: narrow ? Infinity : this.space - 4, left, between: 0.3 * em, least, most: narrow ? FINGER : 3 * em };
+    const room = {
+      width: width - 3,
+      height: narrow ? Infinity : this.space - 4,
+      left,
+      between: 0.3 * em,
+      least,
+      most: narrow ? FINGER : 3 * em,
+    };
     const { pitch, places, titles, height } = placed(groupsOf(names), room);
     const gap = 2;
     for (const at of places) for (const i of [0, 1]) at[i] += 2; // room for the outline
     const blocks = [{ site: this.view.site, title: 0, top: 0, numbered: false }];
-    return { left, bracket: 0, pitch, gap, size: pitch - gap, between: 0, blocks, width, height: height + 4, places, titles };
+    return {
+      left,
+      bracket: 0,
+      pitch,
+      gap,
+      size: pitch - gap,
+      between: 0,
+      blocks,
+      width,
+      height: height + 4,
+      places,
+      titles,
+    };
   }
 
   // Where a head is drawn
@@ -215,7 +244,12 @@ export class Overview {
     this.drawMembers();
     /** @param {HTMLElement} box */
     const tall = (box) => (box.hidden ? 0 : box.offsetHeight); // not to be asked in vain: the whole page is laid out for it
-    const rest = (metric === "maps" ? 2.7 : 4.6) * em + tall(this.shared) + tall(this.chosen) + (this.wantsGroups ? 0 : this.alike.tall * em) + [this.shared, this.chosen].filter((box) => !box.hidden).length * 0.55 * em;
+    const rest =
+      (metric === "maps" ? 2.7 : 4.6) * em +
+      tall(this.shared) +
+      tall(this.chosen) +
+      (this.wantsGroups ? 0 : this.alike.tall * em) +
+      [this.shared, this.chosen].filter((box) => !box.hidden).length * 0.55 * em;
     const isWide = Number.isFinite(this.view.room.headsHeight);
     const room = isWide ? Math.max(5 * em, this.view.room.headsHeight - rest) : 30 * em;
     this.space = room;
@@ -225,20 +259,29 @@ export class Overview {
     this.box.style.height = `${g.height}px`;
     this.box.style.maxHeight = `${most}px`;
     this.list.box.style.maxHeight = `${Math.min(room, this.view.room.headsHeight)}px`;
-    const below = this.isList ? 0 : g.places ? g.places.filter(([, y]) => y + g.size > most).length : Math.ceil((g.height - room) / g.pitch);
+    const below = this.isList
+      ? 0
+      : g.places
+        ? g.places.filter(([, y]) => y + g.size > most).length
+        : Math.ceil((g.height - room) / g.pitch);
     this.more.hidden = below < 1;
     const more = g.places ? words.more_heads : words.more_layers;
-    this.more.textContent = below < 1 ? "" : fill(more, { layers: counted(words.layers, below), heads: counted(words.heads_count, below) });
+    this.more.textContent =
+      below < 1 ? "" : fill(more, { layers: counted(words.layers, below), heads: counted(words.heads_count, below) });
     if (this.isList) return this.list.draw(this.numbers.get(this.view.site), this.isLowestFirst);
     Object.assign(this.box.dataset, { left: g.left, top: g.blocks[0].top, pitch: g.pitch });
     const { heads } = this.view.site;
-    this.box.dataset.places = (g.places ?? []).map(([x, y], i) => `${Math.floor(i / heads)}.${i % heads}:${Math.round(x)},${Math.round(y)}`).join(" ");
+    this.box.dataset.places = (g.places ?? [])
+      .map(([x, y], i) => `${Math.floor(i / heads)}.${i % heads}:${Math.round(x)},${Math.round(y)}`)
+      .join(" ");
     this.drawTitles();
     this.flight.stop();
     if (metric === "maps") return this.fly();
     const context = fit(this.base, g.width, g.height);
     for (const block of g.blocks) this.drawBlock(context, block);
-    this.view.root.dataset.metrics = [...this.numbers.values()].map(({ values }) => values.map((x) => x.toFixed(5)).join(" ")).join(" ");
+    this.view.root.dataset.metrics = [...this.numbers.values()]
+      .map(({ values }) => values.map((x) => x.toFixed(5)).join(" "))
+      .join(" ");
   }
 
   // The names of the groups, and how many heads each has
@@ -260,12 +303,24 @@ export class Overview {
   fly() {
     const g = this.grid;
     const { site } = this.view;
-    const all = Array.from({ length: site.layers * site.heads }, (_, i) => this.corner({ site, layer: Math.floor(i / site.heads), head: i % site.heads }));
+    const all = Array.from({ length: site.layers * site.heads }, (_, i) =>
+      this.corner({ site, layer: Math.floor(i / site.heads), head: i % site.heads }),
+    );
     const corners = all.map(([x, y]) => /** @type {[number, number]} */ ([x, y]));
     this.flight.to(`${site.id},${site.layers},${site.heads}`, corners, (at, isThere) => {
       const context = fit(this.base, g.width, g.height);
       if (isThere) for (const block of g.blocks) this.drawBlock(context, block);
-      else at.forEach(([x, y], i) => drawSmall(context, this.atlas(site), { layer: Math.floor(i / site.heads), head: i % site.heads }, x, y, g.size));
+      else
+        at.forEach(([x, y], i) =>
+          drawSmall(
+            context,
+            this.atlas(site),
+            { layer: Math.floor(i / site.heads), head: i % site.heads },
+            x,
+            y,
+            g.size,
+          ),
+        );
     });
   }
 
@@ -308,10 +363,15 @@ export class Overview {
     const every = Math.max(1, Math.ceil((1.15 * em) / g.pitch));
     context.textAlign = "center";
     for (let h = 0; numbered && h < site.heads; h += every) {
-      context.fillText(String(h), this.corner({ site, layer: 0, head: h })[0] + g.size / 2, top - g.bracket - 0.65 * em);
+      context.fillText(
+        String(h),
+        this.corner({ site, layer: 0, head: h })[0] + g.size / 2,
+        top - g.bracket - 0.65 * em,
+      );
     }
     context.textAlign = "right";
-    for (let l = 0; l < site.layers; l += every) context.fillText(String(l), g.left - 0.45 * em, top + l * g.pitch + g.size / 2);
+    for (let l = 0; l < site.layers; l += every)
+      context.fillText(String(l), g.left - 0.45 * em, top + l * g.pitch + g.size / 2);
     if (site.kv_heads < site.heads) {
       const group = site.heads / site.kv_heads;
       context.fillStyle = palette.key;
@@ -341,7 +401,12 @@ export class Overview {
   fill(site, layer) {
     this.atlases.delete(site);
     if (this.isList || this.numbers.has(site)) return;
-    this.drawLayer(/** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d")), site, layer, atlasOf(this.view, site, layer, layer + 1));
+    this.drawLayer(
+      /** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d")),
+      site,
+      layer,
+      atlasOf(this.view, site, layer, layer + 1),
+    );
   }
 
   // A head without a picture or a number
@@ -359,11 +424,15 @@ export class Overview {
     if (!found) return void this.legend.append(el("span", "", words.loading));
     /** @param {number} x */
     const digits = (x) => String(Number(x.toPrecision(2)));
-    if (found.low < 0) this.legend.append(el("span", "", digits(found.low)), el("i", "ramp ahead"), el("span", "", "0"));
+    if (found.low < 0)
+      this.legend.append(el("span", "", digits(found.low)), el("i", "ramp ahead"), el("span", "", "0"));
     else this.legend.append(el("span", "", "0"));
     this.legend.append(el("i", "ramp"), el("span", "", digits(found.high)));
-    this.legend.title = this.view.picture.whole ? words.metrics[this.metric][1] : fill(words.metric_rows, { rows: found.rows, of: number(Number(found.of)) });
-    if (!this.view.picture.whole && Number(found.rows) < Number(found.of)) this.legend.append(el("span", "", fill(words.metric_sampled, { rows: found.rows })));
+    this.legend.title = this.view.picture.whole
+      ? words.metrics[this.metric][1]
+      : fill(words.metric_rows, { rows: found.rows, of: number(Number(found.of)) });
+    if (!this.view.picture.whole && Number(found.rows) < Number(found.of))
+      this.legend.append(el("span", "", fill(words.metric_sampled, { rows: found.rows })));
     if (found.values.every(Number.isNaN)) this.legend.replaceChildren(el("span", "", words.metric_none));
   }
 
@@ -404,7 +473,11 @@ export class Overview {
     if (this.peeked) box(this.peeked, palette.mute, 1.5);
     box({ ...place, site }, palette.query, g.pitch > 14 ? 2.5 : 2);
     const [x, y] = this.corner({ ...place, site });
-    if (this.box.scrollWidth > this.box.clientWidth + 1 && (x < this.box.scrollLeft || x + g.pitch > this.box.scrollLeft + this.box.clientWidth)) this.box.scrollLeft = x - this.box.clientWidth / 2;
+    if (
+      this.box.scrollWidth > this.box.clientWidth + 1 &&
+      (x < this.box.scrollLeft || x + g.pitch > this.box.scrollLeft + this.box.clientWidth)
+    )
+      this.box.scrollLeft = x - this.box.clientWidth / 2;
     const { scrollTop, clientHeight } = this.box;
     const hidden = y < scrollTop + 20 || y + g.pitch > scrollTop + clientHeight;
     if (this.box.scrollHeight > clientHeight && hidden) this.box.scrollTop = y - clientHeight / 2;
@@ -412,7 +485,9 @@ export class Overview {
 
   drawMembers() {
     const { options, narrow } = this.view;
-    const [chosen, all] = narrow ? [words.members_chosen_touch, words.members_all_touch] : [words.members_chosen, words.members_all];
+    const [chosen, all] = narrow
+      ? [words.members_chosen_touch, words.members_all_touch]
+      : [words.members_chosen, words.members_all];
     const text = this.areSeveral ? (options.members.length ? chosen : all) : "";
     this.chosen.hidden = !text;
     if (this.chosen.textContent !== text) this.chosen.textContent = text;
@@ -472,7 +547,11 @@ export class Overview {
     const isIn = start.some(same);
     /** @type {import("./types.js").Member[]} */
     const next = isIn && several ? start.filter((pair) => !same(pair)) : isIn ? start : [...start, [layer, head]];
-    view.setOption("members", next.sort((a, b) => a[0] - b[0] || a[1] - b[1]), e);
+    view.setOption(
+      "members",
+      next.sort((a, b) => a[0] - b[0] || a[1] - b[1]),
+      e,
+    );
     if (!several) view.setOption("kind", "mean", e);
     else if (!next.length && kind !== "head") view.setOption("kind", "head", e);
   }
@@ -501,10 +580,13 @@ export class Overview {
     if (name) lines.push(el("div", "mute", name));
     const value = this.numbers.get(site)?.values[at.layer * site.heads + at.head];
     if (value !== undefined) {
-      const text = Number.isNaN(value) ? words.metric_none : fill(words.metric_value, { name: words.metrics[this.metric][0], value: this.valued(value) });
+      const text = Number.isNaN(value)
+        ? words.metric_none
+        : fill(words.metric_value, { name: words.metrics[this.metric][0], value: this.valued(value) });
       lines.push(el("div", "", text));
     }
-    if (site.kv_heads < site.heads) lines.push(el("div", "mute", fill(words.shared, { heads: ranges(site.group(at.head)) })));
+    if (site.kv_heads < site.heads)
+      lines.push(el("div", "mute", fill(words.shared, { heads: ranges(site.group(at.head)) })));
     this.view.tip.replaceChildren(...lines);
     this.view.putTip(event.clientX, event.clientY);
   }
@@ -512,7 +594,8 @@ export class Overview {
   /** @param {number} value */
   valued(value) {
     if (this.metric === "entropy") return fill(words.in_bits, { value: value.toFixed(2) });
-    if (this.metric === "distance") return fill(value < 0 ? words.in_tokens_ahead : words.in_tokens, { value: Math.abs(value).toFixed(2) });
+    if (this.metric === "distance")
+      return fill(value < 0 ? words.in_tokens_ahead : words.in_tokens, { value: Math.abs(value).toFixed(2) });
     return `${(value * 100).toFixed(1)} %`;
   }
 
@@ -535,16 +618,24 @@ export class Overview {
     const from = rows.findIndex((row) => row.site === site && row.layer === place.layer);
     const to = rows[clamp(from + step[0], 0, rows.length - 1)];
     const head = clamp(place.head + step[1], 0, to.site.heads - 1);
-    if (to.site !== site || to.layer !== place.layer || head !== place.head) this.view.choose({ site: to.site.id, layer: to.layer, head }, e);
+    if (to.site !== site || to.layer !== place.layer || head !== place.head)
+      this.view.choose({ site: to.site.id, layer: to.layer, head }, e);
   }
 
   drawAlike() {
     const { em, headsHeight } = this.view.room;
     const { places, pitch } = this.grid;
-    this.alike.stand(places && !this.view.narrow ? corner(places, pitch, { width: this.box.clientWidth, wide: 11 * em, tall: 3.5 * em }) : null);
+    this.alike.stand(
+      places && !this.view.narrow
+        ? corner(places, pitch, { width: this.box.clientWidth, wide: 11 * em, tall: 3.5 * em })
+        : null,
+    );
     this.alike.draw(() => {
       const tall = this.isList ? this.list.box.offsetHeight : Math.min(this.grid.height, this.space); // also where options hide it
-      const notes = [this.shared, this.chosen].reduce((sum, box) => sum + (box.hidden ? 0 : box.offsetHeight + 0.55 * em), 0);
+      const notes = [this.shared, this.chosen].reduce(
+        (sum, box) => sum + (box.hidden ? 0 : box.offsetHeight + 0.55 * em),
+        0,
+      );
       return headsHeight - (this.metric === "maps" ? 2.4 : 4) * em - tall - notes;
     });
   }

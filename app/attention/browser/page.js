@@ -7,7 +7,11 @@ import { WORDS as words } from "./constants.js";
 export class Page extends Share {
   /** @param {import("./types.js").View} view @param {HTMLElement} root */
   constructor(view, root) {
-    super(root, () => addressOf(view), (text) => view.announce(text));
+    super(
+      root,
+      () => addressOf(view),
+      (text) => view.announce(text),
+    );
     this.view = view;
   }
 
@@ -17,8 +21,14 @@ export class Page extends Share {
 
   settings() {
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
-    const themes = [["auto", words.theme_auto], ["light", words.theme_light], ["dark", words.theme_dark]];
-    const node = choice(words.theme, themes, this.view.options.theme, (theme, e) => this.view.setOption("theme", theme, e));
+    const themes = [
+      ["auto", words.theme_auto],
+      ["light", words.theme_light],
+      ["dark", words.theme_dark],
+    ];
+    const node = choice(words.theme, themes, this.view.options.theme, (theme, e) =>
+      this.view.setOption("theme", theme, e),
+    );
     return [{ label: words.theme, node, help: words.theme_help }];
   }
 }

@@ -20,7 +20,9 @@ export class Ranked {
     const { site, place } = this.view;
     const values = found?.values ?? [];
     const sign = isLowestFirst ? 1 : -1;
-    const order = [...values.keys()].filter((i) => !Number.isNaN(values[i])).sort((a, b) => sign * (values[a] - values[b]) || a - b);
+    const order = [...values.keys()]
+      .filter((i) => !Number.isNaN(values[i]))
+      .sort((a, b) => sign * (values[a] - values[b]) || a - b);
     this.box.setAttribute("aria-label", isLowestFirst ? words.sorted_low : words.sorted);
     const lines = order.slice(0, MOST).map((i, rank) => {
       const [layer, head] = [Math.floor(i / site.heads), i % site.heads];
@@ -30,21 +32,31 @@ export class Ranked {
       bar.style.width = `${(100 * Math.abs(value)) / (found?.high || 1)}%`;
       const track = el("span", "track");
       track.append(bar);
-      button.append(el("span", "mute", `${rank + 1}`), el("b", "", fill(words.head_short, { layer, head })), track, el("u", "", value.toFixed(2)));
+      button.append(
+        el("span", "mute", `${rank + 1}`),
+        el("b", "", fill(words.head_short, { layer, head })),
+        track,
+        el("u", "", value.toFixed(2)),
+      );
       button.dataset.at = `${layer}.${head}`;
       button.setAttribute("aria-pressed", String(layer === place.layer && head === place.head));
       button.addEventListener("click", (e) => this.view.choose({ layer, head }, e));
       return button;
     });
     this.box.replaceChildren(...lines);
-    if (order.length > MOST) this.box.append(el("p", "note", fill(words.sorted_more, { shown: MOST, n: number(order.length) })));
-    this.view.root.dataset.sorted = order.slice(0, MOST).map((i) => `${Math.floor(i / site.heads)}.${i % site.heads}`).join(" ");
+    if (order.length > MOST)
+      this.box.append(el("p", "note", fill(words.sorted_more, { shown: MOST, n: number(order.length) })));
+    this.view.root.dataset.sorted = order
+      .slice(0, MOST)
+      .map((i) => `${Math.floor(i / site.heads)}.${i % site.heads}`)
+      .join(" ");
   }
 
   // Another head is chosen.
   mark() {
     const { layer, head } = this.view.place;
-    for (const button of this.box.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.at === `${layer}.${head}`));
+    for (const button of this.box.querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String(button.dataset.at === `${layer}.${head}`));
   }
 
   /** @param {KeyboardEvent} e */

@@ -22,7 +22,8 @@ export function levelOf(scale, value, { low, high }) {
 
 // The level of each byte of a small map, whose weights travel as square roots
 /** @param {"linear" | "log"} scale @param {Ends} ends */
-export const levelsOfRoots = (scale, ends) => Uint8Array.from({ length: 256 }, (_, root) => levelOf(scale, (root / 255) ** 2, ends));
+export const levelsOfRoots = (scale, ends) =>
+  Uint8Array.from({ length: 256 }, (_, root) => levelOf(scale, (root / 255) ** 2, ends));
 
 // A tile as a canvas of one pixel a value, which is then drawn as large as it is shown; masked ones are see-through.
 /** @param {{rows: number, columns: number, masked?: ArrayLike<unknown> | null}} tile @param {ArrayLike<number>} levels @param {ArrayLike<number>} packed colour of each level */

@@ -82,7 +82,8 @@ export class Site {
   // ‖value · W_O‖ of each key as this head would write it, float32 [key]; null until somebody has asked for them and they came
   /** @param {number} layer @param {number} head @param {import("../../kit/browser/remote.js").Remote} remote */
   norms(layer, head, remote) {
-    if (this.norms_at !== undefined) this.written ??= new Float32Array(this.body, this.norms_at, this.layers * this.heads * this.n_key);
+    if (this.norms_at !== undefined)
+      this.written ??= new Float32Array(this.body, this.norms_at, this.layers * this.heads * this.n_key);
     if (!this.written) {
       const found = remote.get("norms", { site: this.id }, (bytes) => new Float32Array(unpack(bytes)[1]));
       if (!found || found.refused) return null;

@@ -24,7 +24,8 @@ export function atlasOf(view, site, from = 0, to = site.layers) {
       const { values } = site.thumbnail(l, h);
       for (let r = 0; r < rows; r++) {
         const at = ((l - from) * rows + r) * canvas.width + h * columns;
-        for (let c = 0; c < columns; c++) pixels[at + across(c, columns, isBack)] = packed[levels[values[r * columns + c]]];
+        for (let c = 0; c < columns; c++)
+          pixels[at + across(c, columns, isBack)] = packed[levels[values[r * columns + c]]];
       }
     }
   }

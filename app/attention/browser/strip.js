@@ -101,7 +101,15 @@ export class Strip {
     const lens = this.view.lens();
     const { from, to } = this.range(axis);
     const ends = [from, to - 1].map((i) => (axis === "query" ? lens.firstQuery(i) : lens.firstKey(i)));
-    return [picture.key, axis, this.labels(axis).slice(from, to), ends, to < this.labels(axis).length, picture.joins[site[axis]], picture.tokens.target && site[axis]];
+    return [
+      picture.key,
+      axis,
+      this.labels(axis).slice(from, to),
+      ends,
+      to < this.labels(axis).length,
+      picture.joins[site[axis]],
+      picture.tokens.target && site[axis],
+    ];
   }
 
   /** @param {Axis} axis */
@@ -175,7 +183,10 @@ export class Strip {
     const looked = column?.weights ? column : null;
     const mean = query === null && !looked ? this.view.averages() : null;
     const shaded = self || looked ? "query" : "key";
-    const [row_, chosen] = [query === null ? null : lens.queryOf(query), place.query === null ? null : lens.queryOf(place.query)];
+    const [row_, chosen] = [
+      query === null ? null : lens.queryOf(query),
+      place.query === null ? null : lens.queryOf(place.query),
+    ];
     const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
     const ofRow = this.view.map.scaleShown === "row" ? row : null;
     const scale = this.view.map.wholeScale;
@@ -189,7 +200,9 @@ export class Strip {
       if (axis === "query") node.classList.toggle("q", i === row_);
       if (axis === "key" || self) node.classList.toggle("k", i === key && !(self && i === row_)); // two texts have places of their own
       if (wait) continue;
-      const [weight, code] = looked ? [looked.weights[i], looked.masked?.[i]] : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
+      const [weight, code] = looked
+        ? [looked.weights[i], looked.masked?.[i]]
+        : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
       const isShaded = axis === shaded && !code && !lens.refused;
       const level = levelOf(scale, weight, ends);
       const shade = isShaded ? level : -1;
@@ -254,7 +267,11 @@ export class Strip {
     if (!this.slide.put(`${this.view.picture.key},${axis},${names.length}`, places)) return;
     for (const { node, axis: of, i } of this.items) {
       const by = of === axis ? this.slide.offset(names[i]) : 0;
-      if (Math.abs(by) > 1) node.animate([{ transform: `translateX(${by}px)` }, { transform: "none" }], { duration: SLIDES, easing: "ease-out" });
+      if (Math.abs(by) > 1)
+        node.animate([{ transform: `translateX(${by}px)` }, { transform: "none" }], {
+          duration: SLIDES,
+          easing: "ease-out",
+        });
     }
   }
 
@@ -333,7 +350,10 @@ export class Strip {
       let [top, bottom] = [node.offsetTop, node.offsetTop + node.offsetHeight];
       if (strongest) {
         // both, if they fit: what is chosen, and what it looks at most
-        const [first, last] = [Math.min(top, strongest.offsetTop), Math.max(bottom, strongest.offsetTop + strongest.offsetHeight)];
+        const [first, last] = [
+          Math.min(top, strongest.offsetTop),
+          Math.max(bottom, strongest.offsetTop + strongest.offsetHeight),
+        ];
         if (last - first <= strip.clientHeight) [top, bottom] = [first, last];
       }
       if (top < strip.scrollTop || bottom > strip.scrollTop + strip.clientHeight) {
@@ -369,7 +389,8 @@ export class Strip {
   /** @param {Event} e */
   hide(e) {
     const { axis, i } = dataOf(e);
-    if (axis === "key" || (axis === "query" && this.view.site.query === this.view.site.key)) this.view.map.hideAt({ query: null, key: Number(i) }, e);
+    if (axis === "key" || (axis === "query" && this.view.site.query === this.view.site.key))
+      this.view.map.hideAt({ query: null, key: Number(i) }, e);
   }
 
   /** @param {KeyboardEvent} e */

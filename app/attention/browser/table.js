@@ -26,7 +26,12 @@ export class Table {
     const table = el("table", "");
     table.append(el("caption", "", [fill(caption, parts), lens.note].filter(Boolean).join(". ")));
     const head = table.createTHead().insertRow();
-    for (const name of [words.col_rank, words.col_key, words.col_position, lens.unit === "norm" ? words.col_norm : words.col_weight]) {
+    for (const name of [
+      words.col_rank,
+      words.col_key,
+      words.col_position,
+      lens.unit === "norm" ? words.col_norm : words.col_weight,
+    ]) {
       head.append(Object.assign(el("th", "", name), { scope: "col" }));
     }
     const body = table.createTBody();
@@ -36,7 +41,8 @@ export class Table {
       for (const cell of cells) tr.append(el("td", "", String(cell)));
       tr.cells[1].className = "k";
     };
-    for (const [i, k] of order.slice(0, MOST).entries()) line(ranking?.rank.get(k) ?? i + 1, keys[k], lens.firstKey(k), weight(k).toFixed(4));
+    for (const [i, k] of order.slice(0, MOST).entries())
+      line(ranking?.rank.get(k) ?? i + 1, keys[k], lens.firstKey(k), weight(k).toFixed(4));
     if (ranking?.masked) {
       for (let k = 0; k < keys.length && body.rows.length < MOST; k++) {
         const code = ranking.masked[k];

@@ -138,7 +138,13 @@ export class TokenLines {
     if (!heads || !view.options.members.length) return [view.lens()];
     return heads.map(([layer, head]) => {
       const { picture, site, remote } = view;
-      const of = { picture, site, remote, place: { ...view.place, layer, head }, options: { ...view.options, members: [] } };
+      const of = {
+        picture,
+        site,
+        remote,
+        place: { ...view.place, layer, head },
+        options: { ...view.options, members: [] },
+      };
       const key = keyOf(of);
       if (!this.lenses.has(key)) {
         if (this.lenses.size >= KEPT_LENSES) this.lenses.delete(String(this.lenses.keys().next().value));
@@ -157,7 +163,8 @@ export class TokenLines {
     const same = heads.every(([layer]) => layer === heads[0][0]);
     return heads.map(([layer, head], i) => {
       const at = same ? head : i;
-      const name = same && layer === view.place.layer ? fill(words.head_only, { head }) : fill(words.head_short, { layer, head });
+      const name =
+        same && layer === view.place.layer ? fill(words.head_only, { head }) : fill(words.head_short, { layer, head });
       return { hue: hues[at % hues.length], dash: DASHES[Math.floor(at / hues.length) % DASHES.length], name };
     });
   }
@@ -174,7 +181,9 @@ export class TokenLines {
   // A key of a large run, for which alone it is asked who looks at it
   /** @param {Alone | null} alone */
   isLockedKey(alone) {
-    return alone?.query === null && !this.view.picture.whole && this.view.isWorthAColumn(/** @type {number} */ (alone.key));
+    return (
+      alone?.query === null && !this.view.picture.whole && this.view.isWorthAColumn(/** @type {number} */ (alone.key))
+    );
   }
 
   /** @param {boolean} settled */
@@ -206,15 +215,31 @@ export class TokenLines {
     this.slider.setAttribute("aria-valuetext", fill(words.keep_spoken, { keep: options.keep }));
     this.slider.style.setProperty("--at", `${(100 * (options.keep - least)) / (100 - least)}%`);
     const several = Boolean(this.now.several);
-    const id = [site.id, site.heads, place.layer, place.head, this.isPerHead, options.members.join(";"), view.themeName].join();
+    const id = [
+      site.id,
+      site.heads,
+      place.layer,
+      place.head,
+      this.isPerHead,
+      options.members.join(";"),
+      view.themeName,
+    ].join();
     if (id === this.built) return;
     this.built = id;
     this.which.hidden = !this.isPerHead || site.heads < 2;
     /** @type {Member[]} */
     const all = Array.from({ length: site.heads }, (_, head) => [place.layer, head]);
-    const node = choice(words.lines_heads, [["one", words.lines_one], ["all", words.lines_all]], several ? "all" : "one", (chosen, e) => {
-      view.setOption("members", chosen === "one" ? [] : all, e);
-    });
+    const node = choice(
+      words.lines_heads,
+      [
+        ["one", words.lines_one],
+        ["all", words.lines_all],
+      ],
+      several ? "all" : "one",
+      (chosen, e) => {
+        view.setOption("members", chosen === "one" ? [] : all, e);
+      },
+    );
     this.which.replaceChildren(node);
     this.legend.hidden = !several;
     this.legend.replaceChildren();
@@ -222,7 +247,8 @@ export class TokenLines {
     const chosen = new Set(options.members.map(String));
     const codes = new Map(options.members.map((pair, i) => [String(pair), this.now.codes?.[i]]));
     const others = options.members.filter(([layer]) => layer !== place.layer);
-    for (const pair of [...all, ...others]) this.legend.append(this.chip(pair, chosen.has(String(pair)), codes.get(String(pair))));
+    for (const pair of [...all, ...others])
+      this.legend.append(this.chip(pair, chosen.has(String(pair)), codes.get(String(pair))));
   }
 
   // Above the picture, instead of the one head that the facts are of
@@ -231,7 +257,10 @@ export class TokenLines {
     const heads = this.heads ?? [];
     const [layer] = heads[0];
     const same = heads.every((pair) => pair[0] === layer);
-    const title = heads.length === 1 ? fill(words.place, { layer, head: heads[0][1] }) : fill(same ? words.lines_title : words.lines_title_layers, { n: heads.length, layer });
+    const title =
+      heads.length === 1
+        ? fill(words.place, { layer, head: heads[0][1] })
+        : fill(same ? words.lines_title : words.lines_title_layers, { n: heads.length, layer });
     view.map.title.replaceChildren(el("b", "", title));
   }
 
@@ -279,12 +308,32 @@ export class TokenLines {
     const { several, lenses } = this.now;
     this.note.textContent = this.noteText();
     const what = [view.picture.key, view.site.id, lens.merged, lens.unit, several ? "" : lens.key]; // whose labels and values
-    const id = [...what, several, lenses.length, width, mapHeight, em, this.bar.offsetHeight, view.options.projector, this.note.textContent].join();
+    const id = [
+      ...what,
+      several,
+      lenses.length,
+      width,
+      mapHeight,
+      em,
+      this.bar.offsetHeight,
+      view.options.projector,
+      this.note.textContent,
+    ].join();
     if (this.measured === id) return;
     this.measured = id;
-    const used = this.bar.offsetHeight + (this.legend.hidden ? 0 : this.legend.offsetHeight) + (this.note.textContent ? this.note.offsetHeight : 0);
-    const height = view.room.height === Infinity ? Math.max(21 * em, mapHeight) : Math.max(12 * em, mapHeight - used - 0.4 * em);
-    const g = /** @type {Geometry} */ ({ width, height, em, n: [lens.n_query, lens.n_key], id: [...what, lenses.length, width, height, em, view.options.projector].join() });
+    const used =
+      this.bar.offsetHeight +
+      (this.legend.hidden ? 0 : this.legend.offsetHeight) +
+      (this.note.textContent ? this.note.offsetHeight : 0);
+    const height =
+      view.room.height === Infinity ? Math.max(21 * em, mapHeight) : Math.max(12 * em, mapHeight - used - 0.4 * em);
+    const g = /** @type {Geometry} */ ({
+      width,
+      height,
+      em,
+      n: [lens.n_query, lens.n_key],
+      id: [...what, lenses.length, width, height, em, view.options.projector].join(),
+    });
     const family = view.font();
     const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
     /** @param {string[]} labels @param {number} size */
@@ -300,10 +349,12 @@ export class TokenLines {
     const pitch = (height - 1.9 * em) / most;
     const font = clamp(pitch * 0.68, 0.85 * em, largest);
     // Rows: every label beside the next, so their widths decide
-    const along = Math.max(...[lens.queries, lens.keys].map((labels) => {
-      context.font = `650 100px ${family}`;
-      return labels.reduce((sum, label) => sum + Math.max(60, context.measureText(short(label)).width) + 70, 0) / 100;
-    }));
+    const along = Math.max(
+      ...[lens.queries, lens.keys].map((labels) => {
+        context.font = `650 100px ${family}`;
+        return labels.reduce((sum, label) => sum + Math.max(60, context.measureText(short(label)).width) + 70, 0) / 100;
+      }),
+    );
     const inRows = most <= FEW ? Math.min(largest, (width - em) / along) : 0;
     g.rows = inRows >= Math.min(font, largest);
     g.font = g.rows ? inRows : font;
@@ -321,7 +372,10 @@ export class TokenLines {
       g.width -= scrollbar;
       const [wide, wider] = [widest(lens.queries, g.font), widest(lens.keys, g.font)];
       const room = (g.width - 2 * (g.strips + g.value + 1.6 * em)) * 0.5; // half of it for lines
-      g.labels = [Math.min(wide, room / 2 + Math.max(0, room / 2 - wider)), Math.min(wider, room / 2 + Math.max(0, room / 2 - wide))];
+      g.labels = [
+        Math.min(wide, room / 2 + Math.max(0, room / 2 - wider)),
+        Math.min(wider, room / 2 + Math.max(0, room / 2 - wide)),
+      ];
       g.x = [g.value + g.labels[0] + 0.9 * em, g.width - g.value - g.labels[1] - 0.9 * em]; // where labels end
       g.near = g.x; // where lines do,
       g.far = [g.x[0] + g.strips, g.x[1] - g.strips]; // and where they leave room for strips
@@ -338,7 +392,9 @@ export class TokenLines {
     const { em } = g;
     context.font = `650 ${g.font}px ${family}`;
     g.at = [lens.queries, lens.keys].map((labels) => {
-      const widths = labels.map((label) => Math.max(0.6 * g.font, context.measureText(short(label)).width) + 0.7 * g.font);
+      const widths = labels.map(
+        (label) => Math.max(0.6 * g.font, context.measureText(short(label)).width) + 0.7 * g.font,
+      );
       let x = (g.width - widths.reduce((a, b) => a + b, 0)) / 2;
       return widths.map((w) => (x += w) - w / 2);
     });
@@ -466,7 +522,11 @@ export class TokenLines {
     const g = this.geometry;
     const context = fit(this.over, g.width, g.height);
     const alone = this.alone();
-    const found = alone && linesOf(/** @type {{query: number, key: null}} */ (alone), lenses, view.options.keep, MOST, (lens) => (this.isLockedKey(alone) ? /** @type {Lens} */ (lens).column(/** @type {number} */ (alone.key)) : null));
+    const found =
+      alone &&
+      linesOf(/** @type {{query: number, key: null}} */ (alone), lenses, view.options.keep, MOST, (lens) =>
+        this.isLockedKey(alone) ? /** @type {Lens} */ (lens).column(/** @type {number} */ (alone.key)) : null,
+      );
     this.isolated = alone && { ...alone, lines: found?.lines ?? [], total: found?.total ?? 0, waiting: !found };
     this.base.style.opacity = alone ? "0.13" : "1";
     const far = (this.farSide = alone && several ? (alone.query === null ? 0 : 1) : null);
@@ -503,7 +563,11 @@ export class TokenLines {
     context.textBaseline = "middle";
     context.fillStyle = palette.query;
     context.textAlign = "right";
-    context.fillText(words.lines_query + side("query"), Math.max(g.x[0] - 0.5 * g.em, context.measureText(words.lines_query + side("query")).width), 0.6 * g.em);
+    context.fillText(
+      words.lines_query + side("query"),
+      Math.max(g.x[0] - 0.5 * g.em, context.measureText(words.lines_query + side("query")).width),
+      0.6 * g.em,
+    );
     context.fillStyle = palette.key;
     context.textAlign = "left";
     const text = words.lines_key + side("key");
@@ -538,7 +602,12 @@ export class TokenLines {
         context.fillStyle = is ? colour : alone && !(far && linked.has(i)) ? palette.mute : palette.ink;
         if (side && masked?.[i]) context.fillStyle = palette.mute;
         const text = short(labels[i]);
-        const value = far && weights.has(i) ? this.amount(weights.get(i)) : far && side && masked?.[i] && masked[i] !== HIDDEN ? words.lines_masked : "";
+        const value =
+          far && weights.has(i)
+            ? this.amount(weights.get(i))
+            : far && side && masked?.[i] && masked[i] !== HIDDEN
+              ? words.lines_masked
+              : "";
         if (g.rows) values.push({ x: g.at[side][i], text: value, weight: weights.get(i) ?? 0, ink: context.fillStyle });
         if (g.rows) this.labelInRow(context, side, i, text, colour);
         else this.labelInColumn(context, side, i, text, value, colour, family);
@@ -678,7 +747,10 @@ export class TokenLines {
     const [top, bottom] = [g.head - 0.1 * g.em, g.height];
     /** @param {boolean} above */
     const away = (above) =>
-      [...best].filter(([i]) => (above ? this.y(i) < top : this.y(i) > bottom)).sort((a, b) => b[1] - a[1]).slice(0, NAMED);
+      [...best]
+        .filter(([i]) => (above ? this.y(i) < top : this.y(i) > bottom))
+        .sort((a, b) => b[1] - a[1])
+        .slice(0, NAMED);
     context.font = `650 ${g.small}px ${this.view.font()}`;
     context.textBaseline = "middle";
     context.textAlign = side ? "left" : "right";
@@ -696,7 +768,12 @@ export class TokenLines {
       context.fillRect(side ? g.x[1] + 1 : g.x[0] - 1 - wide, above ? 0 : clear, wide, above ? clear : bottom - clear);
       list.forEach(([i, w], n) => {
         context.fillStyle = side ? palette.key : palette.query;
-        context.fillText(`${above ? "↑" : "↓"} ${short(labels[i])} ${this.amount(w)}`, x, start + (n + 0.5) * line, wide);
+        context.fillText(
+          `${above ? "↑" : "↓"} ${short(labels[i])} ${this.amount(w)}`,
+          x,
+          start + (n + 0.5) * line,
+          wide,
+        );
       });
     }
   }
@@ -709,7 +786,10 @@ export class TokenLines {
     const notes = [];
     if (lens.refused) return lens.refused;
     if (view.remote.failed) notes.push(words.offline);
-    if (!view.picture.whole) notes.push(this.isLockedKey(this.alone()) ? fill(words.lines_large_key, { keep: view.options.keep }) : words.lines_large);
+    if (!view.picture.whole)
+      notes.push(
+        this.isLockedKey(this.alone()) ? fill(words.lines_large_key, { keep: view.options.keep }) : words.lines_large,
+      );
     else if (this.found && this.found.total > this.found.lines.length) {
       notes.push(fill(words.lines_capped, { shown: number(this.found.lines.length), n: number(this.found.total) }));
     }
@@ -731,7 +811,9 @@ export class TokenLines {
     dataset.alone = isolated ? `${isolated.query ?? ""},${isolated.key ?? ""}` : "";
     /** @param {number} of */
     const code = (of) => (this.now.several ? (this.heads?.[of] ?? []).join(".") : "");
-    dataset.edges = isolated ? JSON.stringify(isolated.lines.map(({ q, k, w, of }) => [q, k, Number(w.toFixed(6)), code(of)])) : "";
+    dataset.edges = isolated
+      ? JSON.stringify(isolated.lines.map(({ q, k, w, of }) => [q, k, Number(w.toFixed(6)), code(of)]))
+      : "";
     dataset.heads = this.heads ? this.heads.map((pair) => pair.join(".")).join() : view.options.kind;
     const g = this.geometry;
     dataset.layout = g.rows ? "rows" : "columns";
@@ -740,7 +822,9 @@ export class TokenLines {
     const places = (side) => {
       const [first, last] = this.seen(side);
       return Array.from({ length: last - first }, (_, i) => {
-        const [x, y] = g.rows ? [g.at[side][first + i], g.y[side]] : [g.x[side] + (side ? 1 : -1) * g.em, this.y(first + i)];
+        const [x, y] = g.rows
+          ? [g.at[side][first + i], g.y[side]]
+          : [g.x[side] + (side ? 1 : -1) * g.em, this.y(first + i)];
         return [first + i, Math.round(x), Math.round(y)];
       });
     };
@@ -763,13 +847,15 @@ export class TokenLines {
     const [x, y] = [e.clientX - box.left, e.clientY - box.top];
     const lens = this.view.lens();
     /** @param {number} side @param {number} i */
-    const token = (side, i) => (side ? { query: null, key: lens.firstKey(i) } : { query: lens.firstQuery(i), key: null });
+    const token = (side, i) =>
+      side ? { query: null, key: lens.firstKey(i) } : { query: lens.firstQuery(i), key: null };
     if (g.rows) {
       for (const side of [0, 1]) {
         const edge = this.from(side, this.farSide);
         if (side ? y < edge - 4 : y > edge + 4) continue;
         const i = g.at[side].reduce((best, at, j) => (Math.abs(at - x) < Math.abs(g.at[side][best] - x) ? j : best), 0);
-        const half = 0.5 * Math.max(g.font * 1.6, Math.abs((g.at[side][i + 1] ?? g.at[side][i - 1] ?? x) - g.at[side][i]));
+        const half =
+          0.5 * Math.max(g.font * 1.6, Math.abs((g.at[side][i + 1] ?? g.at[side][i - 1] ?? x) - g.at[side][i]));
         return Math.abs(g.at[side][i] - x) <= half ? token(side, i) : null;
       }
     } else {
@@ -853,8 +939,17 @@ export class TokenLines {
       const ranking = view.ranking(lens.firstQuery(q));
       lines.push(el("div", "", view.map.valueLine(ranking, k)));
     } else {
-      const found = this.now.lenses.map((of, i) => ({ name: this.now.codes?.[i].name, w: of.row(q)?.weights[k] ?? 0 })).sort((a, b) => b.w - a.w);
-      for (const { name, w } of found.slice(0, 6)) lines.push(el("div", "", `${name}: ${lens.unit === "norm" ? w.toFixed(4) : `${w.toFixed(4)} (${(w * 100).toFixed(2)} %)`}`));
+      const found = this.now.lenses
+        .map((of, i) => ({ name: this.now.codes?.[i].name, w: of.row(q)?.weights[k] ?? 0 }))
+        .sort((a, b) => b.w - a.w);
+      for (const { name, w } of found.slice(0, 6))
+        lines.push(
+          el(
+            "div",
+            "",
+            `${name}: ${lens.unit === "norm" ? w.toFixed(4) : `${w.toFixed(4)} (${(w * 100).toFixed(2)} %)`}`,
+          ),
+        );
     }
     view.tip.replaceChildren(...lines);
     view.putTip(x, y);
@@ -870,8 +965,12 @@ export class TokenLines {
     const g = this.geometry;
     const alone = this.alone();
     /** @type {Cursor} */
-    const from = this.cursor ?? (alone && alone.query === null ? { side: 1, i: alone.key ?? 0 } : { side: 0, i: alone?.query ?? 0 });
-    const [back, on, left, right] = g?.rows ? ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] : ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
+    const from =
+      this.cursor ??
+      (alone && alone.query === null ? { side: 1, i: alone.key ?? 0 } : { side: 0, i: alone?.query ?? 0 });
+    const [back, on, left, right] = g?.rows
+      ? ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]
+      : ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
     /** @type {Record<string, number>} */
     const steps = { [back]: -1, [on]: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
     if (e.key in steps) {
@@ -902,7 +1001,10 @@ export class TokenLines {
     const { view } = this;
     const lens = view.lens();
     this.cursor = cursor;
-    view.point(cursor.side ? { query: null, key: lens.firstKey(cursor.i) } : { query: lens.firstQuery(cursor.i), key: null }, e);
+    view.point(
+      cursor.side ? { query: null, key: lens.firstKey(cursor.i) } : { query: lens.firstQuery(cursor.i), key: null },
+      e,
+    );
     view.say();
   }
 }

@@ -37,15 +37,23 @@ export class Tools {
   build() {
     const { parts, options } = this.view;
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
-    const tabs = [["map", words.map], ["lines", words.lines_tab], ["table", words.table]];
+    const tabs = [
+      ["map", words.map],
+      ["lines", words.lines_tab],
+      ["table", words.table],
+    ];
     this.row.replaceChildren(...parts.flatMap((part) => part.tools?.() ?? []));
-    this.shown.replaceChildren(choice(words.shown_as, tabs, options.show, (show, e) => this.view.setOption("show", show, e)));
-    const lines = parts.flatMap((part) => part.settings?.() ?? []).map(({ label, node, help }) => {
-      const line = el("div", "line");
-      line.append(el("span", "mute", label), node);
-      if (help) line.title = help;
-      return line;
-    });
+    this.shown.replaceChildren(
+      choice(words.shown_as, tabs, options.show, (show, e) => this.view.setOption("show", show, e)),
+    );
+    const lines = parts
+      .flatMap((part) => part.settings?.() ?? [])
+      .map(({ label, node, help }) => {
+        const line = el("div", "line");
+        line.append(el("span", "mute", label), node);
+        if (help) line.title = help;
+        return line;
+      });
     const title = el("div", "head");
     const close = Object.assign(el("button", "quiet", words.options_close), { type: "button" });
     close.addEventListener("click", () => {
@@ -60,7 +68,9 @@ export class Tools {
 
   // Whether some option is not as it opens: one should see that without looking inside.
   mark() {
-    const changed = Object.keys(this.view.optionTexts()).filter((name) => ["scale", "bounds", "kind", "heads", "hide", "words", "keep"].includes(name));
+    const changed = Object.keys(this.view.optionTexts()).filter((name) =>
+      ["scale", "bounds", "kind", "heads", "hide", "words", "keep"].includes(name),
+    );
     this.open.textContent = changed.length ? `${words.options} · ${changed.length}` : words.options;
   }
 
@@ -70,9 +80,13 @@ export class Tools {
     this.panel.hidden = !open;
     this.open.setAttribute("aria-expanded", String(open));
     this.place.classList.toggle("under-options", open);
-    if (this.view.narrow) this.view.root.append(this.panel); // a sheet over the page
+    if (this.view.narrow)
+      this.view.root.append(this.panel); // a sheet over the page
     else this.place.append(this.panel);
-    if (open) /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus({ preventScroll: !this.view.narrow });
+    if (open)
+      /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus(
+        { preventScroll: !this.view.narrow },
+      );
   }
 
   // O opens and closes the options, anywhere but where somebody writes.

@@ -177,7 +177,8 @@ export interface At {
   key: number | null;
 }
 
-export interface Palette extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch" | "proof", string> {
+export interface Palette
+  extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch" | "proof", string> {
   ramp: string[];
   ahead: string[];
   heads: string[];

@@ -15,7 +15,9 @@ export class Underway {
     this.changed = changed;
     this.key = header.key;
     this.body = new ArrayBuffer(header.size);
-    this.sites = header.sites.map((site) => Object.assign(new Site(site, this.body), { left: /** @type {Set<number>} */ (new Set()) }));
+    this.sites = header.sites.map((site) =>
+      Object.assign(new Site(site, this.body), { left: /** @type {Set<number>} */ (new Set()) }),
+    );
     /** @type {[path: string, params: import("../../kit/browser/types.js").Params, numbers: import("./types.js").Numbers][]} */
     this.answers = []; // [path, params, numbers]: the head that is opened
     this.isShown = false; // in the place of the picture before
@@ -31,7 +33,10 @@ export class Underway {
     /** @type {Record<string, string | number>} */
     const params = { run: key, record: site.records[opened.layer], head: opened.head };
     if (opened.query !== null) params.query = opened.query;
-    const address = new URL(`headlight/layers?${new URLSearchParams(/** @type {Record<string, string>} */ (params))}`, document.baseURI);
+    const address = new URL(
+      `headlight/layers?${new URLSearchParams(/** @type {Record<string, string>} */ (params))}`,
+      document.baseURI,
+    );
     const response = await fetch(address, { signal: this.stopped.signal });
     if (response.status !== 200 || !response.body) return;
     for await (const message of messages(response.body)) this.take(...unpack(message));

@@ -40,10 +40,16 @@ export class WholeMap {
     context.imageSmoothingEnabled = tile.columns > side;
     context.drawImage(canvas, 0, top, side, size);
     context.fillStyle = view.palette.key;
-    for (const k of columns) if (k >= 0) context.fillRect((side * k) / lens.n_key, 0, Math.max(1.5, side / lens.n_key), 4);
+    for (const k of columns)
+      if (k >= 0) context.fillRect((side * k) / lens.n_key, 0, Math.max(1.5, side / lens.n_key), 4);
     context.strokeStyle = view.palette.query;
     context.lineWidth = 1.5;
-    context.strokeRect(1, top + (size * q0) / lens.n_query - 1, side - 2, Math.max(2, (size * (q1 - q0)) / lens.n_query) + 2);
+    context.strokeRect(
+      1,
+      top + (size * q0) / lens.n_query - 1,
+      side - 2,
+      Math.max(2, (size * (q1 - q0)) / lens.n_query) + 2,
+    );
   }
 
   // A row of the whole map, to read it

@@ -41,7 +41,11 @@ export class AskPage {
     this.table = add(this.box, "div", "tablebox");
     this.table.hidden = true;
     this.foot = add(this.box, "footer", "foot");
-    this.files = new Files(() => this.drawn(), () => this.about(), () => teacher.palette);
+    this.files = new Files(
+      () => this.drawn(),
+      () => this.about(),
+      () => teacher.palette,
+    );
     this.state = "";
     this.fact = ""; // the sentence below the votes
     this.last = ""; // the votes that are drawn
@@ -69,7 +73,15 @@ export class AskPage {
     const counts = question.counts(teacher.votes);
     const { weights } = this;
     const before = weights ? teacher.before() : null;
-    const state = [asked.q, asked.open, asked.hidden, teacher.pending?.text ?? "", question.word, Boolean(weights), teacher.head].join();
+    const state = [
+      asked.q,
+      asked.open,
+      asked.hidden,
+      teacher.pending?.text ?? "",
+      question.word,
+      Boolean(weights),
+      teacher.head,
+    ].join();
     const isNew = state !== this.state;
     this.state = state;
     if (isNew) this.build();
@@ -89,7 +101,10 @@ export class AskPage {
     this.of.textContent = question.place(layer, head);
     const { pending } = teacher;
     if (pending) {
-      this.acts.replaceChildren(el("span", "mute", words.reading), button(words.back_to_sentence, "quiet big", () => teacher.leave()));
+      this.acts.replaceChildren(
+        el("span", "mute", words.reading),
+        button(words.back_to_sentence, "quiet big", () => teacher.leave()),
+      );
     } else if (open) {
       const hide = button(asked.hidden ? words.show_votes : words.hide_votes, "quiet big", () => teacher.hide());
       hide.title = words.hide_key;
@@ -99,8 +114,14 @@ export class AskPage {
     } else {
       const swap = swapped(teacher.text);
       const another = button(swap ? words.another : words.ask_again, swap ? "quiet big" : "primary", () => this.open());
-      this.acts.replaceChildren(button(words.back_to_sentence, "quiet big", () => teacher.leave()), another);
-      if (swap) this.acts.append(button(fill(words.ask_again_with, { w: swap.word }), "primary", () => teacher.again(swap.text)));
+      this.acts.replaceChildren(
+        button(words.back_to_sentence, "quiet big", () => teacher.leave()),
+        another,
+      );
+      if (swap)
+        this.acts.append(
+          button(fill(words.ask_again_with, { w: swap.word }), "primary", () => teacher.again(swap.text)),
+        );
     }
     this.form.hidden = true;
     this.foot.replaceChildren(
@@ -152,7 +173,11 @@ export class AskPage {
     const { now, votes, taught } = this.teacher;
     if (!this.said || !this.dots || !taught || !this.code || !this.late) return;
     const n = votes?.said ?? 0;
-    this.said.replaceChildren(...(now.of || n ? phrase(words.have_said, { n: [String(n), "b"], of: Math.max(now.of, n) }) : [el("span", "mute", words.nobody_follows)]));
+    this.said.replaceChildren(
+      ...(now.of || n
+        ? phrase(words.have_said, { n: [String(n), "b"], of: Math.max(now.of, n) })
+        : [el("span", "mute", words.nobody_follows)]),
+    );
     const of = Math.max(now.of, n);
     const isMeter = of > MOST_BLOCKS;
     this.dots.classList.toggle("meter", isMeter);
@@ -200,7 +225,11 @@ export class AskPage {
     const box = el("div", "venn");
     const of = 2 - both;
     const apart = `${(100 * (1 - both)) / of}%`;
-    const parts = /** @type {const} */ ([["room", apart, words.room_small], ["both", `${(100 * both) / of}%`, words.both], ["head", apart, words.head_small]]);
+    const parts = /** @type {const} */ ([
+      ["room", apart, words.room_small],
+      ["both", `${(100 * both) / of}%`, words.both],
+      ["head", apart, words.head_small],
+    ]);
     for (const [name, width, label] of parts) {
       const part = add(box, "div", name);
       part.style.width = width;
@@ -236,7 +265,8 @@ export class AskPage {
     grid.tabIndex = 0;
     grid.setAttribute("role", "listbox");
     grid.setAttribute("aria-label", words.heads_label);
-    const number = (/** @type {string} */ text) => Object.assign(add(grid, "small"), { textContent: text, ariaHidden: "true" });
+    const number = (/** @type {string} */ text) =>
+      Object.assign(add(grid, "small"), { textContent: text, ariaHidden: "true" });
     number("");
     for (let h = 0; h < heads; h++) number(String(h));
     for (const one of likes) {
@@ -266,7 +296,11 @@ export class AskPage {
     Object.assign(field, { type: "text", value: teacher.text, autocomplete: "off", spellcheck: false });
     const go = button(words.ask_it, "primary", () => {});
     go.type = "submit";
-    this.form.replaceChildren(label, go, button(words.cancel, "quiet big", () => (this.form.hidden = true)));
+    this.form.replaceChildren(
+      label,
+      go,
+      button(words.cancel, "quiet big", () => (this.form.hidden = true)),
+    );
     this.form.hidden = false;
     this.form.onsubmit = (e) => {
       e.preventDefault();
@@ -296,25 +330,38 @@ export class AskPage {
     const made = el("table");
     add(made, "caption").textContent = this.fact ?? "";
     const head = add(add(made, "thead"), "tr");
-    for (const name of [words.table_word, words.table_votes, words.table_share, words.table_weight]) Object.assign(add(head, "th"), { textContent: name, scope: "col" });
+    for (const name of [words.table_word, words.table_votes, words.table_share, words.table_weight])
+      Object.assign(add(head, "th"), { textContent: name, scope: "col" });
     const body = add(made, "tbody");
     for (const [word, count, p, weight] of table(question.labels, question.counts(votes), weights)) {
       const row = add(body, "tr");
       Object.assign(add(row, "th"), { textContent: word, scope: "row" });
       for (const text of [String(count), share(p), share(weight)]) add(row, "td").textContent = text;
     }
-    this.table.replaceChildren(made, button(words.close, "quiet big", () => this.toggleTable()));
+    this.table.replaceChildren(
+      made,
+      button(words.close, "quiet big", () => this.toggleTable()),
+    );
     this.table.tabIndex = 0;
   }
 
   // What files say of themselves: asked for once the row is uncovered
   async describe() {
-    const { question, head: [layer, head] } = this.teacher;
+    const {
+      question,
+      head: [layer, head],
+    } = this.teacher;
     if (!question) return;
-    const { site, picture, asked: { query } } = question;
+    const {
+      site,
+      picture,
+      asked: { query },
+    } = question;
     const at = { format: "about", run: picture.key, site: site.id, layer, head, q0: query, q1: query + 1, alt: "" };
     try {
-      const response = await fetch(new URL(`headlight/export?${new URLSearchParams(/** @type {any} */ (at))}`, document.baseURI));
+      const response = await fetch(
+        new URL(`headlight/export?${new URLSearchParams(/** @type {any} */ (at))}`, document.baseURI),
+      );
       if (response.ok) this.described = await response.json();
     } catch {
       // the file then says what it shows, and not the code
@@ -328,7 +375,9 @@ export class AskPage {
     const counts = question?.counts(votes) ?? [];
     const { caption = "", snippet = "", name = "vote", title = "" } = this.described ?? {};
     const all = counts.reduce((a, b) => a + b, 0);
-    const said = [fill(words.caption[all === 1 ? 0 : 1], { q: question?.word ?? "", n: all }), this.fact ?? "", caption].filter(Boolean).join(" ");
+    const said = [fill(words.caption[all === 1 ? 0 : 1], { q: question?.word ?? "", n: all }), this.fact ?? "", caption]
+      .filter(Boolean)
+      .join(" ");
     const text = csv([said, ...(snippet ? snippet.split("\n") : [])], labels, counts, weights ?? []);
     const order = labels.map((word, i) => /** @type {(string | number)[]} */ ([i, word, counts[i], weights?.[i] ?? 0]));
     return {
@@ -337,14 +386,30 @@ export class AskPage {
       caption: said,
       snippet,
       name: `${name}-vote`,
-      tables: /** @type {import("../../kit/browser/types.js").AboutFiles["tables"]} */ ([[words.file_votes, `${name}-vote`, text, { of: "votes", columns: ["position", "word", "votes", "weight"], rows: order }]]),
+      tables: /** @type {import("../../kit/browser/types.js").AboutFiles["tables"]} */ ([
+        [
+          words.file_votes,
+          `${name}-vote`,
+          text,
+          { of: "votes", columns: ["position", "word", "votes", "weight"], rows: order },
+        ],
+      ]),
     };
   }
 
   drawn() {
     const { question, votes, palette } = this.teacher;
     const colours = { ink: palette.ink, mute: palette.mute, room: palette.query, head: palette.ramp[3] };
-    return figure({ labels: question?.labels ?? [], counts: question?.counts(votes) ?? [], weights: this.weights ?? [], at: question?.at ?? null, fact: this.fact ?? "" }, colours);
+    return figure(
+      {
+        labels: question?.labels ?? [],
+        counts: question?.counts(votes) ?? [],
+        weights: this.weights ?? [],
+        at: question?.at ?? null,
+        fact: this.fact ?? "",
+      },
+      colours,
+    );
   }
 
   // For a screen reader, every few seconds
@@ -355,6 +420,8 @@ export class AskPage {
     const counts = question.counts(votes);
     const most = asked.hidden ? [] : largest(counts);
     const said = fill(words.have_said, { n: votes?.said ?? 0, of: Math.max(now.of, votes?.said ?? 0) });
-    return most.length === 1 ? `${said} ${fill(words.most_for, { w: question.labels[most[0]], n: counts[most[0]] })}` : said;
+    return most.length === 1
+      ? `${said} ${fill(words.most_for, { w: question.labels[most[0]], n: counts[most[0]] })}`
+      : said;
   }
 }

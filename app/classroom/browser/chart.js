@@ -20,7 +20,11 @@ const WIDE = /[mwMW@%]/;
 const THIN = /[iltjfr'.,!|]/;
 
 /** How much room a word needs, in letters. @param {string} label */
-const width = (label) => Math.max(3.6, [...label].reduce((all, letter) => all + (THIN.test(letter) ? 0.62 : WIDE.test(letter) ? 1.4 : 1.08), 0) + 1.25);
+const width = (label) =>
+  Math.max(
+    3.6,
+    [...label].reduce((all, letter) => all + (THIN.test(letter) ? 0.62 : WIDE.test(letter) ? 1.4 : 1.08), 0) + 1.25,
+  );
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 export class Chart {
@@ -65,8 +69,13 @@ export class Chart {
       if (token < 0) continue;
       const [v, w] = [bars[token], weights?.[token] ?? 0];
       room.style.height = `${(100 * v) / top}%`;
-      room.style.backgroundImage = isBlocks && block > 5 ? `repeating-linear-gradient(to top, transparent 0 ${block - 1.6}px, var(--background) ${block - 1.6}px ${block}px)` : "none";
-      /** @type {HTMLElement} */ (room.firstChild).textContent = v ? String(weights ? Math.round(100 * v) : counts[token]) : "";
+      room.style.backgroundImage =
+        isBlocks && block > 5
+          ? `repeating-linear-gradient(to top, transparent 0 ${block - 1.6}px, var(--background) ${block - 1.6}px ${block}px)`
+          : "none";
+      /** @type {HTMLElement} */ (room.firstChild).textContent = v
+        ? String(weights ? Math.round(100 * v) : counts[token])
+        : "";
       head.style.height = weights && w > SEEN ? `${(100 * w) / top}%` : "0";
       /** @type {HTMLElement} */ (head.firstChild).textContent = w >= SAID ? String(Math.round(100 * w)) : "";
       cell.style.backgroundColor = weights ? this.palette.colour(w) : "";
@@ -79,7 +88,8 @@ export class Chart {
         mark.classList.toggle("within", was[i] < [v, w][i] - 0.005);
       });
       const fell = counts[token] - (this.before[token] ?? 0);
-      if (!weights && !now.hidden && isBlocks && fell === 1 && this.before.length && !document.hidden && !isStill()) this.fall(plot, block, counts[token] - 1);
+      if (!weights && !now.hidden && isBlocks && fell === 1 && this.before.length && !document.hidden && !isStill())
+        this.fall(plot, block, counts[token] - 1);
     }
     this.before = weights || now.hidden ? [] : [...counts];
     this.tell(question, now, isBlocks, all);
@@ -90,7 +100,9 @@ export class Chart {
     const { labels, at } = question;
     this.columns.replaceChildren();
     this.columns.dir = isRightToLeft(labels) ? "rtl" : "ltr";
-    this.columns.style.gridTemplateColumns = which.map((token) => (token < 0 ? "1.6fr" : `minmax(0, ${width(labels[token]).toFixed(2)}fr)`)).join(" ");
+    this.columns.style.gridTemplateColumns = which
+      .map((token) => (token < 0 ? "1.6fr" : `minmax(0, ${width(labels[token]).toFixed(2)}fr)`))
+      .join(" ");
     this.drawn = which.map((token, i) => {
       const column = add(this.columns, "div", token < 0 ? "column gap" : "column");
       column.style.setProperty("--i", String(i));
@@ -100,7 +112,9 @@ export class Chart {
       const [room, head] = ["room", "head"].map((name) => add(plot, "i", `bar ${name}`));
       room.append(el("u"));
       head.append(el("u"));
-      const marks = /** @type {[HTMLElement, HTMLElement]} */ (["room", "head"].map((name) => add(plot, "i", `before ${name}`)));
+      const marks = /** @type {[HTMLElement, HTMLElement]} */ (
+        ["room", "head"].map((name) => add(plot, "i", `before ${name}`))
+      );
       for (const mark of marks) mark.hidden = true;
       word.textContent = token < 0 ? "…" : labels[token];
       if (token < 0) word.title = fill(words.left_out, { n: -token });
@@ -120,7 +134,13 @@ export class Chart {
     falling.style.height = `${Math.max(3, block - 1.6)}px`;
     falling.style.bottom = `${below * block}px`;
     const from = plot.clientHeight - below * block;
-    falling.animate([{ transform: `translate(-50%, ${-from}px)`, opacity: 0.3 }, { transform: "translate(-50%, 0)", opacity: 1 }], { duration: FALLS, easing: "cubic-bezier(.5,0,.9,.6)" }).onfinish = () => falling.remove();
+    falling.animate(
+      [
+        { transform: `translate(-50%, ${-from}px)`, opacity: 0.3 },
+        { transform: "translate(-50%, 0)", opacity: 1 },
+      ],
+      { duration: FALLS, easing: "cubic-bezier(.5,0,.9,.6)" },
+    ).onfinish = () => falling.remove();
   }
 
   /** @param {Question} question @param {Now} now @param {boolean} isBlocks @param {number} all */
@@ -132,9 +152,15 @@ export class Chart {
     };
     this.box.setAttribute("role", "img");
     this.box.setAttribute("aria-label", this.alt(question, now) || words.no_votes);
-    if (!now.weights) return this.legend.replaceChildren(item("room", now.hidden ? words.votes_hidden : isBlocks ? words.legend_blocks : words.legend_bars));
+    if (!now.weights)
+      return this.legend.replaceChildren(
+        item("room", now.hidden ? words.votes_hidden : isBlocks ? words.legend_blocks : words.legend_bars),
+      );
     const items = [item("room", counted(words.legend_room, all)), item("head", words.legend_head)];
-    if (now.before) items.push(item("was", now.before.word ? fill(words.legend_before_with, { w: now.before.word }) : words.legend_before));
+    if (now.before)
+      items.push(
+        item("was", now.before.word ? fill(words.legend_before_with, { w: now.before.word }) : words.legend_before),
+      );
     this.legend.replaceChildren(...items);
   }
 
@@ -143,8 +169,11 @@ export class Chart {
   alt({ labels }, { counts, hidden, weights }) {
     const votes = shares(counts);
     if (hidden) return words.votes_hidden;
-    if (!weights) return labels.flatMap((w, i) => (counts[i] ? [fill(words.alt_votes, { w, n: counts[i] })] : [])).join("; ");
+    if (!weights)
+      return labels.flatMap((w, i) => (counts[i] ? [fill(words.alt_votes, { w, n: counts[i] })] : [])).join("; ");
     const order = labels.map((_, i) => i).filter((i) => votes[i] > 0 || (weights?.[i] ?? 0) >= SAID);
-    return order.map((i) => fill(words.alt_word, { w: labels[i], p: share(votes[i]), p2: share(weights?.[i] ?? 0) })).join("; ");
+    return order
+      .map((i) => fill(words.alt_word, { w: labels[i], p: share(votes[i]), p2: share(weights?.[i] ?? 0) }))
+      .join("; ");
   }
 }

@@ -12,7 +12,8 @@ const BAR = 20;
 /** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string} [text] */
 function make(parent, name, attributes, text) {
   const node = parent.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
+  for (const [key, value] of Object.entries(attributes))
+    node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
   if (text !== undefined) node.textContent = text;
   return node;
 }
@@ -34,16 +35,49 @@ export function figure({ labels, counts, weights, at, fact }, colours) {
   make(group, "text", { x: 300, y: 16, "font-size": 16, fill: colours.head }, words.legend_head);
   which.forEach((token, i) => {
     const middle = (i + 0.5) * wide;
-    if (token < 0) return make(group, "text", { x: middle, y: base + 26, "font-size": 18, "text-anchor": "middle", fill: colours.mute }, "…");
-    const pair = /** @type {const} */ ([[votes[token], colours.room, -BAR - 1], [weights[token], colours.head, 1]]);
+    if (token < 0)
+      return make(
+        group,
+        "text",
+        { x: middle, y: base + 26, "font-size": 18, "text-anchor": "middle", fill: colours.mute },
+        "…",
+      );
+    const pair = /** @type {const} */ ([
+      [votes[token], colours.room, -BAR - 1],
+      [weights[token], colours.head, 1],
+    ]);
     for (const [value, fill, x] of pair) {
       if (value < 0.004) continue;
       const height = (value / top) * HIGH;
       make(group, "rect", { x: middle + x, y: base - height, width: BAR, height, rx: 3, fill });
-      if (value >= 0.015) make(group, "text", { x: middle + x + BAR / 2, y: base - height - 6, "font-size": 14, "font-weight": 650, "text-anchor": "middle", fill }, share(value).replace(" %", ""));
+      if (value >= 0.015)
+        make(
+          group,
+          "text",
+          {
+            x: middle + x + BAR / 2,
+            y: base - height - 6,
+            "font-size": 14,
+            "font-weight": 650,
+            "text-anchor": "middle",
+            fill,
+          },
+          share(value).replace(" %", ""),
+        );
     }
     const size = Math.min(18, (1.6 * wide) / Math.max(2, labels[token].length));
-    make(group, "text", { x: middle, y: base + 26, "font-size": size, "text-anchor": "middle", fill: token === at ? colours.room : colours.ink }, labels[token]);
+    make(
+      group,
+      "text",
+      {
+        x: middle,
+        y: base + 26,
+        "font-size": size,
+        "text-anchor": "middle",
+        fill: token === at ? colours.room : colours.ink,
+      },
+      labels[token],
+    );
   });
   make(group, "line", { x1: 0, x2: WIDTH, y1: base, y2: base, stroke: colours.room, "stroke-width": 2 });
   make(group, "text", { x: 0, y: base + 66, "font-size": 19, fill: colours.ink }, fact);

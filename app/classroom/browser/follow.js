@@ -87,7 +87,12 @@ class Follower {
 
   theme() {
     const chosen = window.headlight.settings.get("theme");
-    const name = chosen === "dark" || chosen === "light" ? chosen : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const name =
+      chosen === "dark" || chosen === "light"
+        ? chosen
+        : matchMedia("(prefers-color-scheme: dark)").matches
+          ? "dark"
+          : "light";
     const palette = PALETTES[name];
     const { style } = document.documentElement;
     style.colorScheme = name;
@@ -271,9 +276,22 @@ class Follower {
         const box = add(this.place, "div", `view ${screen.view}`);
         add(box, "div", `hl ${screen.view}`);
         /** @type {NonNullable<Follower["view"]>} */
-        const view = { view: screen.view, id: "", stamp: 0, told: 0, isTouched: false, values: {}, box, component, leave: () => {}, header, body };
+        const view = {
+          view: screen.view,
+          id: "",
+          stamp: 0,
+          told: 0,
+          isTouched: false,
+          values: {},
+          box,
+          component,
+          leave: () => {},
+          header,
+          body,
+        };
         this.view = view;
-        for (const kind of ["pointerdown", "keydown"]) box.addEventListener(kind, () => (view.isTouched = true), { capture: true });
+        for (const kind of ["pointerdown", "keydown"])
+          box.addEventListener(kind, () => (view.isTouched = true), { capture: true });
       }
       Object.assign(this.view, { component, header, body, id: screen.picture });
       this.link = header.link ?? {};
@@ -292,18 +310,33 @@ class Follower {
     let { header } = view;
     if (view.view === "explore") {
       const said = this.isOwn ? {} : screen.with;
-      if (!this.isOwn) view.header = header = { ...header, opened: placeOf(header, said), options: { ...header.options, ...optionsOf(said) } };
+      if (!this.isOwn)
+        view.header = header = {
+          ...header,
+          opened: placeOf(header, said),
+          options: { ...header.options, ...optionsOf(said) },
+        };
       header = { ...header, stamp: view.stamp, told: view.told, cover: null, offline: true, link: header.link ?? {} };
     } else {
       if (!this.isOwn) view.values = { ...header.chosen.values, ...screen.with };
-      header = { ...header, chosen: { values: view.values, stamp: view.stamp, reported: 0 }, cover: null, offline: true };
+      header = {
+        ...header,
+        chosen: { values: view.values, stamp: view.stamp, reported: 0 },
+        cover: null,
+        offline: true,
+      };
     }
     const tell = (/** @type {string} */ name, /** @type {any} */ value) => {
       if (name !== "place") return; // of other rooms' choices classroom.chose has heard at once
       view.told = Math.max(view.told, value?.told ?? 0);
       if (!this.isOwn && view === this.view) this.lookAround(); // a touch of the picture is a look around
     };
-    view.leave = view.component({ data: pack(header, new Uint8Array(view.body)), parentElement: view.box, setStateValue: tell, setTriggerValue: () => {} });
+    view.leave = view.component({
+      data: pack(header, new Uint8Array(view.body)),
+      parentElement: view.box,
+      setStateValue: tell,
+      setTriggerValue: () => {},
+    });
   }
 
   // What a room watches ends with it: of a training, as long as anybody watches it, the server lets it go on.
@@ -383,7 +416,21 @@ class Follower {
     const { asked, question, screen, joined } = this;
     const isOpen = Boolean(asked?.open);
     const asks = joined !== null && asked !== null && !this.isOwn && !this.isClosed;
-    this.main.dataset.state = this.isClosed ? "closed" : !joined ? "join" : this.isLost ? "lost" : this.isOwn ? "own" : this.now.away ? "away" : asks ? (isOpen ? "vote" : "result") : "follow";
+    this.main.dataset.state = this.isClosed
+      ? "closed"
+      : !joined
+        ? "join"
+        : this.isLost
+          ? "lost"
+          : this.isOwn
+            ? "own"
+            : this.now.away
+              ? "away"
+              : asks
+                ? isOpen
+                  ? "vote"
+                  : "result"
+                : "follow";
     const [text, look] = this.isClosed
       ? [words.state_closed, "off"]
       : !joined
@@ -397,14 +444,23 @@ class Follower {
               : [words.state_following, "on"];
     this.state.className = `state ${look}`;
     if (this.state.textContent !== text) this.state.textContent = text;
-    const banner = this.isClosed || !joined ? "" : this.isLost ? [words.lost, this.queued ? words.lost_word : ""].filter(Boolean).join(" ") : this.now.away ? words.away : this.note;
+    const banner =
+      this.isClosed || !joined
+        ? ""
+        : this.isLost
+          ? [words.lost, this.queued ? words.lost_word : ""].filter(Boolean).join(" ")
+          : this.now.away
+            ? words.away
+            : this.note;
     if (this.banner.textContent !== banner) this.banner.textContent = banner;
     this.banner.hidden = !banner;
     this.banner.classList.toggle("fine", !this.isLost && !this.now.away);
     const isShown = joined !== null && !asks && (this.view !== null || !screen);
     this.place.hidden = !isShown || this.isClosed;
     if (asks && isOpen) this.count();
-    const said = asks ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes, !isOpen && this.view?.view] : [this.isOwn, isOpen, screen?.view, screen?.cover, screen?.said, this.view?.view];
+    const said = asks
+      ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes, !isOpen && this.view?.view]
+      : [this.isOwn, isOpen, screen?.view, screen?.cover, screen?.said, this.view?.view];
     const drawing = JSON.stringify([this.isClosed, joined?.code, this.wrong, asks, said]);
     if (drawing === this.drawing) return;
     this.drawing = drawing;
@@ -414,7 +470,10 @@ class Follower {
 
   // How many have said: on its own, for a word that is drawn anew under a finger takes no tap
   count() {
-    const [text, bar] = [this.panel.querySelector(".count"), /** @type {HTMLElement | null} */ (this.panel.querySelector(".meter i"))];
+    const [text, bar] = [
+      this.panel.querySelector(".count"),
+      /** @type {HTMLElement | null} */ (this.panel.querySelector(".meter i")),
+    ];
     if (!text || !bar) return;
     const n = this.votes?.said ?? 0;
     const of = Math.max(this.now.of, n);
@@ -427,11 +486,21 @@ class Follower {
     const { panel, low, asked, question, screen } = this;
     low.replaceChildren();
     if (this.isClosed) {
-      panel.replaceChildren(el("h1", "", words.closed_title), el("p", "big mute", words.closed), ...(this.view ? [el("p", "note", words.closed_sentence)] : []));
+      panel.replaceChildren(
+        el("h1", "", words.closed_title),
+        el("p", "big mute", words.closed),
+        ...(this.view ? [el("p", "note", words.closed_sentence)] : []),
+      );
       low.append(this.door(words.go_on, "primary"));
     } else if (!this.joined) this.drawJoin();
     else if (asks && asked) {
-      const now = { question: /** @type {Question} */ (question), mine: this.mine, late: this.isLate, votes: this.votes, of: this.now.of };
+      const now = {
+        question: /** @type {Question} */ (question),
+        mine: this.mine,
+        late: this.isLate,
+        votes: this.votes,
+        of: this.now.of,
+      };
       if (!question) panel.replaceChildren(el("p", "note", words.weights_coming));
       else if (asked.open) vote(panel, now, (token) => this.tap(token));
       else revealed(panel, now, this.view?.view === "explore" ? (layer, head) => this.look(layer, head) : null);
@@ -441,9 +510,15 @@ class Follower {
       const parts = [];
       if (isVeiled) parts.push(el("p", "big", words.choosing));
       if (!screen || (!this.view && this.isDrawn(screen))) parts.push(el("p", "note", words.waiting));
-      else if (!this.view) parts.push(...(screen.said ? [el("p", "big", screen.said)] : [el("p", "big", words.no_picture), this.door(words.open_tab, "quiet big")]));
+      else if (!this.view)
+        parts.push(
+          ...(screen.said
+            ? [el("p", "big", screen.said)]
+            : [el("p", "big", words.no_picture), this.door(words.open_tab, "quiet big")]),
+        );
       panel.replaceChildren(...parts);
-      if (this.isOwn) low.append(button(asked?.open ? words.teacher_asks : words.to_teacher, "primary", () => this.comeBack()));
+      if (this.isOwn)
+        low.append(button(asked?.open ? words.teacher_asks : words.to_teacher, "primary", () => this.comeBack()));
       else low.append(button(words.look_around, "quiet", () => this.lookAround()));
     }
     panel.hidden = !panel.childElementCount;
@@ -466,7 +541,13 @@ class Follower {
     const title = el("h1", "", words.join_title);
     const label = el("label", "note", words.join_label);
     const field = add(label, "input");
-    Object.assign(field, { type: "text", autocomplete: "off", spellcheck: false, maxLength: 12, value: spaced(this.typed).trim() });
+    Object.assign(field, {
+      type: "text",
+      autocomplete: "off",
+      spellcheck: false,
+      maxLength: 12,
+      value: spaced(this.typed).trim(),
+    });
     field.autocapitalize = "characters";
     const go = button(words.join, "primary", () => {});
     go.type = "submit";
@@ -493,7 +574,10 @@ class Follower {
   // How many have said, for a screen reader
   say() {
     const { asked, votes, now } = this;
-    const text = asked?.open && this.joined && votes ? fill(words.have_said, { n: votes.said, of: Math.max(now.of, votes.said) }) : "";
+    const text =
+      asked?.open && this.joined && votes
+        ? fill(words.have_said, { n: votes.said, of: Math.max(now.of, votes.said) })
+        : "";
     if (this.live.textContent !== text) this.live.textContent = text;
   }
 }

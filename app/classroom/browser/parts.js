@@ -8,7 +8,11 @@ import { PALETTES, WORDS as words } from "./constants.js";
 export const spaced = (code) => `${code.slice(0, 4)} ${code.slice(4)}`;
 
 /** How wide a text in bold is at most, in its own size: a code of W and M needs a third more than others. @param {string} text */
-export const widest = (text) => [...text].reduce((all, sign) => all + (/[MW]/.test(sign) ? 0.86 : /[DGHNQ]/.test(sign) ? 0.73 : sign === " " ? 0.26 : 0.66), 0);
+export const widest = (text) =>
+  [...text].reduce(
+    (all, sign) => all + (/[MW]/.test(sign) ? 0.86 : /[DGHNQ]/.test(sign) ? 0.73 : sign === " " ? 0.26 : 0.66),
+    0,
+  );
 
 /** @param {import("./types.js").Taught} taught */
 export function square(taught) {
@@ -35,7 +39,8 @@ export function projecting() {
 
 /** The colours of a page as variables of its style. @param {HTMLElement} node @param {Record<string, any>} palette */
 export function paint(node, palette) {
-  for (const [name, value] of Object.entries(palette)) if (typeof value === "string") node.style.setProperty(`--${name}`, value);
+  for (const [name, value] of Object.entries(palette))
+    if (typeof value === "string") node.style.setProperty(`--${name}`, value);
   node.style.setProperty("--low", palette.ramp[0]);
   node.style.setProperty("--bar", palette.ramp[3]);
   node.style.colorScheme = palette === PALETTES.dark ? "dark" : "light";

@@ -29,7 +29,11 @@ export function vote(box, { question, mine, late, votes, of }, tap) {
   let group = null;
   for (const { at, isHidden } of question.choices()) {
     if (!group || !joins.has(at)) group = add(list, "span", "pieces");
-    const node = button(labels[at], [at === question.at ? "me" : "", /^[[<].+[\]>]$/.test(labels[at]) ? "special" : ""].filter(Boolean).join(" "), () => tap(at));
+    const node = button(
+      labels[at],
+      [at === question.at ? "me" : "", /^[[<].+[\]>]$/.test(labels[at]) ? "special" : ""].filter(Boolean).join(" "),
+      () => tap(at),
+    );
     node.disabled = isHidden;
     if (isHidden) node.title = words.hidden_word;
     node.dataset.token = String(at);
@@ -71,10 +75,18 @@ export function revealed(box, { question, mine, late, votes }, look) {
     big.append(...phrase(...said(labels, mine, weights, of)));
     note.textContent = others(Math.max(0, counts[mine] - 1));
   } else {
-    big.append(...phrase(words.gives, { q: [question.word, "q"], p: [share(weights[order[0]]), "b whole"], w: [labels[order[0]], "k"] }));
+    big.append(
+      ...phrase(words.gives, {
+        q: [question.word, "q"],
+        p: [share(weights[order[0]]), "b whole"],
+        w: [labels[order[0]], "k"],
+      }),
+    );
     note.textContent = late ? words.late_result : words.said_nothing;
   }
-  const kept = [...new Set([mine ?? -1, largest(room)[0] ?? -1, ...order].filter((i) => i >= 0 && !masked?.[i]))].slice(0, SHOWN).sort((a, b) => weights[b] - weights[a] || a - b);
+  const kept = [...new Set([mine ?? -1, largest(room)[0] ?? -1, ...order].filter((i) => i >= 0 && !masked?.[i]))]
+    .slice(0, SHOWN)
+    .sort((a, b) => weights[b] - weights[a] || a - b);
   const most = Math.max(...room, ...Array.from(weights));
   const bars = el("div", "pairs"); // a table, to a screen reader
   bars.setAttribute("role", "table");
@@ -87,7 +99,10 @@ export function revealed(box, { question, mine, late, votes }, look) {
     label.append(labels[i], ...(i === mine ? [el("small", "", words.you)] : []));
     const two = add(pair, "div");
     two.setAttribute("role", "presentation");
-    for (const [name, value, text] of /** @type {const} */ ([["room", room[i], share(room[i])], ["head", weights[i], finely(weights[i])]])) {
+    for (const [name, value, text] of /** @type {const} */ ([
+      ["room", room[i], share(room[i])],
+      ["head", weights[i], finely(weights[i])],
+    ])) {
       const line = add(two, "p");
       line.setAttribute("role", "cell");
       add(line, "i", name).style.width = `${(76 * value) / most}%`;
@@ -103,7 +118,11 @@ export function revealed(box, { question, mine, late, votes }, look) {
     const card = el("p", "own");
     const { layer, head } = headOf(rows, mine);
     card.append(...phrase(...ownHead(rows, mine)));
-    if (look) card.append(" ", button(words.look, "link", () => look(layer, head)));
+    if (look)
+      card.append(
+        " ",
+        button(words.look, "link", () => look(layer, head)),
+      );
     parts.push(card);
   }
   box.replaceChildren(...parts);
@@ -112,7 +131,11 @@ export function revealed(box, { question, mine, late, votes }, look) {
 /** @param {number} both */
 function agree(both) {
   const bar = el("div", "agree");
-  for (const [name, part] of /** @type {const} */ ([["room", 1 - both], ["both", both], ["head", 1 - both]])) {
+  for (const [name, part] of /** @type {const} */ ([
+    ["room", 1 - both],
+    ["both", both],
+    ["head", 1 - both],
+  ])) {
     const piece = add(bar, "i", name);
     piece.style.width = `${(100 * part) / (2 - both)}%`;
     if (name === "both" && both >= SPELLED) piece.textContent = agreed(both);

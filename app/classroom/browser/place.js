@@ -8,14 +8,22 @@ const whole = (/** @type {string} */ text) => (/^\d{1,9}$/.test(text) ? Number(t
 
 /** The place that a screen names, where this picture has it; else where it opens. @param {Picture} header @param {Record<string, string>} said */
 export function placeOf(header, said) {
-  const site = header.sites.find(({ id }) => id === said.site) ?? header.sites.find(({ id }) => id === header.opened?.site) ?? header.sites[0];
+  const site =
+    header.sites.find(({ id }) => id === said.site) ??
+    header.sites.find(({ id }) => id === header.opened?.site) ??
+    header.sites[0];
   const within = (/** @type {string} */ name, /** @type {number} */ size, /** @type {number} */ otherwise) => {
     const asked = whole(said[name] ?? "");
     return asked !== null && asked < size ? asked : Math.min(otherwise, size - 1);
   };
   const opened = header.opened ?? { layer: 0, head: 0, query: 0 };
   const query = said.query === "none" ? null : within("query", site.n_query, opened.query ?? 0);
-  return { site: site.id, layer: within("layer", site.records.length, opened.layer), head: within("head", site.heads, opened.head), query };
+  return {
+    site: site.id,
+    layer: within("layer", site.records.length, opened.layer),
+    head: within("head", site.heads, opened.head),
+    query,
+  };
 }
 
 /** The options that a screen names. Each is of the kind of its value where nobody chose. @param {Record<string, string>} said @returns {Record<string, any>} */
@@ -42,4 +50,8 @@ function read(name, text, value) {
 }
 
 /** A code as people type it: without case, spaces and dashes. @param {string} text @param {string} alphabet */
-export const codeOf = (text, alphabet) => [...text.toUpperCase()].filter((sign) => alphabet.includes(sign)).join("").slice(0, 8);
+export const codeOf = (text, alphabet) =>
+  [...text.toUpperCase()]
+    .filter((sign) => alphabet.includes(sign))
+    .join("")
+    .slice(0, 8);

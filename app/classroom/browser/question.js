@@ -73,7 +73,10 @@ export class Question {
     const id = `${layer}.${head}`;
     const known = this.known.get(id);
     if (known) return known;
-    const { site, asked: { query } } = this;
+    const {
+      site,
+      asked: { query },
+    } = this;
     const [from, to] = [query * site.n_key, (query + 1) * site.n_key];
     let found;
     if (this.isWhole) {
@@ -92,7 +95,9 @@ export class Question {
   rows() {
     if (!this.isWhole) return null;
     const { layers, heads } = this.site;
-    return Array.from({ length: layers }, (_, layer) => Array.from({ length: heads }, (_, head) => /** @type {HeadRow} */ (this.row(layer, head)).weights));
+    return Array.from({ length: layers }, (_, layer) =>
+      Array.from({ length: heads }, (_, head) => /** @type {HeadRow} */ (this.row(layer, head)).weights),
+    );
   }
 
   /** What may be said: a word that the mask hides stands there in grey, padding not at all. @returns {{at: number, isHidden: boolean}[]} */

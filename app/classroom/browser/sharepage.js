@@ -30,7 +30,13 @@ export class SharePage {
     this.foot = add(root, "div", "foot");
     const link = button(words.copy_link, "quiet", () => this.copy());
     link.title = words.copy_link_help;
-    this.foot.append(el("span", "mute", words.private), el("span", "space"), link, projecting(), button(words.end, "quiet", () => teacher.end()));
+    this.foot.append(
+      el("span", "mute", words.private),
+      el("span", "space"),
+      link,
+      projecting(),
+      button(words.end, "quiet", () => teacher.end()),
+    );
     this.drawn = ""; // which buttons
     this.draw();
   }
@@ -55,7 +61,11 @@ export class SharePage {
     this.box.classList.toggle("closed", !door);
     this.code.textContent = door ? spaced(code) : words.door_closed;
     this.code.style.setProperty("--wide", widest(this.code.textContent).toFixed(2));
-    this.follow.replaceChildren(...(of ? [el("b", "", String(of)), el("span", "", words.follow[of === 1 ? 0 : 1])] : [el("span", "mute", words.nobody_yet)]));
+    this.follow.replaceChildren(
+      ...(of
+        ? [el("b", "", String(of)), el("span", "", words.follow[of === 1 ? 0 : 1])]
+        : [el("span", "mute", words.nobody_yet)]),
+    );
     this.door.textContent = door ? words.door_help : words.door_closed_help;
     // Made anew only where they are others: news of a class come several times a second, and a button that is made anew under a finger
     // hears no click.
@@ -75,7 +85,9 @@ export class SharePage {
       button(words.show_sentence, "quiet big", () => teacher.show("")),
       button(door ? words.close_door : words.open_door, "quiet big", () => teacher.teach({ do: "door", open: !door })),
     ].filter((node) => node instanceof HTMLElement);
-    const at = [...this.acts.children].indexOf(/** @type {Element} */ (/** @type {ShadowRoot} */ (this.acts.getRootNode()).activeElement));
+    const at = [...this.acts.children].indexOf(
+      /** @type {Element} */ (/** @type {ShadowRoot} */ (this.acts.getRootNode()).activeElement),
+    );
     this.acts.replaceChildren(...acts);
     if (at >= 0) acts[Math.min(at, acts.length - 1)].focus();
   }

@@ -36,7 +36,9 @@ const settings = () => window.headlight.settings;
 // What a lesson covers until its teacher has looked, as the class is told
 function ofLesson() {
   const { now, seen, isLed, held } = cover;
-  return held || !isLed || !now?.part || seen ? "" : `lesson:${now.part}:${/^\d{1,4}$/.test(now.values.query ?? "") ? now.values.query : ""}`;
+  return held || !isLed || !now?.part || seen
+    ? ""
+    : `lesson:${now.part}:${/^\d{1,4}$/.test(now.values.query ?? "") ? now.values.query : ""}`;
 }
 
 // What a link to a room says that is not followed: all of the address, or what there is room for
@@ -122,7 +124,11 @@ export class Teacher {
     const { signal } = off;
     addEventListener("keydown", (e) => this.key(e), { signal, capture: true }); // before the projector, which turns heads with Page Down
     addEventListener("resize", () => this.place(), { signal });
-    const unwatch = [classroom.watch(() => this.moved()), cover.watch(() => this.send()), settings().watch(() => this.theme())];
+    const unwatch = [
+      classroom.watch(() => this.moved()),
+      cover.watch(() => this.send()),
+      settings().watch(() => this.theme()),
+    ];
     const looking = setInterval(() => this.taught && this.seek(), LOOK);
     const saying = setInterval(() => this.say(), SAY);
     this.destroy = () => {
@@ -261,7 +267,18 @@ export class Teacher {
   over_(sentence) {
     if (!this.taught) return;
     this.stream?.close();
-    Object.assign(this, { taught: null, stream: null, asked: null, votes: null, question: null, rounds: [], pending: null, sent: "", isLost: false, isAsking: false });
+    Object.assign(this, {
+      taught: null,
+      stream: null,
+      asked: null,
+      votes: null,
+      question: null,
+      rounds: [],
+      pending: null,
+      sent: "",
+      isLost: false,
+      isAsking: false,
+    });
     this.now = { of: 0, door: true, away: false, left: 0 };
     try {
       sessionStorage.removeItem(KEPT);
@@ -305,7 +322,8 @@ export class Teacher {
 
   screen() {
     const { shown } = classroom;
-    const covers = this.page === "pick" || this.pending || this.isAsking ? "head" : this.asked?.open ? "row" : ofLesson();
+    const covers =
+      this.page === "pick" || this.pending || this.isAsking ? "head" : this.asked?.open ? "row" : ofLesson();
     if (shown && this.isShown) return { view: shown.view, run: shown.run, with: shown.with, cover: covers };
     const said = this.followed.includes(this.room) ? cut(texts(REFUSED) ?? []) : "";
     return { view: this.room, run: "", with: said ? {} : linked([...here()]), cover: covers, said };
@@ -354,7 +372,9 @@ export class Teacher {
     if (this.asked) this.teach({ do: "back" });
     Object.assign(this, { asked: null, question: null });
     this.show("pick");
-    cover.hold({ step: "classroom", part: "row", asks: "point", values: { query: "all" }, seen: false }, ([query]) => this.choose(query));
+    cover.hold({ step: "classroom", part: "row", asks: "point", values: { query: "all" }, seen: false }, ([query]) =>
+      this.choose(query),
+    );
     this.send();
   }
 
@@ -410,7 +430,8 @@ export class Teacher {
     this.pending = { text, site, layer, head, word: question.word, at: asked.query };
     cover.hold({ step: "classroom", part: "row", asks: "", values: { query: "all" }, seen: false });
     const address = new URL(location.href);
-    for (const [name, value] of Object.entries({ text, site, layer, head, query: asked.query })) address.searchParams.set(name, String(value));
+    for (const [name, value] of Object.entries({ text, site, layer, head, query: asked.query }))
+      address.searchParams.set(name, String(value));
     address.searchParams.set("view", "explore");
     goTo(address.href, false);
     this.draw();
@@ -424,7 +445,8 @@ export class Teacher {
     this.head = [layer, head];
     this.draw();
     const page = this.shownPage;
-    if (page instanceof AskPage) this.live.textContent = `${fill(words.place_short, { layer, head })} ${page.summary()}`;
+    if (page instanceof AskPage)
+      this.live.textContent = `${fill(words.place_short, { layer, head })} ${page.summary()}`;
   }
 
   /** @param {string} name @param {any} data */
@@ -454,7 +476,8 @@ export class Teacher {
       this.fetch(asked);
       if (this.page !== "share") this.show("ask");
     }
-    if (asked.open) cover.hold({ step: "classroom", part: "row", asks: "", values: { query: String(asked.query) }, seen: false });
+    if (asked.open)
+      cover.hold({ step: "classroom", part: "row", asks: "", values: { query: String(asked.query) }, seen: false });
     else if (!this.pending) {
       cover.free();
       if (before?.open) this.tellResult();
@@ -489,7 +512,15 @@ export class Teacher {
     if (!weights) return;
     const { q, layer, head } = asked;
     this.rounds = this.rounds.filter((round) => round.q !== q);
-    this.rounds.push({ q, layer, head, query: question.word, labels: question.labels, votes: shares(question.counts(votes)), weights: Array.from(weights) });
+    this.rounds.push({
+      q,
+      layer,
+      head,
+      query: question.word,
+      labels: question.labels,
+      votes: shares(question.counts(votes)),
+      weights: Array.from(weights),
+    });
   }
 
   // The sentence that the class has come to, read out once it is on the screen
@@ -504,7 +535,12 @@ export class Teacher {
   get last() {
     const { asked, question } = this;
     if (!asked || !question) return null;
-    const same = (/** @type {Round} */ r) => r.q < asked.q && r.layer === asked.layer && r.head === asked.head && r.query === question.word && r.labels.length === question.n;
+    const same = (/** @type {Round} */ r) =>
+      r.q < asked.q &&
+      r.layer === asked.layer &&
+      r.head === asked.head &&
+      r.query === question.word &&
+      r.labels.length === question.n;
     return this.rounds.findLast((round) => same(round) && round.votes.some(Boolean)) ?? null;
   }
 
@@ -518,9 +554,15 @@ export class Teacher {
   /** @param {number[]} votes @param {ArrayLike<number>} weights */
   change(votes, weights) {
     const { last, question } = this;
-    const words_ = last && question && this.before() && votes.some(Boolean) ? differing(last.labels, question.labels) : null;
+    const words_ =
+      last && question && this.before() && votes.some(Boolean) ? differing(last.labels, question.labels) : null;
     if (!last || !words_) return null;
-    return { old: words_[0], now: words_[1], votes: /** @type {[number[], number[]]} */ ([last.votes, votes]), weights: /** @type {[ArrayLike<number>, ArrayLike<number>]} */ ([last.weights, weights]) };
+    return {
+      old: words_[0],
+      now: words_[1],
+      votes: /** @type {[number[], number[]]} */ ([last.votes, votes]),
+      weights: /** @type {[ArrayLike<number>, ArrayLike<number>]} */ ([last.weights, weights]),
+    };
   }
 
   /** How much of each head's row the class shares: from the weights that are here, or from the server. @param {number[]} votes */
@@ -531,15 +573,20 @@ export class Teacher {
     if (rows) return agreements(rows, votes);
     if (!this.likeness) {
       this.likeness = { agree: [] };
-      ask(`${taught.code}/likeness?q=${asked.q}`, { key: taught.key }).then(async (response) => {
-        this.likeness = await response.json();
-        const page = this.shownPage;
-        if (page instanceof AskPage) page.last = "";
-        this.draw();
-      }, () => {});
+      ask(`${taught.code}/likeness?q=${asked.q}`, { key: taught.key }).then(
+        async (response) => {
+          this.likeness = await response.json();
+          const page = this.shownPage;
+          if (page instanceof AskPage) page.last = "";
+          this.draw();
+        },
+        () => {},
+      );
     }
     const { agree } = this.likeness;
-    return agree.length ? agree.flatMap((heads, layer) => heads.map((agreement, head) => ({ layer, head, agreement }))) : null;
+    return agree.length
+      ? agree.flatMap((heads, layer) => heads.map((agreement, head) => ({ layer, head, agreement })))
+      : null;
   }
 
   /** @type {import("./types.js").Likeness | null} */
@@ -571,10 +618,18 @@ export class Teacher {
     if (taught) {
       const count = el("span");
       count.append(el("b", "", String(now.of)), ` ${words.follow[now.of === 1 ? 0 : 1]}`);
-      this.badge.replaceChildren(...(this.isLost ? [el("span", "", words.no_connection)] : [count, " ", el("span", "signs", now.door ? spaced(taught.code) : words.door_closed)]));
+      this.badge.replaceChildren(
+        ...(this.isLost
+          ? [el("span", "", words.no_connection)]
+          : [count, " ", el("span", "signs", now.door ? spaced(taught.code) : words.door_closed)]),
+      );
     }
     this.corner.hidden = !taught || !this.isProjected || page === "share";
-    if (taught) this.corner.replaceChildren(el("b", "", now.door ? spaced(taught.code) : words.door_closed), ` ${taught.address}`);
+    if (taught)
+      this.corner.replaceChildren(
+        el("b", "", now.door ? spaced(taught.code) : words.door_closed),
+        ` ${taught.address}`,
+      );
     this.drawCard();
     const isOver = taught !== null && (page === "share" || page === "ask");
     this.over.hidden = !isOver;
@@ -600,7 +655,12 @@ export class Teacher {
     if (this.card.hidden === !wanted && this.card.childElementCount) return;
     this.card.hidden = !wanted;
     if (!wanted) return;
-    this.card.replaceChildren(el("h2", "", words.pick_title), el("p", "big", words.pick), el("p", "", words.pick_help), button(words.no_question, "quiet big", () => this.unpick()));
+    this.card.replaceChildren(
+      el("h2", "", words.pick_title),
+      el("p", "big", words.pick),
+      el("p", "", words.pick_help),
+      button(words.no_question, "quiet big", () => this.unpick()),
+    );
   }
 
   /** @param {string} sentence */

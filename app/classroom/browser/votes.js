@@ -54,7 +54,8 @@ export function largest(row) {
 export const rank = (row, at) => 1 + Array.from(row).filter((x) => x > row[at]).length;
 
 /** Of every head the part of its row that the class shares, by layer and head. @param {Row[][]} rows @param {Row} votes @returns {Like[]} */
-export const agreements = (rows, votes) => rows.flatMap((heads, layer) => heads.map((row, head) => ({ layer, head, agreement: overlap(row, votes) })));
+export const agreements = (rows, votes) =>
+  rows.flatMap((heads, layer) => heads.map((row, head) => ({ layer, head, agreement: overlap(row, votes) })));
 
 /** 1st, 2nd, 3rd, 4th, 11th. @param {number} k */
 export function ordinal(k) {
@@ -72,8 +73,12 @@ export function columns(votes, weights, query) {
   const n = votes.length;
   if (n <= MOST_WORDS) return Array.from({ length: n }, (_, i) => i);
   const worth = (/** @type {number} */ i) => Math.max(votes[i], weights?.[i] ?? 0);
-  const chosen = Array.from({ length: n }, (_, i) => i).filter((i) => i === query || votes[i] > 0 || (weights?.[i] ?? 0) > FAINT);
-  const kept = new Set(chosen.sort((a, b) => Number(b === query) - Number(a === query) || worth(b) - worth(a)).slice(0, MOST_COLUMNS));
+  const chosen = Array.from({ length: n }, (_, i) => i).filter(
+    (i) => i === query || votes[i] > 0 || (weights?.[i] ?? 0) > FAINT,
+  );
+  const kept = new Set(
+    chosen.sort((a, b) => Number(b === query) - Number(a === query) || worth(b) - worth(a)).slice(0, MOST_COLUMNS),
+  );
   /** @type {number[]} */
   const found = [];
   for (let i = 0; i < n; i++) {
@@ -86,22 +91,41 @@ export function columns(votes, weights, query) {
 }
 
 /** @param {string[]} labels @param {number[]} at */
-const named = (labels, at) => (at.length > MOST_TIES ? fill(words.several, { n: at.length }) : at.map((i) => labels[i]).join(", "));
+const named = (labels, at) =>
+  at.length > MOST_TIES ? fill(words.several, { n: at.length }) : at.map((i) => labels[i]).join(", ");
 
 /** The fact of a question. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
 export function verdict(labels, votes, weights) {
   const [mine, its] = [largest(votes), largest(weights)];
   const head = { head: [words.head, "h"], its: [`${share(weights[its[0]])} ${labels[its[0]]}`, WHOLE] };
   if (!mine.length) return [words.nobody_said, head];
-  const parts = { ...head, room: [words.room, "r"], both: [agreed(overlap(votes, weights)), WHOLE], p: [share(votes[mine[0]]), WHOLE] };
+  const parts = {
+    ...head,
+    room: [words.room, "r"],
+    both: [agreed(overlap(votes, weights)), WHOLE],
+    p: [share(votes[mine[0]]), WHOLE],
+  };
   if (mine.length > 1) return [words.fact_tie, { ...parts, w: [named(labels, mine), "b"] }];
-  if (mine[0] !== its[0]) return [words.fact, { ...parts, mine: [`${share(votes[mine[0]])} ${labels[mine[0]]}`, WHOLE] }];
-  return [words.fact_same, { ...parts, w: [labels[mine[0]], "b"], head: [words.head_small, "h"], room: [words.room_small, "r"], p2: [share(weights[its[0]]), WHOLE] }];
+  if (mine[0] !== its[0])
+    return [words.fact, { ...parts, mine: [`${share(votes[mine[0]])} ${labels[mine[0]]}`, WHOLE] }];
+  return [
+    words.fact_same,
+    {
+      ...parts,
+      w: [labels[mine[0]], "b"],
+      head: [words.head_small, "h"],
+      room: [words.room_small, "r"],
+      p2: [share(weights[its[0]]), WHOLE],
+    },
+  ];
 }
 
 /** How far both moved from the round before, whose words stand at the same places. @param {{old: string, now: string, votes: [before: Row, after: Row], weights: [before: Row, after: Row]}} of @returns {Sentence} */
 export function moved({ old, now, votes, weights }) {
-  return [words.moved, { old, now, x: [agreed(1 - overlap(...votes)), WHOLE], y: [agreed(1 - overlap(...weights)), WHOLE] }];
+  return [
+    words.moved,
+    { old, now, x: [agreed(1 - overlap(...votes)), WHOLE], y: [agreed(1 - overlap(...weights)), WHOLE] },
+  ];
 }
 
 /** Which head is most like the class, and which place this one has. @param {Like[]} all @param {{layer: number, head: number}} at @returns {Sentence} */
@@ -109,7 +133,15 @@ export function mostLike(all, at) {
   const best = all.reduce((a, b) => (b.agreement > a.agreement ? b : a));
   const own = all.find(({ layer, head }) => layer === at.layer && head === at.head) ?? best;
   const k = 1 + all.filter(({ agreement }) => agreement > own.agreement).length;
-  return [words.like, { best: [fill(words.head_short, best), "b"], a: [agreed(best.agreement), WHOLE], k: [ordinal(k), "b"], n: all.length }];
+  return [
+    words.like,
+    {
+      best: [fill(words.head_short, best), "b"],
+      a: [agreed(best.agreement), WHOLE],
+      k: [ordinal(k), "b"],
+      n: all.length,
+    },
+  ];
 }
 
 // A word that is read from the right, so that the number behind it stays there
@@ -119,7 +151,11 @@ const apart = (label) => (isRightToLeft([label]) ? `\u2068${label}\u2069` : labe
 /** What both gave to the same word, as a sum. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
 export function sumOf(labels, votes, weights) {
   const both = Array.from(votes, (p, i) => Math.min(p, weights[i]));
-  const first = both.map((_, i) => i).filter((i) => both[i] >= 0.004).sort((a, b) => both[b] - both[a] || a - b).slice(0, 3);
+  const first = both
+    .map((_, i) => i)
+    .filter((i) => both[i] >= 0.004)
+    .sort((a, b) => both[b] - both[a] || a - b)
+    .slice(0, 3);
   if (!first.length) return [words.sum_none, {}];
   const all = sum(both);
   const rest = all - first.reduce((x, i) => x + both[i], 0);
@@ -131,7 +167,10 @@ export function sumOf(labels, votes, weights) {
 /** What a phone says of its own word. `of` is how many words could be looked at. @param {string[]} labels @param {number} mine @param {Row} weights @param {number} of @returns {Sentence} */
 export function said(labels, mine, weights, of) {
   const k = rank(weights, mine);
-  return [k === 1 ? words.you_said_first : words.you_said, { w: [labels[mine], "k"], p: [finely(weights[mine]), WHOLE], k, of }];
+  return [
+    k === 1 ? words.you_said_first : words.you_said,
+    { w: [labels[mine], "k"], p: [finely(weights[mine]), WHOLE], k, of },
+  ];
 }
 
 /** @param {number} others */
@@ -140,16 +179,21 @@ export const others = (others) => (others ? counted(words.others, others) : word
 /** The head that gives a word most, and whether the word is the most of its row. @param {Row[][]} rows @param {number} word @returns {{layer: number, head: number, p: number, isOwn: boolean}} */
 export function headOf(rows, word) {
   let best = { layer: 0, head: 0, p: -1, isOwn: false };
-  rows.forEach((heads, layer) => heads.forEach((row, head) => {
-    if (row[word] > best.p) best = { layer, head, p: row[word], isOwn: row[word] > OWN && rank(row, word) === 1 };
-  }));
+  rows.forEach((heads, layer) =>
+    heads.forEach((row, head) => {
+      if (row[word] > best.p) best = { layer, head, p: row[word], isOwn: row[word] > OWN && rank(row, word) === 1 };
+    }),
+  );
   return best;
 }
 
 /** @param {Row[][]} rows @param {number} word @returns {Sentence} */
 export function ownHead(rows, word) {
   const { layer, head, p, isOwn } = headOf(rows, word);
-  return [isOwn ? words.own_head : words.no_head, { layer, h: head, p: [share(p), WHOLE], n: rows.reduce((all, heads) => all + heads.length, 0) }];
+  return [
+    isOwn ? words.own_head : words.no_head,
+    { layer, h: head, p: [share(p), WHOLE], n: rows.reduce((all, heads) => all + heads.length, 0) },
+  ];
 }
 
 /** The rows of the result as a table, most weight first: [word, votes, share of them, weight]. @param {string[]} labels @param {Row} counts @param {Row} weights @returns {[string, number, number, number][]} */

@@ -24,14 +24,21 @@ export async function ask(path, { key, body, signal } = {}) {
   /** @type {Record<string, string>} */
   const headers = key ? { "Headlight-Key": key } : {};
   if (body) headers["Content-Type"] = "application/json";
-  const response = await fetch(at(path), { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  const response = await fetch(at(path), {
+    method: body ? "POST" : "GET",
+    headers,
+    body: body && JSON.stringify(body),
+    signal,
+  });
   if (!response.ok) throw new Refused(await response.text(), response.status);
   return response;
 }
 
 /** Events of a text/event-stream as they come: [name, data]. @param {ReadableStream<Uint8Array>} stream @param {() => void} heard at every sign of life */
 export async function* events(stream, heard) {
-  const reader = stream.pipeThrough(/** @type {TransformStream<Uint8Array, string>} */ (/** @type {unknown} */ (new TextDecoderStream()))).getReader();
+  const reader = stream
+    .pipeThrough(/** @type {TransformStream<Uint8Array, string>} */ (/** @type {unknown} */ (new TextDecoderStream())))
+    .getReader();
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
@@ -46,7 +53,7 @@ export async function* events(stream, heard) {
         const [name] = line.split(":", 1);
         if (name) said[name] = (name in said ? `${said[name]}\n` : "") + line.slice(name.length + 1).replace(/^ /, "");
       }
-      if (said.data !== undefined) yield /** @type {[string, any]} */ ([said.event ?? "message", JSON.parse(said.data)]);
+      if (said.data !== undefined) yield/** @type {[string, any]} */ ([said.event ?? "message", JSON.parse(said.data)]);
     }
   }
 }

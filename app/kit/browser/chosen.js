@@ -50,7 +50,11 @@ export class Chosen {
   show() {
     if (!this.follow) return;
     const { room, drawn, base, most } = this.follow;
-    const chosen = drawn ? Object.fromEntries(Object.entries({ ...this.values, ...this.beside }).filter(([name, text]) => text !== base[name])) : {};
+    const chosen = drawn
+      ? Object.fromEntries(
+          Object.entries({ ...this.values, ...this.beside }).filter(([name, text]) => text !== base[name]),
+        )
+      : {};
     const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels; of more the class hears when Python knows it
     if (length <= most) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] }, this);
   }

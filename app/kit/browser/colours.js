@@ -50,7 +50,8 @@ export function themeOf(node) {
 /** @template {object} Palette @param {HTMLElement} node @param {Record<"light" | "dark", Palette>} palettes @returns {Palette} */
 export function paletteOf(node, palettes) {
   const theme = themeOf(node);
-  for (const [name, colour] of Object.entries(palettes[theme])) if (typeof colour === "string") node.style.setProperty(`--${name}`, colour);
+  for (const [name, colour] of Object.entries(palettes[theme]))
+    if (typeof colour === "string") node.style.setProperty(`--${name}`, colour);
   node.dataset.theme = theme;
   return palettes[theme];
 }

@@ -151,7 +151,14 @@ export class Guard {
     const gone = [...this.stashed.keys()].filter((node) => !wanted.has(node));
     for (const node of gone) this.uncover(node);
     for (const node of wanted) this.cover(node);
-    if (selector) this.observer.observe(this.root, { childList: true, characterData: true, subtree: true, attributes: true, attributeFilter: NAMES });
+    if (selector)
+      this.observer.observe(this.root, {
+        childList: true,
+        characterData: true,
+        subtree: true,
+        attributes: true,
+        attributeFilter: NAMES,
+      });
     if (gone.length) this.changed();
   }
 
@@ -196,7 +203,8 @@ export class Guard {
     if (style) within.append(style);
     /** @type {HTMLElement[]} */
     const way = [];
-    for (let at = /** @type {HTMLElement | null} */ (node); at; at = at === this.root ? null : at.parentElement) way.unshift(/** @type {HTMLElement} */ (at.cloneNode(false)));
+    for (let at = /** @type {HTMLElement | null} */ (node); at; at = at === this.root ? null : at.parentElement)
+      way.unshift(/** @type {HTMLElement} */ (at.cloneNode(false)));
     /** @type {Node} */
     let at = within;
     for (const step of way) at = at.appendChild(step);

@@ -5,14 +5,17 @@ const FORMULA = /^[=+\-@\t\r]/;
 
 /** A field: a number as short as it is exact, a text quoted, with an apostrophe before what a spreadsheet would run @param {string | number} value */
 export function field(value) {
-  if (typeof value === "number") return Number.isFinite(value) ? String(Math.fround(value) === value ? Number(value.toPrecision(9)) : value) : "";
+  if (typeof value === "number")
+    return Number.isFinite(value) ? String(Math.fround(value) === value ? Number(value.toPrecision(9)) : value) : "";
   return `"${FORMULA.test(value) ? "'" : ""}${value.replaceAll('"', '""')}"`;
 }
 
 /** `about` are texts of one line or more. @param {string[]} columns @param {(string | number)[][]} rows @param {string[]} about */
 export function csv(columns, rows, about) {
   // A spreadsheet cuts these lines too, where it cuts lines: no piece of one may begin as a formula does.
-  const said = about.flatMap((text) => text.split("\n")).map((line) => `# ${line.replace(/([,;\t])(?=[=+\-@])/g, "$1 ")}`.trimEnd());
+  const said = about
+    .flatMap((text) => text.split("\n"))
+    .map((line) => `# ${line.replace(/([,;\t])(?=[=+\-@])/g, "$1 ")}`.trimEnd());
   const head = columns.map((name) => (/[",\r\n]/.test(name) || FORMULA.test(name) ? field(name) : name));
   return [...said, head.join(","), ...rows.map((row) => row.map(field).join(",")), ""].join("\r\n");
 }

@@ -14,15 +14,21 @@ export function el(tag, className, text) {
 // "{query} gives {share}" and {query: ["it", "q"], share: "68 %"} as nodes; a pair is set off, and names its class.
 /** @param {string} template @param {Record<string, unknown>} parts */
 export function phrase(template, parts) {
-  return template.split(/(\{\w+\})/).filter(Boolean).map((piece) => {
-    if (piece[0] !== "{") return document.createTextNode(piece);
-    const part = parts[piece.slice(1, -1)];
-    return Array.isArray(part) ? el("em", part[1], part[0]) : document.createTextNode(String(part));
-  });
+  return template
+    .split(/(\{\w+\})/)
+    .filter(Boolean)
+    .map((piece) => {
+      if (piece[0] !== "{") return document.createTextNode(piece);
+      const part = parts[piece.slice(1, -1)];
+      return Array.isArray(part) ? el("em", part[1], part[0]) : document.createTextNode(String(part));
+    });
 }
 
 /** @param {string} template @param {Record<string, unknown>} parts */
-export const fill = (template, parts) => phrase(template, parts).map((node) => node.textContent).join("");
+export const fill = (template, parts) =>
+  phrase(template, parts)
+    .map((node) => node.textContent)
+    .join("");
 
 // A share in words: whole percents where the rest is not small, one decimal below 1 % and above 98 %. 0 % and 100 % are exact.
 /** @param {number} p */
@@ -124,7 +130,10 @@ export function keepingFocus(root, work) {
   }
   const had = tree.activeElement;
   work();
-  if (had && !tree.activeElement) /** @type {HTMLElement | undefined} */ (path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root))?.focus({ preventScroll: true });
+  if (had && !tree.activeElement)
+    /** @type {HTMLElement | undefined} */ (
+      path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root)
+    )?.focus({ preventScroll: true });
 }
 
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Node} parent @param {Tag} tag */
@@ -132,7 +141,8 @@ export const add = (parent, tag, className = "") => parent.appendChild(el(tag, c
 
 // A small question mark that explains in one hover, or in one focus for those without a pointer
 /** @param {string} text */
-export const hint = (text) => Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });
+export const hint = (text) =>
+  Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });
 
 // What an element says and has, if it is not the same already: to write it again would have the browser lay it out again.
 /** @param {Element} node @param {string} text */
@@ -142,7 +152,8 @@ export function setText(node, text) {
 
 /** @param {Element} node @param {Record<string, string>} attributes */
 export function setAll(node, attributes) {
-  for (const [name, text] of Object.entries(attributes)) if (node.getAttribute(name) !== text) node.setAttribute(name, text);
+  for (const [name, text] of Object.entries(attributes))
+    if (node.getAttribute(name) !== text) node.setAttribute(name, text);
 }
 
 /** @type {WeakMap<HTMLInputElement, string>} */

@@ -19,8 +19,10 @@ const PAINT = ["fill", "stroke", "stroke-width", "fill-opacity", "opacity"];
  */
 function make(parent, name, attributes = {}, text) {
   const node = parent.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
-  if (text !== undefined) node.textContent = text.toWellFormed().replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd");
+  for (const [key, value] of Object.entries(attributes))
+    node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
+  if (text !== undefined)
+    node.textContent = text.toWellFormed().replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd");
   return node;
 }
 
@@ -49,7 +51,14 @@ export function rows(boxes) {
     for (const picture of box.querySelectorAll("svg")) drawing(place, picture, frame);
     for (const canvas of box.querySelectorAll("canvas")) {
       const at = canvas.getBoundingClientRect();
-      if (at.width && canvas.width) make(place, "image", { x: at.left - frame.left, y: at.top - frame.top, width: at.width, height: at.height, href: canvas.toDataURL() });
+      if (at.width && canvas.width)
+        make(place, "image", {
+          x: at.left - frame.left,
+          y: at.top - frame.top,
+          width: at.width,
+          height: at.height,
+          href: canvas.toDataURL(),
+        });
     }
     texts(place, box, frame);
     height += frame.height + 6;
@@ -61,7 +70,14 @@ export function rows(boxes) {
 /** @param {Element} parent @param {Element} node @param {DOMRect} frame */
 function ground(parent, node, frame) {
   const at = node.getBoundingClientRect();
-  make(parent, "rect", { x: at.left - frame.left, y: at.top - frame.top, width: at.width, height: at.height, rx: 5, fill: getComputedStyle(node).backgroundColor });
+  make(parent, "rect", {
+    x: at.left - frame.left,
+    y: at.top - frame.top,
+    width: at.width,
+    height: at.height,
+    rx: 5,
+    fill: getComputedStyle(node).backgroundColor,
+  });
 }
 
 // Colours that the page's style gives go into the drawing, which will stand alone.
@@ -73,10 +89,18 @@ function drawing(parent, picture, frame) {
   const [from, to] = [[...picture.querySelectorAll("*")], [...copy.querySelectorAll("*")]];
   from.forEach((node, i) => {
     const style = getComputedStyle(node);
-    for (const name of PAINT) if (node.hasAttribute(name) || name === "fill") to[i].setAttribute(name, style.getPropertyValue(name));
+    for (const name of PAINT)
+      if (node.hasAttribute(name) || name === "fill") to[i].setAttribute(name, style.getPropertyValue(name));
   });
   copy.removeAttribute("class");
-  for (const [key, value] of Object.entries({ x: at.left - frame.left, y: at.top - frame.top, width: at.width, height: at.height, overflow: "visible" })) copy.setAttribute(key, String(value));
+  for (const [key, value] of Object.entries({
+    x: at.left - frame.left,
+    y: at.top - frame.top,
+    width: at.width,
+    height: at.height,
+    overflow: "visible",
+  }))
+    copy.setAttribute(key, String(value));
   parent.append(copy);
 }
 
@@ -95,15 +119,22 @@ function texts(parent, box, frame) {
     for (const [string, at] of pieces) {
       if (!at.width) continue;
       const size = parseFloat(style.fontSize);
-      make(parent, "text", {
-        x: at.left - frame.left,
-        y: at.top - frame.top + at.height / 2 + 0.35 * size,
-        "font-size": size,
-        "font-weight": style.fontWeight,
-        fill: style.color,
-        style: "white-space: pre",
-        ...(style.fontFamily.includes("mono") ? { "font-family": "ui-monospace, 'DejaVu Sans Mono', monospace" } : {}),
-      }, cut(string, element, at));
+      make(
+        parent,
+        "text",
+        {
+          x: at.left - frame.left,
+          y: at.top - frame.top + at.height / 2 + 0.35 * size,
+          "font-size": size,
+          "font-weight": style.fontWeight,
+          fill: style.color,
+          style: "white-space: pre",
+          ...(style.fontFamily.includes("mono")
+            ? { "font-family": "ui-monospace, 'DejaVu Sans Mono', monospace" }
+            : {}),
+        },
+        cut(string, element, at),
+      );
     }
   }
 }
@@ -120,7 +151,11 @@ function lines(node) {
     const at = range.getClientRects()[0];
     if (!at) continue;
     const last = found.at(-1);
-    if (last && Math.abs(last[1].top - at.top) < 2) found[found.length - 1] = [last[0] + word[0], DOMRect.fromRect({ x: last[1].x, y: last[1].y, width: at.right - last[1].left, height: at.height })];
+    if (last && Math.abs(last[1].top - at.top) < 2)
+      found[found.length - 1] = [
+        last[0] + word[0],
+        DOMRect.fromRect({ x: last[1].x, y: last[1].y, width: at.right - last[1].left, height: at.height }),
+      ];
     else found.push([word[0], at]);
   }
   return found;
@@ -129,7 +164,11 @@ function lines(node) {
 // What the page cuts off with an ellipsis is cut off here as well.
 /** @param {string} string @param {Element} element @param {DOMRect} at */
 function cut(string, element, at) {
-  for (let box = /** @type {Element | null} */ (element); box && !box.classList.contains("hl"); box = box.parentElement) {
+  for (
+    let box = /** @type {Element | null} */ (element);
+    box && !box.classList.contains("hl");
+    box = box.parentElement
+  ) {
     if (getComputedStyle(box).overflowX !== "hidden") continue;
     const room = box.getBoundingClientRect().right - at.left;
     if (room >= at.width - 0.5) continue;
@@ -154,7 +193,13 @@ export function svg({ group, width, height }, about, colours) {
   const size = { width: width + 2 * MARGIN, height: top + height + caption.length * SMALL * 1.4 + 2 * MARGIN };
   const doc = document.implementation.createDocument(SVG, "svg", null);
   const root = doc.documentElement;
-  const attributes = { ...size, viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-labelledby": "title description", "font-family": font };
+  const attributes = {
+    ...size,
+    viewBox: `0 0 ${size.width} ${size.height}`,
+    role: "img",
+    "aria-labelledby": "title description",
+    "font-family": font,
+  };
   for (const [key, value] of Object.entries(attributes)) root.setAttribute(key, String(value));
   make(root, "title", { id: "title" }, about.title);
   make(root, "desc", { id: "description" }, about.alt);
@@ -165,10 +210,24 @@ export function svg({ group, width, height }, about, colours) {
     metadata.append(item);
   }
   make(root, "rect", { width: size.width, height: size.height, fill: colours.background });
-  title.forEach((line, i) => make(root, "text", { x: MARGIN, y: MARGIN + 18 + i * 26, "font-size": 20, "font-weight": 650, fill: colours.ink }, line));
+  title.forEach((line, i) =>
+    make(
+      root,
+      "text",
+      { x: MARGIN, y: MARGIN + 18 + i * 26, "font-size": 20, "font-weight": 650, fill: colours.ink },
+      line,
+    ),
+  );
   const place = make(root, "g", { transform: `translate(${MARGIN} ${top})` });
   place.append(doc.importNode(group, true));
-  caption.forEach((line, i) => make(root, "text", { x: MARGIN, y: top + height + MARGIN + (i + 0.6) * SMALL * 1.4, "font-size": SMALL, fill: colours.mute }, line));
+  caption.forEach((line, i) =>
+    make(
+      root,
+      "text",
+      { x: MARGIN, y: top + height + MARGIN + (i + 0.6) * SMALL * 1.4, "font-size": SMALL, fill: colours.mute },
+      line,
+    ),
+  );
   return { text: `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(doc)}\n`, ...size };
 }
 
@@ -188,7 +247,11 @@ export async function pixels(drawn, about, scale) {
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [Math.round(drawn.width * scale), Math.round(drawn.height * scale)];
     canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await png(canvas, { Title: about.title, Description: about.alt, Comment: about.caption, "Source code": about.snippet }, scale);
+    return await png(
+      canvas,
+      { Title: about.title, Description: about.alt, Comment: about.caption, "Source code": about.snippet },
+      scale,
+    );
   } finally {
     URL.revokeObjectURL(image.src);
   }
@@ -197,12 +260,16 @@ export async function pixels(drawn, about, scale) {
 /** @type {Promise<string> | undefined} */
 let known;
 async function faces() {
-  return (known ??= Promise.all(sources().map(async ([family, weight, address]) => {
-    const bytes = new Uint8Array(await (await fetch(address)).arrayBuffer());
-    let binary = "";
-    for (let i = 0; i < bytes.length; i += 0x8000) binary += String.fromCharCode(...bytes.subarray(i, i + 0x8000));
-    return `@font-face{font-family:${family};font-weight:${weight};src:url(data:font/woff2;base64,${btoa(binary)})}`;
-  })).then((found) => found.join("")).catch(() => ""));
+  return (known ??= Promise.all(
+    sources().map(async ([family, weight, address]) => {
+      const bytes = new Uint8Array(await (await fetch(address)).arrayBuffer());
+      let binary = "";
+      for (let i = 0; i < bytes.length; i += 0x8000) binary += String.fromCharCode(...bytes.subarray(i, i + 0x8000));
+      return `@font-face{font-family:${family};font-weight:${weight};src:url(data:font/woff2;base64,${btoa(binary)})}`;
+    }),
+  )
+    .then((found) => found.join(""))
+    .catch(() => ""));
 }
 
 // The upright faces of the page's first font
@@ -222,9 +289,13 @@ function sources() {
       if (!(rule instanceof CSSFontFaceRule) || rule.style.getPropertyValue("font-style") === "italic") continue;
       const family = rule.style.getPropertyValue("font-family");
       const address = /url\(["']?([^"')]+)/.exec(rule.style.getPropertyValue("src"))?.[1];
-      if (address && family.replaceAll(/["']/g, "") === wanted) found.push([family, rule.style.getPropertyValue("font-weight") || "400", new URL(address, sheet.href ?? document.baseURI).href]);
+      if (address && family.replaceAll(/["']/g, "") === wanted)
+        found.push([
+          family,
+          rule.style.getPropertyValue("font-weight") || "400",
+          new URL(address, sheet.href ?? document.baseURI).href,
+        ]);
     }
   }
   return found;
 }
-

@@ -74,15 +74,37 @@ export class Files {
     };
     this.status = el("p", "", words.files_note);
     this.status.setAttribute("role", "status");
-    const images = [...[1, 2].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.png(scale))), button("SVG", words.export_svg_help, () => this.svg())];
-    const tables = about.tables.map(([label, name, text]) => button(`CSV: ${label}`, words.files_csv_help, () => save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }))));
-    if (about.arrays || about.tables.some(([, , , numbers]) => numbers)) tables.push(button("NPZ", words.export_npz_help, () => this.npz()));
-    const trees = (about.trees ?? []).map(([label, name, text]) => button(`JSON: ${label}`, words.files_json_help, () => save(`${name}.json`, new Blob([text], { type: "application/json" }))));
+    const images = [
+      ...[1, 2].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.png(scale))),
+      button("SVG", words.export_svg_help, () => this.svg()),
+    ];
+    const tables = about.tables.map(([label, name, text]) =>
+      button(`CSV: ${label}`, words.files_csv_help, () =>
+        save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" })),
+      ),
+    );
+    if (about.arrays || about.tables.some(([, , , numbers]) => numbers))
+      tables.push(button("NPZ", words.export_npz_help, () => this.npz()));
+    const trees = (about.trees ?? []).map(([label, name, text]) =>
+      button(`JSON: ${label}`, words.files_json_help, () =>
+        save(`${name}.json`, new Blob([text], { type: "application/json" })),
+      ),
+    );
     this.menu.replaceChildren(
       ...(about.picture === false ? [] : [kind(words.export_image, ...images)]),
       kind(words.export_numbers, ...tables, ...trees),
-      ...(about.page ? [kind(words.export_page, button("HTML", words.export_html_help, () => this.page()))] : []),
-      kind(words.export_copy, button(words.export_snippet, words.export_snippet_help, () => this.copy(about.snippet))),
+      ...(about.page
+        ? [
+            kind(
+              words.export_page,
+              button("HTML", words.export_html_help, () => this.page()),
+            ),
+          ]
+        : []),
+      kind(
+        words.export_copy,
+        button(words.export_snippet, words.export_snippet_help, () => this.copy(about.snippet)),
+      ),
       this.status,
     );
   }
@@ -99,7 +121,10 @@ export class Files {
 
   svg() {
     const about = this.about();
-    return save(`${about.name}.svg`, new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }));
+    return save(
+      `${about.name}.svg`,
+      new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }),
+    );
   }
 
   /** @param {number} scale */
@@ -112,8 +137,12 @@ export class Files {
   npz() {
     const about = this.about();
     const several = about.tables.length > 1;
-    const tables = about.tables.flatMap(([, , , numbers]) => (numbers ? [columnsOf(numbers.columns, numbers.rows, several ? `${numbers.of}.` : "")] : []));
-    const said = Object.fromEntries(/** @type {const} */ (["caption", "alt", "snippet"]).map((name) => [name, { shape: [], values: [about[name]] }]));
+    const tables = about.tables.flatMap(([, , , numbers]) =>
+      numbers ? [columnsOf(numbers.columns, numbers.rows, several ? `${numbers.of}.` : "")] : [],
+    );
+    const said = Object.fromEntries(
+      /** @type {const} */ (["caption", "alt", "snippet"]).map((name) => [name, { shape: [], values: [about[name]] }]),
+    );
     return save(`${about.name}.npz`, npz({ ...Object.assign({}, ...tables), ...about.arrays, ...said }));
   }
 

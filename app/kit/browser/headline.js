@@ -48,8 +48,15 @@ class Headline {
     this.heading = add(line, "h2");
     this.heading.setAttribute("aria-live", "polite");
     const acts = add(line, "span", "acts");
-    this.projector = new Projector(() => this.projected(), (by) => turn(`${this.data.view}_part`, by));
-    this.files = new Files(() => chart(this.host()), () => /** @type {AboutFiles} */ (this.data.about), () => this.palette);
+    this.projector = new Projector(
+      () => this.projected(),
+      (by) => turn(`${this.data.view}_part`, by),
+    );
+    this.files = new Files(
+      () => chart(this.host()),
+      () => /** @type {AboutFiles} */ (this.data.about),
+      () => this.palette,
+    );
     acts.append(this.files.box, this.projector.button);
     this.watch = new MutationObserver(() => this.say());
     this.resized = () => {

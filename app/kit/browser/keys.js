@@ -20,4 +20,5 @@ export function takesArrows(node) {
 
 // Whether a key may be a shortcut: nobody has taken it, it is none of the browser's own, and it goes into no text
 /** @param {KeyboardEvent} e */
-export const isFree = (e) => !(e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || takesText(e.composedPath()[0]));
+export const isFree = (e) =>
+  !(e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || takesText(e.composedPath()[0]));

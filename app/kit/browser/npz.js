@@ -30,7 +30,10 @@ export function npy({ shape, values }) {
   out.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, length & 255, length >> 8]);
   out.set(new TextEncoder().encode(`${said.padEnd(length - 1)}\n`), 10);
   const view = new DataView(out.buffer, 10 + length);
-  if (isText) letters.forEach((one, i) => one.forEach((letter, j) => view.setUint32(i * each + 4 * j, letter.codePointAt(0) ?? 0, true)));
+  if (isText)
+    letters.forEach((one, i) =>
+      one.forEach((letter, j) => view.setUint32(i * each + 4 * j, letter.codePointAt(0) ?? 0, true)),
+    );
   else for (let i = 0; i < values.length; i++) view.setFloat64(i * each, Number(values[i]), true);
   return out;
 }

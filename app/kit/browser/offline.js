@@ -14,11 +14,15 @@ export function offline(room, component) {
   const text = document.getElementById("data")?.textContent?.trim() ?? "";
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const [{ about, theme: asExported, data, answers }, body] = unpack(bytes);
-  for (const name of ["caption", "alt", "snippet", "note", "code"]) /** @type {HTMLElement} */ (document.getElementById(name)).textContent = about[name];
+  for (const name of ["caption", "alt", "snippet", "note", "code"])
+    /** @type {HTMLElement} */ (document.getElementById(name)).textContent = about[name];
   document.title = about.title;
   if (answers) {
-    const part = (/** @type {[at: number, length: number]} */ [at, length]) => new Uint8Array(body.slice(at, at + length));
-    Remote.answers = new Map(answers.map((/** @type {[string, number, number]} */ [id, at, length]) => [id, part([at, length])]));
+    const part = (/** @type {[at: number, length: number]} */ [at, length]) =>
+      new Uint8Array(body.slice(at, at + length));
+    Remote.answers = new Map(
+      answers.map((/** @type {[string, number, number]} */ [id, at, length]) => [id, part([at, length])]),
+    );
     Remote.missing = words.offline_missing;
     page(asExported);
     component({ data: part(data), ...given() });
@@ -28,7 +32,11 @@ export function offline(room, component) {
   component({ data: bytes, ...given() });
 }
 
-const given = () => ({ parentElement: /** @type {HTMLElement} */ (document.getElementById("screen")), setStateValue: () => {}, setTriggerValue: () => {} });
+const given = () => ({
+  parentElement: /** @type {HTMLElement} */ (document.getElementById("screen")),
+  setStateValue: () => {},
+  setTriggerValue: () => {},
+});
 
 // The page's light and dark, and its projector
 /** @param {"light" | "dark"} asExported */

@@ -32,7 +32,10 @@ export class Remote {
 
   // The addresses of what it has, newest first
   get ids() {
-    return [...this.kept].filter(([, value]) => !value?.refused).map(([id]) => id).reverse();
+    return [...this.kept]
+      .filter(([, value]) => !value?.refused)
+      .map(([id]) => id)
+      .reverse();
   }
 
   // An answer that came unasked

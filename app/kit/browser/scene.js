@@ -17,7 +17,16 @@ const MIDDLE = 0.35; // of the size of the type: from the middle of small letter
  * @param {{anchor?: "start" | "middle" | "end", angle?: number}} [more]
  * @returns {import("./types.js").Text}
  */
-export const text = (x, y, parts, size, more = {}) => ({ shape: "text", x, y, parts, size, anchor: "start", angle: 0, ...more });
+export const text = (x, y, parts, size, more = {}) => ({
+  shape: "text",
+  x,
+  y,
+  parts,
+  size,
+  anchor: "start",
+  angle: 0,
+  ...more,
+});
 
 // Characters that XML cannot hold
 /** @param {string} string */
@@ -40,13 +49,20 @@ export function svg(scene, about) {
    */
   const node = (parent, name, attributes = {}, content) => {
     const made = doc.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(typeof value === "number" ? round(value) : value));
+    for (const [key, value] of Object.entries(attributes))
+      made.setAttribute(key, String(typeof value === "number" ? round(value) : value));
     if (content !== undefined) made.textContent = clean(content);
     parent.append(made);
     return made;
   };
   const { width, height } = scene;
-  const size = { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-labelledby": "title description" };
+  const size = {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    "aria-labelledby": "title description",
+  };
   for (const [key, value] of Object.entries(size)) root.setAttribute(key, String(value));
   root.setAttribute("font-family", scene.font);
   node(root, "title", { id: "title" }, about.title);
@@ -59,7 +75,11 @@ export function svg(scene, about) {
   }
   const defs = node(root, "defs");
   const pattern = node(defs, "pattern", { id: "hatch", width: HATCH, height: HATCH, patternUnits: "userSpaceOnUse" });
-  node(pattern, "path", { d: `M-1 ${HATCH + 1}L${HATCH + 1} -1M-1 1L1 -1M${HATCH - 1} ${HATCH + 1}L${HATCH + 1} ${HATCH - 1}`, stroke: scene.hatch, "stroke-width": 1 });
+  node(pattern, "path", {
+    d: `M-1 ${HATCH + 1}L${HATCH + 1} -1M-1 1L1 -1M${HATCH - 1} ${HATCH + 1}L${HATCH + 1} ${HATCH - 1}`,
+    stroke: scene.hatch,
+    "stroke-width": 1,
+  });
   node(root, "rect", { width, height, fill: scene.background });
   let ramps = 0;
   for (const s of scene.shapes) {
@@ -67,10 +87,17 @@ export function svg(scene, about) {
     const box = { x, y, width: w, height: h };
     if (s.shape === "rect") node(root, "rect", { ...box, fill: s.fill });
     else if (s.shape === "hatch") node(root, "rect", { ...box, fill: "url(#hatch)" });
-    else if (s.shape === "frame") node(root, "rect", { ...box, fill: "none", stroke: s.stroke, "stroke-width": s.width });
-    else if (s.shape === "dot") node(root, "circle", { cx: s.x, cy: s.y, r: s.r, fill: s.fill, "fill-opacity": s.opacity ?? 1 });
+    else if (s.shape === "frame")
+      node(root, "rect", { ...box, fill: "none", stroke: s.stroke, "stroke-width": s.width });
+    else if (s.shape === "dot")
+      node(root, "circle", { cx: s.x, cy: s.y, r: s.r, fill: s.fill, "fill-opacity": s.opacity ?? 1 });
     else if (s.shape === "image") {
-      node(root, "image", { ...box, href: s.canvas.toDataURL(), preserveAspectRatio: "none", style: "image-rendering: pixelated" });
+      node(root, "image", {
+        ...box,
+        href: s.canvas.toDataURL(),
+        preserveAspectRatio: "none",
+        style: "image-rendering: pixelated",
+      });
     } else if (s.shape === "ramp") {
       const id = `ramp${ramps++}`;
       const gradient = node(defs, "linearGradient", { id });
@@ -78,12 +105,24 @@ export function svg(scene, about) {
       node(root, "rect", { ...box, fill: `url(#${id})` });
     } else if (s.shape === "curve") {
       const [from, ...rest] = s.points.map((point) => point.map(round).join(" "));
-      node(root, "path", { d: `M${from}C${rest.join(" ")}`, fill: "none", stroke: s.stroke, "stroke-width": s.width, "stroke-opacity": s.opacity, "stroke-dasharray": s.dash?.join(" ") || "none" });
+      node(root, "path", {
+        d: `M${from}C${rest.join(" ")}`,
+        fill: "none",
+        stroke: s.stroke,
+        "stroke-width": s.width,
+        "stroke-opacity": s.opacity,
+        "stroke-dasharray": s.dash?.join(" ") || "none",
+      });
     } else if (s.shape === "text") {
       const place = s.angle
         ? { transform: `translate(${round(s.x)} ${round(s.y)}) rotate(${s.angle})`, y: MIDDLE * s.size }
         : { x: s.x, y: s.y + MIDDLE * s.size };
-      const line = node(root, "text", { ...place, "font-size": s.size, "text-anchor": s.anchor, style: "white-space: pre" });
+      const line = node(root, "text", {
+        ...place,
+        "font-size": s.size,
+        "text-anchor": s.anchor,
+        style: "white-space: pre",
+      });
       for (const [string, fill, weight] of s.parts) {
         const part = node(line, "tspan", { fill }, string);
         if (weight) part.setAttribute("font-weight", String(weight));
@@ -250,7 +289,9 @@ export async function png(drawn, texts, scale) {
   const encode = new TextEncoder();
   const more = [chunk("pHYs", size)];
   for (const [keyword, value] of Object.entries(texts)) {
-    more.push(chunk("iTXt", new Uint8Array([...encode.encode(keyword), 0, 0, 0, 0, 0, ...encode.encode(value.toWellFormed())])));
+    more.push(
+      chunk("iTXt", new Uint8Array([...encode.encode(keyword), 0, 0, 0, 0, 0, ...encode.encode(value.toWellFormed())])),
+    );
   }
   const header = 8 + 25; // the signature and IHDR, which come first
   return new Blob([bytes.subarray(0, header), ...more, bytes.subarray(header)], { type: "image/png" });

@@ -10,7 +10,9 @@ const THANKS_FOR = 2500; // ms that the button says that it worked
 // The address of this page with all that is said, and with its light or dark and its projector
 /** @param {Record<string, unknown>} said */
 export function linkTo(said) {
-  const page = Object.fromEntries(["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value));
+  const page = Object.fromEntries(
+    ["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value),
+  );
   const url = new URL(location.href);
   url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ ({ ...said, ...page })));
   url.hash = "";

@@ -29,7 +29,12 @@ export async function standalone(about, { path, theme, message, remotes }) {
     at += bytes.length + (-bytes.length & 3);
   }
   const { title, alt, caption, snippet } = about;
-  const told = { about: { title, alt, caption, snippet, note: words.offline_page, code: words.offline_code }, theme, data: [0, data.length], answers };
+  const told = {
+    about: { title, alt, caption, snippet, note: words.offline_page, code: words.offline_code },
+    theme,
+    data: [0, data.length],
+    answers,
+  };
   const [page, body] = await Promise.all([bytesOf(path), new Blob(parts).arrayBuffer()]);
   const text = await base64(pack(told, body));
   return new Blob([new TextDecoder().decode(page).replace("{{DATA}}", () => text)], { type: "text/html" });

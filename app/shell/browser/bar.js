@@ -44,7 +44,9 @@ class Bar {
     this.menus = /** @type {HTMLElement[]} */ ([...root.querySelectorAll(".group")]);
     this.sheet = /** @type {HTMLDialogElement} */ (root.querySelector("dialog"));
     this.pick = /** @type {HTMLButtonElement} */ (root.querySelector(".pick"));
-    this.titles = new Map(this.links.map((link) => [link.dataset.room ?? "", link.querySelector("b")?.textContent ?? ""]));
+    this.titles = new Map(
+      this.links.map((link) => [link.dataset.room ?? "", link.querySelector("b")?.textContent ?? ""]),
+    );
 
     /** @type {import("../../classroom/browser/teacher.js").Teacher | null} */
     this.teacher = null; // until this browser has a class: nobody else loads what it takes
@@ -70,15 +72,23 @@ class Bar {
     for (const menu of this.menus) {
       this.opener(menu).addEventListener("click", () => this.toggle(menu), { signal });
       menu.addEventListener("keydown", (e) => this.keyOfMenu(e, menu), { signal });
-      menu.addEventListener("focusout", (e) => {
-        if (e.relatedTarget && !menu.contains(/** @type {Node} */ (e.relatedTarget))) this.toggle(menu, false);
-      }, { signal });
+      menu.addEventListener(
+        "focusout",
+        (e) => {
+          if (e.relatedTarget && !menu.contains(/** @type {Node} */ (e.relatedTarget))) this.toggle(menu, false);
+        },
+        { signal },
+      );
     }
     this.pick.addEventListener("click", () => this.open(), { signal });
     this.sheet.addEventListener("close", () => this.pick.setAttribute("aria-expanded", "false"), { signal });
-    this.sheet.addEventListener("click", (e) => {
-      if (e.target === this.sheet) this.sheet.close(); // beside what is in it
-    }, { signal });
+    this.sheet.addEventListener(
+      "click",
+      (e) => {
+        if (e.target === this.sheet) this.sheet.close(); // beside what is in it
+      },
+      { signal },
+    );
     document.addEventListener("pointerdown", (e) => this.away(e), { signal });
     document.addEventListener("keydown", (e) => this.key(e), { signal });
     watch(() => this.progress(), signal);

@@ -6,15 +6,19 @@ import { isFree } from "../../kit/browser/keys.js";
 const { dataset } = document.documentElement;
 const isProjected = () => window.headlight.settings.get("projector") !== null;
 
-addEventListener("keydown", (e) => {
-  if (!isProjected() || !isFree(e) || e.repeat) return;
-  const isBlank = dataset.blank !== undefined;
-  if (!isBlank && !["b", "."].includes(e.key.toLowerCase())) return;
-  if (isBlank) delete dataset.blank;
-  else dataset.blank = "true";
-  e.preventDefault();
-  e.stopImmediatePropagation();
-}, true); // before what any room does with a key
+addEventListener(
+  "keydown",
+  (e) => {
+    if (!isProjected() || !isFree(e) || e.repeat) return;
+    const isBlank = dataset.blank !== undefined;
+    if (!isBlank && !["b", "."].includes(e.key.toLowerCase())) return;
+    if (isBlank) delete dataset.blank;
+    else dataset.blank = "true";
+    e.preventDefault();
+    e.stopImmediatePropagation();
+  },
+  true,
+); // before what any room does with a key
 addEventListener("pointerdown", () => delete dataset.blank, true);
 window.headlight.settings.watch(() => delete dataset.blank);
 addEventListener("keydown", (e) => {

@@ -13,7 +13,10 @@ const ALL = ".seen";
 /** @type {Promise<unknown> | undefined} */
 let coming;
 /** @param {string} address */
-const plotly = (address) => (coming ??= import(new URL(address, document.baseURI).href).catch((error) => ((coming = undefined), Promise.reject(error))));
+const plotly = (address) =>
+  (coming ??= import(new URL(address, document.baseURI).href).catch(
+    (error) => ((coming = undefined), Promise.reject(error)),
+  ));
 
 /** @param {import("../../kit/browser/types.js").Given<Uint8Array>} given */
 export default function ({ data, parentElement }) {
@@ -64,7 +67,12 @@ class Seen {
     if (header !== this.header || this.drawn === figure || !this.chart.isConnected) return;
     this.drawn = figure;
     const { data, layout } = JSON.parse(figure);
-    await window.Plotly?.react(this.chart, data, { ...layout, autosize: true }, { displayModeBar: false, responsive: true });
+    await window.Plotly?.react(
+      this.chart,
+      data,
+      { ...layout, autosize: true },
+      { displayModeBar: false, responsive: true },
+    );
     Object.assign(this.root.dataset, { painted: "1", chart: header.chart, theme });
   }
 }

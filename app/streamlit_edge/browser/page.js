@@ -53,15 +53,20 @@ export const chartOf = (key) => document.querySelector(`.st-key-${key} .js-plotl
 export const FOR_POINTERS = ".draglayer, .hoverlayer, .zoomlayer, .modebar-container, .legendtoggle, .scrollbar";
 
 /** The layers of SVG that Plotly has drawn. Without them a chart cannot be saved. @param {Element | null} chart @returns {SVGElement[]} */
-export const layersOf = (chart) => [.../** @type {NodeListOf<SVGElement>} */ (chart?.querySelectorAll(".svg-container > svg.main-svg") ?? [])];
+export const layersOf = (chart) => [
+  .../** @type {NodeListOf<SVGElement>} */ (chart?.querySelectorAll(".svg-container > svg.main-svg") ?? []),
+];
 
 /**
  * What stands as text in the element of this key, once the script is done with the page; null until then. Without it a class hears
  * of a text that was refused only that there is no picture. @param {string} key
  */
 export function texts(key) {
-  if (document.querySelector(`[data-testid="stApp"]`)?.getAttribute("data-test-script-state") !== "notRunning") return null;
-  return [...document.querySelectorAll(`.st-key-${key} [data-testid="stText"]`)].map(({ textContent }) => textContent?.trim() ?? "").filter(Boolean);
+  if (document.querySelector(`[data-testid="stApp"]`)?.getAttribute("data-test-script-state") !== "notRunning")
+    return null;
+  return [...document.querySelectorAll(`.st-key-${key} [data-testid="stText"]`)]
+    .map(({ textContent }) => textContent?.trim() ?? "")
+    .filter(Boolean);
 }
 
 /** What the address says. */

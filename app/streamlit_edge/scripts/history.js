@@ -29,7 +29,9 @@
   function read() {
     const said = new URLSearchParams(location.search);
     const value = (/** @type {string} */ name) => said.get(name) ?? "";
-    return Object.fromEntries(Object.entries(VALUES).map(([name, known]) => [name, known.includes(value(name)) ? value(name) : null]));
+    return Object.fromEntries(
+      Object.entries(VALUES).map(([name, known]) => [name, known.includes(value(name)) ? value(name) : null]),
+    );
   }
 
   /** @param {URL} url */
@@ -60,13 +62,18 @@
     passing = undefined;
   };
   for (const name of ["pointerdown", "keydown"]) addEventListener(name, act, true);
-  addEventListener("popstate", (e) => {
-    acted = false;
-    if (e.isTrusted) pass(); // else a room shows another address, and has written it
-    else leave();
-    settings = read();
-    tell();
-  }, true);
+  addEventListener(
+    "popstate",
+    (e) => {
+      acted = false;
+      if (e.isTrusted)
+        pass(); // else a room shows another address, and has written it
+      else leave();
+      settings = read();
+      tell();
+    },
+    true,
+  );
   const pass = () => {
     passing = entry();
     if (passing === undefined) return;

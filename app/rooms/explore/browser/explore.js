@@ -140,7 +140,9 @@ class View {
     this.root = root;
     /** @type {At | null} */
     this.pointed = null; // {query, key}: what the pointer or the keyboard is on; one of them may be null
-    this.options = this.onPage(/** @type {any} */ (Object.fromEntries(Object.entries(OPTIONS).map(([name, { value }]) => [name, value])))); // how it is shown
+    this.options = this.onPage(
+      /** @type {any} */ (Object.fromEntries(Object.entries(OPTIONS).map(([name, { value }]) => [name, value]))),
+    ); // how it is shown
     /** @type {Set<string>} */
     this.stale = new Set();
     this.frame = 0;
@@ -176,8 +178,21 @@ class View {
     this.fold = add(this.main, "details", "fold");
     this.fold.append(el("summary"));
     this.fold.addEventListener("toggle", () => this.redraw("layout"));
-    const parts = [this.strip, this.overview, this.map, this.facts, this.lines, this.footer, this.guide, this.page, this.export, this.projector];
-    this.parts = /** @type {import("../../../attention/browser/types.js").ViewPart[]} */ (/** @type {object[]} */ (parts));
+    const parts = [
+      this.strip,
+      this.overview,
+      this.map,
+      this.facts,
+      this.lines,
+      this.footer,
+      this.guide,
+      this.page,
+      this.export,
+      this.projector,
+    ];
+    this.parts = /** @type {import("../../../attention/browser/types.js").ViewPart[]} */ (
+      /** @type {object[]} */ (parts)
+    );
     this.tools = new Tools(this, this.map.row, heads);
     this.tip = add(root, "div", "tip");
     this.tip.hidden = true;
@@ -275,7 +290,12 @@ class View {
     const isAhead = this.told > (header.told ?? 0); // of the server, by what was chosen since that said where it opens
     this.told = Math.max(this.told, header.told ?? 0); // a view that was drawn anew counts on
     if (isAhead && !isSame && this.telling !== null) this.tellNow(); // of the picture before, as long as that is there
-    this.open(header, header.sites.map((/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body)));
+    this.open(
+      header,
+      header.sites.map(
+        (/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body),
+      ),
+    );
     this.keep(header, body);
     for (const answer of run && run.key === header.key ? run.answers : []) this.remote.keep(...answer);
     if (header.stamp !== this.stamp) {
@@ -311,7 +331,8 @@ class View {
   // Answers that came with the picture
   /** @param {Picture} header @param {ArrayBuffer} body */
   keep(header, body) {
-    for (const [path, params, at, size] of header.first ?? []) this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size)));
+    for (const [path, params, at, size] of header.first ?? [])
+      this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size)));
   }
 
   // ------------------------------------------------------------------ a run that still goes on
@@ -340,7 +361,14 @@ class View {
     this.root.dataset.underway = this.layersLeft;
     if (run.isShown) return;
     if (!run.canBeShown || this.told > run.header.told) return; // with what was chosen since, which it does not know yet
-    const { picture, sites, remote, place, options, map: { area } } = this;
+    const {
+      picture,
+      sites,
+      remote,
+      place,
+      options,
+      map: { area },
+    } = this;
     this.before = picture && { picture, sites, remote, place, options, area };
     run.isShown = true;
     document.documentElement.dataset.underway = ""; // the page dims what is of the run before
@@ -458,10 +486,16 @@ class View {
     if (path === "atlas") return this.map.atlas.draw();
     if (path === "roles") return this.options.show === "lines" ? this.redraw("map", "lines") : this.map.drawTitle();
     if (path === "row" && this.map.geometry?.isFold) this.redraw("map");
-    const parts = path === "next" ? CHANGES.next : fetched ? ((isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"]) : [];
+    const parts =
+      path === "next"
+        ? CHANGES.next
+        : fetched
+          ? ((isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"])
+          : [];
     this.redraw("footer", ...parts, ...(this.overview.isWaiting() ? ["overview"] : []));
     const { query, key } = this.hover ?? { query: null, key: null };
-    if (!this.tip.hidden && key != null && query !== null && this.options.show === "map") this.map.showTip({ query, key }, ...this.map.tipAt);
+    if (!this.tip.hidden && key != null && query !== null && this.options.show === "map")
+      this.map.showTip({ query, key }, ...this.map.tipAt);
   }
 
   // The part of the map on the screen, which a link says; null for all of it
@@ -489,7 +523,13 @@ class View {
   onPage(options) {
     const projector = settings().get("projector") === "true";
     const { frozen, spotlight } = options;
-    return { ...options, theme: settings().get("theme") ?? "auto", projector, frozen: projector && frozen, spotlight: projector && spotlight };
+    return {
+      ...options,
+      theme: settings().get("theme") ?? "auto",
+      projector,
+      frozen: projector && frozen,
+      spotlight: projector && spotlight,
+    };
   }
 
   // Of the options, those that say how a picture is shown, and not of what
@@ -505,7 +545,10 @@ class View {
     for (const [name, { url, value }] of Object.entries(OPTIONS)) {
       const now = /** @type {any} */ (this.options)[name];
       if (String(now) === String(value)) continue;
-      texts[url] = name === "members" ? now.map((/** @type {[layer: number, head: number]} */ pair) => pair.join(".")).join() : String(now);
+      texts[url] =
+        name === "members"
+          ? now.map((/** @type {[layer: number, head: number]} */ pair) => pair.join(".")).join()
+          : String(now);
     }
     return texts;
   }
@@ -587,7 +630,10 @@ class View {
     const rank = new Map();
     order.forEach((k, i) => {
       const above = order[i - 1];
-      rank.set(k, above !== undefined && row.weights[above] === row.weights[k] ? /** @type {number} */ (rank.get(above)) : i + 1);
+      rank.set(
+        k,
+        above !== undefined && row.weights[above] === row.weights[k] ? /** @type {number} */ (rank.get(above)) : i + 1,
+      );
     });
     if (this.ranks.size > KEPT_ROWS) this.ranks.clear();
     const ranking = { ...row, order, rank };
@@ -783,7 +829,11 @@ class View {
     const own = cover.now?.values.query;
     const { site, place } = this;
     const isAll = own === "all"; // a class is about to be asked about one of them
-    const asked = !cover.hides("row") ? [] : isAll ? Array(site.n_query).keys() : [place.query, own === undefined ? null : Number(own)];
+    const asked = !cover.hides("row")
+      ? []
+      : isAll
+        ? Array(site.n_query).keys()
+        : [place.query, own === undefined ? null : Number(own)];
     const rows = [...new Set(asked)].filter((q) => q !== null && q < site.n_query);
     if (String(rows) === String(site.covered)) return;
     for (const one of this.sites) one.covered = [];
@@ -806,7 +856,8 @@ class View {
     dataset.locked = String(this.place.query ?? "");
     dataset.tokens = String(this.site.n_query);
     const { theme, ...options } = this.options; // the theme that is on the screen is there already
-    for (const [name, value] of Object.entries(options)) dataset[name] = typeof value === "object" ? JSON.stringify(value) : String(value);
+    for (const [name, value] of Object.entries(options))
+      dataset[name] = typeof value === "object" ? JSON.stringify(value) : String(value);
     const { query, key } = this.hover ?? { query: null, key: null };
     const cell = key != null && query !== null ? { query, key } : null;
     dataset.key = String(key ?? "");
@@ -824,9 +875,24 @@ class View {
   // What a class that follows has on its screens, and what its teacher can ask about
   showToClass() {
     const { picture, place } = this;
-    const at = { site: place.site, layer: String(place.layer), head: String(place.head), query: String(place.query ?? "none") };
-    const labels = (/** @type {string} */ id) => picture.tokens[this.sites.find((site) => site.id === id)?.query ?? "source"] ?? [];
-    classroom.show({ view: "explore", run: picture.key, text: picture.link?.text ?? "", with: { ...at, ...this.optionTexts() }, labels }, this);
+    const at = {
+      site: place.site,
+      layer: String(place.layer),
+      head: String(place.head),
+      query: String(place.query ?? "none"),
+    };
+    const labels = (/** @type {string} */ id) =>
+      picture.tokens[this.sites.find((site) => site.id === id)?.query ?? "source"] ?? [];
+    classroom.show(
+      {
+        view: "explore",
+        run: picture.key,
+        text: picture.link?.text ?? "",
+        with: { ...at, ...this.optionTexts() },
+        labels,
+      },
+      this,
+    );
   }
 
   // A wide window has the map with its words at the left, and at the right what it says and all heads. A small one has what the
@@ -876,11 +942,23 @@ class View {
     const side = wide ? (projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE) * em : width;
     this.root.style.setProperty("--side", `${side}px`);
     const free = wide ? width - side - 1.8 * em : width;
-    const factsHeight = projected || !wide ? 0 : (writes(this) ? 22 : 15.4) * em + (this.options.hide.length || this.site.kv_heads < this.site.heads ? 1.4 * em : 0);
+    const factsHeight =
+      projected || !wide
+        ? 0
+        : (writes(this) ? 22 : 15.4) * em +
+          (this.options.hide.length || this.site.kv_heads < this.site.heads ? 1.4 * em : 0);
     const note = (this.picture.whole || this.picture.follows) && !this.lens().note ? 0.2 * em : 2.6 * em; // room to say what was done to the numbers
     const isMap = this.options.show === "map";
     this.sections.facts.style.height = factsHeight ? `${factsHeight}px` : "";
-    this.room = { em, headsWidth: side, headsHeight: wide ? height - factsHeight - 0.5 * em : Infinity, mapWidth: free, mapHeight: Math.max(20 * em, width), height: wide ? height : Infinity, seen: `${width},${top}` };
+    this.room = {
+      em,
+      headsWidth: side,
+      headsHeight: wide ? height - factsHeight - 0.5 * em : Infinity,
+      mapWidth: free,
+      mapHeight: Math.max(20 * em, width),
+      height: wide ? height : Infinity,
+      seen: `${width},${top}`,
+    };
     // The words stand over the columns if they fit beside a map of this height; else the text takes its own room above it.
     const head = this.map.head.offsetHeight;
     const tools = () => `${this.map.canFold},${this.map.zooms()},${this.map.hasColumns}`;
@@ -892,16 +970,24 @@ class View {
     if (g?.isHeader) {
       this.map.geometry = g;
       this.strip.lay(g);
-      this.room.mapHeight = Math.min(height - head - note - this.strip.box.offsetHeight, g.top + g.cell * this.lens().n_query + 4);
+      this.room.mapHeight = Math.min(
+        height - head - note - this.strip.box.offsetHeight,
+        g.top + g.cell * this.lens().n_query + 4,
+      );
     } else {
       this.strip.lay(null);
       // A long text takes as many lines as leave room for the rows of the folded map.
-      const most = g?.isFold && !projected ? Math.max(4.3, (height - head - note) / em - LEAST_FOLD) / this.strip.axes.length : 0;
+      const most =
+        g?.isFold && !projected ? Math.max(4.3, (height - head - note) / em - LEAST_FOLD) / this.strip.axes.length : 0;
       this.strip.box.style.setProperty("--most", most ? `${most}em` : "");
       const said = g?.isFold ? (0.4 + 1.1 * this.map.foldedLines(free, em)) * em : note; // which is always there
       if (wide) this.room.mapHeight = height - head - said - (this.strip.box.offsetHeight + 0.7 * em);
       this.map.geometry = this.map.measure(free, this.room.mapHeight, em);
-      if (!wide && isMap) this.room.mapHeight = Math.min(this.room.mapHeight, this.map.geometry.top + this.map.geometry.cell * this.map.rows + 4);
+      if (!wide && isMap)
+        this.room.mapHeight = Math.min(
+          this.room.mapHeight,
+          this.map.geometry.top + this.map.geometry.cell * this.map.rows + 4,
+        );
     }
     if (tools() !== known) this.tools.build();
     this.main.style.minHeight = wide ? `${height}px` : "";

@@ -78,7 +78,15 @@ export class Asks {
 
   get params() {
     const { layer, head, how, t, k, p, seed, other } = this.values;
-    return { how, t, k, p, seed, ...(other ? { also: other } : {}), ...(layer !== "" && head !== "" ? { layer, head } : {}) };
+    return {
+      how,
+      t,
+      k,
+      p,
+      seed,
+      ...(other ? { also: other } : {}),
+      ...(layer !== "" && head !== "" ? { layer, head } : {}),
+    };
   }
 
   // Bring what is known in line with what is chosen.
@@ -99,7 +107,9 @@ export class Asks {
     this.loading?.abort();
     const stopped = (this.loading = new AbortController());
     if (!this.writing.isOpen) view.say(words.loading);
-    const refused = await this.told(stopped, () => this.writing.write(path, this.params, stopped.signal, () => view.soon()));
+    const refused = await this.told(stopped, () =>
+      this.writing.write(path, this.params, stopped.signal, () => view.soon()),
+    );
     if (stopped.signal.aborted) return;
     if (!refused) view.say(view.sentence === words.loading ? "" : view.sentence);
     else if (path.length && refused !== words.failed) view.choose({ path: "", f: "" }); // the text itself can be shown
@@ -142,7 +152,10 @@ export class Asks {
   extended(path) {
     const steps = this.steps();
     const best = steps.at(-1)?.finished.map(([ids]) => ids) ?? [];
-    const live = grown(steps).at(-1)?.kept.map((beam) => beam.path) ?? [];
+    const live =
+      grown(steps)
+        .at(-1)
+        ?.kept.map((beam) => beam.path) ?? [];
     const dropped = grown(steps).flatMap(({ dropped }) => dropped.map((beam) => beam.path));
     if (!path.length) return best[0] ?? path;
     return [...best, ...live, ...dropped].find((other) => goesOn(other, path)) ?? best[0] ?? path;
@@ -154,7 +167,9 @@ export class Asks {
     const name = (this.searched = this.nameOf(n));
     const { beams } = this.values;
     this.view.state("beams");
-    const refused = await this.told(stopped, () => this.writing.search(name, { beams, n: String(n) }, stopped.signal, () => this.view.soon()));
+    const refused = await this.told(stopped, () =>
+      this.writing.search(name, { beams, n: String(n) }, stopped.signal, () => this.view.soon()),
+    );
     if (this.searched === name) this.searched = "";
     if (stopped.signal.aborted) return false;
     this.view.state("");
@@ -195,12 +210,17 @@ export class Asks {
     view.say(words.writing);
     let now = before;
     const refused = await this.told(stopped, () =>
-      this.writing.write(before, { ...this.params, n: String(n), ...(this.writing.knows(before, this.view.by) ? { opened: "1" } : {}) }, stopped.signal, (path) => {
-        if (stopped.signal.aborted || path.length === now.length) return;
-        now = path;
-        const others = readAll(this.values.other).filter((other) => !goesOn(now, other));
-        view.put({ path: written(now), other: writtenAll(others), f: "" });
-      }),
+      this.writing.write(
+        before,
+        { ...this.params, n: String(n), ...(this.writing.knows(before, this.view.by) ? { opened: "1" } : {}) },
+        stopped.signal,
+        (path) => {
+          if (stopped.signal.aborted || path.length === now.length) return;
+          now = path;
+          const others = readAll(this.values.other).filter((other) => !goesOn(now, other));
+          view.put({ path: written(now), other: writtenAll(others), f: "" });
+        },
+      ),
     );
     if (stopped.signal.aborted) return;
     this.playing = null;
@@ -299,7 +319,11 @@ export class Asks {
     const { writing } = this;
     this.resting = setTimeout(async () => {
       try {
-        const response = await writing.fetch("lens", { path, position: String(column.node.position), token: String(token) });
+        const response = await writing.fetch("lens", {
+          path,
+          position: String(column.node.position),
+          token: String(token),
+        });
         if (writing !== this.writing) return;
         if (!response.ok) return this.view.say(await response.text());
         this.lenses.set(name, await response.json());

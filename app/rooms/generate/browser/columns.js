@@ -41,7 +41,15 @@ export class Columns {
     this.acts = acts;
     const pen = new Pen(svg);
     const defs = pen.draw("defs", {});
-    const hatch = new Pen(new Pen(defs).draw("pattern", { id: "generate-hatch", width: 5, height: 5, patternTransform: "rotate(45)", patternUnits: "userSpaceOnUse" }));
+    const hatch = new Pen(
+      new Pen(defs).draw("pattern", {
+        id: "generate-hatch",
+        width: 5,
+        height: 5,
+        patternTransform: "rotate(45)",
+        patternUnits: "userSpaceOnUse",
+      }),
+    );
     hatch.draw("rect", { width: 5, height: 5, fill: "var(--background)" });
     hatch.draw("rect", { width: 1.1, height: 5, fill: "var(--hatch)" });
     this.heading = pen.draw("g", {});
@@ -77,16 +85,52 @@ export class Columns {
         const { node, shown, take, given, known } = column;
         const at = `translate(${Math.round(x(i) * 100) / 100} 0)`;
         if (group.getAttribute("transform") !== at) group.setAttribute("transform", at);
-        this.part(group, [width, bars, step, node, shown, take, given, known?.prob, next], () => column_(group, scene, (id) => this.take(node, id), column, { ...axis, next }));
+        this.part(group, [width, bars, step, node, shown, take, given, known?.prob, next], () =>
+          column_(group, scene, (id) => this.take(node, id), column, { ...axis, next }),
+        );
       });
     }
-    Object.entries({ y: TOP - 3, width: Math.round((axis.wide + 6) * 100) / 100, height: bars + 6 }).forEach(([name, value]) => this.frame.setAttribute(name, String(value)));
-    const of = [...place, scene.header.key, scene.how, scene.nBeams, scene.by?.layer, scene.by?.head, scene.cached, brief, scene.path.join("."), scene.others.join("_"), ...inSight.flatMap(({ node, take, given, read, known }) => [node, take, given, read, known?.prob])];
-    this.part(this.rows, of, () => ({ height: this.low, reads: this.reads } = rows(this.rows, scene, this.acts, { ...axis, y: TOP + bars + 19, brief })));
+    Object.entries({ y: TOP - 3, width: Math.round((axis.wide + 6) * 100) / 100, height: bars + 6 }).forEach(
+      ([name, value]) => this.frame.setAttribute(name, String(value)),
+    );
+    const of = [
+      ...place,
+      scene.header.key,
+      scene.how,
+      scene.nBeams,
+      scene.by?.layer,
+      scene.by?.head,
+      scene.cached,
+      brief,
+      scene.path.join("."),
+      scene.others.join("_"),
+      ...inSight.flatMap(({ node, take, given, read, known }) => [node, take, given, read, known?.prob]),
+    ];
+    this.part(
+      this.rows,
+      of,
+      () =>
+        ({ height: this.low, reads: this.reads } = rows(this.rows, scene, this.acts, {
+          ...axis,
+          y: TOP + bars + 19,
+          brief,
+        })),
+    );
     const pen = new Pen(this.hits);
-    inSight.forEach((_, i) => pen.draw("rect", { class: "hit", x: x(i), y: TOP + bars + 3, width: axis.wide, height: 150, fill: "transparent" }, { click: () => this.acts.focus(this.scene.first + i) }));
+    inSight.forEach((_, i) =>
+      pen.draw(
+        "rect",
+        { class: "hit", x: x(i), y: TOP + bars + 3, width: axis.wide, height: 150, fill: "transparent" },
+        { click: () => this.acts.focus(this.scene.first + i) },
+      ),
+    );
     pen.end();
-    for (const [name, value] of Object.entries({ width: whole, height: this.low * scale, viewBox: `0 0 ${width} ${this.low}` })) if (this.svg.getAttribute(name) !== String(value)) this.svg.setAttribute(name, String(value));
+    for (const [name, value] of Object.entries({
+      width: whole,
+      height: this.low * scale,
+      viewBox: `0 0 ${width} ${this.low}`,
+    }))
+      if (this.svg.getAttribute(name) !== String(value)) this.svg.setAttribute(name, String(value));
   }
 
   /** @param {Element} group @param {unknown[]} of @param {() => void} work */
@@ -116,7 +160,10 @@ export class Columns {
 
   /** @param {import("./types.js").Node} node @param {number} id */
   take(node, id) {
-    this.acts.take(this.scene.columns.findIndex((column) => column.node === node), id);
+    this.acts.take(
+      this.scene.columns.findIndex((column) => column.node === node),
+      id,
+    );
   }
 
   // Which column is looked at
@@ -139,9 +186,18 @@ function heading(box, scene, right) {
   const pen = new Pen(box);
   const line = new Pen(pen.draw("text", { x: 0, y: 12, "font-size": 14.5, "font-weight": 650, fill: "var(--ink)" }));
   line.draw("tspan", {}, { text: beam ? fill(words.beam_title, { n: scene.nBeams }) : words.title });
-  line.draw("tspan", { dx: 8, "font-size": 13.4, "font-weight": 400, fill: "var(--mute)" }, { text: scene.said || (beam ? words.beam_note : words.title_note) });
+  line.draw(
+    "tspan",
+    { dx: 8, "font-size": 13.4, "font-weight": 400, fill: "var(--mute)" },
+    { text: scene.said || (beam ? words.beam_note : words.title_note) },
+  );
   const loss = lossOf(scene);
-  if (!beam && loss && right > 700 && !scene.said) pen.draw("text", { x: right, y: 12, "text-anchor": "end", "font-size": 13.4, fill: "var(--mute)", class: "loss" }, { text: loss });
+  if (!beam && loss && right > 700 && !scene.said)
+    pen.draw(
+      "text",
+      { x: right, y: 12, "text-anchor": "end", "font-size": 13.4, fill: "var(--mute)", class: "loss" },
+      { text: loss },
+    );
   pen.end();
 }
 
@@ -149,11 +205,16 @@ function heading(box, scene, right) {
 /** @param {Scene} scene */
 export function lossOf(scene) {
   const given = scene.losses.slice(0, scene.prompt.length - 1);
-  const own = scene.columns.filter(({ given, known }) => !given && known).map(({ known }) => -Math.log(/** @type {{prob: number}} */ (known).prob));
+  const own = scene.columns
+    .filter(({ given, known }) => !given && known)
+    .map(({ known }) => -Math.log(/** @type {{prob: number}} */ (known).prob));
   const losses = given.length ? given : own;
   if (!losses.length) return "";
   const nats = losses.reduce((a, b) => a + b, 0) / losses.length;
-  return fill(given.length ? words.loss_given : words.loss_own, { nats: nats.toFixed(2), bits: (nats / Math.LN2).toFixed(2) });
+  return fill(given.length ? words.loss_given : words.loss_own, {
+    nats: nats.toFixed(2),
+    bits: (nats / Math.LN2).toFixed(2),
+  });
 }
 
 /** @param {Element} box @param {Scene} scene @param {(id: number) => void} choose @param {Column} column @param {Axis & {next: boolean}} place */
@@ -166,7 +227,7 @@ function column_(box, scene, choose, column, { step, wide, bars, next }) {
   const list = Array.from(node.ids.subarray(0, NAMED), (id, j) => [id, shown.probs[j]]);
   if (take !== null && !list.some(([id]) => id === take)) {
     const at = node.ids.indexOf(take);
-    list.push([take, at >= 0 ? shown.probs[at] : column.known?.prob ?? 0]);
+    list.push([take, at >= 0 ? shown.probs[at] : (column.known?.prob ?? 0)]);
   }
   let y = TOP;
   /** @type {[y: number, height: number] | null} */
@@ -180,22 +241,64 @@ function column_(box, scene, choose, column, { step, wide, bars, next }) {
     const label = scene.label(id);
     pen.draw(
       "rect",
-      { class: "hit", y, width: wide, height: Math.max(isTaken ? 1.5 : 0, high - (high > 3 ? 1 : 0)), fill: isTaken ? colour : j % 2 ? "var(--slice2)" : "var(--slice)" },
+      {
+        class: "hit",
+        y,
+        width: wide,
+        height: Math.max(isTaken ? 1.5 : 0, high - (high > 3 ? 1 : 0)),
+        fill: isTaken ? colour : j % 2 ? "var(--slice2)" : "var(--slice)",
+      },
       { title: fill(words.slice, { word: label, share: percent(share) }), click: () => choose(id) },
     );
-    if (high >= LEAST) pen.draw("text", { x: 4, y: y + high / 2 + 3.9, "font-size": 12.4, "font-weight": isTaken ? 650 : 400, "pointer-events": "none", fill: isTaken ? ink : "var(--ink)" }, { text: cut(label, wide - 7) });
+    if (high >= LEAST)
+      pen.draw(
+        "text",
+        {
+          x: 4,
+          y: y + high / 2 + 3.9,
+          "font-size": 12.4,
+          "font-weight": isTaken ? 650 : 400,
+          "pointer-events": "none",
+          fill: isTaken ? ink : "var(--ink)",
+        },
+        { text: cut(label, wide - 7) },
+      );
     y += high;
   });
   const high = bottom - y;
   if (high > 0.5) {
     const n = scene.header.vocab - list.length;
-    pen.draw("rect", { y, width: wide, height: high, fill: "url(#generate-hatch)", opacity: 0.8 }, { title: fill(words.rest, { n: n.toLocaleString("en"), share: percent(high / bars) }) });
+    pen.draw(
+      "rect",
+      { y, width: wide, height: high, fill: "url(#generate-hatch)", opacity: 0.8 },
+      { title: fill(words.rest, { n: n.toLocaleString("en"), share: percent(high / bars) }) },
+    );
     if (high > 24 && shown.left !== null && shown.left > list.length) {
       const text = `+${short(Math.min(n, shown.left - list.length))}`;
-      pen.draw("text", { x: wide / 2, y: y + high / 2 + 4, "text-anchor": "middle", "font-size": 11.6, "font-weight": 400, fill: "var(--mute)", stroke: "var(--background)", "stroke-width": 4, "paint-order": "stroke", "pointer-events": "none" }, { text });
+      pen.draw(
+        "text",
+        {
+          x: wide / 2,
+          y: y + high / 2 + 4,
+          "text-anchor": "middle",
+          "font-size": 11.6,
+          "font-weight": 400,
+          fill: "var(--mute)",
+          stroke: "var(--background)",
+          "stroke-width": 4,
+          "paint-order": "stroke",
+          "pointer-events": "none",
+        },
+        { text },
+      );
     }
   }
-  if (taken && next) pen.draw("path", { d: `M${wide} ${taken[0]}L${step} ${TOP}L${step} ${bottom}L${wide} ${taken[0] + taken[1]}Z`, fill: colour, opacity: 0.16 });
+  if (taken && next)
+    pen.draw("path", {
+      d: `M${wide} ${taken[0]}L${step} ${TOP}L${step} ${bottom}L${wide} ${taken[0] + taken[1]}Z`,
+      fill: colour,
+      opacity: 0.16,
+    });
   pen.end();
 }
 
@@ -209,7 +312,11 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
   inSight.forEach((column, i) => {
     if (column.given) {
       given.draw("rect", { x: x(i), y: TOP, width: wide, height: bars, fill: "var(--slice)", rx: 3 });
-      given.draw("text", { x: x(i) + wide / 2, y: TOP + bars / 2, "text-anchor": "middle", "font-size": 12.8, fill: "var(--mute)" }, { text: cut(column.take === null ? "" : scene.label(column.take), wide) });
+      given.draw(
+        "text",
+        { x: x(i) + wide / 2, y: TOP + bars / 2, "text-anchor": "middle", "font-size": 12.8, fill: "var(--mute)" },
+        { text: cut(column.take === null ? "" : scene.label(column.take), wide) },
+      );
     }
   });
   const begins = -(inSight[0]?.at ?? 0);
@@ -223,19 +330,61 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
       const on = beam.path.every((id, i) => id === winner[i]);
       if (depth && place > 0) {
         const from = TOP + beam.row * row + 2 + high / 2;
-        lines.draw("path", { d: `M${x(place) - 14} ${from}C${x(place) - 6} ${from} ${x(place) - 8} ${y + high / 2} ${x(place)} ${y + high / 2}`, fill: "none", stroke: on ? "var(--proof)" : "var(--hatch)", "stroke-width": on ? 3 : 1.6 });
+        lines.draw("path", {
+          d: `M${x(place) - 14} ${from}C${x(place) - 6} ${from} ${x(place) - 8} ${y + high / 2} ${x(place)} ${y + high / 2}`,
+          fill: "none",
+          stroke: on ? "var(--proof)" : "var(--hatch)",
+          "stroke-width": on ? 3 : 1.6,
+        });
       }
       boxes.draw(
         "rect",
         { class: "hit", x: x(place), y, width: wide, height: high, rx: 3, fill: on ? "var(--proof)" : "var(--slice2)" },
-        { title: `${beam.path.map(scene.label).join(" ")} ${signed(beam.logProb)}`, click: () => acts.go(beam.path, scene.prompt.length + beam.path.length - 2) },
+        {
+          title: `${beam.path.map(scene.label).join(" ")} ${signed(beam.logProb)}`,
+          click: () => acts.go(beam.path, scene.prompt.length + beam.path.length - 2),
+        },
       );
-      boxes.draw("text", { x: x(place) + wide / 2, y: y + high / 2 - 2, "text-anchor": "middle", "font-size": 12.6, "font-weight": 650, "pointer-events": "none", fill: on ? "var(--on)" : "var(--ink)" }, { text: cut(scene.label(beam.id), wide) });
-      if (high > 26) boxes.draw("text", { x: x(place) + wide / 2, y: y + high / 2 + 12, "text-anchor": "middle", "font-size": 11.4, "pointer-events": "none", fill: on ? "var(--on)" : "var(--mute)" }, { text: signed(beam.logProb) });
+      boxes.draw(
+        "text",
+        {
+          x: x(place) + wide / 2,
+          y: y + high / 2 - 2,
+          "text-anchor": "middle",
+          "font-size": 12.6,
+          "font-weight": 650,
+          "pointer-events": "none",
+          fill: on ? "var(--on)" : "var(--ink)",
+        },
+        { text: cut(scene.label(beam.id), wide) },
+      );
+      if (high > 26)
+        boxes.draw(
+          "text",
+          {
+            x: x(place) + wide / 2,
+            y: y + high / 2 + 12,
+            "text-anchor": "middle",
+            "font-size": 11.4,
+            "pointer-events": "none",
+            fill: on ? "var(--on)" : "var(--mute)",
+          },
+          { text: signed(beam.logProb) },
+        );
     });
     dropped.slice(0, nBeams).forEach((beam, r) => {
       if (row < 40) return;
-      boxes.draw("text", { x: x(place) + wide / 2, y: TOP + r * row + high + 15, "text-anchor": "middle", "font-size": 11.4, fill: "var(--mute)" }, { text: `${beam.ends ? "■" : "×"} ${cut(scene.label(beam.id), wide - 10)}` });
+      boxes.draw(
+        "text",
+        {
+          x: x(place) + wide / 2,
+          y: TOP + r * row + high + 15,
+          "text-anchor": "middle",
+          "font-size": 11.4,
+          fill: "var(--mute)",
+        },
+        { text: `${beam.ends ? "■" : "×"} ${cut(scene.label(beam.id), wide - 10)}` },
+      );
     });
   });
   for (const pen of [given, boxes, lines, all]) pen.end();
@@ -254,17 +403,45 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
     return pen;
   };
   const names = row();
-  const name = (/** @type {string} */ text, /** @type {number} */ at, small = 12.4) => names.draw("text", { x: GUTTER - 9, y: at, "text-anchor": "end", "font-size": small, fill: "var(--mute)" }, { text });
+  const name = (/** @type {string} */ text, /** @type {number} */ at, small = 12.4) =>
+    names.draw(
+      "text",
+      { x: GUTTER - 9, y: at, "text-anchor": "end", "font-size": small, fill: "var(--mute)" },
+      { text },
+    );
   const end = () => pens.forEach((pen) => pen.end());
   name(words.reads, y);
   name(words.writes, y + 18);
   const read = row();
-  const reads = inSight.map((column, i) => read.draw("text", { x: middle(i), y, "text-anchor": "middle", "font-size": 12.8 }, { text: cut(column.read, step - 3) }));
+  const reads = inSight.map((column, i) =>
+    read.draw(
+      "text",
+      { x: middle(i), y, "text-anchor": "middle", "font-size": 12.8 },
+      { text: cut(column.read, step - 3) },
+    ),
+  );
   const writes = row();
   inSight.forEach((column, i) => {
     const written = column.take === null ? "?" : scene.label(column.take);
-    writes.draw("text", { x: middle(i), y: y + 18, "text-anchor": "middle", "font-size": 13, "font-weight": column.given || column.take === null ? 400 : 650, fill: column.take === null ? "var(--mute)" : column.given ? "var(--ink)" : "var(--proof)" }, { text: cut(written, step - 3) });
-    if (i < inSight.length - 1) writes.draw("path", { d: `M${middle(i) + 13} ${y + 10}L${middle(i + 1) - 13} ${y + 1}`, stroke: "var(--line)", "stroke-width": 1.2, fill: "none" });
+    writes.draw(
+      "text",
+      {
+        x: middle(i),
+        y: y + 18,
+        "text-anchor": "middle",
+        "font-size": 13,
+        "font-weight": column.given || column.take === null ? 400 : 650,
+        fill: column.take === null ? "var(--mute)" : column.given ? "var(--ink)" : "var(--proof)",
+      },
+      { text: cut(written, step - 3) },
+    );
+    if (i < inSight.length - 1)
+      writes.draw("path", {
+        d: `M${middle(i) + 13} ${y + 10}L${middle(i + 1) - 13} ${y + 1}`,
+        stroke: "var(--line)",
+        "stroke-width": 1.2,
+        fill: "none",
+      });
   });
   y += 30;
   name(words.surprise, y + SURPRISE - 10);
@@ -275,10 +452,26 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
     if (!known) return;
     const value = bits(known.prob);
     const high = (value / highest) * (SURPRISE - 11);
-    surprise.draw("rect", { x: middle(i) - 9, y: y + SURPRISE + 3 - high, width: 18, height: high, rx: 1.5, fill: given ? "var(--given)" : "var(--proof)", opacity: 0.75 });
-    surprise.draw("text", { x: middle(i), y: y + SURPRISE - high - 1, "text-anchor": "middle", "font-size": 11.4, fill: "var(--mute)" }, { text: value.toFixed(1) });
+    surprise.draw("rect", {
+      x: middle(i) - 9,
+      y: y + SURPRISE + 3 - high,
+      width: 18,
+      height: high,
+      rx: 1.5,
+      fill: given ? "var(--given)" : "var(--proof)",
+      opacity: 0.75,
+    });
+    surprise.draw(
+      "text",
+      { x: middle(i), y: y + SURPRISE - high - 1, "text-anchor": "middle", "font-size": 11.4, fill: "var(--mute)" },
+      { text: value.toFixed(1) },
+    );
   });
-  surprise.draw("path", { d: `M${GUTTER} ${y + SURPRISE + 3.5}H${x(inSight.length) - 14}`, stroke: "var(--line)", fill: "none" });
+  surprise.draw("path", {
+    d: `M${GUTTER} ${y + SURPRISE + 3.5}H${x(inSight.length) - 14}`,
+    stroke: "var(--line)",
+    fill: "none",
+  });
   y += SURPRISE + 20;
   name(words.looks, y);
   const looks = row();
@@ -287,7 +480,11 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
     if (!row) return;
     const best = most(row, !header.source);
     const text = header.source ? header.source[best] : scene.nameAt(best);
-    looks.draw("text", { x: middle(i), y, "text-anchor": "middle", "font-size": 12.4, fill: "var(--key)" }, { text: cut(text, step - 3) });
+    looks.draw(
+      "text",
+      { x: middle(i), y, "text-anchor": "middle", "font-size": 12.4, fill: "var(--key)" },
+      { text: cut(text, step - 3) },
+    );
   });
   if (brief) {
     end();
@@ -306,27 +503,56 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
     const base = y + CACHE;
     const lines = new Pen(kept.draw("g", {}));
     if (high < 2.2) {
-      lines.draw("rect", { x: middle(i) - 9, y: base - n * high, width: 18, height: n * high, fill: scene.cached ? "var(--slice3)" : "var(--proof)" });
+      lines.draw("rect", {
+        x: middle(i) - 9,
+        y: base - n * high,
+        width: 18,
+        height: n * high,
+        fill: scene.cached ? "var(--slice3)" : "var(--proof)",
+      });
       lines.draw("rect", { x: middle(i) - 9, y: base - n * high, width: 18, height: 2.2, fill: "var(--proof)" });
-    } else for (let r = 0; r < n; r++) lines.draw("rect", { x: middle(i) - 9, y: base - (r + 1) * high, width: 18, height: high - 1, fill: r === n - 1 || !scene.cached ? "var(--proof)" : "var(--slice3)" });
+    } else
+      for (let r = 0; r < n; r++)
+        lines.draw("rect", {
+          x: middle(i) - 9,
+          y: base - (r + 1) * high,
+          width: 18,
+          height: high - 1,
+          fill: r === n - 1 || !scene.cached ? "var(--proof)" : "var(--slice3)",
+        });
     lines.end();
-    kept.draw("text", { x: middle(i), y: y + CACHE + 12, "text-anchor": "middle", "font-size": 11.2, fill: "var(--mute)" }, { text: `${Math.round((node.cache * beams) / 102.4) / 10}` });
+    kept.draw(
+      "text",
+      { x: middle(i), y: y + CACHE + 12, "text-anchor": "middle", "font-size": 11.2, fill: "var(--mute)" },
+      { text: `${Math.round((node.cache * beams) / 102.4) / 10}` },
+    );
   });
   y += CACHE + 28;
   name(words.other, y);
   name(words.branches, y + 15);
   const others = row();
-  if (!scene.others.length) others.draw("text", { x: GUTTER, y: y + 5, "font-size": 12.8, fill: "var(--mute)" }, { text: words.no_branches });
+  if (!scene.others.length)
+    others.draw("text", { x: GUTTER, y: y + 5, "font-size": 12.8, fill: "var(--mute)" }, { text: words.no_branches });
   scene.others.forEach((path, r) => {
     const depth = common(path, scene.path);
     const place = inSight.findIndex(({ at }) => at === depth);
     const begins = place >= 0 ? place : depth - (inSight[0]?.at ?? 0);
     const line = y + r * 19;
-    if (place >= 0) others.draw("path", { d: `M${x(place) - 9} ${line - 13 - (r ? 19 : 0)}V${line - 4}H${x(place) + 1}`, fill: "none", stroke: "var(--hatch)", "stroke-width": 1.4 });
+    if (place >= 0)
+      others.draw("path", {
+        d: `M${x(place) - 9} ${line - 13 - (r ? 19 : 0)}V${line - 4}H${x(place) + 1}`,
+        fill: "none",
+        stroke: "var(--hatch)",
+        "stroke-width": 1.4,
+      });
     path.slice(depth).forEach((id, j) => {
       const at = begins + j;
       if (at < 0 || at >= inSight.length + 1) return;
-      others.draw("text", { class: "hit", x: middle(at), y: line, "text-anchor": "middle", "font-size": 12.6, fill: "var(--mute)" }, { text: cut(scene.label(id), step - 3), click: () => acts.go(path, null) });
+      others.draw(
+        "text",
+        { class: "hit", x: middle(at), y: line, "text-anchor": "middle", "font-size": 12.6, fill: "var(--mute)" },
+        { text: cut(scene.label(id), step - 3), click: () => acts.go(path, null) },
+      );
     });
   });
   end();

@@ -29,13 +29,21 @@ export class Controls {
     button("▶", words.on, () => acts.step(1));
     this.how = choice(
       words.how,
-      [["greedy", words.greedy, words.greedy_help], ["sample", words.sample, words.sample_help], ["beam", words.beam, words.beam_help]],
+      [
+        ["greedy", words.greedy, words.greedy_help],
+        ["sample", words.sample, words.sample_help],
+        ["beam", words.beam, words.beam_help],
+      ],
       "greedy",
       (how) => acts.choose({ how }),
     );
     this.box.append(this.how);
-    this.temperature = this.slider(words.temperature, { min: 0.1, max: 3, step: 0.1 }, (value) => ({ t: String(value) }));
-    this.topK = this.slider(words.top_k, { min: 1, max: SLIDER_K, step: 1 }, (value) => ({ k: String(value === SLIDER_K ? 0 : value) }));
+    this.temperature = this.slider(words.temperature, { min: 0.1, max: 3, step: 0.1 }, (value) => ({
+      t: String(value),
+    }));
+    this.topK = this.slider(words.top_k, { min: 1, max: SLIDER_K, step: 1 }, (value) => ({
+      k: String(value === SLIDER_K ? 0 : value),
+    }));
     this.topP = this.slider(words.top_p, { min: 0.05, max: 1, step: 0.05 }, (value) => ({ p: String(value) }));
     this.seed = this.number(words.seed, words.seed_help, 0, 999_999, (value) => ({ seed: value }));
     this.beams = this.number(words.beams, words.beam_help, BEAMS[0], BEAMS[1], (value) => ({ beams: value }));
@@ -54,9 +62,14 @@ export class Controls {
     const label = add(this.box, "label", "range");
     label.append(`${name} `);
     const input = add(label, "input");
-    Object.assign(input, { type: "range", ...Object.fromEntries(Object.entries(range).map(([key, value]) => [key, String(value)])) });
+    Object.assign(input, {
+      type: "range",
+      ...Object.fromEntries(Object.entries(range).map(([key, value]) => [key, String(value)])),
+    });
     const output = add(label, "output");
-    input.addEventListener("input", () => this.acts.choose({ how: "sample", ...say(Math.round(Number(input.value) * 100) / 100) }));
+    input.addEventListener("input", () =>
+      this.acts.choose({ how: "sample", ...say(Math.round(Number(input.value) * 100) / 100) }),
+    );
     return { label, input, output };
   }
 
@@ -99,7 +112,11 @@ export class Controls {
     if (this.shape !== `${layers}.${heads}`) {
       this.shape = `${layers}.${heads}`;
       const options = [Object.assign(el("option", "", words.mean), { value: "" })];
-      for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++) options.push(Object.assign(el("option", "", fill(words.head, { layer, head })), { value: `${layer}.${head}` }));
+      for (let layer = 0; layer < layers; layer++)
+        for (let head = 0; head < heads; head++)
+          options.push(
+            Object.assign(el("option", "", fill(words.head, { layer, head })), { value: `${layer}.${head}` }),
+          );
       this.head.replaceChildren(...options);
     }
     const head = values.layer !== "" && values.head !== "" ? `${values.layer}.${values.head}` : "";

@@ -61,7 +61,12 @@ class Generate {
     this.root = root;
     this.asks = new Asks(this);
     this.strips = add(root, "div", "strips");
-    this.controls = new Controls(root, { choose: (changes) => this.choose(changes), first: () => this.focusOn(0), step: (by) => this.asks.step(by), play: () => this.asks.play() });
+    this.controls = new Controls(root, {
+      choose: (changes) => this.choose(changes),
+      first: () => this.focusOn(0),
+      step: (by) => this.asks.step(by),
+      play: () => this.asks.play(),
+    });
     this.said = add(root, "p", "said");
     this.said.setAttribute("role", "status");
     const main = add(root, "div", "main");
@@ -79,26 +84,51 @@ class Generate {
       act();
     };
     /** @type {import("./types.js").Acts} What a word or a column does */
-    this.acts = { focus: (at) => this.focusOn(at), take: (at, id) => this.take(at, id), go: (path, f) => this.go(path, f) };
-    this.picture = new Columns(this.svg, { ...this.acts, focus: (at) => within(() => this.focusOn(at)), take: (at, id) => within(() => this.take(at, id)) });
+    this.acts = {
+      focus: (at) => this.focusOn(at),
+      take: (at, id) => this.take(at, id),
+      go: (path, f) => this.go(path, f),
+    };
+    this.picture = new Columns(this.svg, {
+      ...this.acts,
+      focus: (at) => within(() => this.focusOn(at)),
+      take: (at, id) => within(() => this.take(at, id)),
+    });
     const right = add(main, "section", "right");
     this.fact = add(right, "div", "fact");
     this.fact.setAttribute("aria-live", "polite");
     this.bars = add(right, "div", "bars");
     this.layers = add(right, "div", "layers");
-    this.cache = new Cache(add(right, "div", "cache"), { choose: (changes) => this.choose(changes), time: () => this.asks.time() });
+    this.cache = new Cache(add(right, "div", "cache"), {
+      choose: (changes) => this.choose(changes),
+      time: () => this.asks.time(),
+    });
     const foot = add(root, "footer");
     this.proofs = add(foot, "span", "proofs");
     this.ran = add(foot, "span", "ran");
     const acts = add(foot, "span", "acts");
     // What was written, as the text of another room, and from there of every room
-    this.onward = [[words.explore_it, "explore"], [words.ask_what_if, "whatif"]].map(([text, room]) => this.button(acts, text, () => this.carry(room), words.onward_help));
+    this.onward = [
+      [words.explore_it, "explore"],
+      [words.ask_what_if, "whatif"],
+    ].map(([text, room]) => this.button(acts, text, () => this.carry(room), words.onward_help));
     this.again = this.button(acts, words.begin_again, () => this.go([], null), words.begin_again_help);
     this.guideButton = this.button(acts, words.guide, () => this.show("guide"));
     this.tableButton = this.button(acts, words.table, () => this.show("table"));
-    this.files = new Files(() => rows([this.strips, this.left]), () => this.about(), () => /** @type {Record<"background" | "ink" | "mute", string>} */ (this.palette));
-    this.projector = new Projector(() => this.soon(), (by) => this.asks.step(by));
-    this.share = new Share(root, () => linkTo(spoken({ ...this.header.link, ...this.values })), (text) => void (root.dataset.announced = text));
+    this.files = new Files(
+      () => rows([this.strips, this.left]),
+      () => this.about(),
+      () => /** @type {Record<"background" | "ink" | "mute", string>} */ (this.palette),
+    );
+    this.projector = new Projector(
+      () => this.soon(),
+      (by) => this.asks.step(by),
+    );
+    this.share = new Share(
+      root,
+      () => linkTo(spoken({ ...this.header.link, ...this.values })),
+      (text) => void (root.dataset.announced = text),
+    );
     acts.append(...this.share.actions(), this.files.box, this.projector.button);
     this.guide = add(root, "p", "guide");
     this.guide.textContent = words.guide_text;
@@ -138,7 +168,8 @@ class Generate {
     const byLink = this.chosen.take(header.chosen, setStateValue);
     const isNew = this.header?.key !== header.key;
     if (isNew || byLink) this.asks.stop();
-    if ((isNew && this.header && !byLink) || (header.changed && !classroom.follows)) this.chosen.choose({ path: "", other: "", f: "" }); // words behind another text
+    if ((isNew && this.header && !byLink) || (header.changed && !classroom.follows))
+      this.chosen.choose({ path: "", other: "", f: "" }); // words behind another text
     if (isNew) {
       this.asks.begin(header.key);
       this.say("");
@@ -199,7 +230,12 @@ class Generate {
     const to = isBeam ? beam : path;
     const others = left(readAll(this.values.other), this.path, to);
     this.say("");
-    this.choose({ ...(isBeam ? {} : { how: "greedy" }), path: written(to), other: writtenAll(others), f: position === null ? "" : String(position) });
+    this.choose({
+      ...(isBeam ? {} : { how: "greedy" }),
+      path: written(to),
+      other: writtenAll(others),
+      f: position === null ? "" : String(position),
+    });
     this.now();
   }
 
@@ -271,12 +307,24 @@ class Generate {
       const own = this.own(node);
       /** @type {import("./types.js").Chances | undefined} */
       let made = given || settings === OWN ? own : this.set.get(node);
-      const column = { node, at, take, given, own, read: this.nameAt(node.position), known: take === null ? null : known(node, take, header.vocab, own) };
+      const column = {
+        node,
+        at,
+        take,
+        given,
+        own,
+        read: this.nameAt(node.position),
+        known: take === null ? null : known(node, take, header.vocab, own),
+      };
       // Worked out for the columns that are in sight: a slider has one frame for all of them.
-      found.push(Object.defineProperty(/** @type {Column} */ (column), "shown", { get: () => {
-        if (!made) this.set.set(node, (made = chances(node, settings, header.vocab)));
-        return made;
-      } }));
+      found.push(
+        Object.defineProperty(/** @type {Column} */ (column), "shown", {
+          get: () => {
+            if (!made) this.set.set(node, (made = chances(node, settings, header.vocab)));
+            return made;
+          },
+        }),
+      );
     };
     writing.given.forEach((node, i) => {
       const at = i - (writing.given.length - 1);
@@ -336,7 +384,10 @@ class Generate {
     const focus = wanted < 0 ? all.length - 1 : wanted;
     const steps = values.how === "beam" ? this.asks.steps() : [];
     const reach = Math.max(all.length, steps.length ? writing.given.length + steps.length : 0); // beams grow beyond the columns
-    const first = reach <= IN_SIGHT ? 0 : Math.max(0, Math.min(reach - IN_SIGHT, all.length - 1, focus - 8 + (reach > all.length ? IN_SIGHT : 0)));
+    const first =
+      reach <= IN_SIGHT
+        ? 0
+        : Math.max(0, Math.min(reach - IN_SIGHT, all.length - 1, focus - 8 + (reach > all.length ? IN_SIGHT : 0)));
     /** @type {Scene} */
     const scene = (this.scene = {
       header,
@@ -366,12 +417,48 @@ class Generate {
     });
     scene.lens = this.asks.lens(all[focus]);
     const complete = writing.knows(this.path, this.by);
-    const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete, this.root.dataset.theme].join(" ");
+    const text = [
+      header.key,
+      values.path,
+      focus,
+      all.length,
+      values.layer,
+      values.head,
+      complete,
+      this.root.dataset.theme,
+    ].join(" ");
     // A slice that was made anew while it is pressed would lose the click: what stays the same is not drawn again.
-    this.part("strips", text, () => strips(this.strips, scene, (v) => this.shade(v), (at) => this.focusOn(at)));
+    this.part("strips", text, () =>
+      strips(
+        this.strips,
+        scene,
+        (v) => this.shade(v),
+        (at) => this.focusOn(at),
+      ),
+    );
     const { how, t, k, p, beams, cache, other } = values;
     const settings = [text, how, t, k, p, beams, cache, other, steps.length, this.sentence].join(" ");
-    const looks = [header.key, values.path, first, all.length, values.layer, values.head, complete, this.root.dataset.theme, how, t, k, p, beams, cache, other, steps.length, this.sentence, ...Object.values(sizes), this.projector.on].join(" ");
+    const looks = [
+      header.key,
+      values.path,
+      first,
+      all.length,
+      values.layer,
+      values.head,
+      complete,
+      this.root.dataset.theme,
+      how,
+      t,
+      k,
+      p,
+      beams,
+      cache,
+      other,
+      steps.length,
+      this.sentence,
+      ...Object.values(sizes),
+      this.projector.on,
+    ].join(" ");
     this.part("picture", looks, () => this.drawPicture(scene, sizes));
     this.part("focus", `${looks} ${focus}`, () => this.mark(scene));
     this.part("fact", settings, () => sayFact(this.fact, scene));
@@ -394,7 +481,8 @@ class Generate {
       steps: String(steps.length),
       cost: this.asks.cost ? "ready" : "",
     };
-    for (const [name, text] of Object.entries(told)) if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
+    for (const [name, text] of Object.entries(told))
+      if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
     this.part("ring", text, () => bringRing(this.strips));
   }
 
@@ -418,8 +506,13 @@ class Generate {
   measured() {
     const wide = this.root.clientWidth;
     this.root.classList.toggle("narrow", wide < NARROW);
-    if (this.root.dataset.projector !== String(this.projector.on)) this.root.dataset.projector = String(this.projector.on);
-    return { wide, room: this.figure.clientWidth || wide, scale: parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 };
+    if (this.root.dataset.projector !== String(this.projector.on))
+      this.root.dataset.projector = String(this.projector.on);
+    return {
+      wide,
+      room: this.figure.clientWidth || wide,
+      scale: parseFloat(getComputedStyle(document.documentElement).fontSize) / 16,
+    };
   }
 
   /** @param {Scene} scene @param {{wide: number, room: number, scale: number}} sizes */
@@ -439,11 +532,15 @@ class Generate {
     const { width, room } = this.drawnIn;
     this.picture.mark(scene.focus);
     const [template, parts] = fact(scene);
-    this.svg.setAttribute("aria-label", `${fill(words.after, { read: quoted(scene.columns[scene.focus].read) })}: ${fill(template, Object.fromEntries(Object.entries(parts).map(([key, value]) => [key, Array.isArray(value) ? value[0] : value])))}`);
+    this.svg.setAttribute(
+      "aria-label",
+      `${fill(words.after, { read: quoted(scene.columns[scene.focus].read) })}: ${fill(template, Object.fromEntries(Object.entries(parts).map(([key, value]) => [key, Array.isArray(value) ? value[0] : value])))}`,
+    );
     if (width > room) {
       const step = (width - 66) / Math.max(scene.inSight.length, 11);
       const at = 66 + (scene.focus - scene.first) * step;
-      if (at < this.figure.scrollLeft || at + step > this.figure.scrollLeft + room) this.figure.scrollLeft = at - room / 2;
+      if (at < this.figure.scrollLeft || at + step > this.figure.scrollLeft + room)
+        this.figure.scrollLeft = at - room / 2;
     }
   }
 
@@ -454,11 +551,23 @@ class Generate {
       this.proofs.replaceChildren();
       if (off < 1e-6) add(this.proofs, "span", "holds").textContent = `✓ ${words.adds_up}`;
       if (scene.cost?.same) add(this.proofs, "span", "holds").textContent = `✓ ${words.same}`;
-      else if (scene.cost) add(this.proofs, "span", "fails").textContent = fill(words.not_same, { difference: scene.cost.difference.toExponential(1) });
+      else if (scene.cost)
+        add(this.proofs, "span", "fails").textContent = fill(words.not_same, {
+          difference: scene.cost.difference.toExponential(1),
+        });
     });
     const n = scene.columns[scene.focus].node.position + 1;
     const hidden = scene.columns[0].node.position;
-    setText(this.ran, [n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }), this.header.ran, hidden ? fill(words.early, { n: hidden }) : ""].filter(Boolean).join(" · "));
+    setText(
+      this.ran,
+      [
+        n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }),
+        this.header.ran,
+        hidden ? fill(words.early, { n: hidden }) : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    );
     this.again.hidden = !this.path.length;
     for (const button of this.onward) button.hidden = !this.path.length || Boolean(this.header.offline);
     this.guideButton.setAttribute("aria-expanded", String(this.guideShown));
@@ -485,19 +594,38 @@ class Generate {
     const tables = [[words.csv_words, name, wordsCsv(scene, lines)]];
     if (scene.grown.length) tables.push([words.csv_beams, `${name}-beams`, beamsCsv(scene, lines)]);
     if (scene.path.length) tables.push([words.csv_branches, `${name}-branches`, branchesCsv(scene, lines)]);
-    return { title: fill(words.file_title, { text }), alt: this.svg.getAttribute("aria-label") ?? "", caption, snippet, name, tables, trees: /** @type {[string, string, string][]} */ ([[words.json_tree, `${name}-tree`, treeJson(scene, this.asks.writing, lines)]]) };
+    return {
+      title: fill(words.file_title, { text }),
+      alt: this.svg.getAttribute("aria-label") ?? "",
+      caption,
+      snippet,
+      name,
+      tables,
+      trees: /** @type {[string, string, string][]} */ ([
+        [words.json_tree, `${name}-tree`, treeJson(scene, this.asks.writing, lines)],
+      ]),
+    };
   }
 
   // Where nothing has the focus the keys are the room's too, but for the digits, which choose a room there
   /** @param {KeyboardEvent} e */
   pressed = (e) => {
-    if (e.composedPath()[0] === document.body && this.root.isConnected && isFree(e) && !/^[1-9]$/.test(e.key)) this.key(e);
+    if (e.composedPath()[0] === document.body && this.root.isConnected && isFree(e) && !/^[1-9]$/.test(e.key))
+      this.key(e);
   };
 
   /** @param {KeyboardEvent} e */
   key(e) {
     const at = /** @type {HTMLElement} */ (e.composedPath()[0]);
-    if (e.ctrlKey || e.metaKey || e.altKey || e.shiftKey || e.defaultPrevented || ["INPUT", "SELECT", "TEXTAREA"].includes(at.tagName)) return;
+    if (
+      e.ctrlKey ||
+      e.metaKey ||
+      e.altKey ||
+      e.shiftKey ||
+      e.defaultPrevented ||
+      ["INPUT", "SELECT", "TEXTAREA"].includes(at.tagName)
+    )
+      return;
     const inMenu = this.files.box.contains(at);
     if (e.key === "ArrowRight") this.asks.step(1);
     else if (e.key === "ArrowLeft") this.asks.step(-1);

@@ -21,18 +21,40 @@ export function fact(scene) {
   const vocab = scene.header.vocab.toLocaleString("en");
   if (take === null || !known) {
     const best = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
-    return [sampled ? words.fact_end_sample : words.fact_end, { word: [quoted(scene.label(node.ids[0])), "w"], share: [percent(best), "n"] }];
+    return [
+      sampled ? words.fact_end_sample : words.fact_end,
+      { word: [quoted(scene.label(node.ids[0])), "w"], share: [percent(best), "n"] },
+    ];
   }
   const word = [quoted(scene.label(take)), "w"];
   if (!sampled) {
-    const parts = { word, share: [percent(known.prob), "n"], rank: known.rank.toLocaleString("en"), vocab, bits: [fill(words.n_bits, { n: bits(known.prob).toFixed(1) }), "n"] };
+    const parts = {
+      word,
+      share: [percent(known.prob), "n"],
+      rank: known.rank.toLocaleString("en"),
+      vocab,
+      bits: [fill(words.n_bits, { n: bits(known.prob).toFixed(1) }), "n"],
+    };
     return [column.given ? words.fact_given : words.fact, parts];
   }
   const at = node.ids.indexOf(take);
   const set = at < 0 ? null : shown.probs[at];
-  const template = shown.left === null ? words.fact_sample_more : shown.left >= scene.header.vocab ? words.fact_sample_all : words.fact_sample;
+  const template =
+    shown.left === null
+      ? words.fact_sample_more
+      : shown.left >= scene.header.vocab
+        ? words.fact_sample_all
+        : words.fact_sample;
   const left = shown.left === null ? node.ids.length : shown.left;
-  return [template, { word, share: [percent(known.prob), "n"], set: [set ? percent(set) : set === 0 ? words.no_chance : "?", "n"], n: left.toLocaleString("en") }];
+  return [
+    template,
+    {
+      word,
+      share: [percent(known.prob), "n"],
+      set: [set ? percent(set) : set === 0 ? words.no_chance : "?", "n"],
+      n: left.toLocaleString("en"),
+    },
+  ];
 }
 
 /** @param {HTMLElement} box @param {Scene} scene */
@@ -41,7 +63,11 @@ export function sayFact(box, scene) {
   box.replaceChildren();
   const heading = add(box, "h2");
   heading.append(...phrase(words.after, { read: [quoted(column.read), "q"] }), " ");
-  add(heading, "span").textContent = column.given ? words.given_note : scene.how === "sample" ? words.sample_note : words.own_note;
+  add(heading, "span").textContent = column.given
+    ? words.given_note
+    : scene.how === "sample"
+      ? words.sample_note
+      : words.own_note;
   const big = add(box, "p", "big");
   const [template, parts] = fact(scene);
   big.append(...phrase(template, parts));
@@ -65,11 +91,17 @@ export function bars(box, scene, acts) {
     const [id, label] = [node.ids[j], scene.label(node.ids[j])];
     const row = /** @type {HTMLButtonElement} */ (box.children[j]);
     const [name, track, value] = row.children;
-    const text = sampled ? `${(own.probs[j] * 100).toFixed(1)} → ${shown.probs[j] > 0 ? `${(shown.probs[j] * 100).toFixed(1)} %` : words.cut}` : `${(own.probs[j] * 100).toFixed(1)} %`;
+    const text = sampled
+      ? `${(own.probs[j] * 100).toFixed(1)} → ${shown.probs[j] > 0 ? `${(shown.probs[j] * 100).toFixed(1)} %` : words.cut}`
+      : `${(own.probs[j] * 100).toFixed(1)} %`;
     setAll(row, {
       class: `bar${id === take ? " on" : ""}${shown.probs[j] <= 0 ? " cut" : ""}`,
       title: fill(words.take, { word: label }),
-      "aria-label": fill(sampled ? words.bar_set : words.bar, { word: label, own: `${(own.probs[j] * 100).toFixed(1)} %`, set: `${(shown.probs[j] * 100).toFixed(1)} %` }),
+      "aria-label": fill(sampled ? words.bar_set : words.bar, {
+        word: label,
+        own: `${(own.probs[j] * 100).toFixed(1)} %`,
+        set: `${(shown.probs[j] * 100).toFixed(1)} %`,
+      }),
       "aria-pressed": String(id === take),
     });
     setText(name, label);
@@ -127,7 +159,9 @@ export class Cache {
     this.sum = add(heading, "span");
     heading.append(" ");
     this.without = Object.assign(add(heading, "button", "quiet"), { type: "button", textContent: words.without });
-    this.without.addEventListener("click", () => acts.choose({ cache: this.without.getAttribute("aria-pressed") === "true" ? "with" : "without" }));
+    this.without.addEventListener("click", () =>
+      acts.choose({ cache: this.without.getAttribute("aria-pressed") === "true" ? "with" : "without" }),
+    );
     const line = add(box, "p", "kv");
     this.said = add(line, "span");
     line.append(" ");
@@ -150,9 +184,20 @@ export class Cache {
     const of = [header.key, bytes, node, cost, cached, beams, scene.timing];
     if (same(of, this.of)) return;
     this.of = of;
-    this.sum.replaceChildren(el("b", "", words.kv), " ", ...phrase(beams > 1 ? words.kv_beams : n === 1 ? words.kv_sum_one : words.kv_sum, { n, per: size(bytes.token), beams, total: [size(node.cache * beams), "n"] }));
+    this.sum.replaceChildren(
+      el("b", "", words.kv),
+      " ",
+      ...phrase(beams > 1 ? words.kv_beams : n === 1 ? words.kv_sum_one : words.kv_sum, {
+        n,
+        per: size(bytes.token),
+        beams,
+        total: [size(node.cache * beams), "n"],
+      }),
+    );
     this.without.setAttribute("aria-pressed", String(!cached));
-    this.said.replaceChildren(...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }));
+    this.said.replaceChildren(
+      ...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }),
+    );
     if (cost) {
       const parts = { n: cost.n, with: time(cost.with_seconds * 1000), without: time(cost.without_seconds * 1000) };
       this.said.append(" ", fill(cached ? words.timed : words.timed_without, parts));
@@ -160,8 +205,17 @@ export class Cache {
     this.ask.hidden = Boolean(cost);
     this.ask.textContent = scene.timing ? words.timing : words.time;
     const per = (/** @type {number} */ heads) => size(bytes.mqa * heads * n * beams);
-    const others = [header.heads, 2, 1].filter((count, i, all) => count !== header.kv_heads && count <= header.heads && all.indexOf(count) === i);
-    this.shared.textContent = others.map((count) => fill(count === 1 ? words.sharing_one : count === header.heads ? words.sharing_all : words.sharing, { n: count, size: per(count) })).join(" ");
+    const others = [header.heads, 2, 1].filter(
+      (count, i, all) => count !== header.kv_heads && count <= header.heads && all.indexOf(count) === i,
+    );
+    this.shared.textContent = others
+      .map((count) =>
+        fill(count === 1 ? words.sharing_one : count === header.heads ? words.sharing_all : words.sharing, {
+          n: count,
+          size: per(count),
+        }),
+      )
+      .join(" ");
     this.memory.hidden = !bytes.memory;
     this.memory.textContent = fill(words.memory, { size: size(bytes.memory) });
   }

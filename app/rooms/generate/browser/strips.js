@@ -48,5 +48,6 @@ export function strips(box, scene, shade, focus) {
 export function bringRing(box) {
   const strip = /** @type {HTMLElement | null} */ (box.querySelector(".own"));
   const ring = /** @type {HTMLElement | null | undefined} */ (strip?.querySelector(".q"));
-  if (strip && ring && strip.scrollHeight > strip.clientHeight) strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
+  if (strip && ring && strip.scrollHeight > strip.clientHeight)
+    strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
 }

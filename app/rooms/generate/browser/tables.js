@@ -32,7 +32,14 @@ function rows(scene) {
 /** @param {Scene} scene @returns {(string | number)[][]} */
 function beamRows(scene) {
   return scene.grown.flatMap(({ kept, dropped }, step) =>
-    [...kept, ...dropped].map((beam, i) => [step + 1, i + 1, beam.path.map(scene.label).join(" "), scene.label(beam.id), beam.logProb.toFixed(4), beam.ends ? words.ended : i < kept.length ? words.kept : words.dropped]),
+    [...kept, ...dropped].map((beam, i) => [
+      step + 1,
+      i + 1,
+      beam.path.map(scene.label).join(" "),
+      scene.label(beam.id),
+      beam.logProb.toFixed(4),
+      beam.ends ? words.ended : i < kept.length ? words.kept : words.dropped,
+    ]),
   );
 }
 
@@ -62,26 +69,50 @@ function fillTable(box, caption, heads, lines) {
 export function wordsCsv(scene, about) {
   const head = ["position", "reads", "rank", "id", "word", "probability", "as_set", "taken"];
   const lines = scene.columns.flatMap((column) =>
-    Array.from(column.node.ids.subarray(0, WORDS_A_COLUMN), (id, i) => [column.node.position, column.read, i + 1, id, scene.label(id), column.own.probs[i], column.shown.probs[i], id === column.take ? 1 : 0]),
+    Array.from(column.node.ids.subarray(0, WORDS_A_COLUMN), (id, i) => [
+      column.node.position,
+      column.read,
+      i + 1,
+      id,
+      scene.label(id),
+      column.own.probs[i],
+      column.shown.probs[i],
+      id === column.take ? 1 : 0,
+    ]),
   );
   return csv(head, lines, about);
 }
 
 /** @param {Scene} scene @param {string[]} about */
 export function beamsCsv(scene, about) {
-  return csv(["step", "beam", "text", "word", "log_probability", "state"], beamRows(scene).map(([step, beam, text, word, chance, state]) => [step, beam, text, word, Number(chance), state]), about);
+  return csv(
+    ["step", "beam", "text", "word", "log_probability", "state"],
+    beamRows(scene).map(([step, beam, text, word, chance, state]) => [step, beam, text, word, Number(chance), state]),
+    about,
+  );
 }
 
 /** @param {Scene} scene @param {string[]} about */
 export function branchesCsv(scene, about) {
   const all = [scene.path, ...scene.others].filter((path) => path.length);
-  return csv(["branch", "tokens", "text"], all.map((path, i) => [i + 1, path.join(" "), path.map(scene.label).join(" ")]), about);
+  return csv(
+    ["branch", "tokens", "text"],
+    all.map((path, i) => [i + 1, path.join(" "), path.map(scene.label).join(" ")]),
+    about,
+  );
 }
 
 /** @param {Scene} scene */
 export function aboutOf(scene) {
-  const { t, k, p, seed } = { t: scene.settings.temperature, k: scene.settings.topK || words.off, p: scene.settings.topP, seed: scene.seed };
+  const { t, k, p, seed } = {
+    t: scene.settings.temperature,
+    k: scene.settings.topK || words.off,
+    p: scene.settings.topP,
+    seed: scene.seed,
+  };
   const how = scene.how === "sample" ? fill(words.file_how, { t, k, p, seed }) : words[scene.how];
-  const caption = [scene.header.about.caption, how, fill(words.file_path, { path: scene.path.join(" ") || "0" })].join(" · ");
+  const caption = [scene.header.about.caption, how, fill(words.file_path, { path: scene.path.join(" ") || "0" })].join(
+    " · ",
+  );
   return { caption, snippet: scene.header.about.snippet.replace("PATH", scene.path.join(", ")) };
 }

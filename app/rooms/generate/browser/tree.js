@@ -21,7 +21,12 @@ export function treeJson(scene, writing, about) {
       if (!branch) {
         const node = writing.node(path.slice(0, i));
         const chance = node && known(node, id, scene.header.vocab);
-        branch = { id, word: scene.label(id), ...(chance ? { probability: Number(chance.prob.toPrecision(7)), rank: chance.rank } : {}), next: [] };
+        branch = {
+          id,
+          word: scene.label(id),
+          ...(chance ? { probability: Number(chance.prob.toPrecision(7)), rank: chance.rank } : {}),
+          next: [],
+        };
         among.push(branch);
       }
       along.push(branch);
@@ -32,7 +37,14 @@ export function treeJson(scene, writing, about) {
   for (const branch of grow(scene.path)) branch.taken = true;
   for (const path of scene.others) grow(path);
   for (const { kept, dropped } of scene.grown)
-    for (const [beam, beams] of /** @type {const} */ ([["kept", kept], ["dropped", dropped]]))
-      for (const { path, logProb } of beams) Object.assign(/** @type {Branch} */ (grow(path).at(-1)), { beam, log_probability: Number(logProb.toPrecision(7)) });
+    for (const [beam, beams] of /** @type {const} */ ([
+      ["kept", kept],
+      ["dropped", dropped],
+    ]))
+      for (const { path, logProb } of beams)
+        Object.assign(/** @type {Branch} */ (grow(path).at(-1)), {
+          beam,
+          log_probability: Number(logProb.toPrecision(7)),
+        });
   return JSON.stringify({ about, text: writing.names, ids: scene.prompt, next }, null, 1) + "\n";
 }

@@ -57,7 +57,8 @@ export class Writing {
   // Whether every column of a path is known
   /** @param {number[]} path @param {{layer: number, head: number} | null} by */
   knows(path, by) {
-    const fits = (/** @type {Node | undefined} */ node) => node && (node.whole || !by || (node.head?.[0] === by.layer && node.head?.[1] === by.head));
+    const fits = (/** @type {Node | undefined} */ node) =>
+      node && (node.whole || !by || (node.head?.[0] === by.layer && node.head?.[1] === by.head));
     if (!this.isOpen || !this.given.every(fits)) return false;
     const ends = this.over.get(written(path)) === "end"; // its last token was never read
     return this.along(path).every((node, i) => fits(node) || (ends && i === path.length - 1));
@@ -114,7 +115,10 @@ export class Writing {
 
   /** @param {string} what @param {Record<string, string>} params @param {AbortSignal} [signal] */
   async fetch(what, params, signal) {
-    const response = await fetch(new URL(`headlight/generate/${what}?${new URLSearchParams({ run: this.key, ...params })}`, document.baseURI), { signal });
+    const response = await fetch(
+      new URL(`headlight/generate/${what}?${new URLSearchParams({ run: this.key, ...params })}`, document.baseURI),
+      { signal },
+    );
     if (response.status >= 500) throw new Error(await response.text());
     return response;
   }
@@ -152,7 +156,10 @@ export class Writing {
 }
 
 /** @param {any} told @param {ArrayBuffer} body @returns {Node} */
-function nodeOf({ position, id, listed, keys, rows: n, whole, head, taken, cache, ms, at: [ids, logits, rest, rows] }, body) {
+function nodeOf(
+  { position, id, listed, keys, rows: n, whole, head, taken, cache, ms, at: [ids, logits, rest, rows] },
+  body,
+) {
   const temperatures = (rows - rest) / 4;
   return {
     position,

@@ -21,7 +21,9 @@ export function named(truth, answer) {
   if (!Array.isArray(answer)) return "";
   if (truth.kind === "shape") return `[${answer.join(", ")}]`;
   if (truth.kind === "choose") return answer.map((i) => truth.options[Number(i)]).join("; ");
-  const labels = /** @type {number[][]} */ (answer).map((place) => truth.candidates.find((one) => String(one.place) === String(place))?.label ?? "?");
+  const labels = /** @type {number[][]} */ (answer).map(
+    (place) => truth.candidates.find((one) => String(one.place) === String(place))?.label ?? "?",
+  );
   return labels.length > 3 ? fill(words.places, { n: labels.length }) : labels.join(", ");
 }
 
@@ -73,7 +75,8 @@ function buttons(labels, className, label, act, several) {
   const mark = (is) => {
     made.forEach((button, i) => button.setAttribute("aria-pressed", String(is(i))));
     const first = made.findIndex((_, i) => is(i));
-    if (first >= 0 && !made.includes(/** @type {any} */ (/** @type {ShadowRoot} */ (node.getRootNode()).activeElement))) reach(first);
+    if (first >= 0 && !made.includes(/** @type {any} */ (/** @type {ShadowRoot} */ (node.getRootNode()).activeElement)))
+      reach(first);
   };
   return { node, mark, focus: () => made.find(({ tabIndex }) => tabIndex === 0)?.focus() };
 }
@@ -84,12 +87,21 @@ function point(truth, say) {
   places.sort((a, b) => compare(a.place, b.place));
   /** @type {Set<string>} */
   let said = new Set();
-  const made = buttons(places.map(({ label }) => label), "chips", words.answer, (i, done) => {
-    const { id } = places[i];
-    if (truth.all_of) said.has(id) ? said.delete(id) : said.add(id);
-    else said = new Set([id]);
-    say(places.filter((one) => said.has(one.id)).map(({ place }) => place), done);
-  }, truth.all_of);
+  const made = buttons(
+    places.map(({ label }) => label),
+    "chips",
+    words.answer,
+    (i, done) => {
+      const { id } = places[i];
+      if (truth.all_of) said.has(id) ? said.delete(id) : said.add(id);
+      else said = new Set([id]);
+      say(
+        places.filter((one) => said.has(one.id)).map(({ place }) => place),
+        done,
+      );
+    },
+    truth.all_of,
+  );
   /** @param {Answer | null} answer */
   const mark = (answer) => {
     said = new Set(Array.isArray(answer) ? answer.map(String) : []);
@@ -109,7 +121,13 @@ function drag(truth, say) {
   const node = el("label", "drag");
   const input = add(node, "input");
   const { low, high, step } = truth;
-  Object.assign(input, { type: "range", min: String(low), max: String(high), step: String(step || "any"), value: String((low + high) / 2) });
+  Object.assign(input, {
+    type: "range",
+    min: String(low),
+    max: String(high),
+    step: String(step || "any"),
+    value: String((low + high) / 2),
+  });
   input.setAttribute("aria-label", truth.question);
   const shown = add(node, "output");
   const draw = () => {
@@ -156,7 +174,13 @@ function shape(truth, say) {
     });
     return box;
   });
-  const tiles = buttons(truth.options, "tiles", words.tiles, (i) => said.length < of && put([...said, truth.options[i]], true), true);
+  const tiles = buttons(
+    truth.options,
+    "tiles",
+    words.tiles,
+    (i) => said.length < of && put([...said, truth.options[i]], true),
+    true,
+  );
   for (const tile of /** @type {HTMLElement[]} */ ([...tiles.node.children])) {
     tile.removeAttribute("aria-pressed"); // it goes into the next slot
     tile.draggable = true;
@@ -189,11 +213,17 @@ function shape(truth, say) {
 function choose(truth, say) {
   /** @type {number[]} */
   let said = [];
-  const made = buttons(truth.options, "options", words.answer, (i, done) => {
-    if (!truth.all_of) said = [i];
-    else said = said.includes(i) ? said.filter((k) => k !== i) : [...said, i].sort((a, b) => a - b);
-    say(said, done);
-  }, truth.all_of);
+  const made = buttons(
+    truth.options,
+    "options",
+    words.answer,
+    (i, done) => {
+      if (!truth.all_of) said = [i];
+      else said = said.includes(i) ? said.filter((k) => k !== i) : [...said, i].sort((a, b) => a - b);
+      say(said, done);
+    },
+    truth.all_of,
+  );
   /** @param {Answer | null} answer */
   const mark = (answer) => {
     said = Array.isArray(answer) ? answer.map(Number) : [];

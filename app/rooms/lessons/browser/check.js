@@ -39,16 +39,32 @@ function point(truth, answer) {
     const hit = said.filter((place) => right.has(place)).length;
     const extra = said.length - hit;
     const isRight = hit === right.size && !extra;
-    const words = [fill(ANSWER[isRight ? "all_right" : "all_said"], { hit, of: right.size, extra }), fill(ANSWER.all_are, { true: tops })];
+    const words = [
+      fill(ANSWER[isRight ? "all_right" : "all_said"], { hit, of: right.size, extra }),
+      fill(ANSWER.all_are, { true: tops }),
+    ];
     return { said: fill(ANSWER.places, { n: said.length }), true: tops, rank: null, right: isRight, words };
   }
   const chosen = /** @type {Candidate} */ (found.find(({ place }) => String(place) === said[0]));
   const isRight = right.has(said[0]);
   const rank = isRight ? 1 : 1 + found.filter(({ value }) => value > chosen.value).length;
   const form = truth.form ?? "row";
-  const names = { word: chosen.label, rank, n: found.length, top: tops, value: valueOf(truth, chosen.value), best: valueOf(truth, found[0].value) };
+  const names = {
+    word: chosen.label,
+    rank,
+    n: found.length,
+    top: tops,
+    value: valueOf(truth, chosen.value),
+    best: valueOf(truth, found[0].value),
+  };
   const second = isRight && truth.best > 1 ? "tied" : `${form}_${isRight ? "right" : "top"}`;
-  return { said: chosen.label, true: tops, rank, right: isRight, words: [fill(ANSWER[`${form}_said`], names), fill(ANSWER[second], names)] };
+  return {
+    said: chosen.label,
+    true: tops,
+    rank,
+    right: isRight,
+    words: [fill(ANSWER[`${form}_said`], names), fill(ANSWER[second], names)],
+  };
 }
 
 /** @param {Truth} truth @param {number} value */
@@ -81,17 +97,28 @@ function drag(truth, answer) {
   const [said, is] = [answer, truth.number].map((value) => numberWords(value, truth.unit, truth.digits));
   const far = numberWords(Math.abs(off), truth.unit, truth.digits);
   const first = right ? "plain_said" : off > 0 ? "too_much" : "too_little";
-  return { said, true: is, rank: null, right, words: [fill(ANSWER[first], { word: said, far }), fill(ANSWER.is, { true: is })] };
+  return {
+    said,
+    true: is,
+    rank: null,
+    right,
+    words: [fill(ANSWER[first], { word: said, far }), fill(ANSWER.is, { true: is })],
+  };
 }
 
 /** @type {Check} */
 function shape(truth, answer) {
   if (!Array.isArray(answer) || answer.length < 1 || answer.length > 8) return null;
-  const sizes = answer.map((part) => (whole(part) !== null ? String(whole(part)) : typeof part === "string" && [...part].length <= 40 ? part : null));
+  const sizes = answer.map((part) =>
+    whole(part) !== null ? String(whole(part)) : typeof part === "string" && [...part].length <= 40 ? part : null,
+  );
   if (sizes.includes(null)) return null;
   const [said, is] = [sizes, truth.axes].map((axes) => `[${axes.join(", ")}]`);
   const right = sizes.length === truth.axes.length && sizes.every((size, i) => size === truth.axes[i]);
-  const words = [fill(ANSWER.plain_said, { word: said }), fill(ANSWER[right ? "plain_right" : "plain_top"], { top: is })];
+  const words = [
+    fill(ANSWER.plain_said, { word: said }),
+    fill(ANSWER[right ? "plain_right" : "plain_top"], { top: is }),
+  ];
   return { said, true: is, rank: null, right, words };
 }
 
@@ -103,7 +130,12 @@ function choose(truth, answer) {
   if (!options.length || options.length !== picked.length || (options.length > 1 && !truth.all_of)) return null;
   options.sort((a, b) => a - b);
   const last = ANSWER[truth.all_of ? "and" : "or"];
-  const [said, is] = [options, truth.right].map((some) => named(some.map((i) => truth.options[i]), last));
+  const [said, is] = [options, truth.right].map((some) =>
+    named(
+      some.map((i) => truth.options[i]),
+      last,
+    ),
+  );
   const wanted = [...truth.right].sort((a, b) => a - b);
   const right = truth.all_of ? String(options) === String(wanted) : wanted.includes(options[0]);
   const words = [fill(ANSWER.chosen, { word: said }), fill(ANSWER[right ? "chosen_right" : "chosen_top"], { top: is })];
@@ -126,7 +158,9 @@ const fill = (sentence, names) => sentence.replace(/\{(\w+)\}/g, (_, name) => St
 /** @param {number} value @param {string} unit @param {number} digits */
 export function numberWords(value, unit, digits) {
   const rounded = Math.floor(value * 10 ** digits + 0.5) / 10 ** digits;
-  const text = Math.abs(rounded).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + (unit ? ` ${unit}` : "");
+  const text =
+    Math.abs(rounded).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) +
+    (unit ? ` ${unit}` : "");
   return rounded < 0 ? `−${text}` : text;
 }
 

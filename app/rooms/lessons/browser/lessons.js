@@ -98,7 +98,8 @@ class Lessons {
     this.data = data;
     paletteOf(this.root, PALETTES);
     if (data.fresh && data.step === (this.going ?? data.step)) this.begin(data.step);
-    else if (this.going !== null && data.step !== this.going) this.draw(); // of a run that began before
+    else if (this.going !== null && data.step !== this.going)
+      this.draw(); // of a run that began before
     else if (data.step !== this.step) this.arrive(data.step);
     else {
       if (this.going === null && here().get("lesson") !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
@@ -161,7 +162,11 @@ class Lessons {
     Object.assign(this, { step, said, seen });
     if (seen) this.pass();
     const { cover: part, kind, values } = STEPS[step];
-    cover.open({ step, part, asks: kind, values, seen }, (place) => this.points(place), () => this.set("again", ++this.asked));
+    cover.open(
+      { step, part, asks: kind, values, seen },
+      (place) => this.points(place),
+      () => this.set("again", ++this.asked),
+    );
   }
 
   // The visitor opens a step: as it was left in this visit, or covered.
@@ -188,13 +193,27 @@ class Lessons {
     const { step, said, seen, data } = this;
     const { model, sentence, target } = STEPS[step];
     const text = own ? (data.own[model] ?? sentence) : sentence;
-    return addressOf({ step, state: data.states[step], model: data.models[model], text, target: text === sentence ? target : "", said, seen, more });
+    return addressOf({
+      step,
+      state: data.states[step],
+      model: data.models[model],
+      text,
+      target: text === sentence ? target : "",
+      said,
+      seen,
+      more,
+    });
   }
 
   // Where the page is, with what was said and seen
   address() {
     const query = here();
-    for (const [name, text] of Object.entries({ view: "lessons", lesson: this.step, seen: this.seen ? "1" : "0", said: written(this.said) })) {
+    for (const [name, text] of Object.entries({
+      view: "lessons",
+      lesson: this.step,
+      seen: this.seen ? "1" : "0",
+      said: written(this.said),
+    })) {
       if (text) query.set(name, text);
       else query.delete(name);
     }
@@ -275,7 +294,13 @@ class Lessons {
   remember() {
     const { said, seen, step } = this;
     const memory = VISIT.get(step);
-    VISIT.set(step, { said, seen, words: this.checked?.words ?? memory?.words, question: this.truth?.question ?? memory?.question, picture: memory?.picture });
+    VISIT.set(step, {
+      said,
+      seen,
+      words: this.checked?.words ?? memory?.words,
+      question: this.truth?.question ?? memory?.question,
+      picture: memory?.picture,
+    });
     this.keepPicture(step);
   }
 
@@ -283,7 +308,8 @@ class Lessons {
   /** @param {string} step */
   async keepPicture(step) {
     const until = performance.now() + PATIENCE;
-    for (let drawn = 0; drawn < 2 && this.step === step && performance.now() < until; drawn = isDrawn() ? drawn + 1 : 0) await new Promise(requestAnimationFrame);
+    for (let drawn = 0; drawn < 2 && this.step === step && performance.now() < until; drawn = isDrawn() ? drawn + 1 : 0)
+      await new Promise(requestAnimationFrame);
     const kept = VISIT.get(step);
     if (kept && this.step === step && this.seen) kept.picture = pictureOf() ?? kept.picture;
   }
@@ -312,7 +338,12 @@ class Lessons {
   get isChanged() {
     const { told, data } = this;
     if (!told || told.step !== this.step) return false;
-    return Object.entries(STEPS[this.step].values).some(([name, text]) => told.values[name] !== undefined && told.values[name] !== text && told.values[name] !== data.states[this.step][name]);
+    return Object.entries(STEPS[this.step].values).some(
+      ([name, text]) =>
+        told.values[name] !== undefined &&
+        told.values[name] !== text &&
+        told.values[name] !== data.states[this.step][name],
+    );
   }
 
   /** @param {KeyboardEvent} e */
@@ -330,11 +361,21 @@ class Lessons {
 
   draw() {
     if (!this.step || !this.data) return;
-    cover.mark(STEPS[this.step].kind === "point" && !this.seen && Array.isArray(this.said) ? /** @type {number[][]} */ (this.said) : []);
+    cover.mark(
+      STEPS[this.step].kind === "point" && !this.seen && Array.isArray(this.said)
+        ? /** @type {number[][]} */ (this.said)
+        : [],
+    );
     this.asking ??= this.truth ? asking(this.truth, (answer, isAll) => this.says(answer, isAll)) : null;
     keepingFocus(this.root, () => this.rail.draw());
     const { dataset } = this.root;
-    Object.assign(dataset, { painted: "1", step: this.step, seen: String(this.seen), said: written(this.said), right: String(this.checked?.right ?? "") });
+    Object.assign(dataset, {
+      painted: "1",
+      step: this.step,
+      seen: String(this.seen),
+      said: written(this.said),
+      right: String(this.checked?.right ?? ""),
+    });
     dataset.ready = String(this.going === null && this.told?.step === this.step); // its room and what is true are there
     dataset.projector = String(window.headlight.settings.get("projector") !== null);
   }
@@ -358,8 +399,11 @@ class Lessons {
   async save() {
     if (this.seen) await this.keepPicture(this.step); // those of other steps were kept when they were looked at
     const lesson = this.step.split(".")[0];
-    const steps = NAMES.filter((name) => name.startsWith(`${lesson}.`)).map((name) => ({ ...STEPS[name], ...VISIT.get(name), number: name }));
+    const steps = NAMES.filter((name) => name.startsWith(`${lesson}.`)).map((name) => ({
+      ...STEPS[name],
+      ...VISIT.get(name),
+      number: name,
+    }));
     savePage(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);
   }
 }
-

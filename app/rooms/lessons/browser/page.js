@@ -4,7 +4,8 @@ import { WORDS as words } from "./constants.js";
 import { el, fill } from "../../../kit/browser/dom.js";
 import { save } from "../../../kit/browser/save.js";
 
-const STYLE = "body{max-width:44rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif;color:#14181f;background:#fcfcfa}h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .3rem}p{margin:.3rem 0}.question{font-weight:650;border-left:3px solid #b45309;padding-left:.7rem}.answer{padding:.6rem .8rem;background:#e3efee;border-radius:.4rem}small{display:block;color:#5c6673}img{display:block;max-width:100%;margin:.6rem 0}@media(prefers-color-scheme:dark){body{color:#eceff3;background:#0f1216}.answer{background:#17302e}small{color:#9aa5b3}}";
+const STYLE =
+  "body{max-width:44rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif;color:#14181f;background:#fcfcfa}h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .3rem}p{margin:.3rem 0}.question{font-weight:650;border-left:3px solid #b45309;padding-left:.7rem}.answer{padding:.6rem .8rem;background:#e3efee;border-radius:.4rem}small{display:block;color:#5c6673}img{display:block;max-width:100%;margin:.6rem 0}@media(prefers-color-scheme:dark){body{color:#eceff3;background:#0f1216}.answer{background:#17302e}small{color:#9aa5b3}}";
 
 /** @typedef {import("./types.js").Step & {number: string, question: string, words?: string[], picture?: string}} Finished */
 
@@ -12,13 +13,22 @@ const STYLE = "body{max-width:44rem;margin:2rem auto;padding:0 1rem;font:1rem/1.
 export function pageOf(title, steps, rooms) {
   const page = document.implementation.createHTMLDocument(title);
   page.documentElement.lang = "en";
-  page.head.prepend(Object.assign(page.createElement("meta"), { content: "width=device-width, initial-scale=1", name: "viewport" }));
+  page.head.prepend(
+    Object.assign(page.createElement("meta"), { content: "width=device-width, initial-scale=1", name: "viewport" }),
+  );
   page.head.append(Object.assign(page.createElement("style"), { textContent: STYLE }));
   page.body.append(el("h1", "", title), el("p", "", words.page_about));
   for (const step of steps) {
-    page.body.append(el("h2", "", `${step.number} ${step.title}`), el("p", "", step.text), el("p", "question", step.question));
+    page.body.append(
+      el("h2", "", `${step.number} ${step.title}`),
+      el("p", "", step.text),
+      el("p", "question", step.question),
+    );
     const room = rooms[step.room] ?? step.room;
-    if (step.picture) page.body.append(Object.assign(el("img"), { src: step.picture, alt: fill(words.page_picture, { room, title: step.title }) }));
+    if (step.picture)
+      page.body.append(
+        Object.assign(el("img"), { src: step.picture, alt: fill(words.page_picture, { room, title: step.title }) }),
+      );
     else if (step.words) page.body.append(el("small", "", fill(words.page_no_picture, { room })));
     const answer = page.body.appendChild(el("div", "answer"));
     const lines = step.words ?? [words.page_earlier];

@@ -22,7 +22,11 @@ export function pictureOf() {
   Object.assign(small, { width: Math.round(found.width * part), height: Math.round(found.height * part) });
   const ink = small.getContext("2d");
   if (!ink) return undefined;
-  for (const layer of [found, ...canvases(found.parentElement).filter((one) => one !== found && one.width === found.width)]) ink.drawImage(layer, 0, 0, small.width, small.height);
+  for (const layer of [
+    found,
+    ...canvases(found.parentElement).filter((one) => one !== found && one.width === found.width),
+  ])
+    ink.drawImage(layer, 0, 0, small.width, small.height);
   return small.toDataURL("image/png");
 }
 

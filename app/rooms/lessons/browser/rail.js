@@ -56,11 +56,17 @@ export class Rail {
     add(foot, "span", "keys").textContent = words.keys; // which give way to what there is to save
     this.save = foot.appendChild(button("quiet save", words.save, () => view.save()));
     this.save.title = words.save_help;
-    this.present = foot.appendChild(button("quiet", words.present, () => window.headlight.settings.set("projector", "true")));
+    this.present = foot.appendChild(
+      button("quiet", words.present, () => window.headlight.settings.set("projector", "true")),
+    );
     this.present.title = words.present_help;
     this.live = add(root, "p", "unseen");
     this.live.setAttribute("aria-live", "polite");
-    this.share = new Share(root, () => view.link(), (text) => (this.live.textContent = text));
+    this.share = new Share(
+      root,
+      () => view.link(),
+      (text) => (this.live.textContent = text),
+    );
     foot.append(this.share.copying());
   }
 
@@ -80,7 +86,9 @@ export class Rail {
     const { step, lists } = this.view;
     const [lesson, at] = step.split(".");
     const names = NAMES.filter((name) => name.startsWith(`${lesson}.`));
-    this.title.textContent = lists ? words.all_title : fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] });
+    this.title.textContent = lists
+      ? words.all_title
+      : fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] });
     this.where.textContent = fill(words.step_of, { at, of: names.length });
     this.all.textContent = lists ? words.all_close : words.all;
     this.all.setAttribute("aria-expanded", String(lists));
@@ -103,37 +111,47 @@ export class Rail {
     const of = `${names.join()}|${step}|${[...passed].sort().join()}`;
     if (of === this.list.dataset.of) return;
     this.list.dataset.of = of;
-    this.list.replaceChildren(...names.map((name) => {
-      const line = el("li");
-      const isDone = passed.has(NAMES.indexOf(name));
-      line.className = `${isDone ? "done" : ""} ${name === step ? "now" : ""}`;
-      const title = line.appendChild(button("title", STEPS[name].title, () => name !== this.view.step && this.view.open(name, true)));
-      title.dataset.step = name;
-      if (isDone) title.append(el("span", "unseen", ` (${words.passed})`));
-      if (name === step) {
-        title.setAttribute("aria-current", "step");
-        line.append(this.body);
-      }
-      return line;
-    }));
+    this.list.replaceChildren(
+      ...names.map((name) => {
+        const line = el("li");
+        const isDone = passed.has(NAMES.indexOf(name));
+        line.className = `${isDone ? "done" : ""} ${name === step ? "now" : ""}`;
+        const title = line.appendChild(
+          button("title", STEPS[name].title, () => name !== this.view.step && this.view.open(name, true)),
+        );
+        title.dataset.step = name;
+        if (isDone) title.append(el("span", "unseen", ` (${words.passed})`));
+        if (name === step) {
+          title.setAttribute("aria-current", "step");
+          line.append(this.body);
+        }
+        return line;
+      }),
+    );
   }
 
   // All steps of all lessons, for somebody who looks for one
   drawAll() {
     const passed = done(NAMES.length);
-    this.lessons.replaceChildren(...LESSONS.map((title, i) => {
-      const box = el("section");
-      const names = NAMES.filter((name) => name.startsWith(`${i + 1}.`));
-      const many = names.filter((name) => passed.has(NAMES.indexOf(name))).length;
-      const head = add(box, "h3");
-      head.append(fill(words.lesson_of, { n: i + 1, title }), " ", el("small", "", fill(words.step_of, { at: many, of: names.length })));
-      const list = add(box, "ol");
-      for (const name of names) {
-        const line = add(list, "li", passed.has(NAMES.indexOf(name)) ? "done" : "");
-        line.append(button("title", STEPS[name].title, () => this.view.open(name, true)));
-      }
-      return box;
-    }));
+    this.lessons.replaceChildren(
+      ...LESSONS.map((title, i) => {
+        const box = el("section");
+        const names = NAMES.filter((name) => name.startsWith(`${i + 1}.`));
+        const many = names.filter((name) => passed.has(NAMES.indexOf(name))).length;
+        const head = add(box, "h3");
+        head.append(
+          fill(words.lesson_of, { n: i + 1, title }),
+          " ",
+          el("small", "", fill(words.step_of, { at: many, of: names.length })),
+        );
+        const list = add(box, "ol");
+        for (const name of names) {
+          const line = add(list, "li", passed.has(NAMES.indexOf(name)) ? "done" : "");
+          line.append(button("title", STEPS[name].title, () => this.view.open(name, true)));
+        }
+        return box;
+      }),
+    );
   }
 
   drawBody() {
@@ -141,9 +159,19 @@ export class Rail {
     const { step, truth, told, seen, said, asking, data } = view;
     const at = STEPS[step];
     const cannot = told?.step === step ? told.cannot : undefined;
-    this.text.replaceChildren(...marked(at.text), " ", el("span", "source", fill(words.source, { lesson: at.source, room: data.rooms[at.room] ?? at.room })));
-    this.question.replaceChildren(...marked(cannot ?? truth?.question ?? (at.question.includes("{") ? words.waiting : at.question)));
-    this.hint.textContent = cannot ? fill(words.offers, { text: told?.example ?? at.sentence }) : (at.pointed && at.kind === "point" ? words.hint_pointed : (words.hints[at.kind] ?? ""));
+    this.text.replaceChildren(
+      ...marked(at.text),
+      " ",
+      el("span", "source", fill(words.source, { lesson: at.source, room: data.rooms[at.room] ?? at.room })),
+    );
+    this.question.replaceChildren(
+      ...marked(cannot ?? truth?.question ?? (at.question.includes("{") ? words.waiting : at.question)),
+    );
+    this.hint.textContent = cannot
+      ? fill(words.offers, { text: told?.example ?? at.sentence })
+      : at.pointed && at.kind === "point"
+        ? words.hint_pointed
+        : (words.hints[at.kind] ?? "");
     this.hint.hidden = seen || (Boolean(cannot) && !(told?.example ?? at.sentence));
     this.place.hidden = Boolean(cannot) || seen;
     if (asking && this.place.firstChild !== asking.node) this.place.replaceChildren(asking.node);
@@ -152,7 +180,12 @@ export class Rail {
     this.look.hidden = seen || Boolean(cannot);
     this.look.classList.toggle("quiet", said === null && at.kind !== "do");
     this.said.hidden = seen || Boolean(cannot);
-    this.said.replaceChildren(...(said === null || !truth ? [words.say_first] : phrase(words.you_say, { said: [named(truth, said), "word"] })).map((part) => (typeof part === "string" ? document.createTextNode(part) : part)));
+    this.said.replaceChildren(
+      ...(said === null || !truth
+        ? [words.say_first]
+        : phrase(words.you_say, { said: [named(truth, said), "word"] })
+      ).map((part) => (typeof part === "string" ? document.createTextNode(part) : part)),
+    );
     this.example.hidden = !cannot || !(told?.example ?? at.sentence);
     this.reset.hidden = !view.isChanged;
     const checked = view.checked;
@@ -163,12 +196,23 @@ export class Rail {
     } else this.answer.replaceChildren();
     this.next.parentElement?.toggleAttribute("hidden", !seen && !cannot);
     this.again.hidden = !seen;
-    this.next.textContent = view.isLast ? words.finish : NAMES[NAMES.indexOf(step) + 1].startsWith(step.split(".")[0]) ? words.next : words.next_lesson;
+    this.next.textContent = view.isLast
+      ? words.finish
+      : NAMES[NAMES.indexOf(step) + 1].startsWith(step.split(".")[0])
+        ? words.next
+        : words.next_lesson;
   }
 }
 
 // The words of the field that have a colour in every picture
 /** @param {string} text */
 function marked(text) {
-  return text.split(/\b(query|queries|keys?)\b/).filter(Boolean).map((piece) => (/^(query|queries|keys?)$/.test(piece) ? el("em", piece[0] === "q" ? "q" : "k", piece) : document.createTextNode(piece)));
+  return text
+    .split(/\b(query|queries|keys?)\b/)
+    .filter(Boolean)
+    .map((piece) =>
+      /^(query|queries|keys?)$/.test(piece)
+        ? el("em", piece[0] === "q" ? "q" : "k", piece)
+        : document.createTextNode(piece),
+    );
 }

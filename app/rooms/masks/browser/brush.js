@@ -19,16 +19,27 @@ export class Brush {
     const { type } = paint.view;
     this.cell = grid.cell * type;
     const pad = (this.box = box.appendChild(el("div", "brush")));
-    Object.assign(pad.style, { left: `${grid.x * type}px`, top: `${grid.y * type}px`, width: `${grid.width * type}px`, height: `${grid.height * type}px` });
+    Object.assign(pad.style, {
+      left: `${grid.x * type}px`,
+      top: `${grid.y * type}px`,
+      width: `${grid.width * type}px`,
+      height: `${grid.height * type}px`,
+    });
     pad.tabIndex = 0;
     pad.setAttribute("role", "application");
-    pad.setAttribute("aria-label", fill(words.map_label, { n_query: this.paint.site.n_query, n_key: this.paint.site.n_key }));
+    pad.setAttribute(
+      "aria-label",
+      fill(words.map_label, { n_query: this.paint.site.n_query, n_key: this.paint.site.n_key }),
+    );
     this.spot = pad.appendChild(el("i"));
     const cellAt = (/** @type {PointerEvent} */ e) => {
       const frame = pad.getBoundingClientRect();
       const q = Math.floor(((e.clientY - frame.top) / frame.height) * this.paint.site.n_query);
       const k = Math.floor(((e.clientX - frame.left) / frame.width) * this.paint.site.n_key);
-      return /** @type {[number, number]} */ ([clamp(q, 0, this.paint.site.n_query - 1), clamp(k, 0, this.paint.site.n_key - 1)]);
+      return /** @type {[number, number]} */ ([
+        clamp(q, 0, this.paint.site.n_query - 1),
+        clamp(k, 0, this.paint.site.n_key - 1),
+      ]);
     };
     pad.addEventListener("pointerdown", (e) => {
       if (e.button || e.pointerType === "touch") return;
@@ -76,7 +87,13 @@ export class Brush {
       const [q, k] = this.cursor;
       const { early, weighed } = this.paint.now;
       const said = !may ? words.forbade_cell : early ? words.cell_may : words.painted_cell;
-      this.paint.view.announce(fill(said, { q: this.paint.queries[q], k: this.paint.keys[k], weight: percent(weighed.weights[q * n_key + k], 1) }));
+      this.paint.view.announce(
+        fill(said, {
+          q: this.paint.queries[q],
+          k: this.paint.keys[k],
+          weight: percent(weighed.weights[q * n_key + k], 1),
+        }),
+      );
     } else return;
     e.preventDefault();
     e.stopPropagation();
@@ -86,7 +103,13 @@ export class Brush {
   show(on) {
     const { cell } = this;
     const [q, k] = this.cursor;
-    Object.assign(this.spot.style, { display: on ? "block" : "none", left: `${k * cell}px`, top: `${q * cell}px`, width: `${cell}px`, height: `${cell}px` });
+    Object.assign(this.spot.style, {
+      display: on ? "block" : "none",
+      left: `${k * cell}px`,
+      top: `${q * cell}px`,
+      width: `${cell}px`,
+      height: `${cell}px`,
+    });
     if (on && this.paint.scrolls) this.spot.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 

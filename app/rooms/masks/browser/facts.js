@@ -8,16 +8,21 @@ const LITTLE = 0.005; // of a row: next to nothing
 
 /** @param {string} template @param {Record<string, string | number | Piece | Piece[]>} [parts] @returns {Piece[]} */
 export function pieces(template, parts = {}) {
-  return template.split(/(\{\w+\})/).filter(Boolean).flatMap((text) => {
-    if (text[0] !== "{") return [/** @type {Piece} */ ([text, ""])];
-    const part = parts[text.slice(1, -1)];
-    if (Array.isArray(part)) return Array.isArray(part[0]) ? /** @type {Piece[]} */ (part) : [/** @type {Piece} */ (part)];
-    return [/** @type {Piece} */ ([String(part), ""])];
-  });
+  return template
+    .split(/(\{\w+\})/)
+    .filter(Boolean)
+    .flatMap((text) => {
+      if (text[0] !== "{") return [/** @type {Piece} */ ([text, ""])];
+      const part = parts[text.slice(1, -1)];
+      if (Array.isArray(part))
+        return Array.isArray(part[0]) ? /** @type {Piece[]} */ (part) : [/** @type {Piece} */ (part)];
+      return [/** @type {Piece} */ ([String(part), ""])];
+    });
 }
 
 /** @param {Piece[][]} several @param {any} words @returns {Piece[]} */
-export const listed = (several, words) => several.flatMap((one, i) => (i === 0 ? one : [[i === several.length - 1 ? words.and : words.comma, ""], ...one]));
+export const listed = (several, words) =>
+  several.flatMap((one, i) => (i === 0 ? one : [[i === several.length - 1 ? words.and : words.comma, ""], ...one]));
 
 /** A share as people read it: 82 %, 3.2 %, 99.7 %; 100 % is all of it. @param {number} p @param {number} [digits] */
 export function percent(p, digits) {
@@ -53,9 +58,18 @@ export function factOf(shown, words) {
   if (!shown.changed) {
     const best = strongest(ownWeights);
     const hides = own?.some((reason) => reason > 0);
-    const template = isCausal(own, n_key) && shown.site !== "cross" ? words.fact_causal : hides ? words.fact_window_own : shown.site === "cross" ? words.fact_cross : words.fact_free;
+    const template =
+      isCausal(own, n_key) && shown.site !== "cross"
+        ? words.fact_causal
+        : hides
+          ? words.fact_window_own
+          : shown.site === "cross"
+            ? words.fact_cross
+            : words.fact_free;
     const [word] = shown.ownOutcome.words;
-    const end = word ? pieces(words.fact_next, { w: [word[1].trim(), "b"], pw: [percent(word[2]), "b"] }) : pieces(words.fact_end);
+    const end = word
+      ? pieces(words.fact_next, { w: [word[1].trim(), "b"], pw: [percent(word[2]), "b"] })
+      : pieces(words.fact_end);
     return [...pieces(template, { q, p: [percent(ownWeights[at + best]), "b"], k: key(best) }), ...end];
   }
   /** @type {Piece[]} */
@@ -68,11 +82,13 @@ export function factOf(shown, words) {
   }
   const keys = Array.from({ length: n_key }, (_, k) => k);
   if (keys.every((k) => mask[at + k])) {
-    if (shown.finite) return [...begin, ...pieces(words.fact_nothing_1e9, { q, p: [percent(1 / n_key, 1), "b"] }), ...next];
+    if (shown.finite)
+      return [...begin, ...pieces(words.fact_nothing_1e9, { q, p: [percent(1 / n_key, 1), "b"] }), ...next];
     return [...begin, ...pieces(words.fact_nothing, { q }), ...next];
   }
   if (!shown.painted && shown.preset === "model" && shown.finite) return [...begin, ...pieces(words.fact_fill)];
-  if (!shown.painted && shown.preset !== "model") return [...begin, ...presetFact(shown, words), ...next, ...lossFact(shown, words)];
+  if (!shown.painted && shown.preset !== "model")
+    return [...begin, ...presetFact(shown, words), ...next, ...lossFact(shown, words)];
   const gone = keys.filter((k) => mask[at + k] && !own?.[at + k]);
   if (gone.length) {
     const share = gone.reduce((sum, k) => sum + ownWeights[at + k], 0);
@@ -92,9 +108,17 @@ export function factOf(shown, words) {
     if (shown.early) return [...begin, ...pieces(words.fact_allow_early, { q, keys: listed(more.map(key), words) })];
     const share = more.reduce((sum, k) => sum + weights[at + k], 0);
     const template = more.length > 1 ? words.fact_allow_many : words.fact_allow;
-    return [...begin, ...pieces(template, { q, keys: listed(more.map(key), words), p: [percent(share), "b"] }), ...next];
+    return [
+      ...begin,
+      ...pieces(template, { q, keys: listed(more.map(key), words), p: [percent(share), "b"] }),
+      ...next,
+    ];
   }
-  return [...begin, ...pieces(shown.painted === 1 ? words.fact_changed_one : words.fact_changed, { n: [String(shown.painted), "b"] }), ...next];
+  return [
+    ...begin,
+    ...pieces(shown.painted === 1 ? words.fact_changed_one : words.fact_changed, { n: [String(shown.painted), "b"] }),
+    ...next,
+  ];
 }
 
 /** @param {any} shown @param {any} words @returns {Piece[]} */
@@ -120,6 +144,7 @@ function nextWord({ outcome, ownOutcome, cosine }, words) {
   const template = percent(a) === percent(b) ? words.fact_stays : b < a ? words.fact_falls : words.fact_rises;
   const said = pieces(template, { w: [own[1].trim(), "b"], a: [percent(a), "b"], b: [percent(b), "b"] });
   const [leader] = outcome.words;
-  const leads = leader[0] !== own[0] ? pieces(words.fact_leads, { w2: [leader[1].trim(), "b"], c: [percent(leader[2]), "b"] }) : [];
+  const leads =
+    leader[0] !== own[0] ? pieces(words.fact_leads, { w2: [leader[1].trim(), "b"], c: [percent(leader[2]), "b"] }) : [];
   return [...said, ...leads, ...pieces(words.fact_end)];
 }

@@ -53,14 +53,22 @@ export class Kinds {
     const queries = view.labels(cross.site.query);
     const row = this.row("cross");
     const best = this.best("cross", row);
-    view.say(pieces(words.kinds_fact, { q: named(queries, row, "q"), p: [percent(cross.weights[row * cross.site.n_key + best], 1), "b"], k: named(view.labels(cross.site.key), best, "k") }));
+    view.say(
+      pieces(words.kinds_fact, {
+        q: named(queries, row, "q"),
+        p: [percent(cross.weights[row * cross.site.n_key + best], 1), "b"],
+        k: named(view.labels(cross.site.key), best, "k"),
+      }),
+    );
   }
 
   /** The locked row of a kind. @param {string} id */
   row(id) {
     const { site } = this.shown[id];
     const wanted = this.view.values.row;
-    const opening = this.view.header.sites.find((one) => one.id === (this.view.sites.has("cross") ? "cross" : id))?.opening;
+    const opening = this.view.header.sites.find(
+      (one) => one.id === (this.view.sites.has("cross") ? "cross" : id),
+    )?.opening;
     const row = wanted !== "" ? Number(wanted) : (opening?.[2] ?? 0);
     return clamp(row, 0, site.n_query - 1);
   }
@@ -87,7 +95,10 @@ export class Kinds {
       const heading = line.appendChild(el("h3"));
       heading.append(el("b", "", words.kinds_title[id]), ` ${fill(words.kinds_of, { layer, head })}`);
       const steps = line.appendChild(el("span", "seg steps"));
-      for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([[-1, "‹", words.previous_head], [1, "›", words.next_head]])) {
+      for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
+        [-1, "‹", words.previous_head],
+        [1, "›", words.next_head],
+      ])) {
         const button = steps.appendChild(el("button", "", sign));
         Object.assign(button, { type: "button", title: label, ariaLabel: `${words.kinds_title[id]}: ${label}` });
         button.addEventListener("click", () => {
@@ -96,11 +107,34 @@ export class Kinds {
         });
       }
       const width = view.narrow ? view.width : Math.min(400, (view.width - 48) / Math.max(2, ids.length));
-      const cell = clamp(Math.min((width - 92) / site.n_key, view.narrow ? 34 : view.below(AROUND + (ids.length < 3 ? OFFER : 0), 200) / site.n_query), 3, 34);
-      const alt = fill(words.map_alt, { what: words.kinds_title[id], n_query: site.n_query, n_key: site.n_key, query: queries[this.row(id)] });
+      const cell = clamp(
+        Math.min(
+          (width - 92) / site.n_key,
+          view.narrow ? 34 : view.below(AROUND + (ids.length < 3 ? OFFER : 0), 200) / site.n_query,
+        ),
+        3,
+        34,
+      );
+      const alt = fill(words.map_alt, {
+        what: words.kinds_title[id],
+        n_query: site.n_query,
+        n_key: site.n_key,
+        query: queries[this.row(id)],
+      });
       const svg = canvas(part, width, ABOVE + site.n_query * cell + 6, palette, alt, view.type);
-      const grid = new Grid(svg, { x: 84, y: ABOVE, cell, rows: queries, columns: keys, palette, named: true, act: (q) => view.choose({ row: String(q) }) });
-      grid.fill((q, k) => (mask[q * site.n_key + k] ? hatch(mask[q * site.n_key + k]) : view.tones.heat(weights[q * site.n_key + k])));
+      const grid = new Grid(svg, {
+        x: 84,
+        y: ABOVE,
+        cell,
+        rows: queries,
+        columns: keys,
+        palette,
+        named: true,
+        act: (q) => view.choose({ row: String(q) }),
+      });
+      grid.fill((q, k) =>
+        mask[q * site.n_key + k] ? hatch(mask[q * site.n_key + k]) : view.tones.heat(weights[q * site.n_key + k]),
+      );
       const row = this.row(id);
       grid.look(row);
       svg.addEventListener("pointermove", (e) => {
@@ -109,18 +143,48 @@ export class Kinds {
         if (!at) return view.hint("");
         const names = { q: queries[at[0]], k: keys[at[1]] };
         const reason = mask[at[0] * site.n_key + at[1]];
-        view.hint(reason ? fill(words.cell_not, { ...names, reason: words.reasons[reason] }) : `${fill(words.cell_may, names)} ${percent(weights[at[0] * site.n_key + at[1]], 1)}`, e);
+        view.hint(
+          reason
+            ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
+            : `${fill(words.cell_may, names)} ${percent(weights[at[0] * site.n_key + at[1]], 1)}`,
+          e,
+        );
       });
       svg.addEventListener("pointerleave", () => view.hint(""));
       const best = this.best(id, row);
       part.append(el("p", "", words.kinds_how[id]));
       const from = part.appendChild(el("p", "mute"));
-      from.textContent = fill(words.kinds_from, { Q: "Q", query: words.kinds_side[site.query], K: "K", key: words.kinds_side[site.key] });
+      from.textContent = fill(words.kinds_from, {
+        Q: "Q",
+        query: words.kinds_side[site.query],
+        K: "K",
+        key: words.kinds_side[site.key],
+      });
       const free = mask.filter((/** @type {number} */ reason) => !reason).length;
       const triangle = free === (site.n_query * (site.n_query + 1)) / 2 && free < site.cells;
-      part.append(el("p", "mute cells", fill(words.kinds_free, { n: free, all: site.cells, formula: triangle ? fill(words.kinds_formula, { n: site.n_query, m: site.n_query + 1 }) : "" })));
-      part.append(el("p", "mute", fill(words.kinds_weight, { q: queries[row], p: percent(weights[row * site.n_key + best], 1), k: keys[best] })));
-      Object.assign(part.dataset, { free: String(free), cells: String(site.cells), weight: weights[row * site.n_key + best].toFixed(6) });
+      part.append(
+        el(
+          "p",
+          "mute cells",
+          fill(words.kinds_free, {
+            n: free,
+            all: site.cells,
+            formula: triangle ? fill(words.kinds_formula, { n: site.n_query, m: site.n_query + 1 }) : "",
+          }),
+        ),
+      );
+      part.append(
+        el(
+          "p",
+          "mute",
+          fill(words.kinds_weight, { q: queries[row], p: percent(weights[row * site.n_key + best], 1), k: keys[best] }),
+        ),
+      );
+      Object.assign(part.dataset, {
+        free: String(free),
+        cells: String(site.cells),
+        weight: weights[row * site.n_key + best].toFixed(6),
+      });
     }
     stage.replaceChildren(three);
     if (ids.length < 3) stage.append(elsewhere(words.open_translator, "kinds", "Translator", words.german));
@@ -139,7 +203,14 @@ export class Kinds {
       const [queries, keys] = [this.view.labels(site.query), this.view.labels(site.key)];
       return Array.from({ length: site.cells }, (_, at) => {
         const [q, k] = [Math.floor(at / site.n_key), at % site.n_key];
-        return [`${words.kinds_title[id]}: ${queries[q]} ${q}`, `${keys[k]} ${k}`, Number(scores[at].toPrecision(6)), mask[at] ? words.no : words.yes, mask[at] ? words.reasons[mask[at]] : "", Number(weights[at].toPrecision(6))];
+        return [
+          `${words.kinds_title[id]}: ${queries[q]} ${q}`,
+          `${keys[k]} ${k}`,
+          Number(scores[at].toPrecision(6)),
+          mask[at] ? words.no : words.yes,
+          mask[at] ? words.reasons[mask[at]] : "",
+          Number(weights[at].toPrecision(6)),
+        ];
       });
     });
   }
@@ -157,7 +228,13 @@ export class Kinds {
     const isOne = (/** @type {number} */ sum) => Math.abs(sum - 1) < 1e-6;
     const ok = [];
     if (shown.length && shown.every(({ sums }) => sums.every(isOne))) ok.push(words.ok_rows);
-    if (shown.length && shown.every(({ mask, weights }) => mask.every((/** @type {number} */ reason, /** @type {number} */ at) => !reason || weights[at] === 0))) ok.push(words.ok_cells);
+    if (
+      shown.length &&
+      shown.every(({ mask, weights }) =>
+        mask.every((/** @type {number} */ reason, /** @type {number} */ at) => !reason || weights[at] === 0),
+      )
+    )
+      ok.push(words.ok_cells);
     return { ok, rest, legend: ["future"] };
   }
 

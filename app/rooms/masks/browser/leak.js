@@ -42,11 +42,23 @@ export class Leak {
     const leaky = /** @type {[string, string]} */ ([mean(header.relearnt).toFixed(2), "q"]);
     const labels = view.labels("source");
     const last = labels[labels.length - 1];
-    const copies = header.written_relearnt.trim().split(/\s+/).every((/** @type {string} */ word) => word === last);
-    view.say(copies ? pieces(words.leak_fact, { own, leaky, word: [last, "b"] }) : pieces(words.leak_fact_plain, { own, leaky }));
+    const copies = header.written_relearnt
+      .trim()
+      .split(/\s+/)
+      .every((/** @type {string} */ word) => word === last);
+    view.say(
+      copies
+        ? pieces(words.leak_fact, { own, leaky, word: [last, "b"] })
+        : pieces(words.leak_fact_plain, { own, leaky }),
+    );
     if (this.drawn !== view.layout) this.build();
     this.drawn = view.layout;
-    Object.assign(stage.dataset, { own: mean(header.losses).toFixed(6), dropped: mean(header.dropped).toFixed(6), relearnt: mean(header.relearnt).toFixed(6), next: header.next_word.toFixed(6) });
+    Object.assign(stage.dataset, {
+      own: mean(header.losses).toFixed(6),
+      dropped: mean(header.dropped).toFixed(6),
+      relearnt: mean(header.relearnt).toFixed(6),
+      next: header.next_word.toFixed(6),
+    });
   }
 
   build() {
@@ -78,20 +90,56 @@ export class Leak {
     box.tabIndex = 0;
     box.setAttribute("role", "region");
     box.setAttribute("aria-label", words.leak_loss);
-    const svg = canvas(box, width, tall + 54, palette, `${words.leak_loss}. ${rows.map((losses, i) => `${words.leak_names[i]} ${mean(losses).toFixed(2)}`).join(", ")}.`, view.type);
+    const svg = canvas(
+      box,
+      width,
+      tall + 54,
+      palette,
+      `${words.leak_loss}. ${rows.map((losses, i) => `${words.leak_names[i]} ${mean(losses).toFixed(2)}`).join(", ")}.`,
+      view.type,
+    );
     for (let v = 0; v <= top; v += 2) {
       draw(svg, "path", { d: `M${x0} ${y(v)}H${width}`, stroke: palette.line });
-      draw(svg, "text", { x: x0 - 8, y: y(v) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute }, String(v));
+      draw(
+        svg,
+        "text",
+        { x: x0 - 8, y: y(v) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute },
+        String(v),
+      );
     }
     for (let i = 0; i < n; i++) {
       rows.forEach((losses, j) => {
         const bar = (step - 12) / 3;
-        draw(svg, "rect", { x: x0 + i * step + 6 + j * bar, y: Math.min(y(losses[i]), y(0) - 2), width: Math.max(1, bar - 2), height: Math.max(2, y(0) - y(losses[i])), rx: 2, fill: tones[j] });
+        draw(svg, "rect", {
+          x: x0 + i * step + 6 + j * bar,
+          y: Math.min(y(losses[i]), y(0) - 2),
+          width: Math.max(1, bar - 2),
+          height: Math.max(2, y(0) - y(losses[i])),
+          rx: 2,
+          fill: tones[j],
+        });
       });
       if (step < 16 && i % 2) continue;
       const size = clamp(step / 4.4, 8, 13.5);
-      draw(svg, "text", { x: x0 + (i + 0.5) * step, y: y(0) + 19, "text-anchor": "middle", "font-size": size, "font-weight": 650, fill: palette.ink }, cut(labels[i + 1]));
-      draw(svg, "text", { x: x0 + (i + 0.5) * step, y: y(0) + 36, "text-anchor": "middle", "font-size": size - 1, fill: palette.query }, `${cut(labels[i])} ⇥`);
+      draw(
+        svg,
+        "text",
+        {
+          x: x0 + (i + 0.5) * step,
+          y: y(0) + 19,
+          "text-anchor": "middle",
+          "font-size": size,
+          "font-weight": 650,
+          fill: palette.ink,
+        },
+        cut(labels[i + 1]),
+      );
+      draw(
+        svg,
+        "text",
+        { x: x0 + (i + 0.5) * step, y: y(0) + 36, "text-anchor": "middle", "font-size": size - 1, fill: palette.query },
+        `${cut(labels[i])} ⇥`,
+      );
     }
     draw(svg, "text", { x: 0, y: y(0) + 19, "font-size": 12.5, fill: palette.mute }, words.leak_word);
     draw(svg, "text", { x: 0, y: y(0) + 36, "font-size": 12.5, fill: palette.mute }, words.leak_from);
@@ -99,7 +147,10 @@ export class Leak {
     name.append(el("b", "", fill(words.leak_map, { layer: now.layer, head: now.head })), ` ${words.leak_map_how}`);
     const pair = right.appendChild(el("div", "pair"));
     const cell = clamp(172 / labels.length, 2, 16);
-    for (const [map, hides, said] of /** @type {[number[][], boolean, string][]} */ ([[now.before, true, words.leak_before], [now.after, false, fill(words.leak_after, { share: percent(now.next_word, 2) })]])) {
+    for (const [map, hides, said] of /** @type {[number[][], boolean, string][]} */ ([
+      [now.before, true, words.leak_before],
+      [now.after, false, fill(words.leak_after, { share: percent(now.next_word, 2) })],
+    ])) {
       const one = pair.appendChild(el("div"));
       const drawn = canvas(one, labels.length * cell, labels.length * cell, palette, said, view.type);
       const grid = new Grid(drawn, { x: 0, y: 0, cell, rows: labels, columns: labels, palette, above: false });
@@ -108,7 +159,10 @@ export class Leak {
     }
     const wrote = el("div", "wrote");
     wrote.append(el("h3", "", words.leak_write));
-    for (const [text, tone] of [[now.written, "own"], [now.written_relearnt, "leaky"]]) {
+    for (const [text, tone] of [
+      [now.written, "own"],
+      [now.written_relearnt, "leaky"],
+    ]) {
       const line = wrote.appendChild(el("p", tone));
       line.append(el("span", "mute", view.header.text.trimEnd()), " ", el("b", "", `${text.trim()} …`));
     }
@@ -119,14 +173,25 @@ export class Leak {
   foot() {
     if (!this.now) return { ok: [], rest: [], legend: [] };
     const [own, leaky] = [mean(this.now.losses), mean(this.now.relearnt)];
-    const rest = [fill(words.leak_choice, { own: own.toFixed(2), many: Math.exp(own).toFixed(0), leaky: leaky.toFixed(2), few: Math.exp(leaky).toFixed(1) })];
+    const rest = [
+      fill(words.leak_choice, {
+        own: own.toFixed(2),
+        many: Math.exp(own).toFixed(0),
+        leaky: leaky.toFixed(2),
+        few: Math.exp(leaky).toFixed(1),
+      }),
+    ];
     return { ok: [fill(words.leak_ok, { n: this.now.losses.length })], rest, legend: ["future"] };
   }
 
   rows() {
     const labels = this.view.labels("source");
     const { losses, dropped, relearnt } = this.now;
-    return losses.map((/** @type {number} */ loss, /** @type {number} */ i) => [labels[i + 1], labels[i], ...[loss, dropped[i], relearnt[i]].map((x) => Number(x.toFixed(4)))]);
+    return losses.map((/** @type {number} */ loss, /** @type {number} */ i) => [
+      labels[i + 1],
+      labels[i],
+      ...[loss, dropped[i], relearnt[i]].map((x) => Number(x.toFixed(4))),
+    ]);
   }
 
   /** @param {HTMLElement} box */
@@ -134,14 +199,23 @@ export class Leak {
     if (!this.now) return box.replaceChildren();
     box.setAttribute("aria-label", words.leak_loss);
     const { layer, head } = this.now;
-    box.replaceChildren(table(words.leak_loss, words.leak_columns, this.rows()), table(`${fill(words.leak_map, { layer, head })} ${words.leak_map_how}`, words.leak_map_columns, this.cells()));
+    box.replaceChildren(
+      table(words.leak_loss, words.leak_columns, this.rows()),
+      table(`${fill(words.leak_map, { layer, head })} ${words.leak_map_how}`, words.leak_map_columns, this.cells()),
+    );
   }
 
   // The one head, before and after
   cells() {
     const labels = this.view.labels("source");
     const { before, after } = this.now;
-    return labels.flatMap((query, q) => labels.map((key, k) => [`${query} ${q}`, `${key} ${k}`, ...[before, after].map((map) => Number(map[q][k].toPrecision(6)))]));
+    return labels.flatMap((query, q) =>
+      labels.map((key, k) => [
+        `${query} ${q}`,
+        `${key} ${k}`,
+        ...[before, after].map((map) => Number(map[q][k].toPrecision(6))),
+      ]),
+    );
   }
 
   /** @returns {import("./types.js").Files} */

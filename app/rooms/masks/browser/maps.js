@@ -13,7 +13,8 @@ export const ABOVE = 66; // pixels for them
  */
 export function draw(parent, name, attributes = {}, text) {
   const node = /** @type {SVGElement} */ (document.createElementNS(NS, name));
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
+  for (const [key, value] of Object.entries(attributes))
+    node.setAttribute(key, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
   if (text !== undefined) node.textContent = text;
   parent.append(node);
   return node;
@@ -45,7 +46,13 @@ export function patterns(svg, palette) {
   const defs = draw(svg, "defs");
   /** @param {string} id @param {number} size @param {number} turn @param {(box: SVGElement) => void} fill @param {boolean} [over] */
   const pattern = (id, size, turn, fill, over = false) => {
-    const box = draw(defs, "pattern", { id, width: size, height: size, patternUnits: "userSpaceOnUse", patternTransform: `rotate(${turn})` });
+    const box = draw(defs, "pattern", {
+      id,
+      width: size,
+      height: size,
+      patternUnits: "userSpaceOnUse",
+      patternTransform: `rotate(${turn})`,
+    });
     if (!over) draw(box, "rect", { width: size, height: size, fill: palette.background });
     fill(box);
   };
@@ -53,9 +60,21 @@ export function patterns(svg, palette) {
   pattern("edited", 5, -45, (box) => draw(box, "rect", { width: 2, height: 5, fill: palette.query }));
   pattern("window", 5, 0, (box) => draw(box, "rect", { width: 5, height: 1.1, fill: palette.hatch }));
   pattern("padding", 5, 0, (box) => draw(box, "circle", { cx: 2.5, cy: 2.5, r: 1, fill: palette.mute }));
-  pattern("future-over", 5, 45, (box) => draw(box, "rect", { width: 1.1, height: 5, fill: palette.mute, opacity: 0.75 }), true);
+  pattern(
+    "future-over",
+    5,
+    45,
+    (box) => draw(box, "rect", { width: 1.1, height: 5, fill: palette.mute, opacity: 0.75 }),
+    true,
+  );
   pattern("edited-over", 6, -45, (box) => draw(box, "rect", { width: 2, height: 6, fill: palette.query }), true);
-  pattern("window-over", 5, 0, (box) => draw(box, "rect", { width: 5, height: 1.1, fill: palette.mute, opacity: 0.75 }), true);
+  pattern(
+    "window-over",
+    5,
+    0,
+    (box) => draw(box, "rect", { width: 5, height: 1.1, fill: palette.mute, opacity: 0.75 }),
+    true,
+  );
 }
 
 const HATCHES = ["", "future", "padding", "window", "edited", "future"];
@@ -68,7 +87,8 @@ export const hatchOver = (reason) => `url(#${HATCHES[reason] === "padding" ? "fu
 /** @param {string} name @param {any} palette */
 export function swatch(name, palette) {
   const svg = /** @type {SVGSVGElement} */ (document.createElementNS(NS, "svg"));
-  for (const [key, value] of Object.entries({ width: 14, height: 14, "aria-hidden": "true" })) svg.setAttribute(key, String(value));
+  for (const [key, value] of Object.entries({ width: 14, height: 14, "aria-hidden": "true" }))
+    svg.setAttribute(key, String(value));
   patterns(svg, palette);
   draw(svg, "rect", { width: 14, height: 14, fill: `url(#${name})` });
   return svg;
@@ -78,7 +98,14 @@ export function swatch(name, palette) {
 /** @param {HTMLElement} parent @param {number} width @param {number} height @param {any} palette @param {string} alt @param {number} [times] */
 export function canvas(parent, width, height, palette, alt, times = 1) {
   const svg = /** @type {SVGSVGElement} */ (document.createElementNS(NS, "svg"));
-  for (const [key, value] of Object.entries({ width: width * times, height: height * times, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": alt })) svg.setAttribute(key, String(value));
+  for (const [key, value] of Object.entries({
+    width: width * times,
+    height: height * times,
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    "aria-label": alt,
+  }))
+    svg.setAttribute(key, String(value));
   patterns(svg, palette);
   parent.append(svg);
   return svg;
@@ -107,22 +134,63 @@ export class Grid {
       draw(this.head, "rect", { width: x + columns.length * cell + 66, height: y - 2, fill: palette.background });
       draw(this.corner, "rect", { width: x - 2, height: y - 2, fill: palette.background });
     }
-    if (above) columns.forEach((label, k) => k % every || draw(this.head, "text", { transform: `translate(${x + (k + 0.62) * cell},${y - 6}) rotate(${SLANT})`, "font-size": size, fill: palette.key }, cut(label)));
+    if (above)
+      columns.forEach(
+        (label, k) =>
+          k % every ||
+          draw(
+            this.head,
+            "text",
+            {
+              transform: `translate(${x + (k + 0.62) * cell},${y - 6}) rotate(${SLANT})`,
+              "font-size": size,
+              fill: palette.key,
+            },
+            cut(label),
+          ),
+      );
     this.names = named
       ? rows.map((label, q) => {
           if (q % every) return null;
-          const name = draw(this.side, "text", { x: x - 8, y: y + (q + 0.5) * cell + 4.5, "text-anchor": "end", "font-size": size, fill: palette.ink, class: act ? "name" : "" }, cut(label));
+          const name = draw(
+            this.side,
+            "text",
+            {
+              x: x - 8,
+              y: y + (q + 0.5) * cell + 4.5,
+              "text-anchor": "end",
+              "font-size": size,
+              fill: palette.ink,
+              class: act ? "name" : "",
+            },
+            cut(label),
+          );
           if (act) name.addEventListener("click", () => act(q));
           return name;
         })
       : [];
     const gap = cell > 8 ? 1 : 0;
-    this.cells = rows.flatMap((_, q) => columns.map((__, k) => draw(svg, "rect", { x: x + k * cell, y: y + q * cell, width: cell - gap, height: cell - gap })));
+    this.cells = rows.flatMap((_, q) =>
+      columns.map((__, k) =>
+        draw(svg, "rect", { x: x + k * cell, y: y + q * cell, width: cell - gap, height: cell - gap }),
+      ),
+    );
     /** @type {string[]} What each is filled with */
     this.filled = [];
     this.over = rows.flatMap(() => columns.map(() => /** @type {SVGElement | null} */ (null)));
     this.svg = svg;
-    this.frame = draw(svg, "rect", { x: x - 1.5, y, width: columns.length * cell + 2, height: cell + 2, fill: "none", stroke: palette.query, "stroke-width": 2, rx: 2, "pointer-events": "none", visibility: "hidden" });
+    this.frame = draw(svg, "rect", {
+      x: x - 1.5,
+      y,
+      width: columns.length * cell + 2,
+      height: cell + 2,
+      fill: "none",
+      stroke: palette.query,
+      "stroke-width": 2,
+      rx: 2,
+      "pointer-events": "none",
+      visibility: "hidden",
+    });
   }
 
   // Labels in front of the cells, and where they are to be seen after so much was scrolled
@@ -165,7 +233,14 @@ export class Grid {
         } else if (this.over[at]) {
           this.over[at]?.setAttribute("fill", tone);
         } else {
-          const box = draw(this.svg, "rect", { x: this.x + k * this.cell, y: this.y + q * this.cell, width: this.cell - 1, height: this.cell - 1, fill: tone, "pointer-events": "none" });
+          const box = draw(this.svg, "rect", {
+            x: this.x + k * this.cell,
+            y: this.y + q * this.cell,
+            width: this.cell - 1,
+            height: this.cell - 1,
+            fill: tone,
+            "pointer-events": "none",
+          });
           this.frame.before(box);
           this.over[at] = box;
         }
@@ -195,14 +270,18 @@ export class Grid {
 // Units between maps that stand beside each other: `least`, and more where few words make narrow maps, whose headings would run
 // into each other; as far as there is room for three
 /** @param {number} wide of a map @param {number} least @param {number} heading @param {number} room */
-export const apartBy = (wide, least, heading, room) => Math.max(least, Math.min(heading + 12, (room - heading) / 2) - wide);
+export const apartBy = (wide, least, heading, room) =>
+  Math.max(least, Math.min(heading + 12, (room - heading) / 2) - wide);
 
 // An arrow with a word above it
 /** @param {Element} svg @param {number} x @param {number} y @param {number} width @param {string} word @param {any} palette */
 export function arrow(svg, x, y, width, word, palette) {
   draw(svg, "text", { x: x + width / 2, y: y - 8, "text-anchor": "middle", "font-size": 13, fill: palette.mute }, word);
   draw(svg, "path", { d: `M${x} ${y}H${x + width - 5}`, stroke: palette.mute, "stroke-width": 1.6, fill: "none" });
-  draw(svg, "path", { d: `M${x + width - 8} ${y - 4}L${x + width} ${y}L${x + width - 8} ${y + 4}z`, fill: palette.mute });
+  draw(svg, "path", {
+    d: `M${x + width - 8} ${y - 4}L${x + width} ${y}L${x + width - 8} ${y + 4}z`,
+    fill: palette.mute,
+  });
 }
 
 // A heading in a drawing: set off, then plain

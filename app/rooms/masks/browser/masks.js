@@ -83,9 +83,20 @@ export class Masks {
     this.said.setAttribute("role", "status");
     this.tip = root.appendChild(el("div", "tip"));
     this.tip.hidden = true;
-    this.projector = new Projector(() => this.redraw(), (by) => this.turn(by));
-    this.files = new Files(() => rows([this.fact, this.stage]), () => this.about(), () => this.tones.palette);
-    this.share = new Share(root, () => linkTo({ ...this.header.link, ...this.values }), (text) => this.announce(text)); // also what is empty: cells open otherwise
+    this.projector = new Projector(
+      () => this.redraw(),
+      (by) => this.turn(by),
+    );
+    this.files = new Files(
+      () => rows([this.fact, this.stage]),
+      () => this.about(),
+      () => this.tones.palette,
+    );
+    this.share = new Share(
+      root,
+      () => linkTo({ ...this.header.link, ...this.values }),
+      (text) => this.announce(text),
+    ); // also what is empty: cells open otherwise
     this.tableButton = el("button", "quiet", words.table);
     this.tableButton.type = "button";
     this.tableButton.addEventListener("click", () => this.choose({ table: this.values.table === "on" ? "off" : "on" }));
@@ -122,11 +133,14 @@ export class Masks {
     cover.take(header.cover);
     this.chosen.take(header.chosen, setStateValue);
     if (isNew) {
-      this.sites = new Map(header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => [site.id, new Scores(site, body)]));
+      this.sites = new Map(
+        header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => [site.id, new Scores(site, body)]),
+      );
       this.remote = new Remote(header.key, () => this.arrived());
       this.layout = "";
     }
-    const isDrawn = this.root.dataset.painted && this.state() === before && this.root.dataset.theme === themeOf(this.root);
+    const isDrawn =
+      this.root.dataset.painted && this.state() === before && this.root.dataset.theme === themeOf(this.root);
     if (isDrawn) return; // Python's answer to a change that is drawn already
     this.redraw(true);
   }
@@ -234,7 +248,15 @@ export class Masks {
     const scheme = themeOf(this.root);
     const name = /** @type {keyof typeof LABS} */ (this.values.lab in LABS ? this.values.lab : "paint");
     const projected = this.projector.on;
-    const layout = [this.header.key, name, scheme, Math.round(this.pixels), this.type, projected, this.values.site].join(" ");
+    const layout = [
+      this.header.key,
+      name,
+      scheme,
+      Math.round(this.pixels),
+      this.type,
+      projected,
+      this.values.site,
+    ].join(" ");
     if (layout !== this.layout) {
       this.layout = layout;
       this.tones = tones(scheme);
@@ -251,7 +273,13 @@ export class Masks {
     this.lab.draw();
     this.drawBar(name);
     this.drawFoot();
-    Object.assign(this.root.dataset, { painted: "1", lab: name, run: this.header.key, ...this.place, ms: (performance.now() - began).toFixed(1) });
+    Object.assign(this.root.dataset, {
+      painted: "1",
+      lab: name,
+      run: this.header.key,
+      ...this.place,
+      ms: (performance.now() - began).toFixed(1),
+    });
   }
 
   /** @param {string} name */
@@ -261,28 +289,44 @@ export class Masks {
     if (state === this.bar) return;
     this.bar = state;
     keepingFocus(this.root, () => {
-      const labs = choice(words.labs, Object.entries(words.lab).map(([id, label]) => /** @type {[string, string]} */ ([id, label])), name, (id) => this.choose({ lab: id }));
+      const labs = choice(
+        words.labs,
+        Object.entries(words.lab).map(([id, label]) => /** @type {[string, string]} */ ([id, label])),
+        name,
+        (id) => this.choose({ lab: id }),
+      );
       labs.classList.add("main");
       this.tabs.replaceChildren(labs);
       if (name !== "paint" && (name !== "scale" || this.projector.on)) return; // projected, the buttons stand there
       const right = this.tabs.appendChild(el("span", "right"));
       if (this.sites.size > 1) {
         const sites = [...this.sites.keys()].map((id) => /** @type {[string, string]} */ ([id, words.sites[id]]));
-        right.append(choice(words.site, sites, this.site.id, (id) => {
-          const opening = this.sites.get(id) && this.header.sites.find((site) => site.id === id)?.opening;
-          this.choose({ ...UNMASKED, site: id, ...(opening ? { layer: String(opening[0]), head: String(opening[1]), query: String(opening[2]) } : {}) });
-        }));
+        right.append(
+          choice(words.site, sites, this.site.id, (id) => {
+            const opening = this.sites.get(id) && this.header.sites.find((site) => site.id === id)?.opening;
+            this.choose({
+              ...UNMASKED,
+              site: id,
+              ...(opening ? { layer: String(opening[0]), head: String(opening[1]), query: String(opening[2]) } : {}),
+            });
+          }),
+        );
       }
       right.append(el("b", "place", fill(words.place, { layer, head })));
       const steps = right.appendChild(el("span", "seg steps"));
-      for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([[-1, "‹", words.previous_head], [1, "›", words.next_head]])) {
+      for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
+        [-1, "‹", words.previous_head],
+        [1, "›", words.next_head],
+      ])) {
         const button = steps.appendChild(el("button", "", sign));
         Object.assign(button, { type: "button", title: label, ariaLabel: label });
         button.addEventListener("click", () => this.step(by));
       }
       if (name === "scale") return;
       const whose = Object.entries(words.whose_of).map(([id, label]) => /** @type {[string, string]} */ ([id, label]));
-      right.append(choice(words.whose, whose, this.isChanged ? this.values.whose : "model", (id) => this.choose({ whose: id })));
+      right.append(
+        choice(words.whose, whose, this.isChanged ? this.values.whose : "model", (id) => this.choose({ whose: id })),
+      );
       const reset = right.appendChild(el("button", "quiet", words.reset));
       Object.assign(reset, { type: "button", title: words.reset_help, disabled: !this.isChanged });
       reset.addEventListener("click", () => this.reset());
@@ -295,11 +339,13 @@ export class Masks {
     this.rest.textContent = rest.join(" · ");
     if (this.legend.dataset.of !== legend.join(" ") + this.layout) {
       this.legend.dataset.of = legend.join(" ") + this.layout;
-      this.legend.replaceChildren(...legend.map((name) => {
-        const one = el("span");
-        one.append(swatch(name, this.tones.palette), ` ${words.legend[name]}`);
-        return one;
-      }));
+      this.legend.replaceChildren(
+        ...legend.map((name) => {
+          const one = el("span");
+          one.append(swatch(name, this.tones.palette), ` ${words.legend[name]}`);
+          return one;
+        }),
+      );
     }
     this.tableButton.hidden = !("table" in this.lab);
     this.tableButton.setAttribute("aria-pressed", String(this.values.table === "on"));
@@ -338,7 +384,8 @@ export class Masks {
     if (!isFree(e) || !this.root.isConnected || !(inside || at === document.body)) return;
     const step = inside && !takesArrows(at) ? arrow(e) : undefined;
     const paints = this.values.lab === "paint";
-    if (paints && e.key.toLowerCase() === "b") this.choose({ whose: this.values.whose === "yours" ? "model" : "yours" });
+    if (paints && e.key.toLowerCase() === "b")
+      this.choose({ whose: this.values.whose === "yours" ? "model" : "yours" });
     else if (paints && e.key === "Escape" && this.isChanged && !this.projector.on) this.reset();
     else if (step && this.lab.arrow) this.lab.arrow(...step);
     else return;
@@ -351,7 +398,11 @@ export class Masks {
     const text = found.map(([piece]) => piece).join("");
     if (this.fact.dataset.text === text) return;
     this.fact.dataset.text = text;
-    this.fact.replaceChildren(...found.map(([piece, tone]) => (tone ? (tone === "sub" ? el("sub", "", piece) : el("em", tone, piece)) : document.createTextNode(piece))));
+    this.fact.replaceChildren(
+      ...found.map(([piece, tone]) =>
+        tone ? (tone === "sub" ? el("sub", "", piece) : el("em", tone, piece)) : document.createTextNode(piece),
+      ),
+    );
   }
 
   /** @param {string} text */
@@ -373,7 +424,12 @@ export class Masks {
   page() {
     const [header, body] = this.sent;
     const chosen = { values: { ...this.values }, stamp: 1, reported: 0 };
-    return { path: "masks/page", theme: this.tones === tones("dark") ? "dark" : "light", message: [{ ...header, chosen, offline: true }, body], remotes: [this.remote] };
+    return {
+      path: "masks/page",
+      theme: this.tones === tones("dark") ? "dark" : "light",
+      message: [{ ...header, chosen, offline: true }, body],
+      remotes: [this.remote],
+    };
   }
 
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
@@ -386,7 +442,12 @@ export class Masks {
       caption,
       snippet,
       name: `${name}-${this.values.lab}`,
-      tables: tables.map(([label, file, columns, body]) => [label, `${name}-${file}`, csv(columns, body, [caption, snippet]), { of: file, columns, rows: body }]),
+      tables: tables.map(([label, file, columns, body]) => [
+        label,
+        `${name}-${file}`,
+        csv(columns, body, [caption, snippet]),
+        { of: file, columns, rows: body },
+      ]),
       arrays,
       page: this.header.offline ? undefined : this.page(),
     };

@@ -11,7 +11,16 @@ export function drawAside(paint, place) {
   const { outcome: own, title: model, writes } = view.header;
   const { found, changed } = now;
   const outcome = changed ? (found?.header?.outcome ?? null) : own;
-  const state = JSON.stringify([view.layout, changed, view.values.forbid, found?.header?.key ?? null, Boolean(found), now.early, view.remote.failed, view.place.query]);
+  const state = JSON.stringify([
+    view.layout,
+    changed,
+    view.values.forbid,
+    found?.header?.key ?? null,
+    Boolean(found),
+    now.early,
+    view.remote.failed,
+    view.place.query,
+  ]);
   if (state === paint.aside) return;
   paint.aside = state;
   const parts = [];
@@ -22,7 +31,13 @@ export function drawAside(paint, place) {
     parts.push(heading, listOf(own, outcome, changed), ...hidden(paint, own, outcome));
     const loss = el("p", "loss");
     const [a, b] = [outcome?.loss, own.loss];
-    if (b !== null) loss.append(words.loss, el("br"), el("b", "", a === undefined || a === null ? "…" : a.toFixed(2)), ` ${fill(words.loss_says, { loss: "", own: b.toFixed(2) }).trim()}`);
+    if (b !== null)
+      loss.append(
+        words.loss,
+        el("br"),
+        el("b", "", a === undefined || a === null ? "…" : a.toFixed(2)),
+        ` ${fill(words.loss_says, { loss: "", own: b.toFixed(2) }).trim()}`,
+      );
     parts.push(loss);
   } else {
     parts.push(el("h3", "", words.vector));
@@ -30,14 +45,27 @@ export function drawAside(paint, place) {
     parts.push(el("p", "cosine", fill(words.vector_says, { cosine: cosine === null ? "…" : cosine.toFixed(4) })));
     if (!writes) parts.push(el("p", "mute", fill(words.no_words, { title: model })));
   }
-  if (changed && !found) parts.push(el("p", "mute", `${view.remote.failed ? words.unreachable : words.running} ${now.early ? words.early_here : words.exact_here}`));
+  if (changed && !found)
+    parts.push(
+      el(
+        "p",
+        "mute",
+        `${view.remote.failed ? words.unreachable : words.running} ${now.early ? words.early_here : words.exact_here}`,
+      ),
+    );
   const { forbid, allow } = view.values;
-  if (changed && forbid && forbid === view.header.first_look && !allow) parts.push(el("p", "mute", fill(words.first_look, { q: paint.queries[Number(forbid.split("-")[0])] })));
+  if (changed && forbid && forbid === view.header.first_look && !allow)
+    parts.push(el("p", "mute", fill(words.first_look, { q: paint.queries[Number(forbid.split("-")[0])] })));
   for (const child of [...place.children]) if (child !== paint.tries) child.remove();
   place.prepend(...parts);
   drawTries(paint, place);
   const [first] = outcome?.words ?? [];
-  Object.assign(place.dataset, { next: first ? first[1].trim() : "", chance: String(changed ? (outcome?.asked[0] ?? "") : (own.words[0]?.[2] ?? "")), loss: String(outcome?.loss ?? ""), cosine: String(found?.header?.cosine ?? "") });
+  Object.assign(place.dataset, {
+    next: first ? first[1].trim() : "",
+    chance: String(changed ? (outcome?.asked[0] ?? "") : (own.words[0]?.[2] ?? "")),
+    loss: String(outcome?.loss ?? ""),
+    cosine: String(found?.header?.cosine ?? ""),
+  });
 }
 
 /** @param {import("./paint.js").Paint} paint */
@@ -51,7 +79,8 @@ function listOf(own, outcome, changed) {
   /** @type {[string, number | null, number | null][]} */
   const lines = own.words.map(([, label, p], i) => [label.trim(), p, !outcome ? null : changed ? outcome.asked[i] : p]);
   const leader = changed ? outcome?.words[0] : undefined;
-  if (leader && !own.words.some(([id]) => id === leader[0])) lines.splice(-1, 1), lines.unshift([leader[1].trim(), null, leader[2]]);
+  if (leader && !own.words.some(([id]) => id === leader[0]))
+    lines.splice(-1, 1), lines.unshift([leader[1].trim(), null, leader[2]]);
   const top = Math.max(0.05, ...lines.map(([, a, b]) => Math.max(a ?? 0, b ?? 0)));
   const box = el("div", "words");
   const first = Math.max(...lines.map(([, , b]) => b ?? 0));
@@ -66,7 +95,12 @@ function listOf(own, outcome, changed) {
       bar.style.width = `${(100 * now) / top}%`;
       bars.append(bar);
     }
-    line.append(el("span", now !== null && now === first ? "b" : "", label), bars, el("s", "", now === null ? "…" : percent(now)), el("s", "mute", before === null ? words.new_word : percent(before)));
+    line.append(
+      el("span", now !== null && now === first ? "b" : "", label),
+      bars,
+      el("s", "", now === null ? "…" : percent(now)),
+      el("s", "mute", before === null ? words.new_word : percent(before)),
+    );
     box.append(line);
   }
   const legend = el("p", "mute small");
@@ -83,10 +117,16 @@ function hidden(paint, own, outcome) {
   const { mask, ownMask, changed } = paint.now;
   if (!outcome || !changed || paint.site.id !== "decoder") return [];
   const at = (n_query - 1) * n_key;
-  const i = own.words.findIndex(([, label], j) => j > 0 && paint.keys.some((key, k) => key === label.trim() && mask[at + k] && !ownMask[at + k]));
+  const i = own.words.findIndex(
+    ([, label], j) => j > 0 && paint.keys.some((key, k) => key === label.trim() && mask[at + k] && !ownMask[at + k]),
+  );
   if (i < 0) return [];
   const [a, b] = [own.words[i][2], outcome.asked[i]];
-  const said = fill(b < a ? words.hidden_word : words.hidden_word_more, { word: own.words[i][1].trim(), a: percent(a, 1), b: percent(b, 1) });
+  const said = fill(b < a ? words.hidden_word : words.hidden_word_more, {
+    word: own.words[i][1].trim(),
+    a: percent(a, 1),
+    b: percent(b, 1),
+  });
   return [el("p", "small", said)];
 }
 
@@ -100,17 +140,31 @@ function drawTries(paint, place) {
   if (paint.tries.hidden) return;
   const row = paint.view.header.writes ? n_query - 1 : paint.view.place.query;
   const { own, ownMask } = paint.now;
-  const { weights } = weigh(own.subarray(row * n_key, (row + 1) * n_key), ownMask.subarray(row * n_key, (row + 1) * n_key), n_key);
-  const order = Array.from({ length: n_key }, (_, k) => k).filter((k) => k !== row && weights[k] > 0).sort((a, b) => weights[b] - weights[a]).slice(0, 2);
+  const { weights } = weigh(
+    own.subarray(row * n_key, (row + 1) * n_key),
+    ownMask.subarray(row * n_key, (row + 1) * n_key),
+    n_key,
+  );
+  const order = Array.from({ length: n_key }, (_, k) => k)
+    .filter((k) => k !== row && weights[k] > 0)
+    .sort((a, b) => weights[b] - weights[a])
+    .slice(0, 2);
   const query = String(row);
   /** @type {[text: string, chosen: Record<string, string>][]} */
   const wanted = [
-    ...order.map((k) => /** @type {[string, Record<string, string>]} */ ([fill(words.try_pair, { q: paint.queries[row], k: paint.keys[k] }), { mask: "model", forbid: `${row}-${k}`, allow: "", query, whose: "yours" }])),
+    ...order.map(
+      (k) =>
+        /** @type {[string, Record<string, string>]} */ ([
+          fill(words.try_pair, { q: paint.queries[row], k: paint.keys[k] }),
+          { mask: "model", forbid: `${row}-${k}`, allow: "", query, whose: "yours" },
+        ]),
+    ),
     [words.try_self, { mask: "window", window: "1", forbid: "", allow: "", query, whose: "yours" }],
   ];
   if (!paint.tries.childElementCount) paint.tries.append(el("span", "mute", words.try));
   const buttons = /** @type {HTMLButtonElement[]} */ ([...paint.tries.children].slice(1));
-  while (buttons.length < wanted.length) buttons.push(Object.assign(paint.tries.appendChild(el("button", "quiet")), { type: "button" }));
+  while (buttons.length < wanted.length)
+    buttons.push(Object.assign(paint.tries.appendChild(el("button", "quiet")), { type: "button" }));
   for (const more of buttons.splice(wanted.length)) more.remove();
   wanted.forEach(([text, chosen], i) => {
     if (buttons[i].textContent !== text) buttons[i].textContent = text;

@@ -29,7 +29,10 @@ export class Padding {
 
   get texts() {
     const added = this.view.values.partner.split("\n");
-    return [...this.view.header.text.split("\n"), ...added].map((line) => line.trim()).filter(Boolean).slice(0, 4);
+    return [...this.view.header.text.split("\n"), ...added]
+      .map((line) => line.trim())
+      .filter(Boolean)
+      .slice(0, 4);
   }
 
   draw() {
@@ -46,7 +49,9 @@ export class Padding {
     if (!found && this.now && !view.remote.failed) return; // what is there stays until the next is
     if (!found?.header) {
       this.drawn = "";
-      this.stage.replaceChildren(el("p", "mute", found?.refused ?? (view.remote.failed ? words.unreachable : words.loading)));
+      this.stage.replaceChildren(
+        el("p", "mute", found?.refused ?? (view.remote.failed ? words.unreachable : words.loading)),
+      );
       view.say([[found?.refused ?? words.loading, ""]]);
       if (found?.refused) this.stage.append(this.switches(texts));
       return;
@@ -57,14 +62,30 @@ export class Padding {
     const labels = header.labels[header.text];
     const n = labels.length;
     const real = header.padding[header.text].map((/** @type {boolean} */ padding) => !padding);
-    const rows = labels.map((/** @type {string} */ _, /** @type {number} */ i) => i).filter((/** @type {number} */ i) => real[i]);
+    const rows = labels
+      .map((/** @type {string} */ _, /** @type {number} */ i) => i)
+      .filter((/** @type {number} */ i) => real[i]);
     const row = clamp(Number(values.query), 0, n - 1);
     const at = (/** @type {number} */ offset) => new Float32Array(body, offset + chosen * n * n * 4, n * n);
     const on = values.pad === "on";
     const mask = new Uint8Array(n * n);
-    for (let q = 0; q < n; q++) for (let k = 0; k < n; k++) mask[q * n + k] = on && !real[k] ? PADDING : header.causal && k > q ? FUTURE : 0;
+    for (let q = 0; q < n; q++)
+      for (let k = 0; k < n; k++) mask[q * n + k] = on && !real[k] ? PADDING : header.causal && k > q ? FUTURE : 0;
     const scores = at(on ? header.masked : header.free);
-    this.now = { header, chosen, labels, n, real, rows, row: real[row] ? row : rows[Math.min(2, rows.length - 1)], mask, scores, on, texts, weighed: weigh(scores, mask, n) };
+    this.now = {
+      header,
+      chosen,
+      labels,
+      n,
+      real,
+      rows,
+      row: real[row] ? row : rows[Math.min(2, rows.length - 1)],
+      mask,
+      scores,
+      on,
+      texts,
+      weighed: weigh(scores, mask, n),
+    };
     this.build();
     this.sentence();
   }
@@ -96,12 +117,28 @@ export class Padding {
   switches(texts) {
     const { view } = this;
     const box = el("div", "switches");
-    const some = (/** @type {Record<string, string>} */ found) => Object.entries(found).map(([id, label]) => /** @type {[string, string]} */ ([id, label]));
+    const some = (/** @type {Record<string, string>} */ found) =>
+      Object.entries(found).map(([id, label]) => /** @type {[string, string]} */ ([id, label]));
     const name = this.now ? String(this.now.header.text) : view.values.sentence;
     box.append(
       choice(words.pad_masks, some(words.pad_mask), view.values.pad, (id) => view.choose({ pad: id })),
-      choice(words.pad_side, some(words.pad_sides).map(([id, label]) => /** @type {[string, string]} */ ([id, `${words.pad_side} ${label}`])), view.values.side, (id) => view.choose({ side: id })),
-      choice(words.lab.padding, texts.map((text, i) => /** @type {[string, string, string]} */ ([String(i), fill(words.pad_sentence, { name: NAMES[i] }), text])), name, (id) => view.choose({ sentence: id })),
+      choice(
+        words.pad_side,
+        some(words.pad_sides).map(
+          ([id, label]) => /** @type {[string, string]} */ ([id, `${words.pad_side} ${label}`]),
+        ),
+        view.values.side,
+        (id) => view.choose({ side: id }),
+      ),
+      choice(
+        words.lab.padding,
+        texts.map(
+          (text, i) =>
+            /** @type {[string, string, string]} */ ([String(i), fill(words.pad_sentence, { name: NAMES[i] }), text]),
+        ),
+        name,
+        (id) => view.choose({ sentence: id }),
+      ),
     );
     if (view.values.partner) {
       const less = box.appendChild(el("button", "quiet", words.second_remove));
@@ -124,12 +161,23 @@ export class Padding {
     chips.setAttribute("aria-label", words.lab.padding);
     header.labels.forEach((/** @type {string[]} */ text, /** @type {number} */ i) => {
       const line = chips.appendChild(el("div", i === header.text ? "seen" : ""));
-      line.append(el("small", "mute", NAMES[i]), ...text.map((label, j) => el("span", header.padding[i][j] ? "tok pad" : "tok", label)));
+      line.append(
+        el("small", "mute", NAMES[i]),
+        ...text.map((label, j) => el("span", header.padding[i][j] ? "tok pad" : "tok", label)),
+      );
     });
-    for (const [name, says, value] of /** @type {[string, string, (is: boolean) => boolean][]} */ ([[words.pad_keep, words.pad_keep_says, (is) => is], [words.pad_key, words.pad_key_says, (is) => !is]])) {
+    for (const [name, says, value] of /** @type {[string, string, (is: boolean) => boolean][]} */ ([
+      [words.pad_keep, words.pad_keep_says, (is) => is],
+      [words.pad_key, words.pad_key_says, (is) => !is],
+    ])) {
       const line = chips.appendChild(el("div", "says"));
       const values = line.appendChild(el("span", "values"));
-      values.append(el("small"), ...real.map((/** @type {boolean} */ is) => el("span", `tok ${value(is) ? (name === words.pad_keep ? "a" : "q") : "mute"}`, value(is) ? "True" : "False")));
+      values.append(
+        el("small"),
+        ...real.map((/** @type {boolean} */ is) =>
+          el("span", `tok ${value(is) ? (name === words.pad_keep ? "a" : "q") : "mute"}`, value(is) ? "True" : "False"),
+        ),
+      );
       const note = line.appendChild(el("span", "note"));
       note.append(el("b", "", name), el("span", "", says));
     }
@@ -138,41 +186,90 @@ export class Padding {
     const right = board.appendChild(el("aside"));
     const { width, type } = view;
     const labelWidth = 64;
-    const room = view.narrow ? width - labelWidth - 20 : Math.min(clamp((width - labelWidth - view.beside - 2 * GAP) / 3, 110, 320), view.below(AROUND + LINE * (texts.length - 2)));
+    const room = view.narrow
+      ? width - labelWidth - 20
+      : Math.min(
+          clamp((width - labelWidth - view.beside - 2 * GAP) / 3, 110, 320),
+          view.below(AROUND + LINE * (texts.length - 2)),
+        );
     const cell = clamp(room / n, 6, view.narrow ? 30 : 22);
     const wide = n * cell;
     const gap = apartBy(wide, GAP, TITLE, width - (view.beside && ASIDE) - labelWidth);
     const height = ABOVE + 20 + wide + 8;
     const alt = fill(words.map_alt, { what: words.weights, n_query: n, n_key: n, query: labels[row] });
     const shown = labels.map((/** @type {string} */ label, /** @type {number} */ i) => (real[i] ? label : "·"));
-    const xs = view.narrow ? [labelWidth, labelWidth, labelWidth] : [labelWidth, labelWidth + wide + gap, labelWidth + 2 * (wide + gap)];
-    const one = view.narrow ? null : canvas(left, labelWidth + 2 * (wide + gap) + Math.max(wide + 8, TITLE), height, palette, alt, type);
+    const xs = view.narrow
+      ? [labelWidth, labelWidth, labelWidth]
+      : [labelWidth, labelWidth + wide + gap, labelWidth + 2 * (wide + gap)];
+    const one = view.narrow
+      ? null
+      : canvas(left, labelWidth + 2 * (wide + gap) + Math.max(wide + 8, TITLE), height, palette, alt, type);
     const svgs = xs.map(() => one ?? canvas(left, width, height, palette, alt, type));
-    const top = scores.reduce((/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)), 1e-9);
+    const top = scores.reduce(
+      (/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)),
+      1e-9,
+    );
     const lock = (/** @type {number} */ q) => real[q] && view.choose({ query: String(q) });
-    const grids = svgs.map((svg, i) => new Grid(svg, { x: xs[i], y: ABOVE + 20, cell, rows: shown, columns: shown, palette, named: view.narrow || i === 0, act: lock }));
+    const grids = svgs.map(
+      (svg, i) =>
+        new Grid(svg, {
+          x: xs[i],
+          y: ABOVE + 20,
+          cell,
+          rows: shown,
+          columns: shown,
+          palette,
+          named: view.narrow || i === 0,
+          act: lock,
+        }),
+    );
     grids[0].fill((q, k) => view.tones.signed(scores[q * n + k] / top));
     grids[1].fill((q, k) => (mask[q * n + k] ? hatch(mask[q * n + k]) : view.tones.signed(scores[q * n + k] / top)));
     grids[2].fill((q, k) => (mask[q * n + k] ? hatch(mask[q * n + k]) : view.tones.heat(weighed.weights[q * n + k])));
-    const heads = [[words.scores, view.header.divided ? fill(words.scores_how, { d: view.header.d }) : words.scores_plain], [words.masked, on ? words.pad_seen : words.pad_unseen], [words.weights, fill(words.kinds_of, { layer: header.layer, head: chosen })]];
+    const heads = [
+      [words.scores, view.header.divided ? fill(words.scores_how, { d: view.header.d }) : words.scores_plain],
+      [words.masked, on ? words.pad_seen : words.pad_unseen],
+      [words.weights, fill(words.kinds_of, { layer: header.layer, head: chosen })],
+    ];
     const firstPad = real.indexOf(false);
     svgs.forEach((svg, i) => {
       title(svg, xs[i], 14, heads[i][0], heads[i][1], palette);
       const grid = grids[i];
       real.forEach((/** @type {boolean} */ is, /** @type {number} */ q) => {
-        if (!is) draw(svg, "rect", { x: grid.x, y: grid.y + q * cell, width: wide, height: cell, fill: palette.background, opacity: 0.62, "pointer-events": "none" });
+        if (!is)
+          draw(svg, "rect", {
+            x: grid.x,
+            y: grid.y + q * cell,
+            width: wide,
+            height: cell,
+            fill: palette.background,
+            opacity: 0.62,
+            "pointer-events": "none",
+          });
       });
       if (firstPad >= 0) {
         const edge = firstPad === 0 ? real.indexOf(true) : firstPad;
-        for (const d of [`M${grid.x} ${grid.y + edge * cell - 0.5}h${wide}`, `M${grid.x + edge * cell - 0.5} ${grid.y}v${wide}`]) draw(svg, "path", { d, stroke: palette.mute, "stroke-dasharray": "3 3", fill: "none" });
+        for (const d of [
+          `M${grid.x} ${grid.y + edge * cell - 0.5}h${wide}`,
+          `M${grid.x + edge * cell - 0.5} ${grid.y}v${wide}`,
+        ])
+          draw(svg, "path", { d, stroke: palette.mute, "stroke-dasharray": "3 3", fill: "none" });
       }
       grid.look(row);
-      if (one && i < 2) arrow(svg, grid.x + wide + 7, grid.y + wide / 2, gap - 14, [words.arrow_mask, words.arrow_softmax][i], palette);
+      if (one && i < 2)
+        arrow(svg, grid.x + wide + 7, grid.y + wide / 2, gap - 14, [words.arrow_mask, words.arrow_softmax][i], palette);
     });
     left.append(el("p", "mute small", words.pad_rows));
     right.append(el("h3", "", fill(words.pad_against, { name: NAMES[header.text] })));
     const rows = this.rows();
-    right.append(table(fill(words.pad_against, { name: NAMES[header.text] }), ["", words.pad_masked, words.pad_not], rows, (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : "")));
+    right.append(
+      table(
+        fill(words.pad_against, { name: NAMES[header.text] }),
+        ["", words.pad_masked, words.pad_not],
+        rows,
+        (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : ""),
+      ),
+    );
     right.append(this.heads(), ...(header.causal ? [el("p", "mute small", words.pad_twice)] : []));
     stage.replaceChildren(chips, this.switches(now.texts), board);
   }
@@ -183,7 +280,10 @@ export class Padding {
     const box = el("div", "line");
     box.append(el("b", "", fill(words.place, { layer: now.header.layer, head: now.chosen })));
     const steps = box.appendChild(el("span", "seg steps"));
-    for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([[-1, "‹", words.previous_head], [1, "›", words.next_head]])) {
+    for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
+      [-1, "‹", words.previous_head],
+      [1, "›", words.next_head],
+    ])) {
       const button = steps.appendChild(el("button", "", sign));
       Object.assign(button, { type: "button", title: label, ariaLabel: label });
       button.addEventListener("click", () => this.arrow(0, by));
@@ -223,10 +323,19 @@ export class Padding {
     const text = /** @type {[string, string]} */ ([texts[header.text], "q"]);
     const n = real.filter((/** @type {boolean} */ is) => !is).length;
     const delta = /** @type {[string, string]} */ ([scientific(header.output[0]), "b"]);
-    if (on) return view.say(pieces(n === 0 ? words.pad_fact_longest : n === 1 ? words.pad_fact_one : words.pad_fact, { text, n: String(n), delta }));
+    if (on)
+      return view.say(
+        pieces(n === 0 ? words.pad_fact_longest : n === 1 ? words.pad_fact_one : words.pad_fact, {
+          text,
+          n: String(n),
+          delta,
+        }),
+      );
     const share = header.on_padding_free[header.layer][chosen];
     if (share === 0 && header.causal) return view.say(pieces(words.pad_free_causal, { text }));
-    view.say(pieces(words.pad_free, { text, share: [percent(share), "b"], cosine: [header.cosine[1].toFixed(2), "b"] }));
+    view.say(
+      pieces(words.pad_free, { text, share: [percent(share), "b"], cosine: [header.cosine[1].toFixed(2), "b"] }),
+    );
   }
 
   foot() {
@@ -234,8 +343,14 @@ export class Padding {
     const { header, on, n } = this.now;
     const name = NAMES[header.text];
     const zero = header.on_padding.flat().every((/** @type {number} */ share) => share === 0);
-    const ok = on ? [fill(words.pad_ok, { name, delta: scientific(header.output[0]) }), ...(zero ? [words.pad_zero] : [])] : [];
-    return { ok, rest: [fill(words.pad_size, { texts: header.labels.length, n })], legend: ["padding", ...(header.causal ? ["future"] : [])] };
+    const ok = on
+      ? [fill(words.pad_ok, { name, delta: scientific(header.output[0]) }), ...(zero ? [words.pad_zero] : [])]
+      : [];
+    return {
+      ok,
+      rest: [fill(words.pad_size, { texts: header.labels.length, n })],
+      legend: ["padding", ...(header.causal ? ["future"] : [])],
+    };
   }
 
   /** @param {HTMLElement} box */
@@ -250,7 +365,14 @@ export class Padding {
     const { labels, n, mask, scores, weighed } = this.now;
     return Array.from({ length: n * n }, (_, at) => {
       const [q, k] = [Math.floor(at / n), at % n];
-      return [`${labels[q]} ${q}`, `${labels[k]} ${k}`, Number(scores[at].toPrecision(6)), mask[at] ? words.no : words.yes, mask[at] ? words.reasons[mask[at]] : "", Number(weighed.weights[at].toPrecision(6))];
+      return [
+        `${labels[q]} ${q}`,
+        `${labels[k]} ${k}`,
+        Number(scores[at].toPrecision(6)),
+        mask[at] ? words.no : words.yes,
+        mask[at] ? words.reasons[mask[at]] : "",
+        Number(weighed.weights[at].toPrecision(6)),
+      ];
     });
   }
 

@@ -72,7 +72,9 @@ export class Paint {
     const apart = narrow || scrolls;
     const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
     const tall = clamp(((projected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
-    const cell = scrolls ? SCROLLED : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
+    const cell = scrolls
+      ? SCROLLED
+      : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
     const wide = n_key * cell;
     const gap = apartBy(wide, 62, TITLE, width - (beside && ASIDE) - labels);
     const height = ABOVE + 20 + n_query * cell + 6;
@@ -81,10 +83,20 @@ export class Paint {
     const lock = (/** @type {number} */ q) => this.view.choose({ query: String(q) });
     const places = apart ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];
     const line = this.left.appendChild(el("div", scrolls && !narrow ? "windows" : ""));
-    const boxes = apart ? places.map(() => line.appendChild(el("div", "maps"))) : Array(3).fill(line.appendChild(el("div", "maps")));
-    const svgs = apart ? boxes.map((box) => canvas(box, Math.max(width * (scrolls ? 0 : 1), labels + wide + 66), height, palette, alt, type)) : Array(3).fill(canvas(boxes[0], labels + 2 * (wide + gap) + Math.max(wide + 66, TITLE), height, palette, alt, type));
+    const boxes = apart
+      ? places.map(() => line.appendChild(el("div", "maps")))
+      : Array(3).fill(line.appendChild(el("div", "maps")));
+    const svgs = apart
+      ? boxes.map((box) =>
+          canvas(box, Math.max(width * (scrolls ? 0 : 1), labels + wide + 66), height, palette, alt, type),
+        )
+      : Array(3).fill(
+          canvas(boxes[0], labels + 2 * (wide + gap) + Math.max(wide + 66, TITLE), height, palette, alt, type),
+        );
     this.titles = svgs.map((svg) => draw(svg, "g"));
-    this.grids = svgs.map((svg, i) => new Grid(svg, { ...common, x: places[i], named: apart || i === 0, scrolls, act: lock }));
+    this.grids = svgs.map(
+      (svg, i) => new Grid(svg, { ...common, x: places[i], named: apart || i === 0, scrolls, act: lock }),
+    );
     this.arrows = svgs.map((svg) => draw(svg, "g"));
     this.marks = draw(svgs[1], "g", { "pointer-events": "none" });
     this.sums = draw(svgs[2], "g");
@@ -130,7 +142,8 @@ export class Paint {
     const { type } = this.view;
     const { query } = this.view.place;
     const top = (y + query * cell) * type;
-    if (top < box.scrollTop + y * type || top > box.scrollTop + box.clientHeight - 2 * cell * type) box.scrollTop = top - box.clientHeight / 2;
+    if (top < box.scrollTop + y * type || top > box.scrollTop + box.clientHeight - 2 * cell * type)
+      box.scrollTop = top - box.clientHeight / 2;
     if (this.followed === undefined) box.scrollLeft = (x + this.strongest(query) * cell) * type - box.clientWidth / 2;
     this.followed = query;
   }
@@ -150,7 +163,12 @@ export class Paint {
 
   preset() {
     const { values, place } = this.view;
-    return presetMask(this.site.mask(place.layer, place.head), { mask: values.mask, window: Number(values.window) }, this.site.n_query, this.site.n_key);
+    return presetMask(
+      this.site.mask(place.layer, place.head),
+      { mask: values.mask, window: Number(values.window) },
+      this.site.n_query,
+      this.site.n_key,
+    );
   }
 
   // The run under the chosen mask: null while it is on its way, {refused} where it was refused
@@ -158,9 +176,19 @@ export class Paint {
     const { values, place, header } = this.view;
     const { site } = this;
     /** @type {Record<string, string | number>} */
-    const params = { site: site.id, mask: values.mask, window: values.window, when: values.when, fill: values.fill, scope: values.scope, forbid: values.forbid, allow: values.allow };
+    const params = {
+      site: site.id,
+      mask: values.mask,
+      window: values.window,
+      when: values.when,
+      fill: values.fill,
+      scope: values.scope,
+      forbid: values.forbid,
+      allow: values.allow,
+    };
     if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head });
-    else if (values.forbid && values.forbid === header.first_look) Object.assign(params, { layer: place.layer, part: 1 });
+    else if (values.forbid && values.forbid === header.first_look)
+      Object.assign(params, { layer: place.layer, part: 1 });
     else if (site.layers * site.heads * site.cells * 4 > LATER) params.layer = place.layer;
     params.ids = header.outcome.words.map(([id]) => id).join(",");
     const found = this.view.ask("edited", params);
@@ -177,7 +205,11 @@ export class Paint {
     if (!own) return view.say([[words.loading, ""]]);
     const texts = `${values.forbid} ${values.allow}`;
     if (this.brush.painting === null && texts !== this.painted) {
-      [this.forbid, this.allow, this.painted] = [decode(values.forbid, n_query, n_key), decode(values.allow, n_query, n_key), texts];
+      [this.forbid, this.allow, this.painted] = [
+        decode(values.forbid, n_query, n_key),
+        decode(values.allow, n_query, n_key),
+        texts,
+      ];
     }
     const ownMask = site.mask(place.layer, place.head) ?? new Uint8Array(site.cells);
     const changed = (view.isChanged || this.forbid.size + this.allow.size > 0) && values.whose === "yours";
@@ -202,11 +234,28 @@ export class Paint {
       view.say(
         factOf(
           {
-            labels: { queries: this.queries, keys: this.keys }, site: site.id, n_key, row: place.query, ...place,
-            own: ownMask, mask, preset: values.mask, window: Number(values.window), one: values.scope === "one", after,
-            finite: fillWith > -Infinity, changed, early, weights: weighed.weights, ownWeights: ownWeighed.weights, sums: weighed.sums,
-            painted: this.forbid.size + this.allow.size, busiest: (keys) => this.busiest(keys),
-            outcome: found?.header?.outcome ?? null, ownOutcome: header.outcome, cosine: found?.header?.cosine ?? null,
+            labels: { queries: this.queries, keys: this.keys },
+            site: site.id,
+            n_key,
+            row: place.query,
+            ...place,
+            own: ownMask,
+            mask,
+            preset: values.mask,
+            window: Number(values.window),
+            one: values.scope === "one",
+            after,
+            finite: fillWith > -Infinity,
+            changed,
+            early,
+            weights: weighed.weights,
+            ownWeights: ownWeighed.weights,
+            sums: weighed.sums,
+            painted: this.forbid.size + this.allow.size,
+            busiest: (keys) => this.busiest(keys),
+            outcome: found?.header?.outcome ?? null,
+            ownOutcome: header.outcome,
+            cosine: found?.header?.cosine ?? null,
           },
           words,
         ),
@@ -224,8 +273,12 @@ export class Paint {
     let best = null;
     for (const layer of site.sent.keys()) {
       for (let head = 0; head < site.heads; head++) {
-        const scores = /** @type {Float32Array} */ (site.scores(layer, head)).subarray(query * site.n_key, (query + 1) * site.n_key);
-        const mask = site.mask(layer, head)?.subarray(query * site.n_key, (query + 1) * site.n_key) ?? new Uint8Array(site.n_key);
+        const scores = /** @type {Float32Array} */ (site.scores(layer, head)).subarray(
+          query * site.n_key,
+          (query + 1) * site.n_key,
+        );
+        const mask =
+          site.mask(layer, head)?.subarray(query * site.n_key, (query + 1) * site.n_key) ?? new Uint8Array(site.n_key);
         const { weights } = weigh(scores, mask, site.n_key);
         const share = keys.reduce((sum, k) => sum + weights[k], 0);
         if (!best || share > best.share) best = { layer, head, share };
@@ -240,18 +293,37 @@ export class Paint {
     const { palette } = tones;
     const { n_key } = this.site;
     const grids = /** @type {Grid[]} */ (this.grids);
-    const top = now.scores.reduce((/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)), 1e-9);
+    const top = now.scores.reduce(
+      (/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)),
+      1e-9,
+    );
     const { mask, after, weighed } = now;
     grids[0].fill((q, k) => tones.signed(now.scores[q * n_key + k] / top));
-    grids[1].fill((q, k) => (after ? tones.heat(weighed.softmax[q * n_key + k]) : mask[q * n_key + k] ? hatch(mask[q * n_key + k]) : tones.signed(now.scores[q * n_key + k] / top)));
+    grids[1].fill((q, k) =>
+      after
+        ? tones.heat(weighed.softmax[q * n_key + k])
+        : mask[q * n_key + k]
+          ? hatch(mask[q * n_key + k])
+          : tones.signed(now.scores[q * n_key + k] / top),
+    );
     grids[1].cover((q, k) => (after && mask[q * n_key + k] ? hatchOver(mask[q * n_key + k]) : ""));
-    grids[2].fill((q, k) => (mask[q * n_key + k] && !(now.fillWith > -Infinity && weighed.weights[q * n_key + k] > 0) ? hatch(mask[q * n_key + k]) : tones.heat(weighed.weights[q * n_key + k])));
+    grids[2].fill((q, k) =>
+      mask[q * n_key + k] && !(now.fillWith > -Infinity && weighed.weights[q * n_key + k] > 0)
+        ? hatch(mask[q * n_key + k])
+        : tones.heat(weighed.weights[q * n_key + k]),
+    );
     for (const grid of grids) grid.look(place.query);
     const how = `${after} ${view.layout}`;
     if (this.how !== how || this.isEarly !== now.early) {
       [this.how, this.isEarly] = [how, now.early];
-      const scaled = (header.divided ? fill(words.scores_how, { d: header.d }) : words.scores_plain) + (header.biased ? words.scores_bias : "");
-      const said = [[words.scores, scaled], [after ? words.softmax_all : words.masked, after ? words.sum_one : words.paint_how], [after ? words.after_mask : words.weights, now.early ? words.early : after ? words.sum_less : words.sum_one]];
+      const scaled =
+        (header.divided ? fill(words.scores_how, { d: header.d }) : words.scores_plain) +
+        (header.biased ? words.scores_bias : "");
+      const said = [
+        [words.scores, scaled],
+        [after ? words.softmax_all : words.masked, after ? words.sum_one : words.paint_how],
+        [after ? words.after_mask : words.weights, now.early ? words.early : after ? words.sum_less : words.sum_one],
+      ];
       /** @type {SVGElement[]} */ (this.titles).forEach((box, i) => {
         box.replaceChildren();
         title(box, grids[i].x, 14, said[i][0], said[i][1], palette);
@@ -259,7 +331,15 @@ export class Paint {
       const names = after ? [words.arrow_softmax, words.arrow_times] : [words.arrow_mask, words.arrow_softmax];
       /** @type {SVGElement[]} */ (this.arrows).forEach((box, i) => {
         box.replaceChildren();
-        if (i < 2 && !view.narrow && !this.scrolls) arrow(box, grids[i].x + grids[i].width + 6, grids[i].y + grids[i].height / 2, /** @type {number} */ (this.gap) - 14, names[i], palette);
+        if (i < 2 && !view.narrow && !this.scrolls)
+          arrow(
+            box,
+            grids[i].x + grids[i].width + 6,
+            grids[i].y + grids[i].height / 2,
+            /** @type {number} */ (this.gap) - 14,
+            names[i],
+            palette,
+          );
       });
     }
     const marks = /** @type {SVGElement} */ (this.marks);
@@ -268,7 +348,23 @@ export class Paint {
     if (!after && cell >= 13) {
       const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
       for (let k = 0; k < n_key; k++) {
-        if (mask[place.query * n_key + k]) draw(marks, "text", { x: x + (k + 0.5) * cell - 0.5, y: y + (place.query + 0.5) * cell + 4, "text-anchor": "middle", "font-size": sign.length > 2 ? cell * 0.4 : 11, "font-weight": 650, fill: palette.ink, stroke: palette.background, "stroke-width": 4, "paint-order": "stroke" }, sign);
+        if (mask[place.query * n_key + k])
+          draw(
+            marks,
+            "text",
+            {
+              x: x + (k + 0.5) * cell - 0.5,
+              y: y + (place.query + 0.5) * cell + 4,
+              "text-anchor": "middle",
+              "font-size": sign.length > 2 ? cell * 0.4 : 11,
+              "font-weight": 650,
+              fill: palette.ink,
+              stroke: palette.background,
+              "stroke-width": 4,
+              "paint-order": "stroke",
+            },
+            sign,
+          );
       }
     }
     this.drawSums(grids[2]);
@@ -286,8 +382,21 @@ export class Paint {
     sums.forEach((/** @type {number} */ sum, /** @type {number} */ q) => {
       const middle = y + q * cell + (cell - tall) / 2;
       draw(box, "rect", { x: at, y: middle, width: 24, height: tall, rx: 2, fill: palette.line });
-      draw(box, "rect", { x: at, y: middle, width: 24 * Math.min(1, sum), height: tall, rx: 2, fill: sum > FULL ? palette.proof : palette.query });
-      if (sum <= FULL && cell > 10) draw(box, "text", { x: at + 28, y: y + (q + 0.5) * cell + 4, "font-size": 11.5, fill: palette.query }, sum.toFixed(2));
+      draw(box, "rect", {
+        x: at,
+        y: middle,
+        width: 24 * Math.min(1, sum),
+        height: tall,
+        rx: 2,
+        fill: sum > FULL ? palette.proof : palette.query,
+      });
+      if (sum <= FULL && cell > 10)
+        draw(
+          box,
+          "text",
+          { x: at + 28, y: y + (q + 0.5) * cell + 4, "font-size": 11.5, fill: palette.query },
+          sum.toFixed(2),
+        );
     });
   }
 
@@ -308,8 +417,16 @@ export class Paint {
     const at = q * this.site.n_key + k;
     const reason = this.now.mask[at];
     const names = { q: this.queries[q], k: this.keys[k] };
-    if (numbers) return fill(words.at_cell, { ...names, state: reason ? words.state_not : words.state_may, score: this.now.scores[at].toFixed(2), weight: percent(this.now.weighed.weights[at], 1) });
-    const may = reason ? fill(words.cell_not, { ...names, reason: words.reasons[reason] }) : fill(words.cell_may, names);
+    if (numbers)
+      return fill(words.at_cell, {
+        ...names,
+        state: reason ? words.state_not : words.state_may,
+        score: this.now.scores[at].toFixed(2),
+        weight: percent(this.now.weighed.weights[at], 1),
+      });
+    const may = reason
+      ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
+      : fill(words.cell_may, names);
     return `${may} ${fill(words.cell_score, { score: this.now.scores[at].toFixed(2).replace("-", "−"), weight: percent(this.now.weighed.weights[at], 1) })}`;
   }
 
@@ -318,7 +435,15 @@ export class Paint {
     const { mask, scores, weighed } = this.now;
     const lines = [];
     for (let q = 0, at = 0; q < n_query; q++) {
-      for (let k = 0; k < n_key; k++, at++) lines.push([`${this.queries[q]} ${q}`, `${this.keys[k]} ${k}`, Number(scores[at].toPrecision(9)), mask[at] ? words.no : words.yes, mask[at] ? words.reasons[mask[at]] : "", Number(weighed.weights[at].toPrecision(9))]);
+      for (let k = 0; k < n_key; k++, at++)
+        lines.push([
+          `${this.queries[q]} ${q}`,
+          `${this.keys[k]} ${k}`,
+          Number(scores[at].toPrecision(9)),
+          mask[at] ? words.no : words.yes,
+          mask[at] ? words.reasons[mask[at]] : "",
+          Number(weighed.weights[at].toPrecision(9)),
+        ]);
     }
     return lines;
   }
@@ -342,7 +467,13 @@ export class Paint {
     if (!this.now) return;
     const { layer, head } = this.view.place;
     const caption = fill(words.table_of, { layer, head });
-    const lines = this.cells().map((line) => [...line.slice(0, 2), Number(line[2]).toFixed(3), line[3], line[4], percent(Number(line[5]), 2)]);
+    const lines = this.cells().map((line) => [
+      ...line.slice(0, 2),
+      Number(line[2]).toFixed(3),
+      line[3],
+      line[4],
+      percent(Number(line[5]), 2),
+    ]);
     box.setAttribute("aria-label", caption);
     box.replaceChildren(table(caption, words.columns, lines));
   }
@@ -357,7 +488,9 @@ export class Paint {
     const { mask, weighed, after } = this.now;
     const zero = weighed.sums.filter((/** @type {number} */ sum) => sum === 0).length;
     const right = weighed.sums.every((/** @type {number} */ sum) => sum === 0 || Math.abs(sum - 1) < 1e-6);
-    const exact = mask.every((/** @type {number} */ reason, /** @type {number} */ at) => !reason || weighed.weights[at] === 0);
+    const exact = mask.every(
+      (/** @type {number} */ reason, /** @type {number} */ at) => !reason || weighed.weights[at] === 0,
+    );
     const ok = [];
     if (!after && right) ok.push(zero ? fill(words.ok_rows_zero, { n: zero }) : words.ok_rows);
     if (exact) ok.push(words.ok_cells);

@@ -5,7 +5,13 @@ import { WORDS as words } from "./constants.js";
 import { draw } from "./maps.js";
 
 /** @type {Record<string, (q: number, k: number) => boolean>} */
-const ICONS = { none: () => true, causal: (q, k) => k <= q, window: (q, k) => k <= q && q - k < 2, padding: (_, k) => k < 4, own: (q, k) => (q * 7 + k * 5) % 3 !== 0 };
+const ICONS = {
+  none: () => true,
+  causal: (q, k) => k <= q,
+  window: (q, k) => k <= q && q - k < 2,
+  padding: (_, k) => k < 4,
+  own: (q, k) => (q * 7 + k * 5) % 3 !== 0,
+};
 
 /**
  * The row of presets and options, made anew when one of them changes.
@@ -31,7 +37,8 @@ export function drawPresets(paint, place) {
     const button = el("button", "preset");
     button.type = "button";
     button.setAttribute("aria-pressed", String(preset === name));
-    const says = name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : fill(line, { n: values.window });
+    const says =
+      name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : fill(line, { n: values.window });
     const two = el("span");
     two.append(label, el("small", "", says));
     button.append(icon(paint, ICONS[name]), two);
@@ -39,10 +46,15 @@ export function drawPresets(paint, place) {
     presets.append(button);
     if (name !== "window") continue;
     const sizes = el("span", "seg steps");
-    for (const [by, sign, title] of /** @type {[number, string, string][]} */ ([[-1, "−", words.narrower], [1, "+", words.wider]])) {
+    for (const [by, sign, title] of /** @type {[number, string, string][]} */ ([
+      [-1, "−", words.narrower],
+      [1, "+", words.wider],
+    ])) {
       const step = sizes.appendChild(el("button", "", sign));
       Object.assign(step, { type: "button", title, ariaLabel: title });
-      step.addEventListener("click", () => view.choose({ mask: "window", whose: "yours", window: String(clamp(Number(values.window) + by, 1, 64)) }));
+      step.addEventListener("click", () =>
+        view.choose({ mask: "window", whose: "yours", window: String(clamp(Number(values.window) + by, 1, 64)) }),
+      );
     }
     presets.append(sizes);
   }
@@ -60,7 +72,7 @@ export function drawPresets(paint, place) {
   option("when", words.when, words.whens, values.scope === "one" ? words.when_one : undefined);
   if (values.when === "before") option("fill", words.fill, words.fills, words.fill_help);
   keepingFocus(view.root, () => place.replaceChildren(presets, options));
-  }
+}
 
 /** @param {import("./paint.js").Paint} paint @param {string} name @param {string} modelIs */
 function press(paint, name, modelIs) {
@@ -72,8 +84,18 @@ function press(paint, name, modelIs) {
 /** @param {import("./paint.js").Paint} paint @param {(q: number, k: number) => boolean} may */
 function icon(paint, may) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  for (const [key, value] of Object.entries({ width: 28, height: 28, "aria-hidden": "true" })) svg.setAttribute(key, String(value));
+  for (const [key, value] of Object.entries({ width: 28, height: 28, "aria-hidden": "true" }))
+    svg.setAttribute(key, String(value));
   const { palette } = paint.view.tones;
-  for (let q = 0; q < 6; q++) for (let k = 0; k < 6; k++) draw(svg, "rect", { x: k * 4.6, y: q * 4.6, width: 4, height: 4, rx: 0.6, fill: may(q, k) ? palette.ramp[3] : palette.line });
+  for (let q = 0; q < 6; q++)
+    for (let k = 0; k < 6; k++)
+      draw(svg, "rect", {
+        x: k * 4.6,
+        y: q * 4.6,
+        width: 4,
+        height: 4,
+        rx: 0.6,
+        fill: may(q, k) ? palette.ramp[3] : palette.line,
+      });
   return svg;
 }

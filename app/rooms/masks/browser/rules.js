@@ -14,7 +14,8 @@ export function decode(text, n_query, n_key) {
   for (const part of text.split(",")) {
     const found = /^(\d{1,4})-(\d{1,4})(?:\.\.(\d{1,4}))?$/.exec(part);
     if (!found || Number(found[1]) >= n_query) continue;
-    for (let key = Number(found[2]); key <= Math.min(n_key - 1, Number(found[3] ?? found[2])); key++) cells.add(Number(found[1]) * n_key + key);
+    for (let key = Number(found[2]); key <= Math.min(n_key - 1, Number(found[3] ?? found[2])); key++)
+      cells.add(Number(found[1]) * n_key + key);
   }
   return cells;
 }
@@ -116,6 +117,7 @@ export function between([q0, k0], [q1, k1]) {
   const steps = Math.max(Math.abs(q1 - q0), Math.abs(k1 - k0));
   /** @type {[number, number][]} */
   const cells = [];
-  for (let i = 1; i <= steps; i++) cells.push([Math.round(q0 + ((q1 - q0) * i) / steps), Math.round(k0 + ((k1 - k0) * i) / steps)]);
+  for (let i = 1; i <= steps; i++)
+    cells.push([Math.round(q0 + ((q1 - q0) * i) / steps), Math.round(k0 + ((k1 - k0) * i) / steps)]);
   return cells;
 }

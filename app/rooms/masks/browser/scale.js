@@ -35,21 +35,39 @@ export class Scale {
     }
     const { n_key } = site;
     const row = scores.slice(place.query * n_key, (place.query + 1) * n_key);
-    const mask = (site.mask(place.layer, place.head) ?? new Uint8Array(site.cells)).subarray(place.query * n_key, (place.query + 1) * n_key);
+    const mask = (site.mask(place.layer, place.head) ?? new Uint8Array(site.cells)).subarray(
+      place.query * n_key,
+      (place.query + 1) * n_key,
+    );
     const own = weigh(row, mask, n_key).weights;
-    const free = weigh(row.map((x) => x * Math.sqrt(header.d)), mask, n_key).weights;
+    const free = weigh(
+      row.map((x) => x * Math.sqrt(header.d)),
+      mask,
+      n_key,
+    ).weights;
     this.now = { header: found.header, own, free, bits: entropy(own), bits_free: entropy(free) };
     const labels = view.labels(site.query);
     /** @type {import("./types.js").Piece[]} */
     const q = place.query === labels.length - 1 ? [[labels[place.query], "q"]] : named(labels, place.query, "q");
     const said = header.divided
-      ? pieces(words.scale_fact, { q, free: [percent(Math.max(...free), 1), "b"], own: [percent(Math.max(...own), 1), "b"], bits_free: [this.now.bits_free.toFixed(2), "b"], bits: [this.now.bits.toFixed(2), "b"] })
+      ? pieces(words.scale_fact, {
+          q,
+          free: [percent(Math.max(...free), 1), "b"],
+          own: [percent(Math.max(...own), 1), "b"],
+          bits_free: [this.now.bits_free.toFixed(2), "b"],
+          bits: [this.now.bits.toFixed(2), "b"],
+        })
       : pieces(words.scale_none, { title: header.title });
     view.say(said);
     const state = [view.layout, place.layer, place.head, place.query, view.values.scale].join(" ");
     if (state !== this.drawn) this.build();
     this.drawn = state;
-    Object.assign(stage.dataset, { own: Math.max(...own).toFixed(6), free: Math.max(...free).toFixed(6), entropy: found.header.own[2].toFixed(6), without: found.header.without[2].toFixed(6) });
+    Object.assign(stage.dataset, {
+      own: Math.max(...own).toFixed(6),
+      free: Math.max(...free).toFixed(6),
+      entropy: found.header.own[2].toFixed(6),
+      without: found.header.without[2].toFixed(6),
+    });
   }
 
   build() {
@@ -59,8 +77,22 @@ export class Scale {
     const { spreads } = now.header;
     const three = el("div", "three");
     const charts = [
-      { heading: words.scale_random, how: words.scale_random_how, lines: [1, 2], log: true, ticks: [1, 8, 64, 512], said: [words.scale_variance, words.scale_one] },
-      { heading: words.scale_largest, how: words.scale_largest_how, lines: [3, 4], log: false, ticks: [0, 0.5, 1], said: [words.scale_all, words.scale_kept] },
+      {
+        heading: words.scale_random,
+        how: words.scale_random_how,
+        lines: [1, 2],
+        log: true,
+        ticks: [1, 8, 64, 512],
+        said: [words.scale_variance, words.scale_one],
+      },
+      {
+        heading: words.scale_largest,
+        how: words.scale_largest_how,
+        lines: [3, 4],
+        log: false,
+        ticks: [0, 0.5, 1],
+        said: [words.scale_all, words.scale_kept],
+      },
     ];
     const width = view.narrow ? view.width : Math.min(420, (view.width - 48) / 3);
     for (const { heading, how, lines, log, ticks, said } of charts) {
@@ -73,15 +105,43 @@ export class Scale {
       const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`, view.type);
       for (const tick of ticks) {
         draw(svg, "path", { d: `M${x0} ${y(tick)}H${width - 20}`, stroke: palette.line });
-        draw(svg, "text", { x: x0 - 8, y: y(tick) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute }, log ? String(tick) : `${tick * 100} %`);
+        draw(
+          svg,
+          "text",
+          { x: x0 - 8, y: y(tick) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute },
+          log ? String(tick) : `${tick * 100} %`,
+        );
       }
-      for (const d of [1, 8, 64, 512]) draw(svg, "text", { x: x(d), y: tall + 30, "text-anchor": "middle", "font-size": 13, fill: palette.mute }, String(d));
-      draw(svg, "text", { x: (x0 + width - 20) / 2, y: tall + 50, "text-anchor": "middle", "font-size": 13, fill: palette.mute }, words.scale_axis);
+      for (const d of [1, 8, 64, 512])
+        draw(
+          svg,
+          "text",
+          { x: x(d), y: tall + 30, "text-anchor": "middle", "font-size": 13, fill: palette.mute },
+          String(d),
+        );
+      draw(
+        svg,
+        "text",
+        { x: (x0 + width - 20) / 2, y: tall + 50, "text-anchor": "middle", "font-size": 13, fill: palette.mute },
+        words.scale_axis,
+      );
       lines.forEach((column, i) => {
         const tone = i ? palette.proof : palette.query;
-        draw(svg, "path", { d: `M${spreads.map((/** @type {number[]} */ one) => `${x(one[0]).toFixed(1)} ${y(one[column]).toFixed(1)}`).join("L")}`, fill: "none", stroke: tone, "stroke-width": 2.5, "stroke-dasharray": i ? "6 3" : "none" });
+        draw(svg, "path", {
+          d: `M${spreads.map((/** @type {number[]} */ one) => `${x(one[0]).toFixed(1)} ${y(one[column]).toFixed(1)}`).join("L")}`,
+          fill: "none",
+          stroke: tone,
+          "stroke-width": 2.5,
+          "stroke-dasharray": i ? "6 3" : "none",
+        });
         for (const one of spreads) draw(svg, "circle", { cx: x(one[0]), cy: y(one[column]), r: 3.5, fill: tone });
-        const at = log ? (i ? [x(20), y(1) - 9, "start"] : [x(64) - 14, y(64) - 10, "end"]) : i ? [x(512), y(spreads.at(-1)[4]) - 10, "end"] : [x(64), y(0.9) - 12, "end"];
+        const at = log
+          ? i
+            ? [x(20), y(1) - 9, "start"]
+            : [x(64) - 14, y(64) - 10, "end"]
+          : i
+            ? [x(512), y(spreads.at(-1)[4]) - 10, "end"]
+            : [x(64), y(0.9) - 12, "end"];
         draw(svg, "text", { x: at[0], y: at[1], "text-anchor": at[2], "font-size": 13, fill: tone }, said[i]);
       });
     }
@@ -89,18 +149,26 @@ export class Scale {
     const line = part.appendChild(el("div", "line"));
     const title = line.appendChild(el("h3"));
     const labels = view.labels(site.query);
-    title.append(el("b", "", words.scale_this), ` ${fill(words.scale_this_how, { layer: place.layer, head: place.head })}`);
+    title.append(
+      el("b", "", words.scale_this),
+      ` ${fill(words.scale_this_how, { layer: place.layer, head: place.head })}`,
+    );
     const rows = line.appendChild(el("select"));
     rows.setAttribute("aria-label", words.scale_row);
     rows.append(...labels.map((label, q) => new Option(`${label} · ${q}`, String(q), false, q === place.query)));
     rows.addEventListener("change", () => view.choose({ query: rows.value }));
-    const options = Object.entries(words.scale_on).map(([id, label]) => /** @type {[string, string]} */ ([id, fill(String(label), { d: header.d })]));
+    const options = Object.entries(words.scale_on).map(
+      ([id, label]) => /** @type {[string, string]} */ ([id, fill(String(label), { d: header.d })]),
+    );
     line.append(choice(words.scale_switch, options, view.values.scale, (id) => view.choose({ scale: id })));
     const shown = view.values.scale === "on" ? now.own : now.free;
     const bars = part.appendChild(el("div", "words tall"));
     const keys = view.labels(site.key);
     const most = view.projector.on ? PROJECTED : IN_ROW;
-    const weightiest = keys.map((_, k) => k).sort((a, b) => now.own[b] - now.own[a]).slice(0, most);
+    const weightiest = keys
+      .map((_, k) => k)
+      .sort((a, b) => now.own[b] - now.own[a])
+      .slice(0, most);
     const add = (/** @type {string} */ label, /** @type {number} */ share, /** @type {string} */ tone) => {
       const one = bars.appendChild(el("div"));
       const track = el("i");
@@ -110,7 +178,12 @@ export class Scale {
     };
     for (const k of weightiest.sort((a, b) => a - b)) add(keys[k], shown[k], "k");
     const rest = keys.map((_, k) => k).filter((k) => !weightiest.includes(k));
-    if (rest.length) add(rest.length > 1 ? fill(words.scale_rest, { n: rest.length }) : words.scale_rest_one, rest.reduce((sum, k) => sum + shown[k], 0), "mute");
+    if (rest.length)
+      add(
+        rest.length > 1 ? fill(words.scale_rest, { n: rest.length }) : words.scale_rest_one,
+        rest.reduce((sum, k) => sum + shown[k], 0),
+        "mute",
+      );
     const note = el("p", "small");
     note.textContent = this.note();
     stage.replaceChildren(three, note);
@@ -125,17 +198,32 @@ export class Scale {
   note() {
     const { header: found } = this.now;
     const { header } = this.view;
-    const said = fill(words.scale_here, { d: header.d, raw: found.own[0].toFixed(0), scaled: found.own[1].toFixed(1) }) + fill(words.scale_run, { a: found.own[2].toFixed(2), b: found.without[2].toFixed(2) });
+    const said =
+      fill(words.scale_here, { d: header.d, raw: found.own[0].toFixed(0), scaled: found.own[1].toFixed(1) }) +
+      fill(words.scale_run, { a: found.own[2].toFixed(2), b: found.without[2].toFixed(2) });
     const [word] = header.outcome.words;
     if (!header.divided) return "";
     if (!word || found.outcome.loss === null || header.outcome.loss === null) return `${said}.`;
-    return said + fill(words.scale_next, { w: word[1].trim(), a: percent(word[2]), b: percent(found.outcome.asked[0]), c: header.outcome.loss.toFixed(2), e: found.outcome.loss.toFixed(2) });
+    return (
+      said +
+      fill(words.scale_next, {
+        w: word[1].trim(),
+        a: percent(word[2]),
+        b: percent(found.outcome.asked[0]),
+        c: header.outcome.loss.toFixed(2),
+        e: found.outcome.loss.toFixed(2),
+      })
+    );
   }
 
   foot() {
     if (!this.now) return { ok: [], rest: [], legend: [] };
     const ratios = this.now.header.spreads.map((/** @type {number[]} */ one) => one[2]);
-    return { ok: [fill(words.scale_ok, { low: Math.min(...ratios).toFixed(2), high: Math.max(...ratios).toFixed(2) })], rest: [], legend: [] };
+    return {
+      ok: [fill(words.scale_ok, { low: Math.min(...ratios).toFixed(2), high: Math.max(...ratios).toFixed(2) })],
+      rest: [],
+      legend: [],
+    };
   }
 
   rows() {
@@ -144,7 +232,9 @@ export class Scale {
 
   // The row of this model, every key of it
   cells() {
-    return this.view.labels(this.view.site.key).map((key, k) => [`${key} ${k}`, ...[this.now.own[k], this.now.free[k]].map((x) => Number(x.toPrecision(6)))]);
+    return this.view
+      .labels(this.view.site.key)
+      .map((key, k) => [`${key} ${k}`, ...[this.now.own[k], this.now.free[k]].map((x) => Number(x.toPrecision(6)))]);
   }
 
   /** @param {HTMLElement} box */
@@ -153,7 +243,10 @@ export class Scale {
     box.setAttribute("aria-label", words.scale_random);
     const { layer, head, query } = this.view.place;
     const row = fill(words.scale_table, { q: this.view.labels(this.view.site.query)[query], layer, head });
-    box.replaceChildren(table(words.scale_random, words.scale_columns, this.rows()), table(row, words.scale_row_columns, this.cells()));
+    box.replaceChildren(
+      table(words.scale_random, words.scale_columns, this.rows()),
+      table(row, words.scale_row_columns, this.cells()),
+    );
   }
 
   /** @returns {import("./types.js").Files} */

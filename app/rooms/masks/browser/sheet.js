@@ -51,5 +51,10 @@ export class Scores {
 export function named(labels, at, tone) {
   const twice = labels.indexOf(labels[at]) !== labels.lastIndexOf(labels[at]);
   const word = /^[\p{P}\p{S}\s]+$/u.test(labels[at]) ? `“${labels[at]}”` : labels[at];
-  return twice ? [[word, tone], [String(at), "sub"]] : [[word, tone]];
+  return twice
+    ? [
+        [word, tone],
+        [String(at), "sub"],
+      ]
+    : [[word, tone]];
 }

@@ -13,7 +13,11 @@ export function table(caption, columns, rows, tone = () => "") {
   const body = el("tbody");
   rows.forEach((row, i) => {
     const line = el("tr");
-    line.append(...row.map((value, j) => (j ? el("td", tone(i, j), String(value)) : Object.assign(el("th", tone(i, j), String(value)), { scope: "row" }))));
+    line.append(
+      ...row.map((value, j) =>
+        j ? el("td", tone(i, j), String(value)) : Object.assign(el("th", tone(i, j), String(value)), { scope: "row" }),
+      ),
+    );
     body.append(line);
   });
   node.append(top, body);

@@ -18,23 +18,72 @@ export function bars(view, host, change, head, now) {
   const { reach } = change;
   const size = 2 * reach + 1;
   const [before, after] = [change.before, change.after].map((values) => values.slice(head * size, (head + 1) * size));
-  const [width, height] = [(view.narrow ? Math.min(view.width, 420 * unit) : 246 * unit), 118 * unit];
+  const [width, height] = [view.narrow ? Math.min(view.width, 420 * unit) : 246 * unit, 118 * unit];
   const x = (/** @type {number} */ i) => 16 * unit + (i * (width - 32 * unit)) / (size - 1);
   const y = (/** @type {number} */ value) => 8 * unit + height * (1 - value);
   const peak = before.reduce((/** @type {number} */ best, value, i) => (value > (before[best] || 0) ? i : best), 0);
-  const label = fill(words.bars, { where: where(peak - reach), before: share(before[peak] || 0), after: share(after[peak] || 0) });
+  const label = fill(words.bars, {
+    where: where(peak - reach),
+    before: share(before[peak] || 0),
+    after: share(after[peak] || 0),
+  });
   const svg = picture(host, width, height + 34 * unit, label);
-  for (const value of [0, 0.5, 1]) put(svg, "path", { d: `M${8 * unit} ${y(value)}H${width - 8 * unit}`, stroke: "var(--line)" });
+  for (const value of [0, 0.5, 1])
+    put(svg, "path", { d: `M${8 * unit} ${y(value)}H${width - 8 * unit}`, stroke: "var(--line)" });
   after.forEach((value, i) => {
-    if (!Number.isNaN(value)) put(svg, "rect", { x: x(i) - 4.5 * unit, y: y(value), width: 9 * unit, height: Math.max(1, y(0) - y(value)), fill: "var(--bar)", rx: 1.5 });
+    if (!Number.isNaN(value))
+      put(svg, "rect", {
+        x: x(i) - 4.5 * unit,
+        y: y(value),
+        width: 9 * unit,
+        height: Math.max(1, y(0) - y(value)),
+        fill: "var(--bar)",
+        rx: 1.5,
+      });
   });
   before.forEach((value, i) => {
-    if (!Number.isNaN(value)) put(svg, "rect", { x: x(i) - 6.5 * unit, y: y(value), width: 13 * unit, height: Math.max(1, y(0) - y(value)), fill: "none", stroke: "var(--mute)", "stroke-width": 1.3, rx: 2 });
+    if (!Number.isNaN(value))
+      put(svg, "rect", {
+        x: x(i) - 6.5 * unit,
+        y: y(value),
+        width: 13 * unit,
+        height: Math.max(1, y(0) - y(value)),
+        fill: "none",
+        stroke: "var(--mute)",
+        "stroke-width": 1.3,
+        rx: 2,
+      });
   });
   const isRight = peak > reach + 2;
-  put(svg, "text", { x: x(peak) + (isRight ? -10 : 11) * unit, y: y(before[peak] || 0) + 11 * unit, "text-anchor": isRight ? "end" : "start", class: "b", "font-size": 13.5 * unit }, share(before[peak] || 0));
-  for (const [i, anchor] of /** @type {[number, string][]} */ ([[0, "start"], [reach, "middle"], [size - 1, "end"]])) {
-    put(svg, "text", { x: x(i) + (i ? (i === reach ? 0 : 8) : -8) * unit, y: height + 26 * unit, "text-anchor": anchor, class: "mt", "font-size": 12.5 * unit }, where(i - reach));
+  put(
+    svg,
+    "text",
+    {
+      x: x(peak) + (isRight ? -10 : 11) * unit,
+      y: y(before[peak] || 0) + 11 * unit,
+      "text-anchor": isRight ? "end" : "start",
+      class: "b",
+      "font-size": 13.5 * unit,
+    },
+    share(before[peak] || 0),
+  );
+  for (const [i, anchor] of /** @type {[number, string][]} */ ([
+    [0, "start"],
+    [reach, "middle"],
+    [size - 1, "end"],
+  ])) {
+    put(
+      svg,
+      "text",
+      {
+        x: x(i) + (i ? (i === reach ? 0 : 8) : -8) * unit,
+        y: height + 26 * unit,
+        "text-anchor": anchor,
+        class: "mt",
+        "font-size": 12.5 * unit,
+      },
+      where(i - reach),
+    );
   }
   const legend = add(host, "p", "legend");
   legend.append(el("i", "was"), ` ${words.legend_trained} `, el("i", "now"), ` ${now.toLowerCase()}`);

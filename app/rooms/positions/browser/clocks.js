@@ -48,7 +48,10 @@ export class Clocks {
 
   get at() {
     const { view } = this;
-    const site = view.site().id === "cross" ? /** @type {import("./types.js").Site} */ (view.header.sites.find((one) => one.id !== "cross")) : view.site();
+    const site =
+      view.site().id === "cross"
+        ? /** @type {import("./types.js").Site} */ (view.header.sites.find((one) => one.id !== "cross"))
+        : view.site();
     const layer = Math.min(view.number("layer", view.header.opening.layer), site.records.length - 1);
     const head = Math.min(view.number("head", view.header.opening.head), site.heads - 1);
     const labels = view.side(site.query).labels;
@@ -59,7 +62,9 @@ export class Clocks {
   /** @returns {Clock & {refused?: string} | null} */
   get clock() {
     const { site, layer, head, query, key } = this.at;
-    return this.isRotary ? this.view.get("positions/clock", { record: site.records[layer], head, query, key }, json) : null;
+    return this.isRotary
+      ? this.view.get("positions/clock", { record: site.records[layer], head, query, key }, json)
+      : null;
   }
 
   // Where the two words stand on the line
@@ -94,7 +99,10 @@ export class Clocks {
   elsewhere() {
     const { view, host } = this;
     const box = add(host, "div", "box elsewhere");
-    add(box, "p").textContent = fill(words.no_clocks, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase() });
+    add(box, "p").textContent = fill(words.no_clocks, {
+      model: view.header.model,
+      own: words.kinds[view.header.position].toLowerCase(),
+    });
     const home = view.header.homes.rotary;
     if (!home) return;
     const link = el("a", "", fill(words.go_home, { model: home[0] }));
@@ -116,7 +124,13 @@ export class Clocks {
     const { site, layer, head, query, key, labels } = this.at;
     const line = (this.chooserLine = add(this.host, "div", "chooser"));
     this.chooserOf = this.choices;
-    const select = (/** @type {string} */ label, /** @type {string} */ kind, /** @type {[string, string][]} */ options, /** @type {number} */ value, /** @type {(value: string) => void} */ act) => {
+    const select = (
+      /** @type {string} */ label,
+      /** @type {string} */ kind,
+      /** @type {[string, string][]} */ options,
+      /** @type {number} */ value,
+      /** @type {(value: string) => void} */ act,
+    ) => {
       const box = add(line, "label", kind);
       box.append(label);
       const chosen = add(box, "select");
@@ -146,21 +160,66 @@ export class Clocks {
     const x = (/** @type {number} */ place) => left + place * step;
     const svg = picture(this.host, width, 70 * unit, words.line);
     svg.classList.add("touch");
-    put(svg, "path", { d: `M${x(0)} ${34 * unit}H${x(last)}`, stroke: "var(--line)", "stroke-width": 4, "stroke-linecap": "round" });
-    for (const place of ticks(0, last, view.narrow ? 4 : 8)) put(svg, "text", { x: x(place), y: 64 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, String(place));
-    const bar = handle(svg, { name: "both", label: words.both, value: Math.round(Math.min(m, n)), low: 0, high: last - Math.round(Math.abs(m - n)), move: (to) => this.move(to - Math.min(m, n)) });
+    put(svg, "path", {
+      d: `M${x(0)} ${34 * unit}H${x(last)}`,
+      stroke: "var(--line)",
+      "stroke-width": 4,
+      "stroke-linecap": "round",
+    });
+    for (const place of ticks(0, last, view.narrow ? 4 : 8))
+      put(
+        svg,
+        "text",
+        { x: x(place), y: 64 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
+        String(place),
+      );
+    const bar = handle(svg, {
+      name: "both",
+      label: words.both,
+      value: Math.round(Math.min(m, n)),
+      low: 0,
+      high: last - Math.round(Math.abs(m - n)),
+      move: (to) => this.move(to - Math.min(m, n)),
+    });
     put(bar, "path", { d: `M${x(n)} ${34 * unit}H${x(m)}`, stroke: "var(--proof)", "stroke-width": 8 * unit });
-    put(bar, "rect", { x: Math.min(x(m), x(n)), y: 34 * unit - 22, width: Math.max(2, Math.abs(x(m) - x(n))), height: 44, fill: "transparent" });
+    put(bar, "rect", {
+      x: Math.min(x(m), x(n)),
+      y: 34 * unit - 22,
+      width: Math.max(2, Math.abs(x(m) - x(n))),
+      height: 44,
+      fill: "transparent",
+    });
     const close = Math.abs(x(m) - x(n)) < 90 * unit;
-    const ends = /** @type {[string, number, string, string, string][]} */ ([["n", n, "var(--key)", labels[key], "kt b"], ["m", m, "var(--query)", labels[query], "qt b"]]);
+    const ends = /** @type {[string, number, string, string, string][]} */ ([
+      ["n", n, "var(--key)", labels[key], "kt b"],
+      ["m", m, "var(--query)", labels[query], "qt b"],
+    ]);
     for (const [name, place, colour, label, kind] of ends) {
       const other = name === "n" ? m : n;
-      const group = handle(svg, { name, label: fill(words.word_handle, { word: quoted(label) }), value: Math.round(place), low: 0, high: last, move: (to) => view.choose({ [name]: String(to) }) });
+      const group = handle(svg, {
+        name,
+        label: fill(words.word_handle, { word: quoted(label) }),
+        value: Math.round(place),
+        low: 0,
+        high: last,
+        move: (to) => view.choose({ [name]: String(to) }),
+      });
       grip(group, x(place), 34 * unit, 44);
       put(group, "circle", { cx: x(place), cy: 34 * unit, r: 11 * unit, fill: colour });
       const isLeft = place < other || (place === other && name === "n");
       const anchor = !close ? "middle" : isLeft ? "end" : "start";
-      put(group, "text", { x: clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width), y: 13 * unit, "text-anchor": anchor, class: kind, "font-size": 13.5 * unit }, fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : place.toFixed(1) }));
+      put(
+        group,
+        "text",
+        {
+          x: clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width),
+          y: 13 * unit,
+          "text-anchor": anchor,
+          class: kind,
+          "font-size": 13.5 * unit,
+        },
+        fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : place.toFixed(1) }),
+      );
     }
     view.root.dataset.score = String(score(clock, m - n));
     view.root.dataset.distance = String(m - n);
@@ -173,36 +232,86 @@ export class Clocks {
     const { m, n } = this.stands;
     const hands = pairs(clock);
     const title = add(host, "h2");
-    title.append(el("b", "", fill(words.clocks, { n: hands.length })), " ", ...phrase(words.clocks_note, { q: ["q", "q"], k: ["k", "k"] }));
-    const across = view.narrow ? Math.max(3, Math.min(8, Math.floor(view.width / (84 * unit)))) : hands.length > 16 ? 11 : 8;
+    title.append(
+      el("b", "", fill(words.clocks, { n: hands.length })),
+      " ",
+      ...phrase(words.clocks_note, { q: ["q", "q"], k: ["k", "k"] }),
+    );
+    const across = view.narrow
+      ? Math.max(3, Math.min(8, Math.floor(view.width / (84 * unit))))
+      : hands.length > 16
+        ? 11
+        : 8;
     const wide = view.narrow ? view.width : view.width - (404 + 28) * unit;
     const gap = Math.min(98 * unit, wide / across);
     const under = (view.room < Infinity ? 44 : view.projector ? 74 : 66) * unit; // two numbers, and the space to the next row
-    const radius = Math.max(12 * unit, Math.min(41 * unit, gap * 0.42, (view.below(title) / Math.ceil(hands.length / across) - under) / 2));
+    const radius = Math.max(
+      12 * unit,
+      Math.min(41 * unit, gap * 0.42, (view.below(title) / Math.ceil(hands.length / across) - under) / 2),
+    );
     const tall = 2 * radius + under;
     const size = clamp(gap * 0.14, 9 * unit, 13.5 * unit);
     const added = shares(clock, m - n);
     const most = Math.max(...hands.map((hand) => hand.q * hand.k)) || 1;
-    const svg = picture(host, across * gap, Math.ceil(hands.length / across) * tall, fill(words.clocks_label, { n: hands.length }));
+    const svg = picture(
+      host,
+      across * gap,
+      Math.ceil(hands.length / across) * tall,
+      fill(words.clocks_label, { n: hands.length }),
+    );
     svg.setAttribute("role", "img");
     hands.forEach((hand, i) => {
       const [x, y] = [(i % across) * gap + gap / 2, Math.floor(i / across) * tall + radius + 4 * unit];
       const [q, k] = [-(hand.angleQ + m * hand.theta), -(hand.angleK + n * hand.theta)];
-      const end = (/** @type {number} */ angle, /** @type {number} */ r) => `${(x + r * Math.cos(angle)).toFixed(1)} ${(y + r * Math.sin(angle)).toFixed(1)}`;
+      const end = (/** @type {number} */ angle, /** @type {number} */ r) =>
+        `${(x + r * Math.cos(angle)).toFixed(1)} ${(y + r * Math.sin(angle)).toFixed(1)}`;
       const between = ((((q - k + Math.PI) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI)) - Math.PI;
       const weight = Math.sqrt((hand.q * hand.k) / most);
       const colour = diverging(view, added[i] >= 0 ? 0.12 + 0.5 * weight : -0.12 - 0.5 * weight);
       put(svg, "circle", { cx: x, cy: y, r: radius, fill: "var(--panel)", stroke: "var(--line)", "stroke-width": 1.5 });
-      put(svg, "path", { d: `M${x} ${y}L${end(k, radius)}A${radius} ${radius} 0 0 ${between > 0 ? 1 : 0} ${end(q, radius)}Z`, fill: colour, opacity: 0.75 });
-      put(svg, "path", { d: `M${x} ${y}L${end(k, radius - 3)}`, fill: "none", stroke: "var(--key)", "stroke-width": 3, "stroke-linecap": "round" });
-      put(svg, "path", { d: `M${x} ${y}L${end(q, radius - 3)}`, fill: "none", stroke: "var(--query)", "stroke-width": 3, "stroke-linecap": "round" });
+      put(svg, "path", {
+        d: `M${x} ${y}L${end(k, radius)}A${radius} ${radius} 0 0 ${between > 0 ? 1 : 0} ${end(q, radius)}Z`,
+        fill: colour,
+        opacity: 0.75,
+      });
+      put(svg, "path", {
+        d: `M${x} ${y}L${end(k, radius - 3)}`,
+        fill: "none",
+        stroke: "var(--key)",
+        "stroke-width": 3,
+        "stroke-linecap": "round",
+      });
+      put(svg, "path", {
+        d: `M${x} ${y}L${end(q, radius - 3)}`,
+        fill: "none",
+        stroke: "var(--query)",
+        "stroke-width": 3,
+        "stroke-linecap": "round",
+      });
       put(svg, "circle", { cx: x, cy: y, r: 2.5, fill: "var(--ink)" });
-      put(svg, "text", { x, y: y + radius + 18 * unit, "text-anchor": "middle", class: added[i] >= 0 ? "b plus" : "b minus", "font-size": size }, `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`);
+      put(
+        svg,
+        "text",
+        {
+          x,
+          y: y + radius + 18 * unit,
+          "text-anchor": "middle",
+          class: added[i] >= 0 ? "b plus" : "b minus",
+          "font-size": size,
+        },
+        `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`,
+      );
       const period = (2 * Math.PI) / hand.theta;
-      put(svg, "text", { x, y: y + radius + 34 * unit, "text-anchor": "middle", class: "mt", "font-size": size * 0.9 }, period < 20 ? period.toFixed(1) : number(period));
+      put(
+        svg,
+        "text",
+        { x, y: y + radius + 34 * unit, "text-anchor": "middle", class: "mt", "font-size": size * 0.9 },
+        period < 20 ? period.toFixed(1) : number(period),
+      );
     });
     const rest = clock.q.length - 2 * hands.length;
-    add(host, "p", "note").textContent = words.clocks_legend + (rest ? ` ${fill(words.clocks_rest, { n: rest, share: signed(straight(clock)) })}` : "");
+    add(host, "p", "note").textContent =
+      words.clocks_legend + (rest ? ` ${fill(words.clocks_rest, { n: rest, share: signed(straight(clock)) })}` : "");
   }
 
   /** @param {HTMLElement} host @param {Clock} clock */
@@ -214,35 +323,91 @@ export class Clocks {
     const distance = m - n;
     const now = score(clock, distance);
     const title = add(host, "h2");
-    title.append(el("b", "", words.score_by), " ", ...phrase("{q} − {k}", { q: [quoted(labels[query]), "q"], k: [quoted(labels[key]), "k"] }));
+    title.append(
+      el("b", "", words.score_by),
+      " ",
+      ...phrase("{q} − {k}", { q: [quoted(labels[query]), "q"], k: [quoted(labels[key]), "k"] }),
+    );
     const [low, high] = [Math.min(-BEHIND, distance), Math.max(AHEAD, distance)];
     const points = Array.from({ length: 161 }, (_, i) => low + ((high - low) * i) / 160);
     const scores = points.map((at) => score(clock, at));
     const [least, most] = [Math.min(...scores, now), Math.max(...scores, now)];
-    const [width, height, left] = [view.narrow ? Math.min(view.width, 480 * unit) : 404 * unit, Math.max(80 * unit, Math.min(216 * unit, view.below(title) - 80 * unit)), 40 * unit];
+    const [width, height, left] = [
+      view.narrow ? Math.min(view.width, 480 * unit) : 404 * unit,
+      Math.max(80 * unit, Math.min(216 * unit, view.below(title) - 80 * unit)),
+      40 * unit,
+    ];
     const x = (/** @type {number} */ at) => left + ((at - low) * (width - left - 8 * unit)) / (high - low);
     const y = (/** @type {number} */ value) => 12 * unit + (height * (most - value)) / (most - least || 1);
     const isCausal = site.stack === "decoder";
-    const svg = picture(host, width + 6, height + 40 * unit, fill(words.score_label, { distance: whole(Math.round(distance)), score: signed(now, 3) }));
+    const svg = picture(
+      host,
+      width + 6,
+      height + 40 * unit,
+      fill(words.score_label, { distance: whole(Math.round(distance)), score: signed(now, 3) }),
+    );
     svg.setAttribute("role", "img");
     if (isCausal) {
-      const hatch = put(put(svg, "defs"), "pattern", { id: "future", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+      const hatch = put(put(svg, "defs"), "pattern", {
+        id: "future",
+        width: 5,
+        height: 5,
+        patternUnits: "userSpaceOnUse",
+        patternTransform: "rotate(45)",
+      });
       put(hatch, "rect", { width: 1.1, height: 5, fill: "var(--hatch)" });
     }
     for (const value of ticks(least, most)) {
       put(svg, "path", { d: `M${left} ${y(value)}H${width}`, stroke: "var(--line)" });
-      put(svg, "text", { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, whole(value));
+      put(
+        svg,
+        "text",
+        { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
+        whole(value),
+      );
     }
     if (isCausal) {
-      put(svg, "rect", { x: left, y: 8 * unit, width: Math.max(0, x(0) - left), height: height + 8 * unit, fill: "url(#future)", opacity: 0.5 });
-      put(svg, "text", { x: (left + x(0)) / 2, y: 28 * unit, "text-anchor": "middle", class: "mt", "font-size": 12.5 * unit }, words.future);
+      put(svg, "rect", {
+        x: left,
+        y: 8 * unit,
+        width: Math.max(0, x(0) - left),
+        height: height + 8 * unit,
+        fill: "url(#future)",
+        opacity: 0.5,
+      });
+      put(
+        svg,
+        "text",
+        { x: (left + x(0)) / 2, y: 28 * unit, "text-anchor": "middle", class: "mt", "font-size": 12.5 * unit },
+        words.future,
+      );
     }
-    put(svg, "path", { d: path(points.map((at, i) => [x(at), y(scores[i])])), fill: "none", stroke: "var(--bar)", "stroke-width": 2.4 });
-    put(svg, "path", { d: `M${x(distance)} ${y(now)}V${height + 14 * unit}`, stroke: "var(--proof)", "stroke-width": 1.5, "stroke-dasharray": "3 3" });
+    put(svg, "path", {
+      d: path(points.map((at, i) => [x(at), y(scores[i])])),
+      fill: "none",
+      stroke: "var(--bar)",
+      "stroke-width": 2.4,
+    });
+    put(svg, "path", {
+      d: `M${x(distance)} ${y(now)}V${height + 14 * unit}`,
+      stroke: "var(--proof)",
+      "stroke-width": 1.5,
+      "stroke-dasharray": "3 3",
+    });
     put(svg, "circle", { cx: x(distance), cy: y(now), r: 7 * unit, fill: "var(--proof)" });
-    for (const value of ticks(low, high)) put(svg, "text", { x: x(value), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, whole(value));
+    for (const value of ticks(low, high))
+      put(
+        svg,
+        "text",
+        { x: x(value), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
+        whole(value),
+      );
     const says = add(host, "p", "now");
-    says.append(el("span", "a", fill(words.distance_is, { distance: whole(Number(distance.toFixed(1))) })), " ", ...phrase(words.score_is, { score: [signed(now, 3), "score"] }));
+    says.append(
+      el("span", "a", fill(words.distance_is, { distance: whole(Number(distance.toFixed(1))) })),
+      " ",
+      ...phrase(words.score_is, { score: [signed(now, 3), "score"] }),
+    );
     const best = highest(clock, AHEAD);
     add(host, "p", "note").append(...phrase(words.highest, { distance: [String(best), ""] }));
   }
@@ -296,7 +461,11 @@ export class Clocks {
       made.addEventListener("click", act);
       return made;
     };
-    return [el("span", "mute note", words.clock_hint), button(words.move_both, () => this.moveBoth()), button(words.reset, () => view.choose({ m: "", n: "" }))];
+    return [
+      el("span", "mute note", words.clock_hint),
+      button(words.move_both, () => this.moveBoth()),
+      button(words.reset, () => view.choose({ m: "", n: "" })),
+    ];
   }
 
   // ------------------------------------------------------------------ words
@@ -304,7 +473,11 @@ export class Clocks {
   fact() {
     const { view } = this;
     const clock = this.clock;
-    if (!this.isRotary) return phrase(words.fact_elsewhere, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase() });
+    if (!this.isRotary)
+      return phrase(words.fact_elsewhere, {
+        model: view.header.model,
+        own: words.kinds[view.header.position].toLowerCase(),
+      });
     if (!clock || clock.refused) return [];
     const { m, n } = this.stands;
     const [query, key] = clock.places;
@@ -312,7 +485,12 @@ export class Clocks {
     if (Math.abs(m - n - (query - key)) < 1e-6 && by) {
       return phrase(words.fact_both, { n: whole(Number(by.toFixed(0))), score: [signed(score(clock, m - n), 3), "a"] });
     }
-    const said = phrase(words.fact_clock, { q: ["q", "q"], k: ["k", "k"], distance: [whole(Number((m - n).toFixed(1))), "a"], score: [signed(score(clock, m - n), 2), "a"] });
+    const said = phrase(words.fact_clock, {
+      q: ["q", "q"],
+      k: ["k", "k"],
+      distance: [whole(Number((m - n).toFixed(1))), "a"],
+      score: [signed(score(clock, m - n), 2), "a"],
+    });
     if (m < n && this.at.site.stack === "decoder") said.push(...phrase(words.fact_future, {}));
     return said;
   }
@@ -323,10 +501,20 @@ export class Clocks {
     const shift = view.get("positions/shift", {}, json);
     const clock = this.clock;
     const { layer, head } = this.at;
-    const pairsOf = clock && !clock.refused ? ` · ${fill(words.foot_pairs, { features: clock.q.length, n: clock.frequencies.length })}` : "";
+    const pairsOf =
+      clock && !clock.refused
+        ? ` · ${fill(words.foot_pairs, { features: clock.q.length, n: clock.frequencies.length })}`
+        : "";
     if (shift && !shift.refused) view.root.dataset.shift = String(shift.scores);
     return {
-      proof: shift && !shift.refused ? fill(words.foot_shift, { by: shift.by, scores: scientific(shift.scores), weights: scientific(shift.weights) }) : "",
+      proof:
+        shift && !shift.refused
+          ? fill(words.foot_shift, {
+              by: shift.by,
+              scores: scientific(shift.scores),
+              weights: scientific(shift.weights),
+            })
+          : "",
       facts: fill(words.head, { layer, head }) + pairsOf,
     };
   }
@@ -337,8 +525,27 @@ export class Clocks {
     const { m, n } = this.stands;
     const added = shares(clock, m - n);
     return [
-      { title: words.table_clocks, name: "clocks", columns: words.table_clocks_columns, rows: pairs(clock).map((hand, i) => [i, i + clock.frequencies.length, hand.q, hand.k, hand.angleQ + m * hand.theta, hand.angleK + n * hand.theta, (2 * Math.PI) / hand.theta, added[i]]) },
-      { title: words.score_by, name: "scores", columns: words.table_scores_columns, rows: Array.from({ length: BEHIND + AHEAD + 1 }, (_, i) => [i - BEHIND, score(clock, i - BEHIND)]) },
+      {
+        title: words.table_clocks,
+        name: "clocks",
+        columns: words.table_clocks_columns,
+        rows: pairs(clock).map((hand, i) => [
+          i,
+          i + clock.frequencies.length,
+          hand.q,
+          hand.k,
+          hand.angleQ + m * hand.theta,
+          hand.angleK + n * hand.theta,
+          (2 * Math.PI) / hand.theta,
+          added[i],
+        ]),
+      },
+      {
+        title: words.score_by,
+        name: "scores",
+        columns: words.table_scores_columns,
+        rows: Array.from({ length: BEHIND + AHEAD + 1 }, (_, i) => [i - BEHIND, score(clock, i - BEHIND)]),
+      },
     ];
   }
 
@@ -348,6 +555,14 @@ export class Clocks {
     const { m, n } = this.stands;
     const windowed = view.header.windowed?.[layer] ? "True" : "False";
     if (!this.isRotary) return fill(words.snippet_rotary, view.header.about);
-    return fill(words.snippet_clock, { ...view.header.about, record: site.records[layer], head, query, key, windowed, distance: Math.round(m - n) });
+    return fill(words.snippet_clock, {
+      ...view.header.about,
+      record: site.records[layer],
+      head,
+      query,
+      key,
+      windowed,
+      distance: Math.round(m - n),
+    });
   }
 }

@@ -14,7 +14,8 @@ const SVG = "http://www.w3.org/2000/svg";
  */
 export function put(parent, tag, attributes = {}, text) {
   const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, typeof value === "number" ? String(Math.round(value * 100) / 100) : value);
+  for (const [name, value] of Object.entries(attributes))
+    node.setAttribute(name, typeof value === "number" ? String(Math.round(value * 100) / 100) : value);
   if (text !== undefined) node.textContent = text;
   parent.append(node);
   return node;
@@ -46,7 +47,8 @@ export function ticks(low, high, parts = 4) {
   const size = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((by) => by * size).find((by) => by >= rough) ?? rough;
   const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at++) found.push(Number((at * step).toPrecision(8)));
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at++)
+    found.push(Number((at * step).toPrecision(8)));
   return found;
 }
 
@@ -74,7 +76,16 @@ export function handle(parent, { name, label, value, low, high, text, move }) {
   group.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     /** @type {Record<string, number>} */
-    const to = { ArrowLeft: value - 1, ArrowDown: value - 1, ArrowRight: value + 1, ArrowUp: value + 1, PageUp: value + 10, PageDown: value - 10, Home: low, End: high };
+    const to = {
+      ArrowLeft: value - 1,
+      ArrowDown: value - 1,
+      ArrowRight: value + 1,
+      ArrowUp: value + 1,
+      PageUp: value + 10,
+      PageDown: value - 10,
+      Home: low,
+      End: high,
+    };
     if (!(event.key in to)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -85,7 +96,8 @@ export function handle(parent, { name, label, value, low, high, text, move }) {
 
 // What a finger can hold, over what is seen
 /** @param {Element} parent @param {number} x @param {number} y @param {number} size */
-export const grip = (parent, x, y, size) => put(parent, "rect", { x: x - size / 2, y: y - size / 2, width: size, height: size, fill: "transparent" });
+export const grip = (parent, x, y, size) =>
+  put(parent, "rect", { x: x - size / 2, y: y - size / 2, width: size, height: size, fill: "transparent" });
 
 // What the pointer drags, wherever it goes until it is let go: move(name of data-drag, event, the event that began it)
 export class Drags {
@@ -95,7 +107,9 @@ export class Drags {
   /** @param {HTMLElement} host @param {(name: string, event: PointerEvent, began: PointerEvent) => void} move @param {(name: string, began: PointerEvent) => void} [begin] */
   constructor(host, move, begin) {
     host.addEventListener("pointerdown", (event) => {
-      const found = /** @type {SVGElement | HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-drag]"));
+      const found = /** @type {SVGElement | HTMLElement | null} */ (
+        /** @type {Element} */ (event.target).closest("[data-drag]")
+      );
       if (!found || event.button) return;
       event.preventDefault();
       this.held = { name: String(found.dataset.drag), began: event };

@@ -9,7 +9,12 @@ import { WORDS as words } from "./constants.js";
 /** @param {Shown} view @param {HTMLElement} host @param {Stack} stack */
 export function ends(view, host, stack) {
   const n = stack.n_ctx;
-  add(host, "p").append(...phrase(stack.kind === "learned" ? words.end_learned : words.end_sinusoidal, { n: [number(n), ""], last: number(n - 1) }));
+  add(host, "p").append(
+    ...phrase(stack.kind === "learned" ? words.end_learned : words.end_sinusoidal, {
+      n: [number(n), ""],
+      last: number(n - 1),
+    }),
+  );
   if (stack.too_long) {
     const box = add(host, "div", "box refusal");
     add(box, "p").append(...phrase(words.end_try, { n: [fill(words.tokens, { n: number(n + 90) }), "q"] }));
@@ -18,7 +23,12 @@ export function ends(view, host, stack) {
   if (stack.kind === "sinusoidal") add(host, "p", "mute").textContent = words.end_formula;
   if (stack.closest) {
     const [i, j, distance] = stack.closest;
-    add(host, "p", "mute").textContent = fill(stack.compared < n ? words.closest_of : words.closest, { i, j, distance: distance.toFixed(3), n: number(stack.compared) });
+    add(host, "p", "mute").textContent = fill(stack.compared < n ? words.closest_of : words.closest, {
+      i,
+      j,
+      distance: distance.toFixed(3),
+      n: number(stack.compared),
+    });
   }
   view.root.dataset.closest = stack.closest ? String(stack.closest[2]) : "";
 }
@@ -33,11 +43,20 @@ export function trade(view, host, stack, isOpen, toggled) {
   const head = add(add(table, "thead"), "tr");
   for (const name of words.trade_columns) add(head, "th").textContent = name;
   const body = add(table, "tbody");
-  const own = { n: number(stack.n_ctx), d: number(view.header.d_model), product: number(stack.n_ctx * view.header.d_model), model: view.header.model };
+  const own = {
+    n: number(stack.n_ctx),
+    d: number(view.header.d_model),
+    product: number(stack.n_ctx * view.header.d_model),
+    model: view.header.model,
+  };
   for (const [kind, title, learnt, longer] of words.trade_rows) {
     const row = add(body, "tr", kind === stack.kind ? "own" : "");
-    add(row, "th").textContent = kind === stack.kind ? fill(words.kind_own, { kind: title, model: view.header.model }) : title;
-    add(row, "td").textContent = fill(kind === stack.kind && words.trade_own[kind] ? words.trade_own[kind] : learnt, own);
+    add(row, "th").textContent =
+      kind === stack.kind ? fill(words.kind_own, { kind: title, model: view.header.model }) : title;
+    add(row, "td").textContent = fill(
+      kind === stack.kind && words.trade_own[kind] ? words.trade_own[kind] : learnt,
+      own,
+    );
     add(row, "td").textContent = fill(longer, own);
   }
 }

@@ -25,7 +25,14 @@ export function grid(view, host, moved, chosen, choose) {
   title.append(el("b", "", words.moved));
   const wide = (view.narrow ? view.width : 334 * unit) - 28 * unit;
   const tall = (view.projector ? 380 : 210) * unit;
-  const cell = Math.max(SMALLEST * unit, Math.min((view.narrow ? 40 : CELL) * unit, wide / Math.min(heads, MOST_HEADS), tall / Math.min(layers, MOST_LAYERS)));
+  const cell = Math.max(
+    SMALLEST * unit,
+    Math.min(
+      (view.narrow ? 40 : CELL) * unit,
+      wide / Math.min(heads, MOST_HEADS),
+      tall / Math.min(layers, MOST_LAYERS),
+    ),
+  );
   const [x0, y0] = [24 * unit, 18 * unit];
   const box = add(host, "div", "grid");
   box.tabIndex = 0;
@@ -33,18 +40,49 @@ export function grid(view, host, moved, chosen, choose) {
   const svg = picture(box, x0 + heads * cell, y0 + layers * cell, words.moved);
   const size = Math.min(12 * unit, cell * 0.75);
   const every = cell < 16 * unit ? 4 : 1;
-  for (let head = 0; head < heads; head += every) put(svg, "text", { x: x0 + (head + 0.5) * cell - 1, y: 11 * unit, "text-anchor": "middle", class: "mt", "font-size": size }, String(head));
+  for (let head = 0; head < heads; head += every)
+    put(
+      svg,
+      "text",
+      { x: x0 + (head + 0.5) * cell - 1, y: 11 * unit, "text-anchor": "middle", class: "mt", "font-size": size },
+      String(head),
+    );
   for (let layer = 0; layer < layers; layer++) {
-    if (layer % every === 0) put(svg, "text", { x: 14 * unit, y: y0 + (layer + 0.5) * cell + 3 * unit, "text-anchor": "end", class: "mt", "font-size": size }, String(layer));
+    if (layer % every === 0)
+      put(
+        svg,
+        "text",
+        { x: 14 * unit, y: y0 + (layer + 0.5) * cell + 3 * unit, "text-anchor": "end", class: "mt", "font-size": size },
+        String(layer),
+      );
     for (let head = 0; head < heads; head++) {
       const value = moved[layer * heads + head];
       const fills = view.ramp.css[Math.round(255 * Math.min(1, value))];
-      put(svg, "rect", { x: x0 + head * cell, y: y0 + layer * cell, width: cell - 2, height: cell - 2, rx: 2, fill: fills, "data-h": `${layer}.${head}` });
+      put(svg, "rect", {
+        x: x0 + head * cell,
+        y: y0 + layer * cell,
+        width: cell - 2,
+        height: cell - 2,
+        rx: 2,
+        fill: fills,
+        "data-h": `${layer}.${head}`,
+      });
     }
   }
-  const ring = put(svg, "rect", { width: cell + 2, height: cell + 2, rx: 3, fill: "none", stroke: "var(--query)", "stroke-width": 2.5 });
+  const ring = put(svg, "rect", {
+    width: cell + 2,
+    height: cell + 2,
+    rx: 3,
+    fill: "none",
+    stroke: "var(--query)",
+    "stroke-width": 2.5,
+  });
   const headOf = (/** @type {Event} */ event) => {
-    const found = /** @type {SVGElement | null} */ (/** @type {Element} */ (event.target).closest?.("[data-h]"))?.dataset.h?.split(".").map(Number);
+    const found = /** @type {SVGElement | null} */ (
+      /** @type {Element} */ (event.target).closest?.("[data-h]")
+    )?.dataset.h
+      ?.split(".")
+      .map(Number);
     return found ? { layer: found[0], head: found[1] } : null;
   };
   svg.addEventListener("click", (event) => {
@@ -53,7 +91,12 @@ export function grid(view, host, moved, chosen, choose) {
   });
   svg.addEventListener("pointermove", (event) => {
     const at = headOf(event);
-    view.tip(at ? event : null, at ? [document.createTextNode(`${fill(words.head, at)}: `), el("b", "", share(moved[at.layer * heads + at.head]))] : []);
+    view.tip(
+      at ? event : null,
+      at
+        ? [document.createTextNode(`${fill(words.head, at)}: `), el("b", "", share(moved[at.layer * heads + at.head]))]
+        : [],
+    );
   });
   svg.addEventListener("pointerleave", () => view.tip(null));
   const legend = add(host, "p", "legend");
@@ -62,7 +105,14 @@ export function grid(view, host, moved, chosen, choose) {
   const mark = (/** @type {{layer: number, head: number}} */ at) => {
     ring.setAttribute("x", (x0 + at.head * cell - 2).toFixed(2));
     ring.setAttribute("y", (y0 + at.layer * cell - 2).toFixed(2));
-    box.setAttribute("aria-label", fill(words.grid, { n: moved.length, head: fill(words.head, at), share: share(moved[at.layer * heads + at.head]) }));
+    box.setAttribute(
+      "aria-label",
+      fill(words.grid, {
+        n: moved.length,
+        head: fill(words.head, at),
+        share: share(moved[at.layer * heads + at.head]),
+      }),
+    );
   };
   mark(chosen);
   return mark;

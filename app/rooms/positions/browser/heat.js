@@ -30,7 +30,7 @@ export class Heat {
     const title = add(host, "h2");
     title.append(el("b", "", words.table), ` ${words.table_note}`);
     const left = 58 * unit;
-    const width = Math.round((view.narrow ? Math.min(view.width - left - 8, 620 * unit) : 384 * unit));
+    const width = Math.round(view.narrow ? Math.min(view.width - left - 8, 620 * unit) : 384 * unit);
     const height = Math.round(Math.max(150 * unit, Math.min(336 * unit, view.below(title) - BENEATH * unit)));
     const box = add(host, "div", "heat");
     box.style.cssText = `margin-left: ${left}px; width: ${width}px; height: ${height}px`;
@@ -41,28 +41,79 @@ export class Heat {
     c.imageSmoothingEnabled = false;
     c.drawImage(image, 0, 0, width, height);
     canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", fill(words.table_label, { n: rows.rows, first: rows.first, last: rows.first + rows.rows - 1, d: rows.columns }));
+    canvas.setAttribute(
+      "aria-label",
+      fill(words.table_label, { n: rows.rows, first: rows.first, last: rows.first + rows.rows - 1, d: rows.columns }),
+    );
     this.box = canvas;
     const over = add(box, "div", "over");
     over.style.left = `${-left}px`;
     const svg = picture(over, width + left + 8, height + 24 * unit, words.table);
     svg.setAttribute("aria-hidden", "true");
-    for (const [name, at, colour, kind] of /** @type {[string, number, string, string][]} */ ([["i", i, "var(--query)", "qt b"], ["j", j, "var(--key)", "kt b"]])) {
+    for (const [name, at, colour, kind] of /** @type {[string, number, string, string][]} */ ([
+      ["i", i, "var(--query)", "qt b"],
+      ["j", j, "var(--key)", "kt b"],
+    ])) {
       const row = at - rows.first;
       if (row < 0 || row >= rows.rows) continue;
       const group = put(svg, "g", { "data-drag": name });
-      put(group, "rect", { x: left, y: row * step - 1, width, height: step + 2, fill: "none", stroke: colour, "stroke-width": 2 });
-      put(group, "rect", { x: 0, y: (row + 0.5) * step - 11 * unit, width: left + width, height: 22 * unit, fill: "transparent" });
-      put(group, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: kind, "font-size": 13.5 * unit }, String(at));
+      put(group, "rect", {
+        x: left,
+        y: row * step - 1,
+        width,
+        height: step + 2,
+        fill: "none",
+        stroke: colour,
+        "stroke-width": 2,
+      });
+      put(group, "rect", {
+        x: 0,
+        y: (row + 0.5) * step - 11 * unit,
+        width: left + width,
+        height: 22 * unit,
+        fill: "transparent",
+      });
+      put(
+        group,
+        "text",
+        {
+          x: left - 8 * unit,
+          y: (row + 0.5) * step + 4.5 * unit,
+          "text-anchor": "end",
+          class: kind,
+          "font-size": 13.5 * unit,
+        },
+        String(at),
+      );
     }
     for (const row of [0, rows.rows - 1]) {
-      if (Math.min(Math.abs(row + rows.first - i), Math.abs(row + rows.first - j)) > 3) put(svg, "text", { x: left - 8 * unit, y: (row + 0.5) * step + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13.5 * unit }, String(row + rows.first));
+      if (Math.min(Math.abs(row + rows.first - i), Math.abs(row + rows.first - j)) > 3)
+        put(
+          svg,
+          "text",
+          {
+            x: left - 8 * unit,
+            y: (row + 0.5) * step + 4.5 * unit,
+            "text-anchor": "end",
+            class: "mt",
+            "font-size": 13.5 * unit,
+          },
+          String(row + rows.first),
+        );
     }
     put(svg, "text", { x: left, y: height + 18 * unit, class: "mt", "font-size": 13 * unit }, "0");
-    put(svg, "text", { x: left + width, y: height + 18 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(rows.columns - 1));
+    put(
+      svg,
+      "text",
+      { x: left + width, y: height + 18 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
+      String(rows.columns - 1),
+    );
     box.onpointermove = (event) => {
       const at = this.under(event, rows);
-      view.tip(at ? event : null, at ? [document.createTextNode(fill(words.table_tip, { ...at, value: signed(at.value, 4) }))] : []);
+      view.tip(
+        at ? event : null,
+        at ? [document.createTextNode(fill(words.table_tip, { ...at, value: signed(at.value, 4) }))] : [],
+      );
     };
     box.onpointerleave = () => view.tip(null);
     const legend = add(host, "p", "legend");
@@ -84,7 +135,10 @@ export class Heat {
     const packed = new Uint32Array(pixels.data.buffer);
     for (let row = 0; row < rows.rows; row++) {
       const values = furthest(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), columns);
-      for (let x = 0; x < columns; x++) packed[row * columns + x] = (values[x] >= 0 ? ramp : ahead).packed[Math.round(255 * Math.min(1, Math.abs(values[x] / scale)))];
+      for (let x = 0; x < columns; x++)
+        packed[row * columns + x] = (values[x] >= 0 ? ramp : ahead).packed[
+          Math.round(255 * Math.min(1, Math.abs(values[x] / scale)))
+        ];
     }
     c.putImageData(pixels, 0, 0);
     return (this.picture = { rows, ramp, columns, scale, image });
@@ -107,12 +161,21 @@ export class Heat {
     if (n <= WINDOW) return;
     const line = add(host, "p", "windows");
     line.style.marginLeft = `${left}px`;
-    const go = (/** @type {string} */ text, /** @type {string} */ label, /** @type {number} */ first, /** @type {boolean} */ off) => {
+    const go = (
+      /** @type {string} */ text,
+      /** @type {string} */ label,
+      /** @type {number} */ first,
+      /** @type {boolean} */ off,
+    ) => {
       const button = el("button", "quiet", text);
       Object.assign(button, { type: "button", disabled: off, ariaLabel: label });
       button.addEventListener("click", () => view.choose({ first: String(clamp(first, 0, Math.max(0, n - WINDOW))) }));
       return button;
     };
-    line.append(go("‹", words.rows_before, rows.first - WINDOW, rows.first === 0), el("span", "mute", fill(words.rows_shown, { first: rows.first, last: rows.first + rows.rows - 1, n: number(n) })), go("›", words.rows_after, rows.first + WINDOW, rows.first + rows.rows >= n));
+    line.append(
+      go("‹", words.rows_before, rows.first - WINDOW, rows.first === 0),
+      el("span", "mute", fill(words.rows_shown, { first: rows.first, last: rows.first + rows.rows - 1, n: number(n) })),
+      go("›", words.rows_after, rows.first + WINDOW, rows.first + rows.rows >= n),
+    );
   }
 }

@@ -55,7 +55,14 @@ export class Maps {
     const room = narrow ? wide - left - 26 * unit : (wide - left - 60 * unit) / 2;
     const projected = view.room < Infinity;
     const tall = projected ? Math.max(120 * unit, view.room - this.above - top - 4 * unit) : 300 * unit;
-    const down = Math.max(0.25, Math.min(projected ? 26 * unit : narrow ? 24 * unit : 16.6 * unit, projected ? Infinity : room / keys.length, tall / queries.length));
+    const down = Math.max(
+      0.25,
+      Math.min(
+        projected ? 26 * unit : narrow ? 24 * unit : 16.6 * unit,
+        projected ? Infinity : room / keys.length,
+        tall / queries.length,
+      ),
+    );
     const across = projected ? Math.max(0.25, Math.min(room / keys.length, WIDER * down)) : down; // a projected page has more width than height
     this.boxes.forEach((parts, i) => {
       const { box, title, canvas, over } = parts;
@@ -73,9 +80,28 @@ export class Maps {
       const svg = picture(over, x0 + width + 20 * unit, top + height + 4, drawn.titles[i]);
       svg.setAttribute("aria-hidden", "true");
       this.names(svg, { x0, top, across, down, queries, keys, query, isNamed, names });
-      put(svg, "rect", { x: x0 - 1.5, y: top + query * down - 1.5, width: width + 2, height: down + 2, fill: "none", stroke: "var(--query)", "stroke-width": 2, rx: 2 });
+      put(svg, "rect", {
+        x: x0 - 1.5,
+        y: top + query * down - 1.5,
+        width: width + 2,
+        height: down + 2,
+        fill: "none",
+        stroke: "var(--query)",
+        "stroke-width": 2,
+        rx: 2,
+      });
       const most = weights && weights.columns === keys.length ? best(weights, query) : -1;
-      box.setAttribute("aria-label", most < 0 ? drawn.titles[i] : fill(words.map_label, { title: drawn.titles[i], query: quoted(queries[query]), key: quoted(keys[most]), share: share(/** @type {Weights} */ (weights).at(query, most)) }));
+      box.setAttribute(
+        "aria-label",
+        most < 0
+          ? drawn.titles[i]
+          : fill(words.map_label, {
+              title: drawn.titles[i],
+              query: quoted(queries[query]),
+              key: quoted(keys[most]),
+              share: share(/** @type {Weights} */ (weights).at(query, most)),
+            }),
+      );
       box.dataset.value = most < 0 ? "" : String(/** @type {Weights} */ (weights).at(query, most));
       this.listen(box, { x0, top, across, down, queries, keys, weights, drawn });
     });
@@ -111,13 +137,61 @@ export class Maps {
     const size = (/** @type {number} */ cell) => Math.min(13.5 * unit, Math.max(8 * unit, cell * 0.85));
     if (!isNamed) {
       const every = (/** @type {number} */ cell) => 10 ** Math.ceil(Math.log10((28 * unit) / cell));
-      for (let k = 0; k < keys.length; k += every(across)) put(svg, "text", { x: x0 + (k + 0.5) * across, y: top - 6 * unit, "text-anchor": "middle", class: "kt", "font-size": 12 * unit }, String(k));
-      for (let q = 0; names && q < queries.length; q += every(down)) put(svg, "text", { x: x0 - 6 * unit, y: top + (q + 0.5) * down + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12 * unit }, String(q));
+      for (let k = 0; k < keys.length; k += every(across))
+        put(
+          svg,
+          "text",
+          {
+            x: x0 + (k + 0.5) * across,
+            y: top - 6 * unit,
+            "text-anchor": "middle",
+            class: "kt",
+            "font-size": 12 * unit,
+          },
+          String(k),
+        );
+      for (let q = 0; names && q < queries.length; q += every(down))
+        put(
+          svg,
+          "text",
+          {
+            x: x0 - 6 * unit,
+            y: top + (q + 0.5) * down + 4 * unit,
+            "text-anchor": "end",
+            class: "mt",
+            "font-size": 12 * unit,
+          },
+          String(q),
+        );
       return;
     }
-    keys.forEach((label, k) => put(svg, "text", { class: "kt", transform: `translate(${(x0 + (k + 0.65) * across).toFixed(1)} ${(top - 5 * unit).toFixed(1)}) rotate(-58)`, "font-size": Math.min(12.5 * unit, size(across)) }, cut(label, 9)));
+    keys.forEach((label, k) =>
+      put(
+        svg,
+        "text",
+        {
+          class: "kt",
+          transform: `translate(${(x0 + (k + 0.65) * across).toFixed(1)} ${(top - 5 * unit).toFixed(1)}) rotate(-58)`,
+          "font-size": Math.min(12.5 * unit, size(across)),
+        },
+        cut(label, 9),
+      ),
+    );
     if (!names) return;
-    queries.forEach((label, q) => put(svg, "text", { class: q === query ? "qt b" : "", x: x0 - 8 * unit, y: top + (q + 0.5) * down + size(down) * 0.35, "text-anchor": "end", "font-size": size(down) }, cut(label, 8)));
+    queries.forEach((label, q) =>
+      put(
+        svg,
+        "text",
+        {
+          class: q === query ? "qt b" : "",
+          x: x0 - 8 * unit,
+          y: top + (q + 0.5) * down + size(down) * 0.35,
+          "text-anchor": "end",
+          "font-size": size(down),
+        },
+        cut(label, 8),
+      ),
+    );
   }
 
   /**
@@ -135,8 +209,17 @@ export class Maps {
     box.onpointermove = (event) => {
       const at = found(event);
       if (!at || at.key < 0 || !weights) return view.tip(null);
-      const [row, column] = [Math.floor((at.query * weights.rows) / queries.length), Math.floor((at.key * weights.columns) / keys.length)];
-      view.tip(event, [el("span", "q", quoted(queries[at.query])), document.createTextNode(" → "), el("span", "k", quoted(keys[at.key])), document.createTextNode(" "), el("b", "", `${(100 * weights.at(row, column)).toFixed(1)} %`)]);
+      const [row, column] = [
+        Math.floor((at.query * weights.rows) / queries.length),
+        Math.floor((at.key * weights.columns) / keys.length),
+      ];
+      view.tip(event, [
+        el("span", "q", quoted(queries[at.query])),
+        document.createTextNode(" → "),
+        el("span", "k", quoted(keys[at.key])),
+        document.createTextNode(" "),
+        el("b", "", `${(100 * weights.at(row, column)).toFixed(1)} %`),
+      ]);
     };
     box.onpointerleave = () => view.tip(null);
     box.onclick = (event) => {
@@ -149,14 +232,24 @@ export class Maps {
       event.preventDefault();
       event.stopPropagation();
       const query = clamp(drawn.query + step[0], 0, queries.length - 1);
-      const key = view.value("key") === "" ? (weights && weights.columns === keys.length ? best(weights, drawn.query) : 0) : view.number("key");
+      const key =
+        view.value("key") === ""
+          ? weights && weights.columns === keys.length
+            ? best(weights, drawn.query)
+            : 0
+          : view.number("key");
       drawn.lock(query, step[1] ? clamp(key + step[1], 0, keys.length - 1) : undefined);
     };
   }
 }
 
 /** @param {string} label @param {number} most */
-const cut = (label, most) => (short(label).length > most ? `${Array.from(label).slice(0, most - 1).join("")}…` : label);
+const cut = (label, most) =>
+  short(label).length > most
+    ? `${Array.from(label)
+        .slice(0, most - 1)
+        .join("")}…`
+    : label;
 
 /** @param {Weights} weights @param {number} query */
 function best(weights, query) {

@@ -41,7 +41,8 @@ export function furthest(values, n) {
   const found = new Float32Array(n);
   for (let x = 0; x < n; x++) {
     const stop = Math.max(Math.floor(((x + 1) * values.length) / n), Math.floor((x * values.length) / n) + 1);
-    for (let at = Math.floor((x * values.length) / n); at < stop; at++) if (Math.abs(values[at]) > Math.abs(found[x])) found[x] = values[at];
+    for (let at = Math.floor((x * values.length) / n); at < stop; at++)
+      if (Math.abs(values[at]) > Math.abs(found[x])) found[x] = values[at];
   }
   return found;
 }
@@ -65,7 +66,9 @@ export function pairs({ q, k, frequencies }) {
 /** @param {Clock} clock @param {number} distance */
 export function shares(clock, distance) {
   const size = clock.scale * clock.factor ** 2;
-  return pairs(clock).map((pair) => size * pair.q * pair.k * Math.cos(pair.angleQ - pair.angleK + distance * pair.theta));
+  return pairs(clock).map(
+    (pair) => size * pair.q * pair.k * Math.cos(pair.angleQ - pair.angleK + distance * pair.theta),
+  );
 }
 
 // What the features that are not turned add, wherever the words stand
@@ -126,7 +129,8 @@ export function standing(places) {
 
 // The places of the words after two of them have swapped
 /** @param {number[]} places @param {number} a @param {number} b */
-export const swapped = (places, a, b) => places.map((place, word) => (word === a ? places[b] : word === b ? places[a] : place));
+export const swapped = (places, a, b) =>
+  places.map((place, word) => (word === a ? places[b] : word === b ? places[a] : place));
 
 // The two words that alone are not where they were, or null
 /** @param {number[]} places @returns {[number, number] | null} */
@@ -161,7 +165,10 @@ export function asked(places) {
 
 // Numbers of heads [layer][head] as a list, the largest first
 /** @param {Float32Array} values @param {number} heads */
-export const ranked = (values, heads) => Array.from(values, (value, i) => ({ value, layer: Math.floor(i / heads), head: i % heads })).sort((a, b) => b.value - a.value);
+export const ranked = (values, heads) =>
+  Array.from(values, (value, i) => ({ value, layer: Math.floor(i / heads), head: i % heads })).sort(
+    (a, b) => b.value - a.value,
+  );
 
 // The key that gets the most of a row
 /** @param {ArrayLike<number>} row @param {number} [but] a key that is meant by none */

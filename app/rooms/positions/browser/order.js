@@ -20,7 +20,8 @@ const SEEDS = 1_000_000;
 export function readChange(bytes) {
   const [header, body] = unpack(bytes);
   const n = header.layers * header.heads;
-  const numbers = (/** @type {number | null} */ at, each = 1) => (at === null ? null : new Float32Array(body, at, n * each));
+  const numbers = (/** @type {number | null} */ at, each = 1) =>
+    at === null ? null : new Float32Array(body, at, n * each);
   const weights = (/** @type {number | null} */ at) => (at === null ? null : new Uint16Array(body, at, header.cells));
   return {
     ...header,
@@ -33,7 +34,11 @@ export function readChange(bytes) {
 }
 
 /** @param {number} columns @param {number} rows @param {Uint16Array} values @param {number} from @returns {Weights} */
-export const weightsOf = (columns, rows, values, from) => ({ rows, columns, at: (row, column) => values[from + row * columns + column] / 65535 });
+export const weightsOf = (columns, rows, values, from) => ({
+  rows,
+  columns,
+  at: (row, column) => values[from + row * columns + column] / 65535,
+});
 
 export class Order {
   /** @type {Change | null} What is on the screen: the last that came */
@@ -69,7 +74,9 @@ export class Order {
   }
 
   get side() {
-    return this.view.side(this.view.value("stack") === "decoder" && this.view.header.tokens.target ? "target" : "source");
+    return this.view.side(
+      this.view.value("stack") === "decoder" && this.view.header.tokens.target ? "target" : "source",
+    );
   }
 
   // The places of the words as they are asked for; null for those that only the server deals out, until they have come
@@ -115,7 +122,8 @@ export class Order {
   fetch() {
     const params = Object.fromEntries(JSON.parse(this.asking));
     // Of other words than those on the screen, no number may stand under them.
-    if (this.change && (this.of.site !== params.site || this.of.stack !== params.stack)) [this.change, this.changeOf] = [null, ""];
+    if (this.change && (this.of.site !== params.site || this.of.stack !== params.stack))
+      [this.change, this.changeOf] = [null, ""];
     const found = this.view.get("positions/order", params, readChange);
     if (!found) return;
     this.refused = found.refused ?? "";
@@ -142,7 +150,10 @@ export class Order {
     const size = 2 * change.reach + 1;
     let best = -1;
     for (let i = 0; i * size < change.before.length && i < change.moved.length; i++) {
-      if (change.before[i * size + change.reach - 1] > (best < 0 ? LEAST : change.before[best * size + change.reach - 1])) best = i;
+      if (
+        change.before[i * size + change.reach - 1] > (best < 0 ? LEAST : change.before[best * size + change.reach - 1])
+      )
+        best = i;
     }
     if (best < 0) return null;
     const [before, after] = [change.before, change.after].map((values) => values[best * size + change.reach - 1]);
@@ -160,7 +171,10 @@ export class Order {
     const site = view.site();
     if (change?.weights && change.weightsNow) {
       const from = (layer * site.heads + head) * site.n_query * site.n_key;
-      return [weightsOf(site.n_key, site.n_query, change.weights, from), weightsOf(site.n_key, site.n_query, change.weightsNow, from)];
+      return [
+        weightsOf(site.n_key, site.n_query, change.weights, from),
+        weightsOf(site.n_key, site.n_query, change.weightsNow, from),
+      ];
     }
     if (!change) return [null, null];
     const params = { record: site.records[layer], head, q0: 0, q1: site.n_query, k0: 0, k1: site.n_key };
@@ -188,12 +202,22 @@ export class Order {
     if (layer >= site.records.length || head >= site.heads) return null;
     const [before, after] = this.weights(layer, head);
     if (!before || !after) return null;
-    const row = (/** @type {Weights} */ map) => Array.from({ length: map.columns }, (_, key) => map.at(this.query, key));
+    const row = (/** @type {Weights} */ map) =>
+      Array.from({ length: map.columns }, (_, key) => map.at(this.query, key));
     const [was, now] = [row(before), row(after)];
     const key = view.value("key") === "" ? largest(was) : Math.min(view.number("key"), site.n_key - 1);
     const other = largest(now, key);
     const fixed = view.side(site.key).fixed;
-    return { layer, head, query: this.query, key, was: was[key], now: now[key], other: now[other] > now[key] && !fixed.includes(other) ? other : null, gets: now[other] };
+    return {
+      layer,
+      head,
+      query: this.query,
+      key,
+      was: was[key],
+      now: now[key],
+      other: now[other] > now[key] && !fixed.includes(other) ? other : null,
+      gets: now[other],
+    };
   }
 
   // ------------------------------------------------------------------ drawing
@@ -233,7 +257,16 @@ export class Order {
   /** @param {Change} change */
   drawMoved(change) {
     const { view } = this;
-    const state = JSON.stringify([this.changeOf, this.refused, view.unit, view.width, view.narrow, view.projector, view.header.key, view.theme]);
+    const state = JSON.stringify([
+      this.changeOf,
+      this.refused,
+      view.unit,
+      view.width,
+      view.narrow,
+      view.projector,
+      view.header.key,
+      view.theme,
+    ]);
     if (state !== this.movedOf) {
       this.movedOf = state;
       const { scrollTop = 0, scrollLeft = 0 } = this.left.querySelector(".grid") ?? {};
@@ -245,7 +278,8 @@ export class Order {
     }
     this.mark?.(this.head);
     const chosen = fill(words.short_head, this.head);
-    for (const button of this.left.querySelectorAll(".ranked button")) button.setAttribute("aria-pressed", String(button.firstChild?.textContent === chosen));
+    for (const button of this.left.querySelectorAll(".ranked button"))
+      button.setAttribute("aria-pressed", String(button.firstChild?.textContent === chosen));
   }
 
   // What the second map shows
@@ -271,7 +305,11 @@ export class Order {
     shown.forEach((at, i) => {
       const button = add(list, "button", i === 4 && all.length > 6 ? "apart" : "");
       button.type = "button";
-      button.append(el("b", "", fill(words.short_head, at)), Object.assign(el("i", ""), { style: `width: ${Math.max(1, 100 * at.value)}%` }), el("span", "mute", share(at.value)));
+      button.append(
+        el("b", "", fill(words.short_head, at)),
+        Object.assign(el("i", ""), { style: `width: ${Math.max(1, 100 * at.value)}%` }),
+        el("span", "mute", share(at.value)),
+      );
       button.addEventListener("click", () => this.choose(at.layer, at.head));
     });
     add(this.left, "p", "note").textContent = all.length > 6 ? words.ranks : words.ranks_all;
@@ -289,9 +327,16 @@ export class Order {
     const { labels, fixed } = view.side("source");
     const movable = labels.map((_, word) => word).filter((word) => !fixed.includes(word));
     if (movable.length < 2) return null;
-    const here = !this.isCausal && this.mode === "words" && this.places?.some((place, word) => place !== word) ? this.places : null;
-    const order = labels.map((_, word) => (fixed.includes(word) ? word : movable[movable.length - 1 - movable.indexOf(word)]));
-    return view.get("positions/proof", { places: written(here ?? order) }, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+    const here =
+      !this.isCausal && this.mode === "words" && this.places?.some((place, word) => place !== word)
+        ? this.places
+        : null;
+    const order = labels.map((_, word) =>
+      fixed.includes(word) ? word : movable[movable.length - 1 - movable.indexOf(word)],
+    );
+    return view.get("positions/proof", { places: written(here ?? order) }, (bytes) =>
+      JSON.parse(new TextDecoder().decode(bytes)),
+    );
   }
 
   proof() {
@@ -310,7 +355,13 @@ export class Order {
       return;
     }
     const numbers = add(box, "p", "numbers");
-    numbers.append(el("b", "a", `max |Δ| ${scientific(found.without)}`), ` ${words.proof_without}`, el("br"), el("b", "", `max |Δ| ${found.trained.toFixed(2)}`), ` ${words.proof_with}`);
+    numbers.append(
+      el("b", "a", `max |Δ| ${scientific(found.without)}`),
+      ` ${words.proof_without}`,
+      el("br"),
+      el("b", "", `max |Δ| ${found.trained.toFixed(2)}`),
+      ` ${words.proof_with}`,
+    );
     view.root.dataset.without = String(found.without);
     view.root.dataset.with = String(found.trained);
     add(box, "p", "mute").textContent = words.proof_word;
@@ -329,11 +380,24 @@ export class Order {
     const back = this.back;
     if (mode === "drop") {
       said.push(...phrase(isCausal ? words.fact_bag_causal : words.fact_bag, {}));
-      if (back) said.push(...phrase(back.after < back.before - 0.2 ? words.fact_back : words.fact_back_kept, { head: this.named(back), before: [share(back.before), ""], after: [share(back.after), ""] }));
+      if (back)
+        said.push(
+          ...phrase(back.after < back.before - 0.2 ? words.fact_back : words.fact_back_kept, {
+            head: this.named(back),
+            before: [share(back.before), ""],
+            after: [share(back.after), ""],
+          }),
+        );
     } else {
       const two = swap(change.places);
       const labels = this.side.labels;
-      if (two) said.push(...phrase(isCausal ? words.fact_swapped_places : words.fact_swapped, { a: [quoted(labels[two[0]]), ""], b: [quoted(labels[two[1]]), ""] }));
+      if (two)
+        said.push(
+          ...phrase(isCausal ? words.fact_swapped_places : words.fact_swapped, {
+            a: [quoted(labels[two[0]]), ""],
+            b: [quoted(labels[two[1]]), ""],
+          }),
+        );
       else said.push(...phrase(isCausal ? words.fact_dealt_places : words.fact_dealt, {}));
     }
     const about = this.aboutCell();
@@ -341,7 +405,13 @@ export class Order {
     said.push(...about);
     if (mode === "words" && back) {
       const kept = back.after > back.before - 0.1;
-      said.push(...phrase(kept ? words.fact_keeps : words.fact_loses, { head: this.named(back), share: [share(back.after), ""], before: [share(back.before), ""] }));
+      said.push(
+        ...phrase(kept ? words.fact_keeps : words.fact_loses, {
+          head: this.named(back),
+          share: [share(back.after), ""],
+          before: [share(back.before), ""],
+        }),
+      );
     }
     if (isCausal && mode === "words") said.push(...phrase(words.fact_mask, {}));
     return said;
@@ -354,10 +424,18 @@ export class Order {
     const site = view.site();
     const labels = view.side(site.key).labels;
     const moved = cell.now - cell.was;
-    const template = Math.abs(moved) < 0.005 ? words.fact_cell_same : moved < 0 ? words.fact_cell_falls : words.fact_cell_rises;
-    const parts = { query: [quoted(view.side(site.query).labels[cell.query]), "q"], key: [quoted(labels[cell.key]), "k"], head: this.named(cell), before: [share(cell.was), ""], after: [share(cell.now), ""] };
+    const template =
+      Math.abs(moved) < 0.005 ? words.fact_cell_same : moved < 0 ? words.fact_cell_falls : words.fact_cell_rises;
+    const parts = {
+      query: [quoted(view.side(site.query).labels[cell.query]), "q"],
+      key: [quoted(labels[cell.key]), "k"],
+      head: this.named(cell),
+      before: [share(cell.was), ""],
+      after: [share(cell.now), ""],
+    };
     const said = phrase(template, parts);
-    if (cell.other !== null) said.push(...phrase(words.fact_other, { key: [quoted(labels[cell.other]), "k"], share: [share(cell.gets), ""] }));
+    if (cell.other !== null)
+      said.push(...phrase(words.fact_other, { key: [quoted(labels[cell.other]), "k"], share: [share(cell.gets), ""] }));
     return [...said, document.createTextNode(". ")];
   }
 
@@ -374,7 +452,11 @@ export class Order {
     const looked = change && change.rows < change.of ? fill(words.rows, { n: change.rows, of: change.of }) : "";
     return {
       proof: found && !found.refused ? fill(words.foot_order, { size: scientific(found.same) }) : "",
-      facts: change ? [fill(words.foot_moved, { far, n }), fill(words.tokens, { n: view.side("source").labels.length }), looked].filter(Boolean).join(" · ") : "",
+      facts: change
+        ? [fill(words.foot_moved, { far, n }), fill(words.tokens, { n: view.side("source").labels.length }), looked]
+            .filter(Boolean)
+            .join(" · ")
+        : "",
     };
   }
 
@@ -384,19 +466,42 @@ export class Order {
     if (view.header.stacks.length > 1) {
       /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
       const sites = view.header.sites.map((site) => [site.id, words.sites[site.id]]);
-      made.push(choice(words.site, sites, view.site().id, (site) => view.choose({ site, layer: "", head: "", key: "" })));
+      made.push(
+        choice(words.site, sites, view.site().id, (site) => view.choose({ site, layer: "", head: "", key: "" })),
+      );
       /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
       const stacks = view.header.stacks.map((stack) => [stack, words.stacks[stack]]);
-      made.push(choice(words.stack, stacks, view.value("stack"), (stack) => view.choose({ stack, order: view.value("order") === "words" ? "trained" : view.value("order"), swap: "", seed: "", places: "" })));
+      made.push(
+        choice(words.stack, stacks, view.value("stack"), (stack) =>
+          view.choose({
+            stack,
+            order: view.value("order") === "words" ? "trained" : view.value("order"),
+            swap: "",
+            seed: "",
+            places: "",
+          }),
+        ),
+      );
     }
     if (!view.projector) made.push(el("span", "mute note", this.strip.canDrag ? words.drag : words.drag_long));
     made.push(el("b", "headname", fill(words.head_name, this.head)));
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-    const orders = [["trained", words.order_trained], ["drop", words.order_drop], ["words", this.isCausal ? words.order_places : words.order_words]];
+    const orders = [
+      ["trained", words.order_trained],
+      ["drop", words.order_drop],
+      ["words", this.isCausal ? words.order_places : words.order_words],
+    ];
     made.push(choice(words.order, orders, this.mode, (order) => this.take(order)));
     const button = el("button", "quiet", words.shuffle);
     Object.assign(button, { type: "button", title: words.shuffle_help, disabled: this.strip.movable.length < 2 });
-    button.addEventListener("click", () => view.choose({ order: "words", swap: "", places: "", seed: view.value("seed") ? String((view.number("seed") + 1) % SEEDS) : "1" }));
+    button.addEventListener("click", () =>
+      view.choose({
+        order: "words",
+        swap: "",
+        places: "",
+        seed: view.value("seed") ? String((view.number("seed") + 1) % SEEDS) : "1",
+      }),
+    );
     made.push(button);
     return made;
   }
@@ -424,13 +529,26 @@ export class Order {
     const [queries, keys] = [view.side(site.query).labels, view.side(site.key).labels];
     const heads = ranked(change.moved, site.heads).map((at) => {
       const from = (at.layer * site.heads + at.head) * size + change.reach - 1;
-      return [at.layer, at.head, at.value, change.before ? change.before[from] : "", change.after ? change.after[from] : ""];
+      return [
+        at.layer,
+        at.head,
+        at.value,
+        change.before ? change.before[from] : "",
+        change.after ? change.after[from] : "",
+      ];
     });
     const [before, after] = this.weights(layer, head);
     const tables = [{ title: words.table_moved, name: "moved", columns: words.table_moved_columns, rows: heads }];
     if (before && after && before.rows === site.n_query && before.columns === site.n_key) {
-      const cells = queries.flatMap((query, q) => keys.map((key, k) => [q, query, k, key, before.at(q, k), after.at(q, k)]));
-      tables.push({ title: fill(words.table_maps, { layer, head }), name: "maps", columns: words.table_maps_columns, rows: cells });
+      const cells = queries.flatMap((query, q) =>
+        keys.map((key, k) => [q, query, k, key, before.at(q, k), after.at(q, k)]),
+      );
+      tables.push({
+        title: fill(words.table_maps, { layer, head }),
+        name: "maps",
+        columns: words.table_maps_columns,
+        rows: cells,
+      });
     }
     if (change.before && change.after) {
       const from = (layer * site.heads + head) * size;
@@ -444,14 +562,25 @@ export class Order {
       });
     }
     const at = standing(change.places);
-    tables.push({ title: words.table_places, name: "places", columns: words.table_places_columns, rows: at.map((word, place) => [place, this.side.labels[word], word]) });
+    tables.push({
+      title: words.table_places,
+      name: "places",
+      columns: words.table_places_columns,
+      rows: at.map((word, place) => [place, this.side.labels[word], word]),
+    });
     return tables;
   }
 
   snippet() {
     const { view, change } = this;
     const site = view.site();
-    const what = { ...view.header.about, ...this.head, site: site.id === "cross" ? "cross_attn" : "attn", stack: site.stack, again: change?.again ?? "" };
+    const what = {
+      ...view.header.about,
+      ...this.head,
+      site: site.id === "cross" ? "cross_attn" : "attn",
+      stack: site.stack,
+      again: change?.again ?? "",
+    };
     return fill(words.snippet_order, what);
   }
 

@@ -104,7 +104,11 @@ class View {
       () => this.about(),
       () => /** @type {any} */ (this.palette),
     );
-    this.share = new Share(root, () => linkTo({ ...this.header.link, ...spoken(this.chosen.values) }), (text) => this.say(text));
+    this.share = new Share(
+      root,
+      () => linkTo({ ...this.header.link, ...spoken(this.chosen.values) }),
+      (text) => this.say(text),
+    );
     this.acts.append(...this.share.actions(), this.files.box, this.projectorMode.button);
     root.addEventListener("keydown", (event) => {
       if (event.defaultPrevented || !this.lab?.key?.(event)) return;
@@ -256,7 +260,8 @@ class View {
       this.leaveLab();
       this.host.replaceChildren();
       delete this.host.dataset.pending;
-      for (const [key] of Object.entries(this.root.dataset)) if (!["projector"].includes(key)) delete this.root.dataset[key];
+      for (const [key] of Object.entries(this.root.dataset))
+        if (!["projector"].includes(key)) delete this.root.dataset[key];
       this.lab = new LABS[name](this);
       this.labName = name;
       this.tip(null);
@@ -280,13 +285,23 @@ class View {
     if (this.hasOtherRoom()) keepingFocus(this.host, () => lab.draw());
     clearTimeout(this.tabling);
     if (this.fold.open) this.tabling = setTimeout(() => this.drawTables(), TABLES_AFTER);
-    Object.assign(this.root.dataset, { lab: name, key: this.header.key, painted: "1", theme: this.theme, pending: this.host.dataset.pending ?? "false", ms: (performance.now() - start).toFixed(1) });
+    Object.assign(this.root.dataset, {
+      lab: name,
+      key: this.header.key,
+      painted: "1",
+      theme: this.theme,
+      pending: this.host.dataset.pending ?? "false",
+      ms: (performance.now() - start).toFixed(1),
+    });
   }
 
   // A projected page shows all at once: how high the lab may be is known once the sentence stands above it.
   hasOtherRoom() {
     const before = this.room;
-    this.room = this.projector && !this.narrow ? innerHeight - this.host.getBoundingClientRect().top - scrolled() - EDGE * this.unit : Infinity;
+    this.room =
+      this.projector && !this.narrow
+        ? innerHeight - this.host.getBoundingClientRect().top - scrolled() - EDGE * this.unit
+        : Infinity;
     return this.room !== before && !(Math.abs(this.room - before) < 1);
   }
 
@@ -342,8 +357,19 @@ class View {
     const snippet = lab.snippet();
     const said = `${sentence} ${caption}`;
     return {
-      title: words.labs[this.labName], alt: sentence, caption: said, snippet, name,
-      tables: lab.tables().map((table) => [table.title, `${name}-${table.name}`, csv(table.columns, table.rows, [said, snippet]), { of: table.name, columns: table.columns, rows: table.rows }]),
+      title: words.labs[this.labName],
+      alt: sentence,
+      caption: said,
+      snippet,
+      name,
+      tables: lab
+        .tables()
+        .map((table) => [
+          table.title,
+          `${name}-${table.name}`,
+          csv(table.columns, table.rows, [said, snippet]),
+          { of: table.name, columns: table.columns, rows: table.rows },
+        ]),
       page: this.sent[0].offline ? undefined : this.page(),
     };
   }
@@ -352,6 +378,11 @@ class View {
   page() {
     const [header, body] = this.sent;
     const chosen = { values: { ...this.chosen.values }, stamp: 1, reported: 0 };
-    return { path: "positions/page", theme: String(this.theme), message: [{ ...header, chosen, offline: true }, body], remotes: [...this.remotes.values()] };
+    return {
+      path: "positions/page",
+      theme: String(this.theme),
+      message: [{ ...header, chosen, offline: true }, body],
+      remotes: [...this.remotes.values()],
+    };
   }
 }

@@ -25,16 +25,35 @@ export function rule(view, host, own, rules, kind) {
 function axes(view, host, reach, low, high, label, of = 1) {
   const { unit } = view;
   const room = view.below(/** @type {Element} */ (host.lastElementChild)) / of - 64 * unit;
-  const [width, height, left] = [Math.min(view.width, 1180 * unit), Math.max(60 * unit, Math.min(300 * unit, room)), 54 * unit];
+  const [width, height, left] = [
+    Math.min(view.width, 1180 * unit),
+    Math.max(60 * unit, Math.min(300 * unit, room)),
+    54 * unit,
+  ];
   const right = view.narrow ? 20 * unit : 150 * unit;
   const x = (/** @type {number} */ distance) => left + ((distance + reach) * (width - left - right)) / (2 * reach);
   const y = (/** @type {number} */ value) => 16 * unit + height * (1 - (value - low) / (high - low || 1));
   const svg = picture(host, width, height + 60 * unit, label);
   for (const value of ticks(low, high)) {
-    put(svg, "path", { d: `M${left} ${y(value)}H${width - right}`, stroke: "var(--line)", "stroke-width": value ? 1 : 1.6 });
-    put(svg, "text", { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, whole(value));
+    put(svg, "path", {
+      d: `M${left} ${y(value)}H${width - right}`,
+      stroke: "var(--line)",
+      "stroke-width": value ? 1 : 1.6,
+    });
+    put(
+      svg,
+      "text",
+      { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
+      whole(value),
+    );
   }
-  for (const value of [-reach, -reach / 2, 0, reach / 2, reach]) put(svg, "text", { x: x(value), y: height + 40 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, value ? whole(value) : words.key_query);
+  for (const value of [-reach, -reach / 2, 0, reach / 2, reach])
+    put(
+      svg,
+      "text",
+      { x: x(value), y: height + 40 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
+      value ? whole(value) : words.key_query,
+    );
   return { svg, x, y, width, right };
 }
 
@@ -47,16 +66,34 @@ function lines(view, host, bias, kind, isOwn, of) {
   title.append(el("b", "", words.rule), ` ${kind === "alibi" ? words.rule_alibi : words.rule_relative}`);
   const every = bias.flat();
   const [low, high] = [Math.min(...every, 0), Math.max(...every, 0)];
-  const label = fill(words.rule_label, { n: bias.length, low: signed(low), high: signed(high), whose: isOwn ? view.header.model : words.rule_nobody });
+  const label = fill(words.rule_label, {
+    n: bias.length,
+    low: signed(low),
+    high: signed(high),
+    whose: isOwn ? view.header.model : words.rule_nobody,
+  });
   const { svg, x, y, width, right } = axes(view, host, reach, low, high, label, of);
   let below = -Infinity;
   bias.forEach((row, head) => {
     const colour = diverging(view, 0.95 - (0.6 * head) / bias.length);
-    put(svg, "path", { d: path(row.map((value, i) => [x(i - reach), y(value)])), fill: "none", stroke: colour, "stroke-width": 2.2, "stroke-dasharray": head % 2 ? "6 3" : "none" });
+    put(svg, "path", {
+      d: path(row.map((value, i) => [x(i - reach), y(value)])),
+      fill: "none",
+      stroke: colour,
+      "stroke-width": 2.2,
+      "stroke-dasharray": head % 2 ? "6 3" : "none",
+    });
     const at = y(row[row.length - 1]);
     if (view.narrow || Math.abs(at - below) < 14 * unit) return;
     below = at;
-    put(svg, "text", { x: width - right + 8 * unit, y: at + 5 * unit, class: "mt", "font-size": 13 * unit }, kind === "alibi" ? fill(words.slope, { head, slope: Math.round(-reach / row[row.length - 1]) }) : fill(words.head_n, { head }));
+    put(
+      svg,
+      "text",
+      { x: width - right + 8 * unit, y: at + 5 * unit, class: "mt", "font-size": 13 * unit },
+      kind === "alibi"
+        ? fill(words.slope, { head, slope: Math.round(-reach / row[row.length - 1]) })
+        : fill(words.head_n, { head }),
+    );
   });
 }
 
@@ -69,5 +106,14 @@ function steps(view, host, buckets) {
   title.append(el("b", "", words.buckets), ` ${words.buckets_note}`);
   const most = Math.max(...buckets);
   const { svg, x, y } = axes(view, host, reach, 0, most, fill(words.buckets_label, { n: most + 1, reach }));
-  buckets.forEach((bucket, i) => put(svg, "rect", { x: x(i - reach) - 4 * unit, y: y(bucket) - 2.5 * unit, width: 8 * unit, height: 5 * unit, rx: 1, fill: "var(--bar)" }));
+  buckets.forEach((bucket, i) =>
+    put(svg, "rect", {
+      x: x(i - reach) - 4 * unit,
+      y: y(bucket) - 2.5 * unit,
+      width: 8 * unit,
+      height: 5 * unit,
+      rx: 1,
+      fill: "var(--bar)",
+    }),
+  );
 }

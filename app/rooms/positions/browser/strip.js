@@ -56,7 +56,8 @@ export class Strip {
     const places = lab.places ?? labels.map((_, word) => word);
     const at = standing(places);
     const site = view.site();
-    const isLocked = site.query === (view.value("stack") === "decoder" ? "target" : "source") || view.header.stacks.length === 1;
+    const isLocked =
+      site.query === (view.value("stack") === "decoder" ? "target" : "source") || view.header.stacks.length === 1;
     box.classList.toggle("gone", lab.mode === "drop");
     box.classList.toggle("long", !this.canDrag);
     box.classList.toggle("many", this.canDrag && (labels.length > MOST_EVEN || view.projector));
@@ -76,8 +77,14 @@ export class Strip {
         slot.tabIndex = place === this.at ? 0 : -1;
         slot.setAttribute("aria-pressed", String(isLocked && word === lab.query));
         const where = lab.mode === "drop" ? words.slot_none : fill(words.slot, { place });
-        slot.setAttribute("aria-label", `${labels[word]}, ${where}${word !== place ? `, ${fill(words.slot_moved, { place: word })}` : ""}`);
-        slot.append(el("b", word !== place ? "chosen" : "", labels[word]), el("i", "", lab.mode === "drop" ? "" : String(place)));
+        slot.setAttribute(
+          "aria-label",
+          `${labels[word]}, ${where}${word !== place ? `, ${fill(words.slot_moved, { place: word })}` : ""}`,
+        );
+        slot.append(
+          el("b", word !== place ? "chosen" : "", labels[word]),
+          el("i", "", lab.mode === "drop" ? "" : String(place)),
+        );
       });
     });
     if (this.held) this.mark();
@@ -86,7 +93,9 @@ export class Strip {
   /** @param {number} word */
   choose(word) {
     const site = this.view.site();
-    const isQuery = site.query === (this.view.value("stack") === "decoder" && this.view.header.tokens.target ? "target" : "source") || this.view.header.stacks.length === 1;
+    const isQuery =
+      site.query === (this.view.value("stack") === "decoder" && this.view.header.tokens.target ? "target" : "source") ||
+      this.view.header.stacks.length === 1;
     if (isQuery) this.view.choose({ query: String(word), key: "" });
   }
 
@@ -95,14 +104,23 @@ export class Strip {
     const slot = /** @type {Element} */ (event.target).closest(".slot");
     if (!slot || event.button) return;
     const word = Number(/** @type {HTMLElement} */ (slot).dataset.word);
-    this.held = { word, fixed: slot.classList.contains("fixed"), x: event.clientX, y: event.clientY, moved: false, over: null };
+    this.held = {
+      word,
+      fixed: slot.classList.contains("fixed"),
+      x: event.clientX,
+      y: event.clientY,
+      moved: false,
+      over: null,
+    };
   }
 
   // The slot under the pointer that the held word may go to
   /** @param {PointerEvent} event */
   under(event) {
     const tree = /** @type {Document | ShadowRoot} */ (this.box.getRootNode());
-    const slot = /** @type {HTMLElement | null | undefined} */ (tree.elementFromPoint(event.clientX, event.clientY)?.closest(".slot"));
+    const slot = /** @type {HTMLElement | null | undefined} */ (
+      tree.elementFromPoint(event.clientX, event.clientY)?.closest(".slot")
+    );
     return slot && this.box.contains(slot) && !slot.classList.contains("fixed") ? slot : null;
   }
 
@@ -133,12 +151,18 @@ export class Strip {
     if (!held) return;
     this.mark();
     if (!held.moved) {
-      this.at = Math.max(0, [.../** @type {HTMLCollectionOf<HTMLElement>} */ (this.box.children)].findIndex((slot) => Number(slot.dataset.word) === held.word));
+      this.at = Math.max(
+        0,
+        [.../** @type {HTMLCollectionOf<HTMLElement>} */ (this.box.children)].findIndex(
+          (slot) => Number(slot.dataset.word) === held.word,
+        ),
+      );
       if (event.type === "pointerup") this.choose(held.word);
       return;
     }
     const over = this.under(event);
-    if (over && Number(over.dataset.word) !== held.word && event.type === "pointerup") this.swap(held.word, Number(over.dataset.word));
+    if (over && Number(over.dataset.word) !== held.word && event.type === "pointerup")
+      this.swap(held.word, Number(over.dataset.word));
   }
 
   /** @param {number} a @param {number} b */

@@ -7,7 +7,14 @@ import { WORDS as words } from "./constants.js";
 const MOST_ROWS = 400; // on the page; a file has all
 
 /** @param {string | number} value */
-const cell = (value) => (typeof value !== "number" ? value : Number.isInteger(value) ? String(value) : Math.abs(value) < 0.001 && value ? value.toExponential(2) : value.toFixed(4));
+const cell = (value) =>
+  typeof value !== "number"
+    ? value
+    : Number.isInteger(value)
+      ? String(value)
+      : Math.abs(value) < 0.001 && value
+        ? value.toExponential(2)
+        : value.toFixed(4);
 
 /** @param {Table[]} tables */
 export function shown(tables) {
@@ -17,7 +24,8 @@ export function shown(tables) {
     box.setAttribute("role", "region");
     box.setAttribute("aria-label", title);
     const table = add(box, "table");
-    add(table, "caption").textContent = rows.length > MOST_ROWS ? fill(words.table_first, { title, n: MOST_ROWS, of: number(rows.length) }) : title;
+    add(table, "caption").textContent =
+      rows.length > MOST_ROWS ? fill(words.table_first, { title, n: MOST_ROWS, of: number(rows.length) }) : title;
     const head = add(add(table, "thead"), "tr");
     for (const column of columns) head.append(Object.assign(el("th", "", column), { scope: "col" }));
     const body = add(table, "tbody");

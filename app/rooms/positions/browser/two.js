@@ -63,7 +63,9 @@ export class Two {
 
   get stack() {
     const known = this.known;
-    return known && !known.refused ? (known.stacks.find((stack) => stack.stack === this.view.value("stack")) ?? known.stacks[0]) : null;
+    return known && !known.refused
+      ? (known.stacks.find((stack) => stack.stack === this.view.value("stack")) ?? known.stacks[0])
+      : null;
   }
 
   get first() {
@@ -71,7 +73,11 @@ export class Two {
   }
 
   get rows() {
-    const found = this.view.get("positions/rows", { stack: this.view.value("stack"), first: this.first, rows: WINDOW }, readRows);
+    const found = this.view.get(
+      "positions/rows",
+      { stack: this.view.value("stack"), first: this.first, rows: WINDOW },
+      readRows,
+    );
     return found && !found.refused ? found : null;
   }
 
@@ -80,7 +86,8 @@ export class Two {
   row(at) {
     const rows = this.rows;
     if (!rows) return null;
-    if (at >= rows.first && at < rows.first + rows.rows) return rows.values.subarray((at - rows.first) * rows.columns, (at - rows.first + 1) * rows.columns);
+    if (at >= rows.first && at < rows.first + rows.rows)
+      return rows.values.subarray((at - rows.first) * rows.columns, (at - rows.first + 1) * rows.columns);
     const one = this.view.get("positions/rows", { stack: this.view.value("stack"), first: at, rows: 1 }, readRows);
     return one && !one.refused ? one.values : null;
   }
@@ -107,7 +114,12 @@ export class Two {
     host.replaceChildren();
     const line = add(host, "div", "kinds");
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-    const kinds = KINDS.map((kind) => [kind, kind === view.header.position ? fill(words.kind_own, { kind: words.kinds[kind], model: view.header.model }) : words.kinds[kind]]);
+    const kinds = KINDS.map((kind) => [
+      kind,
+      kind === view.header.position
+        ? fill(words.kind_own, { kind: words.kinds[kind], model: view.header.model })
+        : words.kinds[kind],
+    ]);
     line.append(choice(words.kind, kinds, this.kind, (kind) => view.choose({ kind })));
     const known = this.known;
     if (known?.refused) {
@@ -128,11 +140,22 @@ export class Two {
     const { view, host, kind } = this;
     const home = view.header.homes[kind];
     const box = add(host, "div", "box elsewhere");
-    add(box, "p").textContent = fill(words.elsewhere, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase(), kind: words.kinds[kind].toLowerCase() });
+    add(box, "p").textContent = fill(words.elsewhere, {
+      model: view.header.model,
+      own: words.kinds[view.header.position].toLowerCase(),
+      kind: words.kinds[kind].toLowerCase(),
+    });
     if (!home) return;
     const link = el("a", "", fill(words.go_home, { model: home[0] }));
     const url = new URL(location.href);
-    url.search = String(new URLSearchParams({ view: "positions", lab: kind === "rotary" ? "clock" : "two", model: home[0], text: home[1] }));
+    url.search = String(
+      new URLSearchParams({
+        view: "positions",
+        lab: kind === "rotary" ? "clock" : "two",
+        model: home[0],
+        text: home[1],
+      }),
+    );
     link.href = url.href;
     add(box, "p").append(link);
   }
@@ -150,17 +173,51 @@ export class Two {
     add(box, "p").append(go);
     const title = add(host, "h2");
     title.append(el("b", "", words.periods), ` ${words.periods_note}`);
-    const [width, height, left] = [Math.min(view.width, 900 * unit), Math.max(80 * unit, Math.min(240 * unit, view.below(title) - AXIS * unit)), 60 * unit];
+    const [width, height, left] = [
+      Math.min(view.width, 900 * unit),
+      Math.max(80 * unit, Math.min(240 * unit, view.below(title) - AXIS * unit)),
+      60 * unit,
+    ];
     const [low, high] = [0, Math.ceil(Math.log10(Math.max(10, ...periods)))];
     const y = (/** @type {number} */ value) => 10 * unit + height * (1 - (value - low) / (high - low));
-    const svg = picture(host, width, height + 40 * unit, fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }));
+    const svg = picture(
+      host,
+      width,
+      height + 40 * unit,
+      fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }),
+    );
     for (let power = low; power <= high; power++) {
       put(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
-      put(svg, "text", { x: left - 8 * unit, y: y(power) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit }, number(10 ** power));
+      put(
+        svg,
+        "text",
+        { x: left - 8 * unit, y: y(power) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
+        number(10 ** power),
+      );
     }
     const step = (width - left) / Math.max(1, periods.length);
-    periods.forEach((period, i) => put(svg, "rect", { x: left + (i + 0.15) * step, y: y(Math.log10(period)), width: step * 0.7, height: y(low) - y(Math.log10(period)), fill: "var(--bar)" }));
-    for (const i of ticks(0, periods.length - 1, 8)) put(svg, "text", { x: left + (i + 0.5) * step, y: height + 28 * unit, "text-anchor": "middle", class: "mt", "font-size": 12.5 * unit }, String(i));
+    periods.forEach((period, i) =>
+      put(svg, "rect", {
+        x: left + (i + 0.15) * step,
+        y: y(Math.log10(period)),
+        width: step * 0.7,
+        height: y(low) - y(Math.log10(period)),
+        fill: "var(--bar)",
+      }),
+    );
+    for (const i of ticks(0, periods.length - 1, 8))
+      put(
+        svg,
+        "text",
+        {
+          x: left + (i + 0.5) * step,
+          y: height + 28 * unit,
+          "text-anchor": "middle",
+          class: "mt",
+          "font-size": 12.5 * unit,
+        },
+        String(i),
+      );
   }
 
   draws() {
@@ -189,7 +246,10 @@ export class Two {
     const title = add(line, "h2");
     title.append(el("b", "", words.alike), " ", ...phrase(note, { i: [named ?? "", "q"] }));
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-    const ways = [["row", words.alike_row], ["distance", words.alike_distance]];
+    const ways = [
+      ["row", words.alike_row],
+      ["distance", words.alike_distance],
+    ];
     line.append(choice(words.alike, ways, view.value("alike"), (alike) => view.choose({ alike })));
   }
 
@@ -199,7 +259,11 @@ export class Two {
     const { view } = this;
     const { unit } = view;
     const room = view.below(/** @type {Element} */ (host.lastElementChild)) - (AXIS + others) * unit;
-    return { width: Math.min(host.clientWidth, (view.narrow ? 620 : 900) * unit), height: Math.max(50 * unit, Math.min(tall * unit, others ? room / 2 : room)), left: 44 * unit };
+    return {
+      width: Math.min(host.clientWidth, (view.narrow ? 620 : 900) * unit),
+      height: Math.max(50 * unit, Math.min(tall * unit, others ? room / 2 : room)),
+      left: 44 * unit,
+    };
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -216,28 +280,76 @@ export class Two {
     const x = (/** @type {number} */ at) => left + (at - rows.first) * step;
     const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
     const between = this.alike(i, j);
-    const svg = picture(host, width, height + 40 * unit, between === null ? words.alike : fill(words.alike_label, { i, j, cosine: signed(between) }));
+    const svg = picture(
+      host,
+      width,
+      height + 40 * unit,
+      between === null ? words.alike : fill(words.alike_label, { i, j, cosine: signed(between) }),
+    );
     svg.classList.add("touch");
     this.curve = { left, step };
     this.curveBox = svg;
     for (const value of [0, 0.5, 1]) {
       put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      put(svg, "text", { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(value));
+      put(
+        svg,
+        "text",
+        { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
+        String(value),
+      );
     }
-    put(svg, "path", { d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])), fill: "none", stroke: "var(--bar)", "stroke-width": 2.2 });
-    for (const at of ticks(rows.first, last, 4)) put(svg, "text", { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, String(at));
+    put(svg, "path", {
+      d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])),
+      fill: "none",
+      stroke: "var(--bar)",
+      "stroke-width": 2.2,
+    });
+    for (const at of ticks(rows.first, last, 4))
+      put(
+        svg,
+        "text",
+        { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
+        String(at),
+      );
     const inside = (/** @type {number} */ at) => at >= rows.first && at <= last;
     const move = (/** @type {string} */ name) => (/** @type {number} */ value) => this.hold(name, value);
-    for (const [name, at, colour, value] of /** @type {[string, number, string, number | null][]} */ ([["j", j, "var(--key)", between], ["i", i, "var(--query)", 1]])) {
+    for (const [name, at, colour, value] of /** @type {[string, number, string, number | null][]} */ ([
+      ["j", j, "var(--key)", between],
+      ["i", i, "var(--query)", 1],
+    ])) {
       if (!inside(at) || value === null) continue;
-      put(svg, "path", { d: `M${x(at)} ${y(value)}V${y(low)}`, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": "3 3" });
-      const group = handle(svg, { name, label: fill(words.row_handle, { name }), value: at, low: 0, high: view.header.n_ctx - 1, text: between === null ? String(at) : fill(words.row_value, { at, cosine: signed(between) }), move: move(name) });
+      put(svg, "path", {
+        d: `M${x(at)} ${y(value)}V${y(low)}`,
+        stroke: colour,
+        "stroke-width": 1.5,
+        "stroke-dasharray": "3 3",
+      });
+      const group = handle(svg, {
+        name,
+        label: fill(words.row_handle, { name }),
+        value: at,
+        low: 0,
+        high: view.header.n_ctx - 1,
+        text: between === null ? String(at) : fill(words.row_value, { at, cosine: signed(between) }),
+        move: move(name),
+      });
       grip(group, x(at), y(value), 44);
       put(group, "circle", { cx: x(at), cy: y(value), r: 7 * unit, fill: colour });
     }
     if (between !== null && inside(j)) {
       const isRight = j > rows.first + rows.rows * 0.8;
-      put(svg, "text", { x: x(j) + (isRight ? -12 : 12) * unit, y: y(between) - 8 * unit, "text-anchor": isRight ? "end" : "start", class: "kt b", "font-size": 14 * unit }, signed(between));
+      put(
+        svg,
+        "text",
+        {
+          x: x(j) + (isRight ? -12 : 12) * unit,
+          y: y(between) - 8 * unit,
+          "text-anchor": isRight ? "end" : "start",
+          class: "kt b",
+          "font-size": 14 * unit,
+        },
+        signed(between),
+      );
     }
     view.root.dataset.cosine = between === null ? "" : String(between);
   }
@@ -253,13 +365,34 @@ export class Two {
     const { width, height, left } = this.sizeIn(host, 150, FEATURES);
     const x = (/** @type {number} */ at) => left + (at * (width - left - 14 * unit)) / (alike.length - 1);
     const y = (/** @type {number} */ value) => 12 * unit + height * (1 - (value - low) / (1 - low));
-    const svg = picture(host, width, height + 40 * unit, fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }));
+    const svg = picture(
+      host,
+      width,
+      height + 40 * unit,
+      fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }),
+    );
     for (const value of [0, 0.5, 1]) {
       put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      put(svg, "text", { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit }, String(value));
+      put(
+        svg,
+        "text",
+        { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
+        String(value),
+      );
     }
-    put(svg, "path", { d: path(alike.map((value, at) => [x(at), y(value)])), fill: "none", stroke: "var(--bar)", "stroke-width": 2.2 });
-    for (const at of ticks(0, alike.length - 1, 4)) put(svg, "text", { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, String(at));
+    put(svg, "path", {
+      d: path(alike.map((value, at) => [x(at), y(value)])),
+      fill: "none",
+      stroke: "var(--bar)",
+      "stroke-width": 2.2,
+    });
+    for (const at of ticks(0, alike.length - 1, 4))
+      put(
+        svg,
+        "text",
+        { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
+        String(at),
+      );
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -271,33 +404,92 @@ export class Two {
     title.append(`${words.features} `);
     features.forEach((feature, at) => {
       const chip = el("button", "quiet chip", `${feature}${features.length > 1 ? " ×" : ""}`);
-      Object.assign(chip, { type: "button", disabled: features.length === 1, ariaLabel: fill(words.feature_drop, { feature }) });
+      Object.assign(chip, {
+        type: "button",
+        disabled: features.length === 1,
+        ariaLabel: fill(words.feature_drop, { feature }),
+      });
       chip.style.setProperty("--colour", this.colour(at));
-      chip.addEventListener("click", () => view.choose({ features: features.filter((other) => other !== feature).join(",") }));
+      chip.addEventListener("click", () =>
+        view.choose({ features: features.filter((other) => other !== feature).join(",") }),
+      );
       title.append(chip);
     });
     if (features.length < MOST_FEATURES) title.append(this.more(features));
     const { width, height, left } = this.sizeIn(host, 132, 0);
     const skip = rows.first === 0 && view.header.position === "learned" ? 1 : 0;
-    const value = (/** @type {number} */ row, /** @type {number} */ feature) => rows.values[row * rows.columns + feature];
-    const every = features.flatMap((feature) => Array.from({ length: rows.rows - skip }, (_, row) => Math.abs(value(row + skip, feature))));
+    const value = (/** @type {number} */ row, /** @type {number} */ feature) =>
+      rows.values[row * rows.columns + feature];
+    const every = features.flatMap((feature) =>
+      Array.from({ length: rows.rows - skip }, (_, row) => Math.abs(value(row + skip, feature))),
+    );
     const most = Math.max(1e-6, ...every);
     const x = (/** @type {number} */ row) => left + (row * (width - left - 34 * unit)) / Math.max(1, rows.rows - 1);
     const y = (/** @type {number} */ v) => 10 * unit + (height * (1 - clamp(v / most, -1.15, 1.15) / 1.15)) / 2;
-    const svg = picture(host, width, height + 40 * unit, fill(words.features_label, { features: features.join(", "), first: rows.first, last: rows.first + rows.rows - 1 }));
+    const svg = picture(
+      host,
+      width,
+      height + 40 * unit,
+      fill(words.features_label, {
+        features: features.join(", "),
+        first: rows.first,
+        last: rows.first + rows.rows - 1,
+      }),
+    );
     const unitText = most < 1 ? 2 : 0;
     for (const v of [-most, 0, most]) {
-      put(svg, "path", { d: `M${left} ${y(v)}H${width - 30 * unit}`, stroke: "var(--line)", "stroke-width": v ? 1 : 1.6 });
-      put(svg, "text", { x: left - 8 * unit, y: y(v) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit }, v ? signed(v, unitText) : "0");
+      put(svg, "path", {
+        d: `M${left} ${y(v)}H${width - 30 * unit}`,
+        stroke: "var(--line)",
+        "stroke-width": v ? 1 : 1.6,
+      });
+      put(
+        svg,
+        "text",
+        { x: left - 8 * unit, y: y(v) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
+        v ? signed(v, unitText) : "0",
+      );
     }
     features.forEach((feature, at) => {
-      put(svg, "path", { d: path(Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))])), fill: "none", stroke: this.colour(at), "stroke-width": 2, "stroke-dasharray": DASHES[at] });
-      put(svg, "text", { x: width - 26 * unit, y: y(value(rows.rows - 1, feature)) + 4 * unit, class: "b", "font-size": 12.5 * unit, style: `fill: ${this.colour(at)}` }, String(feature));
+      put(svg, "path", {
+        d: path(Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))])),
+        fill: "none",
+        stroke: this.colour(at),
+        "stroke-width": 2,
+        "stroke-dasharray": DASHES[at],
+      });
+      put(
+        svg,
+        "text",
+        {
+          x: width - 26 * unit,
+          y: y(value(rows.rows - 1, feature)) + 4 * unit,
+          class: "b",
+          "font-size": 12.5 * unit,
+          style: `fill: ${this.colour(at)}`,
+        },
+        String(feature),
+      );
     });
-    for (const [at, colour] of /** @type {[number, string][]} */ ([[this.ij[0], "var(--query)"], [this.ij[1], "var(--key)"]])) {
-      if (at >= rows.first && at < rows.first + rows.rows) put(svg, "path", { d: `M${x(at - rows.first)} ${6 * unit}V${height + 12 * unit}`, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": "3 3" });
+    for (const [at, colour] of /** @type {[number, string][]} */ ([
+      [this.ij[0], "var(--query)"],
+      [this.ij[1], "var(--key)"],
+    ])) {
+      if (at >= rows.first && at < rows.first + rows.rows)
+        put(svg, "path", {
+          d: `M${x(at - rows.first)} ${6 * unit}V${height + 12 * unit}`,
+          stroke: colour,
+          "stroke-width": 1.5,
+          "stroke-dasharray": "3 3",
+        });
     }
-    for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4)) put(svg, "text", { x: x(at - rows.first), y: height + 30 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit }, String(at));
+    for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4))
+      put(
+        svg,
+        "text",
+        { x: x(at - rows.first), y: height + 30 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
+        String(at),
+      );
   }
 
   /** @param {number} at */
@@ -312,14 +504,22 @@ export class Two {
     const form = el("form", "more");
     const most = view.header.d_model - 1;
     const input = add(form, "input");
-    Object.assign(input, { type: "number", min: "0", max: String(most), placeholder: words.feature_more, ariaLabel: fill(words.feature_help, { most }), title: fill(words.feature_help, { most }) });
+    Object.assign(input, {
+      type: "number",
+      min: "0",
+      max: String(most),
+      placeholder: words.feature_more,
+      ariaLabel: fill(words.feature_help, { most }),
+      title: fill(words.feature_help, { most }),
+    });
     input.value = this.typed;
     input.addEventListener("input", () => (this.typed = input.value));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.typed = "";
       const feature = Number(input.value);
-      if (input.value === "" || !Number.isInteger(feature) || feature < 0 || feature > most) return view.say(fill(words.feature_help, { most }));
+      if (input.value === "" || !Number.isInteger(feature) || feature < 0 || feature > most)
+        return view.say(fill(words.feature_help, { most }));
       view.choose({ features: [...new Set([...features, feature])].sort((a, b) => a - b).join(",") });
     });
     return form;
@@ -330,7 +530,12 @@ export class Two {
   /** @param {string} name @param {number} value */
   hold(name, value) {
     const at = clamp(Math.round(value), 0, this.view.header.n_ctx - 1);
-    this.view.choose({ [name]: String(at), ...(at < this.first || at >= this.first + WINDOW ? { first: String(clamp(at - WINDOW / 2, 0, Math.max(0, this.view.header.n_ctx - WINDOW))) } : {}) });
+    this.view.choose({
+      [name]: String(at),
+      ...(at < this.first || at >= this.first + WINDOW
+        ? { first: String(clamp(at - WINDOW / 2, 0, Math.max(0, this.view.header.n_ctx - WINDOW))) }
+        : {}),
+    });
   }
 
   /** @param {string} name @param {PointerEvent} event */
@@ -340,8 +545,17 @@ export class Two {
     const last = rows.first + rows.rows - 1;
     const heat = this.heat.box.getBoundingClientRect();
     const curve = this.curveBox?.isConnected ? this.curveBox.getBoundingClientRect() : null;
-    const isCurve = curve && this.curve && event.clientX > curve.left && event.clientY < curve.bottom + 20 && event.clientY > curve.top - 60 && (!this.view.narrow || event.clientY > heat.bottom);
-    const at = isCurve && this.curve ? rows.first + (event.clientX - curve.left - this.curve.left) / this.curve.step : rows.first + Math.floor(((event.clientY - heat.top) / heat.height) * rows.rows);
+    const isCurve =
+      curve &&
+      this.curve &&
+      event.clientX > curve.left &&
+      event.clientY < curve.bottom + 20 &&
+      event.clientY > curve.top - 60 &&
+      (!this.view.narrow || event.clientY > heat.bottom);
+    const at =
+      isCurve && this.curve
+        ? rows.first + (event.clientX - curve.left - this.curve.left) / this.curve.step
+        : rows.first + Math.floor(((event.clientY - heat.top) / heat.height) * rows.rows);
     this.view.choose({ [name]: String(clamp(Math.round(at), rows.first, last)) });
   }
 
@@ -354,10 +568,22 @@ export class Two {
       const own = this.isOwn ? this.stack : null;
       const slopes = own?.slopes ?? known?.rules.slopes ?? [];
       const name = (/** @type {number} */ slope) => (slope ? `1/${Math.round(1 / slope)}` : "0");
-      if (kind === "alibi") return phrase(words.fact_alibi, { first: [name(slopes[0]), ""], last: [name(slopes.at(-1) ?? 0), ""], n: slopes.length });
-      return phrase(own ? words.fact_relative_own : words.fact_relative, { far: [String(known?.rules.far ?? 128), ""], model: view.header.model });
+      if (kind === "alibi")
+        return phrase(words.fact_alibi, {
+          first: [name(slopes[0]), ""],
+          last: [name(slopes.at(-1) ?? 0), ""],
+          n: slopes.length,
+        });
+      return phrase(own ? words.fact_relative_own : words.fact_relative, {
+        far: [String(known?.rules.far ?? 128), ""],
+        model: view.header.model,
+      });
     }
-    if (!this.isOwn) return phrase(words.fact_elsewhere, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase() });
+    if (!this.isOwn)
+      return phrase(words.fact_elsewhere, {
+        model: view.header.model,
+        own: words.kinds[view.header.position].toLowerCase(),
+      });
     if (kind === "rotary") return phrase(words.fact_rotary_table, {});
     const [i, j] = this.ij;
     const found = this.alike(i, j);
@@ -368,14 +594,25 @@ export class Two {
       const other = i === 8 ? 9 : 8;
       const again = other + apart < view.header.n_ctx ? this.alike(other, other + apart) : null;
       if (again === null || !apart) return phrase(words.fact_sinusoidal_alone, parts);
-      return phrase(words.fact_sinusoidal, { ...parts, apart: [String(apart), ""], a: other, b: other + apart, again: [signed(again), ""] });
+      return phrase(words.fact_sinusoidal, {
+        ...parts,
+        apart: [String(apart), ""],
+        a: other,
+        b: other + apart,
+        again: [signed(again), ""],
+      });
     }
     const rows = this.rows;
-    const inside = (/** @type {number} */ row) => (rows && row >= rows.first && row < rows.first + rows.rows ? this.alike(i, row) : row === j ? found : null);
+    const inside = (/** @type {number} */ row) =>
+      rows && row >= rows.first && row < rows.first + rows.rows ? this.alike(i, row) : row === j ? found : null;
     const less = lessAlike(inside, i, j);
-    const said = phrase(i === j ? words.fact_same : Math.abs(i - j) <= 8 ? words.fact_learned : words.fact_learned_far, parts);
+    const said = phrase(
+      i === j ? words.fact_same : Math.abs(i - j) <= 8 ? words.fact_learned : words.fact_learned_far,
+      parts,
+    );
     const cosineOf = less === null ? null : inside(less);
-    if (less !== null && cosineOf !== null) said.push(...phrase(words.fact_less, { i, n: less, cosine: [signed(cosineOf), ""] }));
+    if (less !== null && cosineOf !== null)
+      said.push(...phrase(words.fact_less, { i, n: less, cosine: [signed(cosineOf), ""] }));
     else said.push(document.createTextNode("."));
     return said;
   }
@@ -384,7 +621,13 @@ export class Two {
     const { view } = this;
     const { header } = view;
     const isTable = this.isOwn && (this.kind === "learned" || this.kind === "sinusoidal");
-    const proof = !this.isOwn ? "" : this.kind === "learned" ? words.foot_learned : this.kind === "sinusoidal" ? words.foot_sinusoidal : "";
+    const proof = !this.isOwn
+      ? ""
+      : this.kind === "learned"
+        ? words.foot_learned
+        : this.kind === "sinusoidal"
+          ? words.foot_sinusoidal
+          : "";
     const shape = fill(words.foot_table, { model: header.model, n: number(header.n_ctx), d: number(header.d_model) });
     return { proof: this.known ? proof : "", facts: isTable ? shape : this.isOwn ? header.model : "" };
   }
@@ -406,33 +649,86 @@ export class Two {
       const buckets = own?.buckets ?? this.known?.rules.buckets ?? [];
       if (bias) {
         const reach = (bias[0].length - 1) / 2;
-        return [{ title: words.table_rule, name: "rule", columns: [words.distance, ...bias.map((_, head) => fill(words.head_n, { head }))], rows: bias[0].map((_, i) => [i - reach, ...bias.map((row) => row[i])]) }];
+        return [
+          {
+            title: words.table_rule,
+            name: "rule",
+            columns: [words.distance, ...bias.map((_, head) => fill(words.head_n, { head }))],
+            rows: bias[0].map((_, i) => [i - reach, ...bias.map((row) => row[i])]),
+          },
+        ];
       }
-      return [{ title: words.table_buckets, name: "buckets", columns: words.table_buckets_columns, rows: buckets.map((bucket, i) => [i - (buckets.length - 1) / 2, bucket]) }];
+      return [
+        {
+          title: words.table_buckets,
+          name: "buckets",
+          columns: words.table_buckets_columns,
+          rows: buckets.map((bucket, i) => [i - (buckets.length - 1) / 2, bucket]),
+        },
+      ];
     }
     if (!this.isOwn) return [];
-    if (kind === "rotary") return [{ title: words.periods, name: "periods", columns: words.table_periods_columns, rows: (stack?.periods ?? []).map((period, pair) => [pair, period]) }];
+    if (kind === "rotary")
+      return [
+        {
+          title: words.periods,
+          name: "periods",
+          columns: words.table_periods_columns,
+          rows: (stack?.periods ?? []).map((period, pair) => [pair, period]),
+        },
+      ];
     const rows = this.rows;
     if (!rows) return [];
     const [i] = this.ij;
     const features = this.features;
-    const curves = Array.from({ length: rows.rows }, (_, row) => [row + rows.first, this.alike(i, row + rows.first) ?? "", ...features.map((feature) => rows.values[row * rows.columns + feature])]);
-    const values = Array.from({ length: rows.rows }, (_, row) => Array.from(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), (value, feature) => [row + rows.first, feature, value])).flat();
+    const curves = Array.from({ length: rows.rows }, (_, row) => [
+      row + rows.first,
+      this.alike(i, row + rows.first) ?? "",
+      ...features.map((feature) => rows.values[row * rows.columns + feature]),
+    ]);
+    const values = Array.from({ length: rows.rows }, (_, row) =>
+      Array.from(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), (value, feature) => [
+        row + rows.first,
+        feature,
+        value,
+      ]),
+    ).flat();
     const tables = [
-      { title: words.table_rows, name: "features", columns: [words.position, fill(words.cosine_to, { i }), ...features.map((feature) => fill(words.feature_n, { feature }))], rows: curves },
+      {
+        title: words.table_rows,
+        name: "features",
+        columns: [
+          words.position,
+          fill(words.cosine_to, { i }),
+          ...features.map((feature) => fill(words.feature_n, { feature })),
+        ],
+        rows: curves,
+      },
       { title: words.table_values, name: "table", columns: words.table_values_columns, rows: values },
     ];
-    if (stack?.alike) tables.push({ title: words.alike_distance, name: "alike", columns: words.table_alike_columns, rows: stack.alike.map((value, distance) => [distance, value]) });
+    if (stack?.alike)
+      tables.push({
+        title: words.alike_distance,
+        name: "alike",
+        columns: words.table_alike_columns,
+        rows: stack.alike.map((value, distance) => [distance, value]),
+      });
     return tables;
   }
 
   snippet() {
     const { view, kind } = this;
     const [i, j] = this.ij;
-    const what = { ...view.header.about, stack: view.value("stack"), i, j, features: `[${this.features.join(", ")}]`, number: view.header.stacks.indexOf(view.value("stack")) };
+    const what = {
+      ...view.header.about,
+      stack: view.value("stack"),
+      i,
+      j,
+      features: `[${this.features.join(", ")}]`,
+      number: view.header.stacks.indexOf(view.value("stack")),
+    };
     if (this.isOwn && (kind === "learned" || kind === "sinusoidal")) return fill(words.snippet_two, what);
     if (this.isOwn && kind !== "rotary") return fill(words.snippet_rule, what);
     return kind === "alibi" || kind === "relative" ? words.snippet_paper : fill(words.snippet_rotary, what);
   }
 }
-

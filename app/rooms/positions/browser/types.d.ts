@@ -143,7 +143,12 @@ export interface Shown {
   number(name: string, otherwise?: number): number;
   choose(changes: Record<string, string>): void;
   redraw(): void;
-  get<Answer>(path: string, params: Record<string, string | number>, read: (bytes: Uint8Array) => Answer, of?: string): (Answer & { refused?: string }) | null;
+  get<Answer>(
+    path: string,
+    params: Record<string, string | number>,
+    read: (bytes: Uint8Array) => Answer,
+    of?: string,
+  ): (Answer & { refused?: string }) | null;
   say(text: string): void;
   tip(event: PointerEvent | null, nodes?: Node[]): void;
   site(): Site;

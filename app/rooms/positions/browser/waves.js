@@ -67,21 +67,66 @@ export class Waves {
     this.box = svg;
     for (let digit = 0; digit < DIGITS; digit++) {
       const y = (/** @type {number} */ value) => 14 * unit + digit * (tall + 14 * unit) + tall * (1 - value);
-      put(svg, "text", { x: 0, y: y(0.5) - 2 * unit, class: "b", "font-size": 13.5 * unit }, fill(words.digit, { digit }));
-      put(svg, "text", { x: 0, y: y(0.5) + 15 * unit, class: "mt", "font-size": 12.5 * unit }, fill(words.period, { n: 2 ** (digit + 1) }));
-      const square = Array.from({ length: N }, (_, p) => /** @type {[number, number][]} */ ([[x(p - 0.5), y((p >> digit) & 1)], [x(p + 0.5), y((p >> digit) & 1)]])).flat();
+      put(
+        svg,
+        "text",
+        { x: 0, y: y(0.5) - 2 * unit, class: "b", "font-size": 13.5 * unit },
+        fill(words.digit, { digit }),
+      );
+      put(
+        svg,
+        "text",
+        { x: 0, y: y(0.5) + 15 * unit, class: "mt", "font-size": 12.5 * unit },
+        fill(words.period, { n: 2 ** (digit + 1) }),
+      );
+      const square = Array.from(
+        { length: N },
+        (_, p) =>
+          /** @type {[number, number][]} */ ([
+            [x(p - 0.5), y((p >> digit) & 1)],
+            [x(p + 0.5), y((p >> digit) & 1)],
+          ]),
+      ).flat();
       put(svg, "path", { d: path(square), fill: "none", stroke: "var(--hatch)", "stroke-width": 2 });
-      const soft = Array.from({ length: 161 }, (_, i) => /** @type {[number, number]} */ ([x(-0.5 + i / 10), y(wave(digit, -0.5 + i / 10))]));
+      const soft = Array.from(
+        { length: 161 },
+        (_, i) => /** @type {[number, number]} */ ([x(-0.5 + i / 10), y(wave(digit, -0.5 + i / 10))]),
+      );
       put(svg, "path", { d: path(soft), fill: "none", stroke: "var(--proof)", "stroke-width": 2.4 });
       put(svg, "circle", { cx: x(t), cy: y((t >> digit) & 1), r: 5.5 * unit, fill: "var(--ink)" });
       put(svg, "circle", { cx: x(t), cy: y(wave(digit, t)), r: 5.5 * unit, fill: "var(--proof)" });
     }
-    const group = handle(svg, { name: "t", label: words.position, value: t, low: 0, high: N - 1, text: fill(words.t_value, { t, binary: binary(t) }), move: (to) => view.choose({ t: String(to) }) });
-    put(group, "path", { d: `M${x(t)} ${4 * unit}V${bottom}`, stroke: "var(--query)", "stroke-width": 1.6, "stroke-dasharray": "3 3" });
+    const group = handle(svg, {
+      name: "t",
+      label: words.position,
+      value: t,
+      low: 0,
+      high: N - 1,
+      text: fill(words.t_value, { t, binary: binary(t) }),
+      move: (to) => view.choose({ t: String(to) }),
+    });
+    put(group, "path", {
+      d: `M${x(t)} ${4 * unit}V${bottom}`,
+      stroke: "var(--query)",
+      "stroke-width": 1.6,
+      "stroke-dasharray": "3 3",
+    });
     put(group, "rect", { x: x(t) - 12 * unit, y: 0, width: 24 * unit, height: bottom, fill: "transparent" });
     grip(group, x(t), bottom + 4 * unit, 44);
     put(group, "circle", { cx: x(t), cy: bottom + 4 * unit, r: 8 * unit, fill: "var(--query)" });
-    for (let p = 0; p < N; p++) put(svg, "text", { x: x(p), y: bottom + 30 * unit, "text-anchor": "middle", class: p === t ? "qt b" : "mt", "font-size": 13 * unit }, String(p));
+    for (let p = 0; p < N; p++)
+      put(
+        svg,
+        "text",
+        {
+          x: x(p),
+          y: bottom + 30 * unit,
+          "text-anchor": "middle",
+          class: p === t ? "qt b" : "mt",
+          "font-size": 13 * unit,
+        },
+        String(p),
+      );
     const legend = add(host, "p", "legend");
     legend.append(el("i", "square"), ` ${words.legend_digit} `, el("i", "soft"), ` ${words.legend_wave}`);
   }
@@ -95,7 +140,10 @@ export class Waves {
     const height = Math.max(40 * unit, Math.min(118 * unit, (view.below(title) - 110 * unit) / 2));
     this.columns(host, height, flips, DIGITS, "var(--hatch)", words.flips, true);
     const length = stepLength(this.width);
-    add(host, "h2", "second").append(el("b", "", words.step), ` ${fill(this.isOwn ? words.step_own : words.step_formula, { model: view.header.model, d: this.width })}`);
+    add(host, "h2", "second").append(
+      el("b", "", words.step),
+      ` ${fill(this.isOwn ? words.step_own : words.step_formula, { model: view.header.model, d: this.width })}`,
+    );
     this.columns(host, height, () => length, length * 1.25, "var(--proof)", words.step, false);
     add(host, "p").append(...phrase(words.step_same, { length: [length.toFixed(3), "a"] }));
   }
@@ -106,13 +154,36 @@ export class Waves {
     const { unit } = view;
     const width = view.narrow ? Math.min(view.width, 480 * unit) : 400 * unit;
     const x = (/** @type {number} */ p) => 24 * unit + (p * (width - 40 * unit)) / (N - 2);
-    const svg = picture(host, width, height + 28 * unit, `${label}: ${Array.from({ length: N - 1 }, (_, p) => Number(value(p).toFixed(3))).join(" ")}`);
+    const svg = picture(
+      host,
+      width,
+      height + 28 * unit,
+      `${label}: ${Array.from({ length: N - 1 }, (_, p) => Number(value(p).toFixed(3))).join(" ")}`,
+    );
     svg.setAttribute("role", "img");
     for (let p = 0; p < N - 1; p++) {
       const tall = (height * value(p)) / most;
-      put(svg, "rect", { x: x(p) - 8 * unit, y: 6 * unit + height - tall, width: 16 * unit, height: tall, rx: 2, fill: p === t ? "var(--query)" : colour });
-      put(svg, "text", { x: x(p), y: height + 24 * unit, "text-anchor": "middle", class: "mt", "font-size": 12 * unit }, String(p));
-      if (named) put(svg, "text", { x: x(p), y: 2 * unit + height - tall, "text-anchor": "middle", class: "b", "font-size": 12.5 * unit }, String(value(p)));
+      put(svg, "rect", {
+        x: x(p) - 8 * unit,
+        y: 6 * unit + height - tall,
+        width: 16 * unit,
+        height: tall,
+        rx: 2,
+        fill: p === t ? "var(--query)" : colour,
+      });
+      put(
+        svg,
+        "text",
+        { x: x(p), y: height + 24 * unit, "text-anchor": "middle", class: "mt", "font-size": 12 * unit },
+        String(p),
+      );
+      if (named)
+        put(
+          svg,
+          "text",
+          { x: x(p), y: 2 * unit + height - tall, "text-anchor": "middle", class: "b", "font-size": 12.5 * unit },
+          String(value(p)),
+        );
     }
   }
 
@@ -120,7 +191,9 @@ export class Waves {
   drag(event) {
     if (!this.line || !this.box) return;
     const frame = this.box.getBoundingClientRect();
-    this.view.choose({ t: String(clamp(Math.round((event.clientX - frame.left - this.line.left) / this.line.step), 0, N - 1)) });
+    this.view.choose({
+      t: String(clamp(Math.round((event.clientX - frame.left - this.line.left) / this.line.step), 0, N - 1)),
+    });
   }
 
   fact() {
@@ -131,7 +204,12 @@ export class Waves {
 
   foot() {
     const { view } = this;
-    return { proof: words.foot_waves, facts: this.isOwn ? words.foot_wavelengths : fill(words.foot_no_waves, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase() }) };
+    return {
+      proof: words.foot_waves,
+      facts: this.isOwn
+        ? words.foot_wavelengths
+        : fill(words.foot_no_waves, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase() }),
+    };
   }
 
   tools() {
@@ -140,7 +218,13 @@ export class Waves {
 
   tables() {
     const length = stepLength(this.width);
-    const rows = Array.from({ length: N }, (_, p) => [p, binary(p), ...Array.from({ length: DIGITS }, (_, digit) => wave(digit, p)), p < N - 1 ? flips(p) : "", p < N - 1 ? length : ""]);
+    const rows = Array.from({ length: N }, (_, p) => [
+      p,
+      binary(p),
+      ...Array.from({ length: DIGITS }, (_, digit) => wave(digit, p)),
+      p < N - 1 ? flips(p) : "",
+      p < N - 1 ? length : "",
+    ]);
     return [{ title: words.labs.binary, name: "digits", columns: words.table_digits_columns, rows }];
   }
 

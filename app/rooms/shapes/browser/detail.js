@@ -56,12 +56,23 @@ export class Detail {
     const separate = (nodes) => nodes.flatMap((node, i) => (i ? [", ", node] : [node]));
     line.append(`${words.made_by} `);
     if (row.reads.length) {
-      line.append(el("code", "", row.code), " ← ", ...separate(row.reads.filter((id) => view.byId.has(id)).map((id) => this.goto(id))));
+      line.append(
+        el("code", "", row.code),
+        " ← ",
+        ...separate(row.reads.filter((id) => view.byId.has(id)).map((id) => this.goto(id))),
+      );
     } else line.append(row.kind === "tokens" ? words.given : "", row.kind === "tokens" ? "" : el("code", "", row.code));
-    const readers = [...view.byId.values()].filter((other) => other.row.reads.includes(row.id)).map((other) => other.row.id);
+    const readers = [...view.byId.values()]
+      .filter((other) => other.row.reads.includes(row.id))
+      .map((other) => other.row.id);
     line.append("  ·  ", `${words.read_by} `);
     const found = readers.map((id) => this.goto(id));
-    if (row.kind === "resid_post" && part.times > 1) found.unshift(this.link(words.next_layer, () => view.choose({ tensor: `${part.stack}.resid_pre`, at: clamp(view.place.at + 1, 0, part.times - 1) }, true)));
+    if (row.kind === "resid_post" && part.times > 1)
+      found.unshift(
+        this.link(words.next_layer, () =>
+          view.choose({ tensor: `${part.stack}.resid_pre`, at: clamp(view.place.at + 1, 0, part.times - 1) }, true),
+        ),
+      );
     line.append(...(found.length ? separate(found) : [words.read_by_none]));
   }
 
@@ -71,7 +82,9 @@ export class Detail {
     /** @type {string[]} */
     const parts = [];
     const copies = row.count > 1 ? ` (${fill(words.copies, { n: row.count })})` : "";
-    parts.push(row.view ? `${words.view}: ${words.view_help}` : `${binary(row.bytes)} = ${decimal(row.bytes)}${copies}`);
+    parts.push(
+      row.view ? `${words.view}: ${words.view_help}` : `${binary(row.bytes)} = ${decimal(row.bytes)}${copies}`,
+    );
     if (row.flops) parts.push(flops(row.flops));
     if (row.fused) parts.push(words.fused_long);
     const query = row.axes.indexOf("query");
@@ -81,7 +94,11 @@ export class Detail {
       parts.push(fill(words.grows, { size: binary(grown) }));
     }
     line.append(parts.join("  ·  "));
-    if (row.tries) line.append("  ·  ", this.link(words.break, () => view.choose({ break: "1" })));
+    if (row.tries)
+      line.append(
+        "  ·  ",
+        this.link(words.break, () => view.choose({ break: "1" })),
+      );
     if (view.data.run && row.kind === "weights") line.append("  ·  ", this.explore(row));
   }
 
@@ -104,7 +121,11 @@ export class Detail {
     const at = clamp(Number(view.place.break) || 0, 0, tries.length - 1);
     const one = tries[at];
     const head = add(text, "p", "note");
-    head.append(el("b", "", words.break_title), "  ", this.link(words.break_close, () => view.choose({ break: "" })));
+    head.append(
+      el("b", "", words.break_title),
+      "  ",
+      this.link(words.break_close, () => view.choose({ break: "" })),
+    );
     const grid = add(text, "div", "tries");
     const list = add(grid, "div", "lines");
     list.setAttribute("role", "group");
@@ -136,14 +157,33 @@ export class Detail {
     const button = this.link(words.compare, async () => {
       line.textContent = words.compare_busy;
       const url = new URL("headlight/shapes/projections", document.baseURI);
-      url.search = String(new URLSearchParams(Object.entries({ width, q, rows: batch * n }).map(([name, value]) => [name, String(value)])));
+      url.search = String(
+        new URLSearchParams(
+          Object.entries({ width, q, rows: batch * n }).map(([name, value]) => [name, String(value)]),
+        ),
+      );
       const response = await fetch(url).catch(() => null);
-      if (!response?.ok) return void (line.textContent = response?.status === 400 ? await response.text() : words.compare_failed);
+      if (!response?.ok)
+        return void (line.textContent = response?.status === 400 ? await response.text() : words.compare_failed);
       const found = await response.json();
       const ms = (/** @type {number} */ value) => value.toPrecision(value < 10 ? 2 : 3);
-      const told = { fused: ms(found.fused), separate: ms(found.separate), difference: scientific(found.difference), rows: plain(found.rows), of: plain(found.of), width: plain(width), device: found.device };
-      line.textContent = [words.compared, ...(found.rows < found.of ? [words.compared_fewer] : [])].map((text) => fill(text, told)).join(" ");
-      Object.assign(line.dataset, { fused: String(found.fused), separate: String(found.separate), difference: String(found.difference) });
+      const told = {
+        fused: ms(found.fused),
+        separate: ms(found.separate),
+        difference: scientific(found.difference),
+        rows: plain(found.rows),
+        of: plain(found.of),
+        width: plain(width),
+        device: found.device,
+      };
+      line.textContent = [words.compared, ...(found.rows < found.of ? [words.compared_fewer] : [])]
+        .map((text) => fill(text, told))
+        .join(" ");
+      Object.assign(line.dataset, {
+        fused: String(found.fused),
+        separate: String(found.separate),
+        difference: String(found.difference),
+      });
     });
     line.append(button);
   }
@@ -159,7 +199,14 @@ export class Detail {
     const stream = !["q", "k", "scores", "mask", "weights", "z", "position"].includes(row.source);
     const headed = !stream && row.source !== "position";
     const head = headed ? view.place.with_head : 0;
-    const asked = new URLSearchParams({ run, stack: part.stack, layer: String(layer), site: row.id.includes(".cross.") ? "cross" : "attn", what: row.source, head: String(head) });
+    const asked = new URLSearchParams({
+      run,
+      stack: part.stack,
+      layer: String(layer),
+      site: row.id.includes(".cross.") ? "cross" : "attn",
+      what: row.source,
+      head: String(head),
+    });
     const address = new URL(`headlight/shapes/values?${asked}`, document.baseURI).href;
     const figure = add(box, "figure");
     const caption = add(figure, "figcaption");
@@ -180,11 +227,20 @@ export class Detail {
     if (!figure.isConnected) return; // another tensor was chosen meanwhile
     this.paint(canvas, found, stream);
     const names = add(caption, "span");
-    names.textContent = stream && part.section !== "layer" ? words.values_stream.split(",")[0] : fill(stream ? words.values_stream : headed ? words.values : "", { head, layer, what: row.source === "z" ? row.title : row.source });
+    names.textContent =
+      stream && part.section !== "layer"
+        ? words.values_stream.split(",")[0]
+        : fill(stream ? words.values_stream : headed ? words.values : "", {
+            head,
+            layer,
+            what: row.source === "z" ? row.title : row.source,
+          });
     if (headed) {
       /** @param {number} by @param {string} text @param {string} label */
       const step = (by, text, label) => {
-        const button = this.link(text, () => view.choose({ with_head: (head + by + view.data.heads) % view.data.heads }));
+        const button = this.link(text, () =>
+          view.choose({ with_head: (head + by + view.data.heads) % view.data.heads }),
+        );
         button.title = button.ariaLabel = label;
         return button;
       };
@@ -202,7 +258,12 @@ export class Detail {
       above.style.background = `linear-gradient(90deg, ${ramp.join(", ")})`;
     }
     if (found.rows < found.all_rows || found.columns < found.all_columns) {
-      add(caption, "small").textContent = fill(words.values_part, { rows: found.rows, columns: plain(found.columns), all_rows: plain(found.all_rows), all_columns: plain(found.all_columns) });
+      add(caption, "small").textContent = fill(words.values_part, {
+        rows: found.rows,
+        columns: plain(found.columns),
+        all_rows: plain(found.all_rows),
+        all_columns: plain(found.all_columns),
+      });
     }
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", caption.textContent ?? "");
@@ -212,7 +273,7 @@ export class Detail {
   /** @param {HTMLCanvasElement} canvas @param {Values} found @param {boolean} stream */
   paint(canvas, { rows, columns, low, high, values }, stream) {
     const em = parseFloat(getComputedStyle(this.box).fontSize);
-    const size = Math.min((stream ? 12 : 5.6) * em / columns, (stream ? 1.6 : 5.6) * em / rows);
+    const size = Math.min(((stream ? 12 : 5.6) * em) / columns, ((stream ? 1.6 : 5.6) * em) / rows);
     const [w, h] = [Math.max(1, size * columns), Math.max(stream ? 1.6 * em : 1, size * rows)];
     const c = fit(canvas, w, h);
     // From 0, the page's own tone, as on Explore; numbers with a sign go two ways from there, as far as the larger of both
@@ -227,4 +288,3 @@ export class Detail {
     });
   }
 }
-

@@ -43,7 +43,11 @@ export function shape(row) {
     const name = row.axes[i];
     box.append(el("b", axis(name), plain(n)), " ");
     const label = el("small");
-    label.append(...name.split(/( × )/).map((part) => (KNOWN.has(part) ? el("span", name.includes("×") ? axis(part) : "", part) : part)));
+    label.append(
+      ...name
+        .split(/( × )/)
+        .map((part) => (KNOWN.has(part) ? el("span", name.includes("×") ? axis(part) : "", part) : part)),
+    );
     box.append(label, " ");
   });
   return box;
@@ -64,9 +68,13 @@ export function meaning(row, sizes) {
     parts[name] = n === undefined ? name : [count(name, n), axis(name)];
   }
   const nodes = phrase(row.means, parts);
-  if (sizes.batch > 1 && row.axes[0] === "batch") nodes.unshift(...phrase(words.batch_prefix, { batch: [count("batch", sizes.batch), "ax-batch"] }));
+  if (sizes.batch > 1 && row.axes[0] === "batch")
+    nodes.unshift(...phrase(words.batch_prefix, { batch: [count("batch", sizes.batch), "ax-batch"] }));
   return nodes;
 }
 
 /** @param {Row} row @param {Record<string, number>} sizes */
-export const meaningText = (row, sizes) => meaning(row, sizes).map((node) => node.textContent).join("");
+export const meaningText = (row, sizes) =>
+  meaning(row, sizes)
+    .map((node) => node.textContent)
+    .join("");

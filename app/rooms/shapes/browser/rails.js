@@ -24,7 +24,8 @@ export function glyph(row) {
   picture.setAttribute("viewBox", "0 0 112 32");
   picture.setAttribute("aria-hidden", "true");
   /** @param {string} name */
-  const colour = (name) => `var(--${/^(batch|pos|head|kv_head|query|key|d_model|d_head|d_ff|vocab)$/.test(name) ? name : name.includes("head") ? "d_head" : "mute"})`;
+  const colour = (name) =>
+    `var(--${/^(batch|pos|head|kv_head|query|key|d_model|d_head|d_ff|vocab)$/.test(name) ? name : name.includes("head") ? "d_head" : "mute"})`;
   /** @param {number} n */
   const size = (n) => 6 + Math.log2(Math.max(1, n)) * 5.2;
   const named = row.shape.map((n, i) => /** @type {Named} */ ([row.axes[i], n]));
@@ -32,11 +33,23 @@ export function glyph(row) {
   const [down, across] = named.length > 1 ? named.slice(-2) : [["", 1], named[0]];
   const w = Math.min(82, size(across[1]) * 1.12);
   const h = Math.min(23, Math.max(5, size(down[1]) * 0.5));
-  const stacked = named.slice(0, -2).filter(([, n]) => n > 1).at(-1);
+  const stacked = named
+    .slice(0, -2)
+    .filter(([, n]) => n > 1)
+    .at(-1);
   const top = 18 - h / 2;
   if (stacked) {
     for (let i = Math.min(3, stacked[1] - 1); i > 0; i--) {
-      svg(picture, "rect", { x: 4 + i * 4.4, y: top - i * 2.6, width: w, height: h, rx: 2, fill: "var(--background)", stroke: colour(stacked[0]), "stroke-width": 1.3 });
+      svg(picture, "rect", {
+        x: 4 + i * 4.4,
+        y: top - i * 2.6,
+        width: w,
+        height: h,
+        rx: 2,
+        fill: "var(--background)",
+        stroke: colour(stacked[0]),
+        "stroke-width": 1.3,
+      });
     }
   }
   svg(picture, "rect", { x: 4, y: top, width: w, height: h, rx: 1.5, fill: "var(--background)" });
@@ -57,7 +70,13 @@ export function rail(picture, items, unit) {
   picture.setAttribute("height", String(ending.offsetTop + ending.offsetHeight));
   picture.setAttribute("width", String(unit * 6));
   const first = items.findIndex((item) => item.lane === 0);
-  if (first >= 0) svg(picture, "path", { d: `M${lanes[0]} ${at[first]}V${at.at(-1)}`, stroke: "var(--d_model)", "stroke-width": unit * 0.3, fill: "none" });
+  if (first >= 0)
+    svg(picture, "path", {
+      d: `M${lanes[0]} ${at[first]}V${at.at(-1)}`,
+      stroke: "var(--d_model)",
+      "stroke-width": unit * 0.3,
+      fill: "none",
+    });
 
   // Branches: each leaves at the last place of the stream and comes back where something is added.
   /** @type {number | null} */
@@ -78,7 +97,10 @@ export function rail(picture, items, unit) {
         const x = lanes[lane];
         const down = `V${at[last]}C${x} ${(at[last] + at[i]) / 2} ${lanes[0]} ${(at[last] + at[i]) / 2} ${lanes[0]} ${at[i]}`;
         if (from === null) line(`M${x} ${at[top]}${down}`);
-        else line(`M${lanes[0]} ${at[from]}C${lanes[0]} ${(at[from] + at[top]) / 2} ${x} ${(at[from] + at[top]) / 2} ${x} ${at[top]}${down}`);
+        else
+          line(
+            `M${lanes[0]} ${at[from]}C${lanes[0]} ${(at[from] + at[top]) / 2} ${x} ${(at[from] + at[top]) / 2} ${x} ${at[top]}${down}`,
+          );
       }
       open = new Map();
     }
@@ -89,14 +111,26 @@ export function rail(picture, items, unit) {
     const x = lanes[item.lane];
     const stroke = item.lane ? "var(--branch)" : "var(--d_model)";
     if (item.fold) {
-      for (const d of [-1, 0, 1]) svg(picture, "circle", { cx: x, cy: at[i] + d * unit * 0.42, r: unit * 0.13, fill: "var(--background)" });
+      for (const d of [-1, 0, 1])
+        svg(picture, "circle", { cx: x, cy: at[i] + d * unit * 0.42, r: unit * 0.13, fill: "var(--background)" });
       return;
     }
     const sum = item.joins;
-    svg(picture, "circle", { cx: x, cy: at[i], r: unit * (sum ? 0.55 : 0.35), fill: item.chosen ? "var(--query)" : "var(--background)", stroke, "stroke-width": unit * 0.18 });
+    svg(picture, "circle", {
+      cx: x,
+      cy: at[i],
+      r: unit * (sum ? 0.55 : 0.35),
+      fill: item.chosen ? "var(--query)" : "var(--background)",
+      stroke,
+      "stroke-width": unit * 0.18,
+    });
     if (sum) {
       const r = unit * 0.3;
-      svg(picture, "path", { d: `M${x - r} ${at[i]}h${2 * r}M${x} ${at[i] - r}v${2 * r}`, stroke: item.chosen ? "var(--background)" : stroke, "stroke-width": unit * 0.15 });
+      svg(picture, "path", {
+        d: `M${x - r} ${at[i]}h${2 * r}M${x} ${at[i] - r}v${2 * r}`,
+        stroke: item.chosen ? "var(--background)" : stroke,
+        "stroke-width": unit * 0.15,
+      });
     }
   });
 }
@@ -111,9 +145,15 @@ export function cross(picture, from, to, unit, text) {
     const bend = Math.sign(y1 - y0) * Math.min(unit, Math.abs(y1 - y0) / 2);
     svg(picture, "path", {
       d: `M${from.right} ${y0}H${trunk - unit}Q${trunk} ${y0} ${trunk} ${y0 + bend}V${y1 - bend}Q${trunk} ${y1} ${trunk + unit * 0.5} ${y1}H${box.left}`,
-      stroke: "var(--key)", "stroke-width": unit * 0.17, fill: "none", class: "cross",
+      stroke: "var(--key)",
+      "stroke-width": unit * 0.17,
+      fill: "none",
+      class: "cross",
     });
-    svg(picture, "path", { d: `M${box.left - unit * 0.1} ${y1 - unit * 0.35}l${unit * 0.55} ${unit * 0.35}l${-unit * 0.55} ${unit * 0.35}z`, fill: "var(--key)" });
+    svg(picture, "path", {
+      d: `M${box.left - unit * 0.1} ${y1 - unit * 0.35}l${unit * 0.55} ${unit * 0.35}l${-unit * 0.55} ${unit * 0.35}z`,
+      fill: "var(--key)",
+    });
   }
   const title = svg(picture, "title", {});
   title.textContent = text;

@@ -51,11 +51,18 @@ class View {
   constructor(root) {
     this.root = root;
     root.replaceChildren();
-    this.files = new Files(() => rows([this.top, this.body, this.detail.box]), () => this.about(), () => this.palette);
-    this.projector = new Projector(() => {
-      keepingFocus(this.root, () => this.draw());
-      if (this.projector.on) this.focus();
-    }, (by) => this.turn(by));
+    this.files = new Files(
+      () => rows([this.top, this.body, this.detail.box]),
+      () => this.about(),
+      () => this.palette,
+    );
+    this.projector = new Projector(
+      () => {
+        keepingFocus(this.root, () => this.draw());
+        if (this.projector.on) this.focus();
+      },
+      (by) => this.turn(by),
+    );
     this.top = add(root, "div", "top");
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
@@ -90,12 +97,15 @@ class View {
     this.theme();
     if (!fresh && this.state() === before) return; // Python's answer to a change that is drawn already: what was timed or fetched stays
     this.draw();
-    if (fresh && (this.projector.on || this.place.tensor !== this.opening)) requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
+    if (fresh && (this.projector.on || this.place.tensor !== this.opening))
+      requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
   }
 
   // All that Python and the page decide of what is drawn
   state() {
-    return this.data && JSON.stringify([{ ...this.data, chosen: null, cover: null }, this.texts.values, themeOf(this.root)]);
+    return (
+      this.data && JSON.stringify([{ ...this.data, chosen: null, cover: null }, this.texts.values, themeOf(this.root)])
+    );
   }
 
   // What the link, or the visitor before this diagram, asked for, as far as this diagram has it
@@ -177,10 +187,21 @@ class View {
     }
     const { row } = this.chosen;
     Object.assign(this.root.dataset, {
-      painted: "1", projector: String(this.projector.on), tensor: row.id, at: this.place.at, as: this.place.as, break: this.place.break,
-      rows: this.body.querySelectorAll(".row").length, title: this.data.title, run: this.data.run ?? "",
-      parameters: this.data.parameters, flops: this.data.flops, weights: this.data.weights,
-      shape: row.shape.join(","), bytes: row.bytes, rowflops: row.flops,
+      painted: "1",
+      projector: String(this.projector.on),
+      tensor: row.id,
+      at: this.place.at,
+      as: this.place.as,
+      break: this.place.break,
+      rows: this.body.querySelectorAll(".row").length,
+      title: this.data.title,
+      run: this.data.run ?? "",
+      parameters: this.data.parameters,
+      flops: this.data.flops,
+      weights: this.data.weights,
+      shape: row.shape.join(","),
+      bytes: row.bytes,
+      rowflops: row.flops,
     });
   }
 
@@ -200,7 +221,10 @@ class View {
       item.append(el("i", `ax-${name}`), name);
     }
     /** @type {import("../../../kit/browser/types.js").Choice<"diagram" | "table">[]} */
-    const ways = [["diagram", words.diagram], ["table", words.table]];
+    const ways = [
+      ["diagram", words.diagram],
+      ["table", words.table],
+    ];
     const shown = choice(words.shown_as, ways, this.place.as, (as) => this.choose({ as }));
     this.top.append(shown, this.files.box, this.projector.button);
   }
@@ -228,14 +252,18 @@ class View {
       column.setAttribute("aria-label", words.label);
       if (pair) add(column, "h3").textContent = `${words.stacks[stack]} · ${count("pos", data.lengths[i])}`;
       const heads = add(column, "div", "heads");
-      for (const name of ["rail", "step", "", "shape", "bytes", "flops", "code"]) heads.append(el("span", name, words.columns[name] ?? ""));
+      for (const name of ["rail", "step", "", "shape", "bytes", "flops", "code"])
+        heads.append(el("span", name, words.columns[name] ?? ""));
       const last = i === data.stacks.length - 1;
       /** @type {Item[]} */
       const items = [];
       for (const part of data.parts) {
         if (part.stack === stack || (last && part.stack === "head")) this.drawPart(column, part, items);
       }
-      const picture = column.insertBefore(document.createElementNS("http://www.w3.org/2000/svg", "svg"), column.firstChild);
+      const picture = column.insertBefore(
+        document.createElementNS("http://www.w3.org/2000/svg", "svg"),
+        column.firstChild,
+      );
       picture.setAttribute("class", "rail");
       picture.setAttribute("aria-hidden", "true");
       return { column, picture, items };
@@ -243,7 +271,11 @@ class View {
     this.over = this.body.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
     this.over.setAttribute("class", "over");
     const total = add(this.body, "p", "total");
-    total.textContent = fill(words.total, { parameters: plain(data.parameters), weights: `${binary(data.weights)} (${decimal(data.weights)})`, flops: flops(data.flops) });
+    total.textContent = fill(words.total, {
+      parameters: plain(data.parameters),
+      weights: `${binary(data.weights)} (${decimal(data.weights)})`,
+      flops: flops(data.flops),
+    });
   }
 
   /** @param {HTMLElement} column @param {Part} part @param {Item[]} items */
@@ -254,7 +286,8 @@ class View {
       const key = `${part.stack}.${part.section}`;
       const single = part.rows.length === 1;
       if (single || open.includes(key) || holds) {
-        if (!single) this.fold(column, items, words.sections[part.section], true, () => this.toggle(key, part), 0, false);
+        if (!single)
+          this.fold(column, items, words.sections[part.section], true, () => this.toggle(key, part), 0, false);
         for (const row of part.rows) this.drawRow(column, row, items, 0);
       } else {
         const steps = part.rows.map((row) => row.title).join(" → ");
@@ -268,12 +301,25 @@ class View {
     /** @param {number} from @param {number} to */
     const between = (from, to) => {
       const text = from === to ? fill(words.folded_one, { from }) : fill(words.folded, { from, to, n: to - from + 1 });
-      this.fold(column, items, text, false, () => this.choose({ at: from === 0 ? to : from }, true), 0, true, "", this.unfolder(part, every));
+      this.fold(
+        column,
+        items,
+        text,
+        false,
+        () => this.choose({ at: from === 0 ? to : from }, true),
+        0,
+        true,
+        "",
+        this.unfolder(part, every),
+      );
     };
     if (!every && at > 0) between(0, at - 1);
     for (const layer of layers) {
       const heading = add(column, "div", "heading");
-      heading.append(el("b", "", fill(words.layer, { layer })), el("span", "", fill(words.of_layers, { n: part.times })));
+      heading.append(
+        el("b", "", fill(words.layer, { layer })),
+        el("span", "", fill(words.of_layers, { n: part.times })),
+      );
       if (every && layer === 0) heading.append(this.unfolder(part, every));
       for (const row of part.rows) this.drawRow(column, row, items, layer);
     }
@@ -327,7 +373,10 @@ class View {
     node.dataset.id = row.id;
     node.dataset.layer = String(layer);
     node.setAttribute("aria-pressed", String(chosen));
-    node.setAttribute("aria-label", `${row.title}: ${shapeText(row)}; ${row.view ? words.view : binary(row.bytes)}${row.flops ? `; ${flops(row.flops)}` : ""}`);
+    node.setAttribute(
+      "aria-label",
+      `${row.title}: ${shapeText(row)}; ${row.view ? words.view : binary(row.bytes)}${row.flops ? `; ${flops(row.flops)}` : ""}`,
+    );
     node.append(el("span", "rail"));
     const name = add(node, "span", "name");
     name.title = `${row.title}: ${row.equation || row.code}  ·  ${row.code}`;
@@ -335,7 +384,9 @@ class View {
     node.append(glyph(row), shape(row));
     const bytes = add(node, "span", "bytes");
     bytes.textContent = row.view ? words.view : binary(row.bytes);
-    bytes.title = row.view ? words.view_help : `${binary(row.bytes)} = ${decimal(row.bytes)} = ${plain(row.bytes)} bytes`;
+    bytes.title = row.view
+      ? words.view_help
+      : `${binary(row.bytes)} = ${decimal(row.bytes)} = ${plain(row.bytes)} bytes`;
     const work = add(node, "span", "flops");
     work.textContent = short(row.flops);
     work.title = row.flops ? `${plain(row.flops)} FLOP` : "";
@@ -410,7 +461,9 @@ class View {
     if (!moved || !from.matches?.(".row, .fold button")) return;
     event.preventDefault();
     if (moved[1]) return this.sideways(moved[1], from);
-    const all = /** @type {HTMLElement[]} */ ([...(from.closest(".column")?.querySelectorAll(".row, .fold > button:first-child") ?? [])]);
+    const all = /** @type {HTMLElement[]} */ ([
+      ...(from.closest(".column")?.querySelectorAll(".row, .fold > button:first-child") ?? []),
+    ]);
     const next = all[all.indexOf(from) + moved[0]];
     if (!next) return;
     if (!next.classList.contains("row")) return next.focus();

@@ -17,7 +17,17 @@ export class Table {
   // [part, times, title, traced as, axes, shape, dtype, bytes, flops, view] of every step, with words for parts
   lines() {
     return this.view.data.table.map(([stack, times, title, name, op, axes, shape, dtype, bytes, flops, view]) => ({
-      part: words.stacks[stack] ?? words.sections[stack] ?? stack, times, title, name, op, axes, shape, dtype, bytes, flops, view,
+      part: words.stacks[stack] ?? words.sections[stack] ?? stack,
+      times,
+      title,
+      name,
+      op,
+      axes,
+      shape,
+      dtype,
+      bytes,
+      flops,
+      view,
     }));
   }
 
@@ -30,7 +40,8 @@ export class Table {
     scroll.setAttribute("aria-label", words.table_caption);
     const table = add(scroll, "table");
     const heads = add(add(table, "thead"), "tr");
-    for (const text of words.table_columns) text ? Object.assign(add(heads, "th"), { textContent: text, scope: "col" }) : add(heads, "td");
+    for (const text of words.table_columns)
+      text ? Object.assign(add(heads, "th"), { textContent: text, scope: "col" }) : add(heads, "td");
     const body = add(table, "tbody");
     for (const line of this.lines()) {
       const row = add(body, "tr");
@@ -54,8 +65,36 @@ export class Table {
   // All of it below lines that start with # and say what it is
   csv() {
     const { data } = this.view;
-    const heads = ["part", "times", "step", "traced_as", "operation", "axes", "shape", "dtype", "bytes", "mib", "mb", "flops", "view"];
-    const lines = this.lines().map((l) => [l.part, l.times, l.title, l.name, l.op, l.axes.join(" × "), l.shape.join(" × "), l.dtype, l.bytes, l.bytes / MIB, l.bytes / 1e6, l.flops, String(l.view)]);
+    const heads = [
+      "part",
+      "times",
+      "step",
+      "traced_as",
+      "operation",
+      "axes",
+      "shape",
+      "dtype",
+      "bytes",
+      "mib",
+      "mb",
+      "flops",
+      "view",
+    ];
+    const lines = this.lines().map((l) => [
+      l.part,
+      l.times,
+      l.title,
+      l.name,
+      l.op,
+      l.axes.join(" × "),
+      l.shape.join(" × "),
+      l.dtype,
+      l.bytes,
+      l.bytes / MIB,
+      l.bytes / 1e6,
+      l.flops,
+      String(l.view),
+    ]);
     return csv(heads, lines, [data.caption, data.snippet]);
   }
 }

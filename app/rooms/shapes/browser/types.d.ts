@@ -63,8 +63,17 @@ export interface Diagram {
   flops: number;
   vocab: number;
   table: [
-    stack: string, times: number, title: string, name: string, op: string, axes: string[], shape: number[], dtype: string,
-    bytes: number, flops: number, view: boolean,
+    stack: string,
+    times: number,
+    title: string,
+    name: string,
+    op: string,
+    axes: string[],
+    shape: number[],
+    dtype: string,
+    bytes: number,
+    flops: number,
+    view: boolean,
   ][];
 }
 

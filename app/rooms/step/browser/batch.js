@@ -25,13 +25,23 @@ export class BatchPage {
   /** @returns {import("./types.js").Rows} */
   numbers() {
     const { k, scores } = this.small.data.batch;
-    return [0, 1].flatMap((s) => /** @type {import("./types.js").Rows} */ ([[`K[${s}]`, k[s]], [`scores[${s}]`, scores[s]]]));
+    return [0, 1].flatMap(
+      (s) =>
+        /** @type {import("./types.js").Rows} */ ([
+          [`K[${s}]`, k[s]],
+          [`scores[${s}]`, scores[s]],
+        ]),
+    );
   }
 
   draw() {
     const { view, host } = this.small;
     const { k, scores, error, wrong_by } = this.small.data.batch;
-    this.small.head(words.batch_title, words.batch_facts, [["batch", 2], ["query", 3], ["d_model", 4]]);
+    this.small.head(words.batch_title, words.batch_facts, [
+      ["batch", 2],
+      ["query", 3],
+      ["d_model", 4],
+    ]);
     view.big.replaceChildren(...sentence(words.batch_says, {}));
     const box = host.getBoundingClientRect();
     const narrow = box.width < 760;
@@ -49,18 +59,33 @@ export class BatchPage {
       this.small.label(a, y + s * gap - 18 * r, "top", fill(words.batch_sentence, { s }));
       this.small.put(`k${s}`, a, y + s * gap, k[s], options);
       this.small.label(b, y + s * gap - 18 * r, "top", fill(words.batch_sentence, { s }));
-      this.small.put(`m${s}`, b, y + s * gap, [0, 1, 2, 3].map((e) => k[s].map((row) => row[e])), options);
+      this.small.put(
+        `m${s}`,
+        b,
+        y + s * gap,
+        [0, 1, 2, 3].map((e) => k[s].map((row) => row[e])),
+        options,
+      );
     }
     const y2 = narrow ? y + 2 * gap + 20 : y;
     this.small.label(d, y2 - 42 * r, "top q", "K.T [4, 3, 2]");
     for (let e = 0; e < 4; e++) {
       const [x, top] = [d + (e % 2) * (cell * 2 + 34 * r), y2 + (e >> 1) * gap];
       this.small.label(x, top - 18 * r, "top q", fill(words.batch_sheet, { e }));
-      this.small.put(`T${e}`, x, top, [0, 1, 2].map((t) => [0, 1].map((s) => k[s][t][e])), options);
+      this.small.put(
+        `T${e}`,
+        x,
+        top,
+        [0, 1, 2].map((t) => [0, 1].map((s) => k[s][t][e])),
+        options,
+      );
     }
     const messages = add(host, "div", "messages");
     const y3 = narrow ? y2 + 2 * gap : 0;
-    Object.assign(messages.style, { left: `${narrow ? 0 : Math.max(box.width * 0.62, d + cell * 4 + 90 * r)}px`, top: `${y3}px` });
+    Object.assign(messages.style, {
+      left: `${narrow ? 0 : Math.max(box.width * 0.62, d + cell * 4 + 90 * r)}px`,
+      top: `${y3}px`,
+    });
     const right = add(messages, "div", "msg");
     add(right, "code").textContent = words.batch_right;
     add(right, "div", "note").textContent = words.batch_own;
@@ -86,11 +111,27 @@ export class BatchPage {
     const orange = this.small.view.paint.css("query");
     const n = Number(name.slice(1));
     if (name[0] === "s") {
-      this.small.mark({ [name]: [{ row, column, colour: orange }], [`k${n}`]: [{ row: column, colour: this.small.view.paint.css("key") }] });
-      return { title: fill(words.batch_score, { s: n, r: row, c: column }), name: `scores[${n},${row},${column}]`, total: scores[n][row][column], digits: 3, terms: q[n][row].map((v, i) => ({ label: `Q[${n},${row},${i}] × K[${n},${column},${i}]`, a: v, b: k[n][column][i], product: v * k[n][column][i] })) };
+      this.small.mark({
+        [name]: [{ row, column, colour: orange }],
+        [`k${n}`]: [{ row: column, colour: this.small.view.paint.css("key") }],
+      });
+      return {
+        title: fill(words.batch_score, { s: n, r: row, c: column }),
+        name: `scores[${n},${row},${column}]`,
+        total: scores[n][row][column],
+        digits: 3,
+        terms: q[n][row].map((v, i) => ({
+          label: `Q[${n},${row},${i}] × K[${n},${column},${i}]`,
+          a: v,
+          b: k[n][column][i],
+          product: v * k[n][column][i],
+        })),
+      };
     }
     const [s, t, e] = name[0] === "k" ? [n, row, column] : name[0] === "m" ? [n, column, row] : [column, row, n];
-    const frame = (/** @type {number} */ r, /** @type {number} */ c) => [{ row: r, column: c, colour: orange, width: 3 }];
+    const frame = (/** @type {number} */ r, /** @type {number} */ c) => [
+      { row: r, column: c, colour: orange, width: 3 },
+    ];
     this.small.mark({ [`k${s}`]: frame(t, e), [`m${s}`]: frame(e, t), [`T${e}`]: frame(t, s) });
     return { title: fill(words.batch_orders, { x: fixed(k[s][t][e], 4), s, t, e }), note: words.batch_note };
   }

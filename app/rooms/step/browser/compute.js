@@ -6,7 +6,9 @@
 /** @param {number} x */
 export function erf(x) {
   const t = 1 / (1 + 0.5 * Math.abs(x));
-  const series = [1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277];
+  const series = [
+    1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+  ];
   const power = series.reduceRight((sum, c) => sum * t + c, 0);
   const tail = t * Math.exp(-x * x - 1.26551223 + t * power);
   return x >= 0 ? 1 - tail : tail - 1;
@@ -49,7 +51,21 @@ export function attended({ q, raw, v, reason, bias, scale, temperature }, { divi
     const row = v(k);
     for (let j = 0; j < z.length; j++) z[j] += weights[k] * row[j];
   }
-  return { q, raw: Array.from(raw), seen, reason: Array.from(reason), bias: bias && Array.from(bias), divisor, scaled, masked, largest, exp, total, weights, z };
+  return {
+    q,
+    raw: Array.from(raw),
+    seen,
+    reason: Array.from(reason),
+    bias: bias && Array.from(bias),
+    divisor,
+    scaled,
+    masked,
+    largest,
+    exp,
+    total,
+    weights,
+    z,
+  };
 }
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
@@ -85,7 +101,16 @@ export function followed([b, t, e], [, n, wide], heads) {
   const j = inner % size;
   const memory = b * n * wide + t * wide + e;
   return {
-    part: Math.floor(e / width), inner, head, j,
-    steps: [[[b, t, e], memory], [[b, t, inner], memory], [[b, t, head, j], memory], [[b, head, t, j], memory], [[b, t, inner], b * n * width + t * width + inner]],
+    part: Math.floor(e / width),
+    inner,
+    head,
+    j,
+    steps: [
+      [[b, t, e], memory],
+      [[b, t, inner], memory],
+      [[b, t, head, j], memory],
+      [[b, head, t, j], memory],
+      [[b, t, inner], b * n * width + t * width + inner],
+    ],
   };
 }

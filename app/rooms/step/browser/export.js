@@ -7,9 +7,15 @@ const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
 /** @param {string} page @param {number[][] | null | undefined} x @param {number[]} followed */
 export function smallSnippet(page, x, followed) {
   const lines = ["from core.read import worked_examples as small", ""];
-  if (page === "one") lines.push(...(x ? [`x = torch.tensor(${JSON.stringify(x)})`] : []), `one = small.one_head(${x ? "x" : ""})`, "print(one.weights, one.output)");
+  if (page === "one")
+    lines.push(
+      ...(x ? [`x = torch.tensor(${JSON.stringify(x)})`] : []),
+      `one = small.one_head(${x ? "x" : ""})`,
+      "print(one.weights, one.output)",
+    );
   else if (page === "batch") lines.push("batch = small.batch()", "print(batch.scores, batch.error, batch.wrong_by)");
-  else lines.push("print(small.reshape().qkv)", `print(small.follow((2, 4, 24), 2, (${followed.join(", ")}), parts=3))`);
+  else
+    lines.push("print(small.reshape().qkv)", `print(small.follow((2, 4, 24), 2, (${followed.join(", ")}), parts=3))`);
   return [...(x && page === "one" ? ["import torch", ""] : []), ...lines, ""].join("\n");
 }
 
@@ -20,25 +26,45 @@ export function snippet(lines, on, cell) {
   const code = [...lines, `found = walk(run, "${header.stack}", ${header.layer}, ${header.query})`];
   const name = site?.site ?? "attn";
   const { kind, value } = step;
-  if (kind === "next") return [...code, `numbers = guesses(run, ${header.query})  # behind every addition; only the last is the model's own`, ""].join("\n");
+  if (kind === "next")
+    return [
+      ...code,
+      `numbers = guesses(run, ${header.query})  # behind every addition; only the last is the model's own`,
+      "",
+    ].join("\n");
   if (["scale", "mask", "softmax", "z"].includes(kind)) {
     const changed = edit.divide !== null || edit.hide.length > 0;
     if (kind === "scale" || changed) {
       const own = `found.record("${name}").scores(queries=[${header.query}])[${head}, 0]`;
-      code.push(`scores = ${edit.divide === null ? own : `found.values["${name}.raw"][${head}] / ${edit.divide}`}  # head ${head}`);
+      code.push(
+        `scores = ${edit.divide === null ? own : `found.values["${name}.raw"][${head}] / ${edit.divide}`}  # head ${head}`,
+      );
     }
     if (changed && kind !== "scale") {
       code.push(`scores[found.values["${name}.scores"][${head}].isneginf()] = float("-inf")`);
       if (edit.hide.length) code.push(`scores[${JSON.stringify(edit.hide)}] = float("-inf")  # hidden by hand`);
       if (kind !== "mask") code.push("numbers = scores.softmax(-1)");
       else code.push("numbers = scores");
-      if (kind === "z") code.push(`numbers = numbers @ found.values["${name}.v"][${Math.floor(head / (site?.group ?? 1))}]`);
+      if (kind === "z")
+        code.push(`numbers = numbers @ found.values["${name}.v"][${Math.floor(head / (site?.group ?? 1))}]`);
       return [...code, ""].join("\n");
     }
     if (kind === "scale") return [...code, "numbers = scores", ""].join("\n");
   }
-  if (kind === "token") return [...code, "from core.read.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`, ""].join("\n");
-  if (kind === "embed") return [...code, "from core.read.additions import start", `numbers = start(run, "${header.stack}", ${header.query}).embed`, ""].join("\n");
+  if (kind === "token")
+    return [
+      ...code,
+      "from core.read.additions import start",
+      `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`,
+      "",
+    ].join("\n");
+  if (kind === "embed")
+    return [
+      ...code,
+      "from core.read.additions import start",
+      `numbers = start(run, "${header.stack}", ${header.query}).embed`,
+      "",
+    ].join("\n");
   code.push(`numbers = found.values["${value}"]${HEADS.includes(kind) ? `[${head}]  # head ${head}` : ""}`);
   const index = indexOf(on, cell);
   if (index) code.push(`print(terms(found, "${value}", ${index}))  # where this number came from`);

@@ -29,22 +29,36 @@ export function drawFoot(view, on, at) {
     facts.append(node);
     return node;
   };
-  if (ATTENTION.includes(kind) && Math.abs(on.at.weights.reduce((a, b) => a + b, 0) - 1) < 1e-5) say("ok", words.ok_rows);
+  if (ATTENTION.includes(kind) && Math.abs(on.at.weights.reduce((a, b) => a + b, 0) - 1) < 1e-5)
+    say("ok", words.ok_rows);
   if (live || act) {
     say("changed", act ? words.changed_act : words.changed);
-    if (live && !view.offline) button(words.run_it, () => runIt(view, view.shown ?? on), fill(words.run_it_help, { what: editWords(on) })).classList.add("run");
+    if (live && !view.offline)
+      button(
+        words.run_it,
+        () => runIt(view, view.shown ?? on),
+        fill(words.run_it_help, { what: editWords(on) }),
+      ).classList.add("run");
     button(words.put_back, () => view.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
   } else {
     if (ATTENTION.includes(kind) && on.site) {
       const proof = view.remote.get("proof", { record: on.site.record }, read);
-      if (proof && !proof.refused) say(proof.fused_error === null ? "mute" : "ok", proof.fused_error === null ? words.not_fused : fill(words.ok_fused, { error: scientific(proof.fused_error) }));
+      if (proof && !proof.refused)
+        say(
+          proof.fused_error === null ? "mute" : "ok",
+          proof.fused_error === null ? words.not_fused : fill(words.ok_fused, { error: scientific(proof.fused_error) }),
+        );
     }
     if (view.values.edits) {
       say("changed", words.run_done);
       if (!view.offline) button(words.run_leave, () => view.choose({ edits: "" }));
     }
     if (after) say("changed", words.from_here);
-    else if (!run.edits.length) say("mute", fill(words.run_facts, { n: on.labels.length, ms: fixed(run.ms, 0), device: run.device, dtype: run.dtype }));
+    else if (!run.edits.length)
+      say(
+        "mute",
+        fill(words.run_facts, { n: on.labels.length, ms: fixed(run.ms, 0), device: run.device, dtype: run.dtype }),
+      );
   }
   feet(view, facts, at, steps.length);
 }
@@ -93,7 +107,10 @@ function runIt(view, on) {
     const value = Number((edit.divide * (site.scale / site.temperature)).toPrecision(6));
     parts.push(`temperature_${value}_${header.stack}_L${header.layer}_${cross ? "cross" : "self"}`);
   }
-  if (edit.hide.length) parts.push(`mask_${header.stack}_L${header.layer}_q${header.query}_k${edit.hide.join(".")}_H${head}${cross ? "_cross" : ""}`);
+  if (edit.hide.length)
+    parts.push(
+      `mask_${header.stack}_L${header.layer}_q${header.query}_k${edit.hide.join(".")}_H${head}${cross ? "_cross" : ""}`,
+    );
   view.choose({ edits: parts.join("~"), divide: "", hide: "", key: "" });
 }
 
@@ -101,7 +118,8 @@ function runIt(view, on) {
 function editWords({ edit, head, keyLabels }) {
   const parts = [];
   if (edit.divide !== null) parts.push(fill(words.run_divide, { c: fixed(edit.divide) }));
-  if (edit.hide.length) parts.push(fill(words.run_hide, { h: head, k: edit.hide.map((k) => quoted(keyLabels[k])).join(", ") }));
+  if (edit.hide.length)
+    parts.push(fill(words.run_hide, { h: head, k: edit.hide.map((k) => quoted(keyLabels[k])).join(", ") }));
   return parts.join("; ");
 }
 

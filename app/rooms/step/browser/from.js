@@ -30,7 +30,13 @@ export function shownSum({ total = 0, terms = [], nRest = 0, bias = null, edited
 export function termsOf(answer, label, kind) {
   return {
     total: answer.value,
-    terms: answer.indices.map((index, i) => ({ label: label(index), kind, a: answer.factors[i][0], b: answer.factors[i][1], product: answer.products[i] })),
+    terms: answer.indices.map((index, i) => ({
+      label: label(index),
+      kind,
+      a: answer.factors[i][0],
+      b: answer.factors[i][1],
+      product: answer.products[i],
+    })),
     nRest: answer.n_rest,
     rest: answer.rest,
     bias: answer.bias || null,
@@ -65,11 +71,18 @@ export function drawFrom(host, from) {
     from.terms.forEach((term, i) => {
       if (i) line.append(sign("+"));
       const product = shown.terms[i];
-      const factors = term.a === undefined ? product : `${fixed(term.a, from.factorDigits ?? digits)} × ${fixed(term.b ?? 0, digits)}`;
+      const factors =
+        term.a === undefined
+          ? product
+          : `${fixed(term.a, from.factorDigits ?? digits)} × ${fixed(term.b ?? 0, digits)}`;
       line.append(block(term.label, factors, { kind: term.kind, under: term.a === undefined ? undefined : product }));
       spoken.push(`${term.label} ${product}`);
     });
-    for (const [text, label] of /** @type {const} */ ([[shown.others, fill(words.others[from.nRest === 1 ? 0 : 1], { n: count(from.nRest ?? 0) })], [shown.bias, words.bias], [shown.edited, words.edited]])) {
+    for (const [text, label] of /** @type {const} */ ([
+      [shown.others, fill(words.others[from.nRest === 1 ? 0 : 1], { n: count(from.nRest ?? 0) })],
+      [shown.bias, words.bias],
+      [shown.edited, words.edited],
+    ])) {
       if (text === null) continue;
       if (spoken.length) line.append(sign("+"));
       line.append(block(label, text));

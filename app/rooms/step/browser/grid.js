@@ -9,7 +9,13 @@ import { fixed } from "./sums.js";
 
 /** @param {import("./types.js").Palette} palette @returns {Paint} */
 export function paintOf(palette) {
-  return { plus: colours(palette.ramp), minus: colours(palette.ahead), box: palette.ramp[0], ink: palette.ink, css: (name) => String(palette[name]) };
+  return {
+    plus: colours(palette.ramp),
+    minus: colours(palette.ahead),
+    box: palette.ramp[0],
+    ink: palette.ink,
+    css: (name) => String(palette[name]),
+  };
 }
 
 /** @param {Paint} paint @param {number} value @param {number} limit @returns {[fill: string, ink: string]} */
@@ -34,7 +40,8 @@ export function barcode(canvas, vector, width, height, paint, limit) {
   const step = width / pixels;
   for (let x = 0; x < pixels; x++) {
     let best = vector[Math.floor((x * n) / pixels)];
-    for (let i = Math.floor((x * n) / pixels) + 1; i < Math.floor(((x + 1) * n) / pixels); i++) if (Math.abs(vector[i]) > Math.abs(best)) best = vector[i];
+    for (let i = Math.floor((x * n) / pixels) + 1; i < Math.floor(((x + 1) * n) / pixels); i++)
+      if (Math.abs(vector[i]) > Math.abs(best)) best = vector[i];
     context.fillStyle = colourOf(paint, best, limit)[0];
     context.fillRect(x * step, 0, step + 0.4, height);
   }
@@ -79,8 +86,11 @@ export class Grid {
       const wide = (this.width * this.cells.width * this.pooled) / o.columns;
       context.imageSmoothingEnabled = false;
       context.drawImage(this.cells, 0, 0, wide, this.height);
-      if (gap) for (let column = this.pooled; column <= o.columns; column += this.pooled) context.clearRect(column * o.width - gap, 0, gap, this.height);
-      if (below) for (let row = 1; row <= o.rows; row++) context.clearRect(0, row * o.height - below, this.width, below);
+      if (gap)
+        for (let column = this.pooled; column <= o.columns; column += this.pooled)
+          context.clearRect(column * o.width - gap, 0, gap, this.height);
+      if (below)
+        for (let row = 1; row <= o.rows; row++) context.clearRect(0, row * o.height - below, this.width, below);
     } else this.numbers(context, gap, below);
     for (const frame of [...this.fixedFrames, ...this.frames]) this.frame(context, frame, gap);
   }
@@ -99,7 +109,8 @@ export class Grid {
     for (let row = 0, at = 0; row < o.rows; row++) {
       for (let column = 0; column < o.columns; column += pool, at++) {
         let value = o.value(row, column);
-        for (let i = 1; i < pool && column + i < o.columns; i++) if (Math.abs(o.value(row, column + i)) > Math.abs(value)) value = o.value(row, column + i);
+        for (let i = 1; i < pool && column + i < o.columns; i++)
+          if (Math.abs(o.value(row, column + i)) > Math.abs(value)) value = o.value(row, column + i);
         const ramp = value < 0 && value > -Infinity ? o.paint.minus : o.paint.plus;
         const alpha = o.alpha ? Math.round(255 * o.alpha(row, column)) : 255;
         pixels[at] = (ramp.packed[placeOf(value, o.limit)] & 0xffffff) | (alpha << 24);
@@ -126,7 +137,11 @@ export class Grid {
         context.fillStyle = fill;
         context.fillRect(column * o.width, row * o.height, o.width - gap, o.height - below);
         context.fillStyle = ink;
-        context.fillText(fixed(value, o.digits ?? 2), column * o.width + (o.width - gap) / 2, row * o.height + o.height / 2);
+        context.fillText(
+          fixed(value, o.digits ?? 2),
+          column * o.width + (o.width - gap) / 2,
+          row * o.height + o.height / 2,
+        );
       }
     }
     context.globalAlpha = 1;
@@ -142,7 +157,12 @@ export class Grid {
     const inset = width / 2;
     context.strokeStyle = colour;
     context.lineWidth = width;
-    context.strokeRect(Math.max(inset, left - 0.5), Math.max(inset, top - 0.5), Math.min(this.width - inset, right + 0.5) - Math.max(inset, left - 0.5), Math.min(this.height - inset, bottom) - Math.max(inset, top - 0.5));
+    context.strokeRect(
+      Math.max(inset, left - 0.5),
+      Math.max(inset, top - 0.5),
+      Math.min(this.width - inset, right + 0.5) - Math.max(inset, left - 0.5),
+      Math.min(this.height - inset, bottom) - Math.max(inset, top - 0.5),
+    );
   }
 
   /** @param {Frame[]} frames */

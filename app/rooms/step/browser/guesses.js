@@ -9,7 +9,13 @@ import { count, fixed, percent } from "./sums.js";
 /** @param {HTMLElement} host @param {import("./shown.js").Shown} on @returns {import("./types.js").Picture} */
 export function guessPicture(host, on) {
   const found = on.guesses;
-  const empty = { rows: 1, columns: 1, opens: /** @type {[number, number]} */ ([0, 0]), show: () => {}, numbers: () => ({ columns: ["word"], rows: [] }) };
+  const empty = {
+    rows: 1,
+    columns: 1,
+    opens: /** @type {[number, number]} */ ([0, 0]),
+    show: () => {},
+    numbers: () => ({ columns: ["word"], rows: [] }),
+  };
   if (!found || found.refused) return { ...empty, from: () => ({ title: found?.refused ?? words.guess_waiting }) };
   const sheet = new Sheet(host, on);
   const { r } = sheet;
@@ -26,11 +32,19 @@ export function guessPicture(host, on) {
   const lengths = walk.array("added");
   const n = walk.shape("added")[1];
   const own = Math.floor(header.query / header.added_every);
-  const most = Math.max(...header.added.map((/** @type {unknown} */ _, /** @type {number} */ i) => lengths[i * n + own]), 1e-9);
+  const most = Math.max(
+    ...header.added.map((/** @type {unknown} */ _, /** @type {number} */ i) => lengths[i * n + own]),
+    1e-9,
+  );
   const top = 22 * r;
   /** @type {HTMLElement[]} */
   const rows = [];
-  const bar = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ width, /** @type {string} */ className) => {
+  const bar = (
+    /** @type {number} */ x,
+    /** @type {number} */ y,
+    /** @type {number} */ width,
+    /** @type {string} */ className,
+  ) => {
     const node = add(host, "div", `bar chosen ${className}`);
     Object.assign(node.style, { left: `${x}px`, top: `${y}px`, width: `${Math.max(1, width)}px` });
   };
@@ -44,7 +58,9 @@ export function guessPicture(host, on) {
     rows.push(hit);
     const what = words.sublayers[one.sublayer] ?? one.sublayer;
     sheet.label(0, y, "", one.layer === null ? what : fill(words.heat_row, { l: one.layer, what }));
-    const at = header.added.findIndex((/** @type {[number, string]} */ [l, sub]) => l === one.layer && sub === one.sublayer);
+    const at = header.added.findIndex(
+      (/** @type {[number, string]} */ [l, sub]) => l === one.layer && sub === one.sublayer,
+    );
     if (at >= 0 && !narrow) {
       const a = lengths[at * n + own];
       bar(left, y, (86 * r * a) / most, "stream");
@@ -67,17 +83,44 @@ export function guessPicture(host, on) {
     sheet.label(sheet.width - 64 * r, y, "mute r", percent(p), 60 * r);
   });
   const rest = 1 - likely.reduce((sum, [, p]) => sum + p, 0);
-  sheet.label(x, y0 + top + 22 * r + each * likely.length, "note wrap", fill(words.word_rest, { n: count(header.vocab - likely.length), p: percent(Math.max(0, rest)) }), sheet.width - x);
+  sheet.label(
+    x,
+    y0 + top + 22 * r + each * likely.length,
+    "note wrap",
+    fill(words.word_rest, { n: count(header.vocab - likely.length), p: percent(Math.max(0, rest)) }),
+    sheet.width - x,
+  );
   if (narrow) host.style.minHeight = `${y0 + top + each * likely.length + 60 * r}px`;
-  const jump = guesses.reduce((best, one, i) => (i && one.final - guesses[i - 1].final > (best ? guesses[best].final - guesses[best - 1].final : 0) ? i : best), 0);
+  const jump = guesses.reduce(
+    (best, one, i) =>
+      i && one.final - guesses[i - 1].final > (best ? guesses[best].final - guesses[best - 1].final : 0) ? i : best,
+    0,
+  );
   return {
-    rows: guesses.length, columns: 1, opens: [jump, 0],
+    rows: guesses.length,
+    columns: 1,
+    opens: [jump, 0],
     show: ([row]) => rows.forEach((hit, i) => hit.classList.toggle("on", i === row)),
     from: ([row]) => {
       const one = guesses[Math.max(0, Math.min(guesses.length - 1, row))];
-      const parts = { w: wordOf(one.word), p: percent(one.p), final, f: percent(one.final), r: one.rank, vocab: count(header.vocab), l: one.layer, what: words.sublayers[one.sublayer] ?? one.sublayer };
-      return { title: fill(one.layer === null ? words.guess_start : words.guess_after, parts), note: words.guess_reading };
+      const parts = {
+        w: wordOf(one.word),
+        p: percent(one.p),
+        final,
+        f: percent(one.final),
+        r: one.rank,
+        vocab: count(header.vocab),
+        l: one.layer,
+        what: words.sublayers[one.sublayer] ?? one.sublayer,
+      };
+      return {
+        title: fill(one.layer === null ? words.guess_start : words.guess_after, parts),
+        note: words.guess_reading,
+      };
     },
-    numbers: () => ({ columns: ["layer", "added by", "best guess", "probability", `probability of ${final}`, "rank"], rows: guesses.map((one) => [one.layer ?? "", one.sublayer, wordOf(one.word), one.p, one.final, one.rank]) }),
+    numbers: () => ({
+      columns: ["layer", "added by", "best guess", "probability", `probability of ${final}`, "rank"],
+      rows: guesses.map((one) => [one.layer ?? "", one.sublayer, wordOf(one.word), one.p, one.final, one.rank]),
+    }),
   };
 }

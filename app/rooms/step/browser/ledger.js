@@ -23,7 +23,9 @@ export function ledgerRows(weights, own, key, room = 20) {
   const n = weights.length;
   const all = Array.from({ length: n }, (_, k) => k);
   if (n <= Math.min(20, room)) return { rows: all, others: [] };
-  const chosen = new Set([...all].sort((a, b) => weights[b] - weights[a] || a - b).slice(0, Math.max(3, Math.min(HEAVIEST, room - 3))));
+  const chosen = new Set(
+    [...all].sort((a, b) => weights[b] - weights[a] || a - b).slice(0, Math.max(3, Math.min(HEAVIEST, room - 3))),
+  );
   if (own !== null) chosen.add(own);
   chosen.add(key);
   return { rows: all.filter((k) => chosen.has(k)), others: all.filter((k) => !chosen.has(k)) };
@@ -51,23 +53,41 @@ export function ledger(host, on) {
   /** @type {[label: string, key: "raw" | "scaled" | "mask" | "exp" | "weights", width: number][]} */
   const columns = [
     [words.col_raw, "raw", 54],
-    [at.divisor < 0.995 ? fill(words.col_scaled_plain, { c: fixed(1 / at.divisor) }) : fill(words.col_scaled, { c: fixed(at.divisor) }) + (biased ? words.col_bias : ""), "scaled", biased ? 84 : 56],
+    [
+      at.divisor < 0.995
+        ? fill(words.col_scaled_plain, { c: fixed(1 / at.divisor) })
+        : fill(words.col_scaled, { c: fixed(at.divisor) }) + (biased ? words.col_bias : ""),
+      "scaled",
+      biased ? 84 : 56,
+    ],
     [words.col_mask, "mask", 46],
     [words.col_exp, "exp", 54],
     [words.col_weight, "weights", 58],
   ];
-  const shownColumns = narrow ? columns.filter(([, key]) => key === { scores: "raw", scale: "scaled", mask: "mask", softmax: "exp", z: "weights" }[kind] || key === "weights") : columns;
+  const shownColumns = narrow
+    ? columns.filter(
+        ([, key]) =>
+          key === { scores: "raw", scale: "scaled", mask: "mask", softmax: "exp", z: "weights" }[kind] ||
+          key === "weights",
+      )
+    : columns;
   const labelWidth = (narrow ? 72 : 84) * r;
   const barWidth = (phone ? 30 : 70) * r;
   const numbersWidth = shownColumns.reduce((sum, [, , width]) => sum + width * r, 0);
   const matrix = Math.max(40, box.width - labelWidth - numbersWidth - barWidth - 24 * r);
   const cell = matrix / dh;
-  const tall = Math.max(phone ? (kind === "mask" ? 44 : 24) : 9, Math.min(20 * r, (box.height - top - (isZ ? extra + 6 * r : 4)) / nRows));
+  const tall = Math.max(
+    phone ? (kind === "mask" ? 44 : 24) : 9,
+    Math.min(20 * r, (box.height - top - (isZ ? extra + 6 * r : 4)) / nRows),
+  );
   host.style.minHeight = phone ? `${top + tall * nRows + extra + 10}px` : "";
   const vectorTop = isZ ? top + tall * nRows + 6 * r : 0;
-  const products = isZ ? (/** @type {number} */ k, /** @type {number} */ j) => at.weights[k] * on.value(k)[j] : (/** @type {number} */ k, /** @type {number} */ j) => at.q[j] * on.keyVector(k)[j];
+  const products = isZ
+    ? (/** @type {number} */ k, /** @type {number} */ j) => at.weights[k] * on.value(k)[j]
+    : (/** @type {number} */ k, /** @type {number} */ j) => at.q[j] * on.keyVector(k)[j];
   const rest = (/** @type {number} */ j) => others.reduce((sum, k) => sum + products(k, j), 0);
-  const number = (/** @type {number} */ row, /** @type {number} */ j) => (row < rows.length ? products(rows[row], j) : isZ ? rest(j) : NaN);
+  const number = (/** @type {number} */ row, /** @type {number} */ j) =>
+    row < rows.length ? products(rows[row], j) : isZ ? rest(j) : NaN;
   const limitOf = () => {
     const every = [];
     for (const k of rows) for (let j = 0; j < dh; j++) every.push(products(k, j));
@@ -85,10 +105,12 @@ export function ledger(host, on) {
     if (width !== undefined) node.style.width = `${width}px`;
     return node;
   };
-  const place = (/** @type {Grid} */ grid, /** @type {number} */ x, /** @type {number} */ y) => Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
+  const place = (/** @type {Grid} */ grid, /** @type {number} */ x, /** @type {number} */ y) =>
+    Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
 
   // columns
-  const current = { scores: ["raw"], scale: ["scaled"], mask: ["mask"], softmax: ["exp", "weights"], z: ["weights"] }[kind] ?? [];
+  const current =
+    { scores: ["raw"], scale: ["scaled"], mask: ["mask"], softmax: ["exp", "weights"], z: ["weights"] }[kind] ?? [];
   const reached = { raw: 0, scaled: 1, mask: 2, exp: 3, weights: 3 };
   let x = labelWidth + matrix + 12 * r;
   /** @type {{node: HTMLElement, key: string, i: number, there: boolean}[]} */
@@ -98,12 +120,23 @@ export function ledger(host, on) {
     const there = now >= reached[key] || (key === "weights" && now >= 1);
     if (isNow) {
       const tint = add(host, "div", "tint chosen");
-      Object.assign(tint.style, { left: `${x + 3 * r}px`, top: `${top - 19 * r}px`, width: `${width * r + (key === "weights" ? barWidth + 4 * r : 0)}px`, height: `${tall * nRows + 21 * r}px` });
+      Object.assign(tint.style, {
+        left: `${x + 3 * r}px`,
+        top: `${top - 19 * r}px`,
+        width: `${width * r + (key === "weights" ? barWidth + 4 * r : 0)}px`,
+        height: `${tall * nRows + 21 * r}px`,
+      });
     }
     label(x, top - 15 * r, `top r ${isNow ? "now" : there ? "" : "todo"}`, math(text), width * r);
     for (let i = 0; i < nRows; i++) {
       const text = there ? cellText(key, i < rows.length ? rows[i] : -1) : "·";
-      const node = label(x, top + tall * (i + 0.5), `r num ${isNow ? "now" : there ? "" : "todo"}${rows[i] === on.key ? " here" : ""}`, text, width * r);
+      const node = label(
+        x,
+        top + tall * (i + 0.5),
+        `r num ${isNow ? "now" : there ? "" : "todo"}${rows[i] === on.key ? " here" : ""}`,
+        text,
+        width * r,
+      );
       cells.push({ node, key, i, there });
     }
     x += width * r;
@@ -146,23 +179,60 @@ export function ledger(host, on) {
     hit.classList.toggle("on", k === on.key);
     hit.classList.toggle("padding", site?.padding.includes(k) ?? false);
     const hidden = on.edit.hide.includes(k);
-    hit.setAttribute("aria-label", kind === "mask" ? fill(hidden ? words.show : words.hide, { k: keyLabels[k] }) : keyLabels[k]);
+    hit.setAttribute(
+      "aria-label",
+      kind === "mask" ? fill(hidden ? words.show : words.hide, { k: keyLabels[k] }) : keyLabels[k],
+    );
     if (kind === "mask") hit.setAttribute("aria-pressed", String(hidden));
     hit.dataset.key = String(k);
     hit.addEventListener("pointerenter", () => on.point([i, -1]));
     hit.addEventListener("pointerleave", () => on.leave());
-    hit.addEventListener("click", () => (kind === "mask" ? on.toggle(k) : on.choose({ key: String(k), cell: `${i}.${on.cell[1]}` })));
+    hit.addEventListener("click", () =>
+      kind === "mask" ? on.toggle(k) : on.choose({ key: String(k), cell: `${i}.${on.cell[1]}` }),
+    );
     hits.push(hit);
-    const name = label(0, top + tall * (i + 0.5), `r k${k === on.key ? " here" : ""}${at.seen[k] ? "" : " gone"}`, keyLabels[k], labelWidth - 8 * r);
+    const name = label(
+      0,
+      top + tall * (i + 0.5),
+      `r k${k === on.key ? " here" : ""}${at.seen[k] ? "" : " gone"}`,
+      keyLabels[k],
+      labelWidth - 8 * r,
+    );
     name.title = keyLabels[k];
     names.push(name);
   });
-  if (others.length) label(0, top + tall * (rows.length + 0.5), "r mute", counted(words.other_keys, others.length), labelWidth - 8 * r);
-  const vectorName = label(0, vectorTop + (extra - 6 * r) / 2, "r here", isZ ? fill(words.head_z, { h: head }) : [el("em", "q", fill(narrow ? words.q_bare : words.q_of, { q: labels[header.query] }))], labelWidth - 8 * r);
-  const line = new Grid(host, { rows: 1, columns: dh, width: cell, height: extra - 6 * r, limit: limit(vector()), paint, gap: 0.8, value: (_, j) => vector()[j], frames: [{ row: 0, colour: paint.css("query") }] });
+  if (others.length)
+    label(0, top + tall * (rows.length + 0.5), "r mute", counted(words.other_keys, others.length), labelWidth - 8 * r);
+  const vectorName = label(
+    0,
+    vectorTop + (extra - 6 * r) / 2,
+    "r here",
+    isZ
+      ? fill(words.head_z, { h: head })
+      : [el("em", "q", fill(narrow ? words.q_bare : words.q_of, { q: labels[header.query] }))],
+    labelWidth - 8 * r,
+  );
+  const line = new Grid(host, {
+    rows: 1,
+    columns: dh,
+    width: cell,
+    height: extra - 6 * r,
+    limit: limit(vector()),
+    paint,
+    gap: 0.8,
+    value: (_, j) => vector()[j],
+    frames: [{ row: 0, colour: paint.css("query") }],
+  });
   place(line, labelWidth, vectorTop);
   const grid = new Grid(host, {
-    rows: nRows, columns: dh, width: cell, height: tall, limit: limitOf(), paint, gap: 0.8, value: number,
+    rows: nRows,
+    columns: dh,
+    width: cell,
+    height: tall,
+    limit: limitOf(),
+    paint,
+    gap: 0.8,
+    value: number,
     alpha: (row) => (row >= rows.length || at.seen[rows[row]] ? 1 : 0.25),
     frames: framesOf(),
   });
@@ -172,15 +242,31 @@ export function ledger(host, on) {
     if (kind === "mask") on.toggle(k);
     else on.choose({ key: String(k), cell: `${row}.${j}` });
   };
-  grid.listen((row, j) => on.point([row, j]), click, () => on.leave());
-  line.listen((_, j) => on.point([isZ ? -1 : rows.indexOf(on.key), j]), (_, j) => on.choose({ cell: `${Math.max(0, rows.indexOf(on.key))}.${j}` }), () => on.leave());
+  grid.listen(
+    (row, j) => on.point([row, j]),
+    click,
+    () => on.leave(),
+  );
+  line.listen(
+    (_, j) => on.point([isZ ? -1 : rows.indexOf(on.key), j]),
+    (_, j) => on.choose({ cell: `${Math.max(0, rows.indexOf(on.key))}.${j}` }),
+    () => on.leave(),
+  );
   label(labelWidth, top - 14 * r, "top", isZ ? words.z_down : words.scores_along, matrix);
 
   // Another key or another head in what is there: what was measured and placed stays.
   /** @param {Shown} next */
   const again = (next) => {
     const moved = next.at !== at;
-    if (next.walk !== on.walk || next.step !== step || next.paint !== paint || next.rem !== rem || phone || others.length) return false;
+    if (
+      next.walk !== on.walk ||
+      next.step !== step ||
+      next.paint !== paint ||
+      next.rem !== rem ||
+      phone ||
+      others.length
+    )
+      return false;
     if (next.at.divisor !== at.divisor || String(next.edit.hide) !== String(on.edit.hide)) return false;
     const found = ledgerRows(next.at.weights, own, next.key, room);
     if (found.others.length || found.rows.length !== rows.length) return false;
@@ -229,44 +315,105 @@ export function ledger(host, on) {
       const who = [el("em", "q", quoted(labels[header.query])), " → ", el("em", "k", name[0])];
       if (isZ) {
         const column = j < 0 ? largest(at.z) : j;
-        const terms = Array.from(at.weights, (w, i) => ({ label: keyLabels[i], kind: "k", a: w, b: on.value(i)[column], product: w * on.value(i)[column] }))
-          .filter((_, i) => at.weights[i] > 0).sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
+        const terms = Array.from(at.weights, (w, i) => ({
+          label: keyLabels[i],
+          kind: "k",
+          a: w,
+          b: on.value(i)[column],
+          product: w * on.value(i)[column],
+        }))
+          .filter((_, i) => at.weights[i] > 0)
+          .sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
         const shown = terms.slice(0, 5);
-        return { title: fill(words.z_title, { j: column, h: head, n: terms.length }), right: words.z_right, name: `z[${column}]`, total: at.z[column], terms: shown, nRest: terms.length - shown.length, factorDigits: 3, digits: 3 };
+        return {
+          title: fill(words.z_title, { j: column, h: head, n: terms.length }),
+          right: words.z_right,
+          name: `z[${column}]`,
+          total: at.z[column],
+          terms: shown,
+          nRest: terms.length - shown.length,
+          factorDigits: 3,
+          digits: 3,
+        };
       }
       if (kind === "scores") {
         const key = on.keyVector(k);
-        const list = Array.from(at.q, (q, i) => ({ label: fill(words.term_j, { j: i }), a: q, b: key[i], product: q * key[i] }));
+        const list = Array.from(at.q, (q, i) => ({
+          label: fill(words.term_j, { j: i }),
+          a: q,
+          b: key[i],
+          product: q * key[i],
+        }));
         const first = j >= 0 ? list.splice(j, 1) : [];
         list.sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
         const terms = [...first, ...list].slice(0, 6);
-        return { title: fill(words.scores_title, { q: quoted(labels[header.query]), k: name[0], d: dh }), right: words.scores_right, name: "q · k", total: at.raw[k], terms, nRest: dh - terms.length };
+        return {
+          title: fill(words.scores_title, { q: quoted(labels[header.query]), k: name[0], d: dh }),
+          right: words.scores_right,
+          name: "q · k",
+          total: at.raw[k],
+          terms,
+          nRest: dh - terms.length,
+        };
       }
       if (kind === "scale") {
         const plain = softmax(at.raw, at.seen).weights;
         const bias = at.bias ? at.bias[k] / ((site?.scale ?? 1) * at.divisor) : null;
         return {
-          title: fill(bias === null ? words.scale_title : words.scale_bias_title, { q: quoted(labels[header.query]), k: name[0], d: dh }),
+          title: fill(bias === null ? words.scale_title : words.scale_bias_title, {
+            q: quoted(labels[header.query]),
+            k: name[0],
+            d: dh,
+          }),
           pieces: [
-            { label: words.scaled, value: fixed(at.scaled[k]), strong: true }, { op: "=" }, { label: words.col_raw, value: fixed(at.raw[k]) }, { op: "÷" },
+            { label: words.scaled, value: fixed(at.scaled[k]), strong: true },
+            { op: "=" },
+            { label: words.col_raw, value: fixed(at.raw[k]) },
+            { op: "÷" },
             { label: on.edit.divide === null ? `√${dh}` : words.yours, value: fixed(at.divisor, 3) },
-            ...(bias === null ? [] : [{ op: bias < 0 ? "−" : "+" }, { label: words.bias, value: fixed(Math.abs(bias)) }]),
-            { op: " " }, { label: words.undivided, value: percent(plain[k]) }, { label: words.divided, value: percent(at.weights[k]), strong: true },
+            ...(bias === null
+              ? []
+              : [{ op: bias < 0 ? "−" : "+" }, { label: words.bias, value: fixed(Math.abs(bias)) }]),
+            { op: " " },
+            { label: words.undivided, value: percent(plain[k]) },
+            { label: words.divided, value: percent(at.weights[k]), strong: true },
           ],
         };
       }
       if (kind === "mask") {
-        const parts = { k: name[0], q: quoted(labels[header.query]), w: percent(at.weights[k]), s: fixed(at.scaled[k]), why: at.reason[k] ? on.reasons[at.reason[k]] : words.mask_yours };
+        const parts = {
+          k: name[0],
+          q: quoted(labels[header.query]),
+          w: percent(at.weights[k]),
+          s: fixed(at.scaled[k]),
+          why: at.reason[k] ? on.reasons[at.reason[k]] : words.mask_yours,
+        };
         return { title: fill(at.seen[k] ? words.mask_seen : words.mask_unseen, parts), note: words.mask_convention };
       }
       return {
         title: who,
         right: fill(words.largest, { x: fixed(at.largest) }),
         pieces: [
-          { label: keyLabels[k], kind: "k", value: fixed(at.weights[k], 4), under: percent(at.weights[k]), strong: true }, { op: "=" },
-          { label: `e^(${fixed(at.masked[k])} − ${fixed(at.largest)})`, value: fixed(at.exp[k], 4) }, { op: "÷" },
+          {
+            label: keyLabels[k],
+            kind: "k",
+            value: fixed(at.weights[k], 4),
+            under: percent(at.weights[k]),
+            strong: true,
+          },
+          { op: "=" },
+          { label: `e^(${fixed(at.masked[k])} − ${fixed(at.largest)})`, value: fixed(at.exp[k], 4) },
+          { op: "÷" },
           { label: fill(words.sum_of, { n: at.seen.filter(Boolean).length }), value: fixed(at.total, 4) },
-          { op: " " }, { label: words.sum_weights, kind: "ok", value: fixed(at.weights.reduce((a, b) => a + b, 0), 6) },
+          { op: " " },
+          {
+            label: words.sum_weights,
+            kind: "ok",
+            value: fixed(
+              at.weights.reduce((a, b) => a + b, 0),
+              6,
+            ),
+          },
         ],
       };
     },

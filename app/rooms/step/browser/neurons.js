@@ -18,11 +18,32 @@ export function neurons(host, on, what) {
   const rows = Math.ceil(values.length / per);
   const tall = Math.max(3, Math.min(25 * sheet.r, (sheet.height - 24 * sheet.r) / rows));
   sheet.label(0, 0, "top", fill(words.neurons, { n: count(values.length), what: words.neurons_before, per }));
-  const grid = sheet.grid(0, 20 * sheet.r, { rows, columns: per, width: sheet.width / per, height: tall, limit: limit(values), paint: sheet.paint, value: (row, j) => values[row * per + j] ?? NaN }, (row, j) => [0, Math.min(values.length - 1, row * per + j)]);
+  const grid = sheet.grid(
+    0,
+    20 * sheet.r,
+    {
+      rows,
+      columns: per,
+      width: sheet.width / per,
+      height: tall,
+      limit: limit(values),
+      paint: sheet.paint,
+      value: (row, j) => values[row * per + j] ?? NaN,
+    },
+    (row, j) => [0, Math.min(values.length - 1, row * per + j)],
+  );
   return {
-    rows: 1, columns: values.length, opens: [0, values.indexOf(Math.max(...values))],
+    rows: 1,
+    columns: values.length,
+    opens: [0, values.indexOf(Math.max(...values))],
     show: ([, j]) => grid.mark([{ row: Math.floor(j / per), column: j % per, colour: sheet.paint.css("query") }]),
-    from: ([, j]) => asked(on, `mlp.${what}`, [j], (answer) => ({ title: fill(words.neuron_title, { j, d: on.header.d_model, what }), name: `${what === "up" ? "h" : "g"}[${j}]`, digits: 3, ...termsOf(answer, x) })),
+    from: ([, j]) =>
+      asked(on, `mlp.${what}`, [j], (answer) => ({
+        title: fill(words.neuron_title, { j, d: on.header.d_model, what }),
+        name: `${what === "up" ? "h" : "g"}[${j}]`,
+        digits: 3,
+        ...termsOf(answer, x),
+      })),
     numbers: () => column(what, values),
   };
 }
@@ -53,20 +74,56 @@ export function activation(host, on) {
   const grids = [before, after].map((values, i) => {
     const y = gy + i * (cell * rows + 24 * r);
     sheet.label(gx, y, "top", i ? words.act_after : words.act_before);
-    return sheet.grid(gx, y + 18 * r, { rows, columns: per, width: room / per, height: cell, limit: i && gated ? limit(after) : lim, paint, gap: 0, value: (row, j) => values[row * per + j] ?? NaN }, (row, j) => [0, Math.min(before.length - 1, row * per + j)]);
+    return sheet.grid(
+      gx,
+      y + 18 * r,
+      {
+        rows,
+        columns: per,
+        width: room / per,
+        height: cell,
+        limit: i && gated ? limit(after) : lim,
+        paint,
+        gap: 0,
+        value: (row, j) => values[row * per + j] ?? NaN,
+      },
+      (row, j) => [0, Math.min(before.length - 1, row * per + j)],
+    );
   });
   sheet.label(0, tall + 8 * r, "note", words.act_curve);
   return {
-    rows: 1, columns: before.length, opens: [0, before.indexOf(Math.max(...before))],
-    show: ([, j]) => { for (const grid of grids) grid.mark([{ row: Math.floor(j / per), column: j % per, colour: paint.css("query") }]); },
+    rows: 1,
+    columns: before.length,
+    opens: [0, before.indexOf(Math.max(...before))],
+    show: ([, j]) => {
+      for (const grid of grids) grid.mark([{ row: Math.floor(j / per), column: j % per, colour: paint.css("query") }]);
+    },
     from: ([, j]) => {
       if (gated) {
         const [g, up] = [ACTIVATIONS[act](before[j]), walk.array("mlp.up")[j]];
-        return { title: fill(words.product_title, { j }), pieces: [{ label: `h[${j}]`, value: fixed(after[j], 3), strong: true }, { op: "=" }, { label: `${words.acts[act]}(${fixed(before[j], 3)})`, value: fixed(g, 3) }, { op: "×" }, { label: words.names.up, value: fixed(up, 3) }] };
+        return {
+          title: fill(words.product_title, { j }),
+          pieces: [
+            { label: `h[${j}]`, value: fixed(after[j], 3), strong: true },
+            { op: "=" },
+            { label: `${words.acts[act]}(${fixed(before[j], 3)})`, value: fixed(g, 3) },
+            { op: "×" },
+            { label: words.names.up, value: fixed(up, 3) },
+          ],
+        };
       }
       return {
-        title: fill(words.neuron, { j }), note: words.act_note,
-        pieces: [{ label: "h", value: fixed(before[j], 3) }, { op: "→" }, ...["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => ({ label: words.acts[name], value: fixed(name === own ? walk.array("mlp.act")[j] : ACTIVATIONS[name](before[j]), 3), strong: name === act }))],
+        title: fill(words.neuron, { j }),
+        note: words.act_note,
+        pieces: [
+          { label: "h", value: fixed(before[j], 3) },
+          { op: "→" },
+          ...["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => ({
+            label: words.acts[name],
+            value: fixed(name === own ? walk.array("mlp.act")[j] : ACTIVATIONS[name](before[j]), 3),
+            strong: name === act,
+          })),
+        ],
       };
     },
     numbers: () => columnsOf(["before", "after"], [before, after]),
@@ -130,7 +187,10 @@ export function down(host, on) {
   const { r } = sheet;
   const wrote = walk.array("mlp.out");
   const act = walk.array("mlp.act");
-  sheet.strip(0, 6 * r, fill(words.adds, { what: words.what_mlp }), wrote, { height: 32 * r, note: fill(words.length, { x: fixed(length(wrote)) }) });
+  sheet.strip(0, 6 * r, fill(words.adds, { what: words.what_mlp }), wrote, {
+    height: 32 * r,
+    note: fill(words.length, { x: fixed(length(wrote)) }),
+  });
   sheet.label(sheet.left, 56 * r, "top here", words.neurons_ten);
   const ten = /** @type {[number, number][]} */ (header.neurons);
   const most = Math.max(...ten.map(([i, w]) => Math.abs(act[i]) * w), 1e-9);
@@ -139,14 +199,31 @@ export function down(host, on) {
     const y = 88 * r + at * Math.min(25 * r, (sheet.height - 104 * r) / 9);
     sheet.label(0, y, "r", fill(words.neuron, { j: i }), sheet.left - 12 * r);
     const bar = add(host, "div", "bar chosen ff");
-    Object.assign(bar.style, { left: `${sheet.left}px`, top: `${y}px`, width: `${((sheet.width - sheet.left - room - 60 * r) * Math.abs(act[i]) * w) / most}px` });
+    Object.assign(bar.style, {
+      left: `${sheet.left}px`,
+      top: `${y}px`,
+      width: `${((sheet.width - sheet.left - room - 60 * r) * Math.abs(act[i]) * w) / most}px`,
+    });
     const value = fixed(Math.abs(act[i]) * w);
-    sheet.label(sheet.width - room - 54 * r, y, "", room ? `${value} ${fill(words.neuron_is, { h: fixed(act[i]), j: i, w: fixed(w) })}` : value);
+    sheet.label(
+      sheet.width - room - 54 * r,
+      y,
+      "",
+      room ? `${value} ${fill(words.neuron_is, { h: fixed(act[i]), j: i, w: fixed(w) })}` : value,
+    );
   });
   return {
-    rows: 1, columns: wrote.length, opens: [0, largest(wrote)],
+    rows: 1,
+    columns: wrote.length,
+    opens: [0, largest(wrote)],
     show: (cell) => sheet.mark(cell),
-    from: ([, j]) => asked(on, "mlp.out", [j], (answer) => ({ title: fill(words.down_title, { j, f: count(header.d_ff) }), name: `m[${j}]`, digits: 3, ...termsOf(answer, (i) => fill(words.neuron, { j: i })) })),
+    from: ([, j]) =>
+      asked(on, "mlp.out", [j], (answer) => ({
+        title: fill(words.down_title, { j, f: count(header.d_ff) }),
+        name: `m[${j}]`,
+        digits: 3,
+        ...termsOf(answer, (i) => fill(words.neuron, { j: i })),
+      })),
     numbers: () => column("m", wrote),
   };
 }

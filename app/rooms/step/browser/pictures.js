@@ -25,15 +25,46 @@ export const PICTURES = {
     const rows = Math.min(Math.ceil(e.length / per), 32);
     const cell = (sheet.width - sheet.left - 4) / per;
     const tall = Math.min(21 * r, (sheet.height - 70 * r) / rows);
-    sheet.label(0, 66 * r + tall, "r note", fill(words.all_numbers, { d: rows * per < e.length ? rows * per : e.length, per }), sheet.left - 12 * r);
-    const table = sheet.grid(sheet.left, 64 * r, { rows, columns: per, width: cell, height: tall, limit: limit(e), paint: sheet.paint, size: cell > 24 * r && tall > 11 * r ? Math.min(10 * r, tall * 0.72) : 0, value: (row, j) => e[row * per + j] }, (row, j) => [0, row * per + j]);
+    sheet.label(
+      0,
+      66 * r + tall,
+      "r note",
+      fill(words.all_numbers, { d: rows * per < e.length ? rows * per : e.length, per }),
+      sheet.left - 12 * r,
+    );
+    const table = sheet.grid(
+      sheet.left,
+      64 * r,
+      {
+        rows,
+        columns: per,
+        width: cell,
+        height: tall,
+        limit: limit(e),
+        paint: sheet.paint,
+        size: cell > 24 * r && tall > 11 * r ? Math.min(10 * r, tall * 0.72) : 0,
+        value: (row, j) => e[row * per + j],
+      },
+      (row, j) => [0, row * per + j],
+    );
     return {
-      rows: 1, columns: e.length, opens: [0, -1],
+      rows: 1,
+      columns: e.length,
+      opens: [0, -1],
       show: ([, j]) => {
         sheet.mark([0, j]);
-        table.mark(j < 0 || j >= rows * per ? [] : [{ row: Math.floor(j / per), column: j % per, colour: sheet.paint.css("query") }]);
+        table.mark(
+          j < 0 || j >= rows * per
+            ? []
+            : [{ row: Math.floor(j / per), column: j % per, colour: sheet.paint.css("query") }],
+        );
       },
-      from: ([, j]) => ({ title: j < 0 ? fill(words.token_says, { q: on.q[0], id: count(on.id), d: e.length, x: fixed(length(e)) }) : fill(words.table_number, { j, x: fixed(e[j], 4) }) }),
+      from: ([, j]) => ({
+        title:
+          j < 0
+            ? fill(words.token_says, { q: on.q[0], id: count(on.id), d: e.length, x: fixed(length(e)) })
+            : fill(words.table_number, { j, x: fixed(e[j], 4) }),
+      }),
       numbers: () => column("e", e),
     };
   },
@@ -44,30 +75,65 @@ export const PICTURES = {
     const { walk } = on;
     /** @type {[name: string, vector: Float32Array][]} */
     const parts = [];
-    for (const [name, label] of /** @type {const} */ ([["token", words.word], ["type", words.type], ["position", fill(words.position, { p: on.header.query })]])) if (walk.has(`start.${name}`)) parts.push([label, walk.array(`start.${name}`)]);
+    for (const [name, label] of /** @type {const} */ ([
+      ["token", words.word],
+      ["type", words.type],
+      ["position", fill(words.position, { p: on.header.query })],
+    ]))
+      if (walk.has(`start.${name}`)) parts.push([label, walk.array(`start.${name}`)]);
     const embed = walk.array("embed");
-    const all = [...parts, /** @type {[string, Float32Array]} */ ([parts.length === 1 ? words.stream : on.header.embed_normed ? words.summed_normed : words.summed, embed])];
-    all.forEach(([name, vector], i) => sheet.strip(i, (8 + i * 74) * r, name, vector, { height: 46 * r, note: fill(words.length, { x: fixed(length(vector)) }) }));
+    const all = [
+      ...parts,
+      /** @type {[string, Float32Array]} */ ([
+        parts.length === 1 ? words.stream : on.header.embed_normed ? words.summed_normed : words.summed,
+        embed,
+      ]),
+    ];
+    all.forEach(([name, vector], i) =>
+      sheet.strip(i, (8 + i * 74) * r, name, vector, {
+        height: 46 * r,
+        note: fill(words.length, { x: fixed(length(vector)) }),
+      }),
+    );
     return {
-      rows: all.length, columns: embed.length, opens: [0, largest(embed)],
+      rows: all.length,
+      columns: embed.length,
+      opens: [0, largest(embed)],
       show: (cell) => sheet.mark(cell),
       from: ([, j]) => ({
-        title: fill(on.header.embed_normed ? words.embed_title : words.embed_title_plain, { j, n: parts.length }), name: `x₀[${j}]`,
-        total: parts.reduce((sum, [, vector]) => sum + vector[j], 0), terms: parts.map(([label, vector]) => ({ label, product: vector[j] })), digits: 3,
+        title: fill(on.header.embed_normed ? words.embed_title : words.embed_title_plain, { j, n: parts.length }),
+        name: `x₀[${j}]`,
+        total: parts.reduce((sum, [, vector]) => sum + vector[j], 0),
+        terms: parts.map(([label, vector]) => ({ label, product: vector[j] })),
+        digits: 3,
         right: on.header.embed_normed ? fill(words.embed_after, { x: fixed(embed[j], 3) }) : "",
       }),
-      numbers: () => columnsOf(all.map(([name]) => name), all.map(([, vector]) => vector)),
+      numbers: () =>
+        columnsOf(
+          all.map(([name]) => name),
+          all.map(([, vector]) => vector),
+        ),
     };
   },
 
   x(host, on) {
     const sheet = new Sheet(host, on);
     const vector = on.walk.array("x");
-    sheet.strip(0, 8 * sheet.r, words.names.x, vector, { height: 34 * sheet.r, note: fill(words.length, { x: fixed(length(vector)) }) });
+    sheet.strip(0, 8 * sheet.r, words.names.x, vector, {
+      height: 34 * sheet.r,
+      note: fill(words.length, { x: fixed(length(vector)) }),
+    });
     const map = heat(sheet, 62 * sheet.r, on.header.layer * on.perLayer - 1);
     return withHeat(map, sheet, {
-      rows: 1, columns: vector.length, opens: [0, -1],
-      from: ([, j]) => ({ title: j < 0 ? fill(words.x_says, { q: on.q[0] }) : fill(words.x_from, { j, x: fixed(vector[j], 4), n: on.header.layer * on.perLayer }) }),
+      rows: 1,
+      columns: vector.length,
+      opens: [0, -1],
+      from: ([, j]) => ({
+        title:
+          j < 0
+            ? fill(words.x_says, { q: on.q[0] })
+            : fill(words.x_from, { j, x: fixed(vector[j], 4), n: on.header.layer * on.perLayer }),
+      }),
       numbers: () => column("x", vector),
     });
   },
@@ -75,11 +141,18 @@ export const PICTURES = {
   result(host, on) {
     const sheet = new Sheet(host, on);
     const vector = on.walk.array(on.step.value);
-    sheet.strip(0, 8 * sheet.r, fill(words.leaves, { l: on.header.layer }), vector, { height: 34 * sheet.r, note: fill(words.length, { x: fixed(length(vector)) }) });
+    sheet.strip(0, 8 * sheet.r, fill(words.leaves, { l: on.header.layer }), vector, {
+      height: 34 * sheet.r,
+      note: fill(words.length, { x: fixed(length(vector)) }),
+    });
     const map = heat(sheet, 62 * sheet.r, -1);
     return withHeat(map, sheet, {
-      rows: 1, columns: vector.length, opens: [0, -1],
-      from: ([, j]) => ({ title: j < 0 ? words.result_says : fill(words.leaves_number, { j, x: fixed(vector[j], 4) }) }),
+      rows: 1,
+      columns: vector.length,
+      opens: [0, -1],
+      from: ([, j]) => ({
+        title: j < 0 ? words.result_says : fill(words.leaves_number, { j, x: fixed(vector[j], 4) }),
+      }),
       numbers: () => column("x", vector),
     });
   },
@@ -90,18 +163,49 @@ export const PICTURES = {
     const [before, added, together] = on.additionOf(part);
     const what = words[`what_${part}`];
     const lim = limit(together);
-    const rows = /** @type {[string, Float32Array][]} */ ([[words.stream, before], [fill(words.adds, { what }), added], [words.together, together]]);
-    rows.forEach(([name, vector], i) => sheet.strip(i, (2 + i * 36) * sheet.r, name, vector, { height: 27 * sheet.r, limit: lim, note: fill(words.length, { x: fixed(length(vector)) }) }));
+    const rows = /** @type {[string, Float32Array][]} */ ([
+      [words.stream, before],
+      [fill(words.adds, { what }), added],
+      [words.together, together],
+    ]);
+    rows.forEach(([name, vector], i) =>
+      sheet.strip(i, (2 + i * 36) * sheet.r, name, vector, {
+        height: 27 * sheet.r,
+        limit: lim,
+        note: fill(words.length, { x: fixed(length(vector)) }),
+      }),
+    );
     const at = on.header.layer * on.perLayer + on.sublayers.indexOf(part);
     const map = heat(sheet, 114 * sheet.r, at);
-    const angle = (Math.acos(Math.max(-1, Math.min(1, before.reduce((sum, v, i) => sum + v * added[i], 0) / (length(before) * length(added) || 1)))) * 180) / Math.PI;
+    const angle =
+      (Math.acos(
+        Math.max(
+          -1,
+          Math.min(1, before.reduce((sum, v, i) => sum + v * added[i], 0) / (length(before) * length(added) || 1)),
+        ),
+      ) *
+        180) /
+      Math.PI;
     return withHeat(map, sheet, {
-      rows: 3, columns: together.length, opens: [1, largest(added)],
+      rows: 3,
+      columns: together.length,
+      opens: [1, largest(added)],
       from: ([, j]) => ({
-        title: fill(words.add_title, { j, q: on.q[0] }), name: x(j), total: together[j], digits: 3, right: fill(words.add_right, { a: fixed(angle, 0) }),
-        terms: [{ label: words.stream, product: before[j] }, { label: what, product: added[j] }],
+        title: fill(words.add_title, { j, q: on.q[0] }),
+        name: x(j),
+        total: together[j],
+        digits: 3,
+        right: fill(words.add_right, { a: fixed(angle, 0) }),
+        terms: [
+          { label: words.stream, product: before[j] },
+          { label: what, product: added[j] },
+        ],
       }),
-      numbers: () => columnsOf(rows.map(([name]) => name), rows.map(([, vector]) => vector)),
+      numbers: () =>
+        columnsOf(
+          rows.map(([name]) => name),
+          rows.map(([, vector]) => vector),
+        ),
     });
   },
 
@@ -121,23 +225,78 @@ export const PICTURES = {
     const tall = Math.max(8, Math.min(19 * r, (sheet.height - 76 * r) / rows.length));
     sheet.label(left, 0, "top", [el("em", "q", fill(words.queries, { h: head }))]);
     sheet.label(0, 30 * r, "r", [el("em", "q", on.labels[header.query])], left - 10 * r);
-    const top = sheet.grid(left, 18 * r, { rows: 1, columns: dh, width: (sheet.width - left) / dh, height: 25 * r, limit: limit(q), paint, gap: 0.6, value: (_, j) => q[j], frames: [{ row: 0, colour: paint.css("query") }], size: (sheet.width - left) / dh > 24 * r ? 10.5 * r : 0, digits: 1 }, (_, j) => [0, j]);
+    const top = sheet.grid(
+      left,
+      18 * r,
+      {
+        rows: 1,
+        columns: dh,
+        width: (sheet.width - left) / dh,
+        height: 25 * r,
+        limit: limit(q),
+        paint,
+        gap: 0.6,
+        value: (_, j) => q[j],
+        frames: [{ row: 0, colour: paint.css("query") }],
+        size: (sheet.width - left) / dh > 24 * r ? 10.5 * r : 0,
+        digits: 1,
+      },
+      (_, j) => [0, j],
+    );
     const y = 70 * r;
     const shares = s.group > 1;
-    const name = narrow ? (shares ? words.keys_shared_narrow : words.keys_narrow) : shares ? words.keys_shared : words.keys; // the sentence says how many numbers
-    sheet.label(left, y - 18 * r, "top", [el("em", "k", fill(name, { h: head, g: Math.floor(head / s.group), d: dh }))]);
+    const name = narrow
+      ? shares
+        ? words.keys_shared_narrow
+        : words.keys_narrow
+      : shares
+        ? words.keys_shared
+        : words.keys; // the sentence says how many numbers
+    sheet.label(left, y - 18 * r, "top", [
+      el("em", "k", fill(name, { h: head, g: Math.floor(head / s.group), d: dh })),
+    ]);
     sheet.label(left + wide + gap, y - 18 * r, "top", [el("em", "dh", words.values)]);
     const keyAt = (/** @type {number} */ k) => walk.row(keysName, shared, k);
     const grids = [keyAt, (/** @type {number} */ k) => on.value(k)].map((of, i) =>
-      sheet.grid(left + i * (wide + gap), y, { rows: rows.length, columns: dh, width: wide / dh, height: tall, limit: limit(rows.flatMap((k) => Array.from(of(k)))), paint, gap: 0.6, value: (row, j) => of(rows[row])[j] }, (row, j) => [1 + rows[row], i * dh + j]),
+      sheet.grid(
+        left + i * (wide + gap),
+        y,
+        {
+          rows: rows.length,
+          columns: dh,
+          width: wide / dh,
+          height: tall,
+          limit: limit(rows.flatMap((k) => Array.from(of(k)))),
+          paint,
+          gap: 0.6,
+          value: (row, j) => of(rows[row])[j],
+        },
+        (row, j) => [1 + rows[row], i * dh + j],
+      ),
     );
-    rows.forEach((k, i) => sheet.label(0, y + tall * (i + 0.5), `r${k === header.query && s.site === "attn" ? " q here" : ""}`, keyLabels[k], left - 10 * r));
+    rows.forEach((k, i) =>
+      sheet.label(
+        0,
+        y + tall * (i + 0.5),
+        `r${k === header.query && s.site === "attn" ? " q here" : ""}`,
+        keyLabels[k],
+        left - 10 * r,
+      ),
+    );
     return {
-      rows: 1 + keyLabels.length, columns: 2 * dh, opens: [0, 0],
+      rows: 1 + keyLabels.length,
+      columns: 2 * dh,
+      opens: [0, 0],
       show: ([row, j]) => {
         top.mark(row ? [] : [{ row: 0, column: j % dh, colour: paint.css("query"), width: 3 }]);
         const shown = rows.indexOf(row - 1);
-        grids.forEach((grid, i) => grid.mark(row && shown >= 0 && Math.floor(j / dh) === i ? [{ row: shown, column: j % dh, colour: paint.css("query") }] : []));
+        grids.forEach((grid, i) =>
+          grid.mark(
+            row && shown >= 0 && Math.floor(j / dh) === i
+              ? [{ row: shown, column: j % dh, colour: paint.css("query") }]
+              : [],
+          ),
+        );
       },
       from: ([row, j]) => {
         const a = row === 0 ? "q" : j < dh ? "k" : "v";
@@ -146,11 +305,25 @@ export const PICTURES = {
         const index = row === 0 ? [head, number] : [group, row - 1, number];
         const of = row === 0 ? on.labels[header.query] : keyLabels[row - 1];
         return asked(on, `${s.site}.${a}`, index, (answer) => ({
-          title: fill(words.made, { a, j: number, k: quoted(of), d: header.d_model, row: (row === 0 ? head : group) * dh + number }), name: `${a}[${number}]`, digits: 3, ...termsOf(answer, x),
+          title: fill(words.made, {
+            a,
+            j: number,
+            k: quoted(of),
+            d: header.d_model,
+            row: (row === 0 ? head : group) * dh + number,
+          }),
+          name: `${a}[${number}]`,
+          digits: 3,
+          ...termsOf(answer, x),
         }));
       },
       numbers: () => ({
-        columns: ["key", "token", ...Array.from({ length: dh }, (_, j) => `k[${j}]`), ...Array.from({ length: dh }, (_, j) => `v[${j}]`)],
+        columns: [
+          "key",
+          "token",
+          ...Array.from({ length: dh }, (_, j) => `k[${j}]`),
+          ...Array.from({ length: dh }, (_, j) => `v[${j}]`),
+        ],
         rows: keyLabels.map((text, k) => [k, text, ...keyAt(k), ...on.value(k)]),
       }),
     };
@@ -167,9 +340,12 @@ export const PICTURES = {
       return {
         title: fill(words.heads_same, { x: fixed(flat[j], 3) }),
         pieces: [
-          { label: words.projection, value: `q[0, ${q}, ${j}]`, kind: "code" }, { op: "→" },
-          { label: fill(words.unflatten, { j, a, d: dh, b }), value: `q[0, ${q}, ${a}, ${b}]` }, { op: "→" },
-          { label: words.transpose, value: `q[0, ${a}, ${q}, ${b}]` }, { op: ":" },
+          { label: words.projection, value: `q[0, ${q}, ${j}]`, kind: "code" },
+          { op: "→" },
+          { label: fill(words.unflatten, { j, a, d: dh, b }), value: `q[0, ${q}, ${a}, ${b}]` },
+          { op: "→" },
+          { label: words.transpose, value: `q[0, ${a}, ${q}, ${b}]` },
+          { op: ":" },
           { label: words.memory, value: `${q} × ${wide} + ${j} = ${whole(q * wide + j)}` },
         ],
       };
@@ -181,7 +357,15 @@ export const PICTURES = {
     const dh = header.d_head;
     const flat = walk.array(`${site?.site}.z`);
     return headRows(host, on, flat, fill(words.z_of, { q: on.labels[header.query] }), false, (j) => ({
-      title: fill(words.join_says, { x: fixed(flat[j], 3), b: j % dh, a: Math.floor(j / dh), d: dh, j, wide: flat.length }), note: words.join_note,
+      title: fill(words.join_says, {
+        x: fixed(flat[j], 3),
+        b: j % dh,
+        a: Math.floor(j / dh),
+        d: dh,
+        j,
+        wide: flat.length,
+      }),
+      note: words.join_note,
     }));
   },
 
@@ -196,22 +380,60 @@ export const PICTURES = {
     const total = walk.array(`${name}.out`);
     const tall = Math.max(6, Math.min(21 * r, (sheet.height - 52 * r) / H));
     const right = 62 * r;
-    const grid = sheet.grid(sheet.left, 0, { rows: H, columns: d, width: (sheet.width - sheet.left - right) / d, height: tall, limit: limit(by) * 1.4, paint, gap: 0, value: (h, j) => by[h * d + j], frames: [{ row: head, colour: paint.css("head") }] }, (h, j) => [h, j]);
+    const grid = sheet.grid(
+      sheet.left,
+      0,
+      {
+        rows: H,
+        columns: d,
+        width: (sheet.width - sheet.left - right) / d,
+        height: tall,
+        limit: limit(by) * 1.4,
+        paint,
+        gap: 0,
+        value: (h, j) => by[h * d + j],
+        frames: [{ row: head, colour: paint.css("head") }],
+      },
+      (h, j) => [h, j],
+    );
     for (let h = 0; h < H; h++) {
-      sheet.label(0, tall * (h + 0.5), `r hd${h === head ? " here" : ""}`, fill(words.head_n, { h }), sheet.left - 12 * r);
-      sheet.label(sheet.width - right + 6 * r, tall * (h + 0.5), h === head ? "here r" : "r mute", fixed(lengths[h]), right - 10 * r);
+      sheet.label(
+        0,
+        tall * (h + 0.5),
+        `r hd${h === head ? " here" : ""}`,
+        fill(words.head_n, { h }),
+        sheet.left - 12 * r,
+      );
+      sheet.label(
+        sheet.width - right + 6 * r,
+        tall * (h + 0.5),
+        h === head ? "here r" : "r mute",
+        fixed(lengths[h]),
+        right - 10 * r,
+      );
     }
     const y = H * tall + 12 * r;
     sheet.strip(H, y, words.all_attention, total, { height: 28 * r, className: "here", right });
     sheet.label(sheet.width - right + 6 * r, y + 14 * r, "here r", fixed(length(total)), right - 10 * r);
     return {
-      rows: H + 1, columns: d, opens: [H, largest(total)],
+      rows: H + 1,
+      columns: d,
+      opens: [H, largest(total)],
       show: ([h, j]) => {
         sheet.mark([h, j]);
         grid.mark([{ column: j, colour: paint.css("query"), width: 1 }]);
       },
-      from: ([, j]) => asked(on, `${name}.out`, [j], (answer) => ({ title: fill(words.wo_title, { j }), name: `a[${j}]`, digits: 3, ...factorless(termsOf(answer, (h) => fill(words.head_n, { h }), "hd")) })),
-      numbers: () => ({ columns: ["index", ...Array.from({ length: H }, (_, h) => `head ${h}`), "together"], rows: Array.from(total, (v, j) => [j, ...Array.from({ length: H }, (_, h) => by[h * d + j]), v]) }),
+      from: ([, j]) =>
+        asked(on, `${name}.out`, [j], (answer) => ({
+          title: fill(words.wo_title, { j }),
+          name: `a[${j}]`,
+          digits: 3,
+          ...factorless(termsOf(answer, (h) => fill(words.head_n, { h }), "hd")),
+        })),
+      numbers: () => ({
+        columns: ["index", ...Array.from({ length: H }, (_, h) => `head ${h}`), "together"],
+        rows: Array.from(total, (v, j) => [j, ...Array.from({ length: H }, (_, h) => by[h * d + j]), v]),
+      }),
     };
   },
 
@@ -223,7 +445,6 @@ export const PICTURES = {
   down,
   norm,
   turn,
-
 };
 
 /** @param {{terms: import("./types.js").Term[]}} found */
@@ -245,17 +466,45 @@ function headRows(host, on, flat, name, wholeFirst, from) {
   const strip = sheet.strip(-1, line, name, flat, { height: 28 * r, limit: lim });
   strip.fixedFrames = [{ column: head * dh, columns: dh, colour: paint.css("head") }];
   const cell = (sheet.width - sheet.left - 4) / dh;
-  const grid = sheet.grid(sheet.left, top, { rows: H, columns: dh, width: cell, height: tall, limit: lim, paint, value: (h, j) => flat[h * dh + j], frames: [{ row: head, colour: paint.css("head") }], size: tall > 15 * r && cell > 22 * r ? 10.5 * r : 0, digits: 1 }, (h, j) => [h, j]);
-  for (let h = 0; h < H; h++) sheet.label(0, top + tall * (h + 0.5), `r hd${h === head ? " here" : ""}`, fill(words.head_n, { h }), sheet.left - 12 * r);
+  const grid = sheet.grid(
+    sheet.left,
+    top,
+    {
+      rows: H,
+      columns: dh,
+      width: cell,
+      height: tall,
+      limit: lim,
+      paint,
+      value: (h, j) => flat[h * dh + j],
+      frames: [{ row: head, colour: paint.css("head") }],
+      size: tall > 15 * r && cell > 22 * r ? 10.5 * r : 0,
+      digits: 1,
+    },
+    (h, j) => [h, j],
+  );
+  for (let h = 0; h < H; h++)
+    sheet.label(
+      0,
+      top + tall * (h + 0.5),
+      `r hd${h === head ? " here" : ""}`,
+      fill(words.head_n, { h }),
+      sheet.left - 12 * r,
+    );
   const place = (/** @type {Cell} */ [h, j]) => (h < 0 ? j : h * dh + j);
   return {
-    rows: H, columns: dh, opens: [head, Math.min(5, dh - 1)],
+    rows: H,
+    columns: dh,
+    opens: [head, Math.min(5, dh - 1)],
     show: (cell) => {
       const j = place(cell);
       grid.mark([{ row: Math.floor(j / dh), column: j % dh, colour: paint.css("query"), width: 2.5 }]);
       strip.mark([{ column: j, colour: paint.css("query") }]);
     },
     from: (cell) => from(place(cell)),
-    numbers: () => ({ columns: ["index", "head", "number", "value"], rows: Array.from(flat, (v, j) => [j, Math.floor(j / dh), j % dh, v]) }),
+    numbers: () => ({
+      columns: ["index", "head", "number", "value"],
+      rows: Array.from(flat, (v, j) => [j, Math.floor(j / dh), j % dh, v]),
+    }),
   };
 }

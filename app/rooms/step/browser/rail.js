@@ -15,7 +15,9 @@ const [STREAM, BRANCH] = [18, 44]; // pixels from the left
 export function nameOf(step, header) {
   const { kind } = step;
   if (kind === "embed" && ["learned", "sinusoidal"].includes(header.position)) return words.names.embed_position;
-  const site = header.sites.find((/** @type {any} */ s) => s.site === (step.id.startsWith("cross-") ? "cross_attn" : "attn"));
+  const site = header.sites.find(
+    (/** @type {any} */ s) => s.site === (step.id.startsWith("cross-") ? "cross_attn" : "attn"),
+  );
   if (kind === "scale" && Math.abs(site.scale * Math.sqrt(header.d_head) - 1) > 1e-6) return words.names.scale_plain;
   return fill(words.names[kind], { d: header.d_head });
 }
@@ -45,7 +47,12 @@ export class Rail {
     const to = (/** @type {PointerEvent} */ event) => {
       const y = event.clientY - host.getBoundingClientRect().top;
       const steps = this.points.filter((point) => point.at !== undefined);
-      if (steps.length) go(/** @type {number} */ (steps.reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best)).at));
+      if (steps.length)
+        go(
+          /** @type {number} */ (
+            steps.reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best)).at
+          ),
+        );
     };
     host.addEventListener("pointerdown", (event) => {
       if (!this.rows[0]?.isConnected) return; // a page of small numbers has its own buttons here
@@ -65,7 +72,10 @@ export class Rail {
    * @param {number} current
    */
   draw(walk, { id, head, edit, paint, sizes }, current) {
-    const { rem, rail: [width, height] } = sizes;
+    const {
+      rem,
+      rail: [width, height],
+    } = sizes;
     if (!height) return; // a phone has a slider instead
     const what = `${id}/${height}/${width}`;
     const own = `${what}/${head}/${edit.divide}/${edit.hide}`;
@@ -81,8 +91,20 @@ export class Rail {
       row.classList.toggle("todo", i > current);
     });
     this.lines(paint, rem, current);
-    const name = fill(words.rail_value, { i: current + 1, n: this.rows.length, name: nameOf(walk.steps[current], walk.header) });
-    const said = { role: "slider", tabindex: "0", "aria-label": words.rail, "aria-valuemin": "1", "aria-valuemax": this.rows.length, "aria-valuenow": current + 1, "aria-valuetext": name };
+    const name = fill(words.rail_value, {
+      i: current + 1,
+      n: this.rows.length,
+      name: nameOf(walk.steps[current], walk.header),
+    });
+    const said = {
+      role: "slider",
+      tabindex: "0",
+      "aria-label": words.rail,
+      "aria-valuemin": "1",
+      "aria-valuemax": this.rows.length,
+      "aria-valuenow": current + 1,
+      "aria-valuetext": name,
+    };
     for (const [attribute, text] of Object.entries(said)) this.host.setAttribute(attribute, String(text));
   }
 
@@ -90,7 +112,8 @@ export class Rail {
   leave() {
     this.host.replaceChildren();
     this.shown = this.barred = this.at = "";
-    for (const attribute of this.host.getAttributeNames()) if (attribute !== "class") this.host.removeAttribute(attribute);
+    for (const attribute of this.host.getAttributeNames())
+      if (attribute !== "class") this.host.removeAttribute(attribute);
   }
 
   // The vectors as barcodes; where only the head or its scores changed, those alone that are of it
@@ -99,7 +122,14 @@ export class Rail {
     walk.steps.forEach((step, i) => {
       if (!all && !OF_A_HEAD.includes(step.kind)) return;
       const vector = walk.vector(step, head, edit);
-      barcode(this.canvases[i], vector, (width < 17 * rem ? 4 : 6.7) * rem, Math.max(2, Math.min(0.78 * rem, this.tall - 3)), paint, limit(vector));
+      barcode(
+        this.canvases[i],
+        vector,
+        (width < 17 * rem ? 4 : 6.7) * rem,
+        Math.max(2, Math.min(0.78 * rem, this.tall - 3)),
+        paint,
+        limit(vector),
+      );
     });
   }
 
@@ -156,10 +186,15 @@ export class Rail {
     const y = (/** @type {number} */ i) => points[i].y;
     const svg = /** @type {SVGSVGElement} */ (this.svg);
     /** @param {string} d @param {string} stroke @param {number} width @param {Record<string, string | number>} [more] */
-    const path = (d, stroke, width, more = {}) => shape(svg, "path", { d, stroke, "stroke-width": width * r, fill: "none", ...more });
+    const path = (d, stroke, width, more = {}) =>
+      shape(svg, "path", { d, stroke, "stroke-width": width * r, fill: "none", ...more });
     const stream = paint.css("d_model");
     path(`M${main} 4V${this.bottom}`, stream, 4.6);
-    for (const point of points) if (!point.step) path(`M${main} ${point.y - 6 * r}V${point.y + 6 * r}`, paint.css("background"), 3, { "stroke-dasharray": `${2.4 * r} ${2.4 * r}` });
+    for (const point of points)
+      if (!point.step)
+        path(`M${main} ${point.y - 6 * r}V${point.y + 6 * r}`, paint.css("background"), 3, {
+          "stroke-dasharray": `${2.4 * r} ${2.4 * r}`,
+        });
     /** @type {[from: number, to: number][]} */
     const branches = [];
     for (let a = 0; a < points.length; a++) {
@@ -170,21 +205,28 @@ export class Rail {
       a = b;
     }
     /** @param {number} a @param {number} end */
-    const out1 = (a, end) => `M${main} ${y(a)}C${main} ${(y(a) + y(a + 1)) / 2 + 2} ${side} ${(y(a) + y(a + 1)) / 2 - 2} ${side} ${y(a + 1)}V${end}`;
+    const out1 = (a, end) =>
+      `M${main} ${y(a)}C${main} ${(y(a) + y(a + 1)) / 2 + 2} ${side} ${(y(a) + y(a + 1)) / 2 - 2} ${side} ${y(a + 1)}V${end}`;
     /** @param {number} b */
     const back = (b) => `C${side} ${(y(b - 1) + y(b)) / 2 + 2} ${main} ${(y(b - 1) + y(b)) / 2 - 2} ${main} ${y(b)}`;
-    for (const [a, b] of branches) path(out1(a, y(b - 1)) + back(b), paint.css("mute"), 2.6, { "stroke-opacity": 0.55 });
+    for (const [a, b] of branches)
+      path(out1(a, y(b - 1)) + back(b), paint.css("mute"), 2.6, { "stroke-opacity": 0.55 });
     this.thread = path("", paint.css("query"), 2);
     this.threadTo = (/** @type {number} */ here) => {
       const within = branches.find(([a, b]) => a < here && here < b);
       const passed = branches.filter(([, b]) => b <= here).map(([a, b]) => out1(a, y(b - 1)) + back(b));
-      return [`M${main} 4V${within ? y(within[0]) : y(here)}`, ...passed, within ? out1(within[0], y(here)) : ""].join("");
+      return [`M${main} 4V${within ? y(within[0]) : y(here)}`, ...passed, within ? out1(within[0], y(here)) : ""].join(
+        "",
+      );
     };
     this.knots = points.map(({ step, y: cy }) => {
       if (!step) return null;
       const cx = step.lane === "branch" ? side : main;
       const circle = shape(svg, "circle", { cx, cy, "stroke-width": (step.lane === "add" ? 2.4 : 2.3) * r });
-      const plus = step.lane === "add" ? path(`M${main - 4.4 * r} ${cy}h${8.8 * r}M${main} ${cy - 4.4 * r}v${8.8 * r}`, stream, 2) : null;
+      const plus =
+        step.lane === "add"
+          ? path(`M${main - 4.4 * r} ${cy}h${8.8 * r}M${main} ${cy - 4.4 * r}v${8.8 * r}`, stream, 2)
+          : null;
       return { circle, plus, is: "" };
     });
   }

@@ -13,7 +13,11 @@ import { fixed } from "./sums.js";
 
 // Sentence, token and number of a spot, in whichever shape it was pointed at
 /** @param {Spot} spot */
-export const indexOf = ([name, row, column]) => [Number(name[1]), row, name.length > 2 ? Number(name[2]) * 4 + column : column];
+export const indexOf = ([name, row, column]) => [
+  Number(name[1]),
+  row,
+  name.length > 2 ? Number(name[2]) * 4 + column : column,
+];
 
 /** @implements {SmallPage} */
 export class ReshapePage {
@@ -35,7 +39,11 @@ export class ReshapePage {
   draw() {
     const { view, host } = this.small;
     const { qkv } = this.small.data.reshape;
-    this.small.head(words.reshape_title, words.reshape_facts, [["batch", 2], ["query", 4], ["d_model", 8]]);
+    this.small.head(words.reshape_title, words.reshape_facts, [
+      ["batch", 2],
+      ["query", 4],
+      ["d_model", 8],
+    ]);
     view.big.replaceChildren(...sentence(words.reshape_says, {}));
     const box = host.getBoundingClientRect();
     const narrow = box.width < 760;
@@ -53,11 +61,18 @@ export class ReshapePage {
       return this.small.label(x, y + more, "top", [el("code", "", said.split("#")[0].trim())]);
     };
     code(0, 0, 0);
-    ["q", "k", "dh"].forEach((colour, i) => this.small.label(left + wide * 8 * i, 17 * r + more, `top ${colour}`, words.reshape_parts[i]));
+    ["q", "k", "dh"].forEach((colour, i) =>
+      this.small.label(left + wide * 8 * i, 17 * r + more, `top ${colour}`, words.reshape_parts[i]),
+    );
     for (const b of [0, 1]) {
       const y = 34 * r + more + b * (tall * 4 + 6 * r);
       this.small.label(0, y + tall * 2, "mute", `b ${b}`);
-      this.small.put(`a${b}`, left, y, qkv[b], { width: wide, height: tall, size: size(wide), alpha: (_, j) => (j < 8 ? 1 : 0.45) });
+      this.small.put(`a${b}`, left, y, qkv[b], {
+        width: wide,
+        height: tall,
+        size: size(wide),
+        alpha: (_, j) => (j < 8 ? 1 : 0.45),
+      });
     }
     const y1 = 34 * r + more + 2 * (tall * 4 + 6 * r) + 10 * r;
     const half = narrow ? box.width / 2 : 0;
@@ -73,8 +88,17 @@ export class ReshapePage {
       this.small.put(`s${b}`, columns[0], tops[0] + rows(b), q, options);
       for (const h of [0, 1]) {
         const part = q.map((row) => row.slice(h * 4, h * 4 + 4));
-        for (const [name, i] of /** @type {const} */ ([["v", 1], ["t", 2]])) {
-          if (!b) this.small.label(columns[i] + h * (cell * 4 + 8 * r), tops[i] + 18 * r + more, "top hd", fill(words.head_n, { h }));
+        for (const [name, i] of /** @type {const} */ ([
+          ["v", 1],
+          ["t", 2],
+        ])) {
+          if (!b)
+            this.small.label(
+              columns[i] + h * (cell * 4 + 8 * r),
+              tops[i] + 18 * r + more,
+              "top hd",
+              fill(words.head_n, { h }),
+            );
           this.small.put(`${name}${b}${h}`, columns[i] + h * (cell * 4 + 8 * r), tops[i] + rows(b), part, options);
         }
       }
@@ -95,13 +119,36 @@ export class ReshapePage {
     const { qkv, error, strides } = this.small.data.reshape;
     const [b, , e] = indexOf([name, row, column]);
     const found = followed([b, row, e], [2, 4, 24], 2);
-    const frame = (/** @type {number} */ c) => [{ row, column: c, colour: this.small.view.paint.css("query"), width: 3 }];
+    const frame = (/** @type {number} */ c) => [
+      { row, column: c, colour: this.small.view.paint.css("query"), width: 3 },
+    ];
     const { head, j, inner, part } = found;
-    this.small.mark({ [`a${b}`]: frame(e), ...(part ? {} : { [`s${b}`]: frame(inner), [`v${b}${head}`]: frame(j), [`t${b}${head}`]: frame(j), [`m${b}`]: frame(inner) }) });
+    this.small.mark({
+      [`a${b}`]: frame(e),
+      ...(part
+        ? {}
+        : { [`s${b}`]: frame(inner), [`v${b}${head}`]: frame(j), [`t${b}${head}`]: frame(j), [`m${b}`]: frame(inner) }),
+    });
     return {
-      title: fill(words.reshape_number, { x: fixed(qkv[b][row][e], 4), b, t: row, e: inner, part: "QKV"[part], j, h: head }),
+      title: fill(words.reshape_number, {
+        x: fixed(qkv[b][row][e], 4),
+        b,
+        t: row,
+        e: inner,
+        part: "QKV"[part],
+        j,
+        h: head,
+      }),
       right: fill(words.reshape_strides, { s: strides.join(", ") }),
-      pieces: found.steps.flatMap(([index, memory], i) => [...(i ? [{ op: "→" }] : []), { label: words.reshape_names[i], value: `[${/** @type {number[]} */ (index).join(", ")}]`, kind: "code", under: fill(words.reshape_memory, { m: memory }) }]),
+      pieces: found.steps.flatMap(([index, memory], i) => [
+        ...(i ? [{ op: "→" }] : []),
+        {
+          label: words.reshape_names[i],
+          value: `[${/** @type {number[]} */ (index).join(", ")}]`,
+          kind: "code",
+          under: fill(words.reshape_memory, { m: memory }),
+        },
+      ]),
       note: fill(words.reshape_without, { error: error.split(". ")[0] }),
     };
   }

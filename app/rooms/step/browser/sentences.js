@@ -11,21 +11,29 @@ import { count, fixed, length, percent, spread } from "./sums.js";
 // "*x*_0_ = e^s^" as nodes: italics, below and above the line
 /** @param {string} text */
 export function math(text) {
-  return text.split(/(\*[^*]+\*|_[^_]+_|\^[^^]+\^)/).filter(Boolean).map((piece) => {
-    const tag = /** @type {const} */ ({ "*": "i", _: "sub", "^": "sup" })[piece[0]];
-    return tag && piece.length > 2 && piece.at(-1) === piece[0] ? el(tag, "", piece.slice(1, -1)) : document.createTextNode(piece);
-  });
+  return text
+    .split(/(\*[^*]+\*|_[^_]+_|\^[^^]+\^)/)
+    .filter(Boolean)
+    .map((piece) => {
+      const tag = /** @type {const} */ ({ "*": "i", _: "sub", "^": "sup" })[piece[0]];
+      return tag && piece.length > 2 && piece.at(-1) === piece[0]
+        ? el(tag, "", piece.slice(1, -1))
+        : document.createTextNode(piece);
+    });
 }
 
 // "measures each *row*" as nodes, with its parts filled in
 /** @param {string} template @param {Record<string, unknown>} parts */
 export const sentence = (template, parts) =>
-  template.split(/(\*[^*]+\*)/).filter(Boolean).flatMap((piece) => {
-    if (piece[0] !== "*") return phrase(piece, parts);
-    const set = el("em");
-    set.append(...phrase(piece.slice(1, -1), parts));
-    return [set];
-  });
+  template
+    .split(/(\*[^*]+\*)/)
+    .filter(Boolean)
+    .flatMap((piece) => {
+      if (piece[0] !== "*") return phrase(piece, parts);
+      const set = el("em");
+      set.append(...phrase(piece.slice(1, -1), parts));
+      return [set];
+    });
 
 const strong = (/** @type {string} */ text) => [text, ""];
 
@@ -38,7 +46,11 @@ export function above(on) {
   return {
     sentence: sentence(words.says[key], places),
     equation: math(fill(words.equations[equation], { d, ...more })),
-    code: fill(words.codes[codeOf(on)], { d: on.step.kind === "norm" ? on.header.d_model : d, H: on.header.heads, ...codeParts(on) }),
+    code: fill(words.codes[codeOf(on)], {
+      d: on.step.kind === "norm" ? on.header.d_model : d,
+      H: on.header.heads,
+      ...codeParts(on),
+    }),
   };
 }
 
@@ -46,8 +58,14 @@ export function above(on) {
 function codeOf({ step, header, site, chosen }) {
   const { kind } = step;
   const cross = site?.site === "cross_attn";
-  if (kind === "embed") return header.embed_normed ? "embed_normed" : header.position === "learned" || header.position === "sinusoidal" ? "embed_position" : "embed";
-  if (kind === "norm") return chosen.norm === "batch" ? "norm_batch" : header.order === "post" ? "norm_post" : "norm_pre";
+  if (kind === "embed")
+    return header.embed_normed
+      ? "embed_normed"
+      : header.position === "learned" || header.position === "sinusoidal"
+        ? "embed_position"
+        : "embed";
+  if (kind === "norm")
+    return chosen.norm === "batch" ? "norm_batch" : header.order === "post" ? "norm_post" : "norm_pre";
   if (kind === "qkv" && cross) return "qkv_cross";
   if (kind === "scale" && site && header.arrays[`${site.site}.bias`]) return "scale_bias";
   return kind;
@@ -69,13 +87,26 @@ function saysOf(on) {
   const wide = H * dh;
   switch (step.kind) {
     case "token":
-      return ["token", { id: strong(count(on.id)), vocab: count(header.vocab), d: strong(String(d)) }, "token", { id: on.id }];
+      return [
+        "token",
+        { id: strong(count(on.id)), vocab: count(header.vocab), d: strong(String(d)) },
+        "token",
+        { id: on.id },
+      ];
     case "embed": {
       if (!walk.has("start.position")) {
-        const how = { rotary: words.says.embed_rotary, alibi: words.says.embed_bias, relative: words.says.embed_bias }[/** @type {"rotary"} */ (header.position)] ?? words.says.embed_none;
+        const how =
+          { rotary: words.says.embed_rotary, alibi: words.says.embed_bias, relative: words.says.embed_bias }[
+            /** @type {"rotary"} */ (header.position)
+          ] ?? words.says.embed_none;
         return ["embed", { how }, "embed", {}];
       }
-      return ["embed_position", { p: strong(String(header.query)), n: count(header.n_ctx), kind: header.position }, header.embed_normed ? "embed_normed" : "embed_position", {}];
+      return [
+        "embed_position",
+        { p: strong(String(header.query)), n: count(header.n_ctx), kind: header.position },
+        header.embed_normed ? "embed_normed" : "embed_position",
+        {},
+      ];
     }
     case "x":
       return [header.layer ? "x" : "x_first", { x: strong(fixed(length(walk.array("x")))) }, "x", { d }];
@@ -95,9 +126,19 @@ function saysOf(on) {
       return ["qkv", { d: dh }, "qkv", {}];
     }
     case "heads":
-      return ["heads", { wide, H: [String(H), "hd"], d: [String(dh), "dh"] }, "heads", { n: on.labels.length, wide, H }];
+      return [
+        "heads",
+        { wide, H: [String(H), "hd"], d: [String(dh), "dh"] },
+        "heads",
+        { n: on.labels.length, wide, H },
+      ];
     case "turn":
-      return [header.query ? "turn" : "turn_first", { p: header.query }, "turn", { p: header.query, base: header.rotary_base.toLocaleString("en", { useGrouping: false }) }];
+      return [
+        header.query ? "turn" : "turn_first",
+        { p: header.query },
+        "turn",
+        { p: header.query, base: header.rotary_base.toLocaleString("en", { useGrouping: false }) },
+      ];
     case "scores":
       return ["scores", { d: dh, s: strong(fixed(at.raw[on.key])) }, "scores", {}];
     case "scale": {
@@ -107,9 +148,20 @@ function saysOf(on) {
       const own = site && Math.abs(site.scale * Math.sqrt(dh) - 1) < 1e-6;
       const biased = site && walk.has(`${site.site}.bias`);
       const equation = biased ? "scale_bias" : own ? "scale" : "scale_plain";
-      const parts = { sd: fixed(deviation, 1), k: [quoted(on.keyLabels[best]), "k"], p: strong(percent(plain[best])), c: fixed(at.divisor), w: strong(percent(at.weights[best])) };
+      const parts = {
+        sd: fixed(deviation, 1),
+        k: [quoted(on.keyLabels[best]), "k"],
+        p: strong(percent(plain[best])),
+        c: fixed(at.divisor),
+        w: strong(percent(at.weights[best])),
+      };
       const divides = Math.abs(at.divisor - 1) > 1e-9;
-      return [divides ? "scale" : "scale_plain", parts, equation, { c: fixed(at.divisor, 3), scale: fixed(site?.scale ?? 1, 4) }];
+      return [
+        divides ? "scale" : "scale_plain",
+        parts,
+        equation,
+        { c: fixed(at.divisor, 3), scale: fixed(site?.scale ?? 1, 4) },
+      ];
     }
     case "mask":
       return [...maskSays(on), "mask", {}];
@@ -118,7 +170,12 @@ function saysOf(on) {
     case "z":
       return ["z", { h: head, w: strong(percent(at.weights[on.key])) }, "z", {}];
     case "join":
-      return ["join", { H, d: dh, wide: strong(String(wide)), h: head, first: head * dh, last: head * dh + dh - 1 }, "join", { last: H - 1 }];
+      return [
+        "join",
+        { H, d: dh, wide: strong(String(wide)), h: head, first: head * dh, last: head * dh + dh - 1 },
+        "join",
+        { last: H - 1 },
+      ];
     case "wo": {
       const lengths = Array.from(walk.array(`${site?.site}.lengths`));
       const rank = lengths.filter((x) => x > lengths[head]).length + 1;
@@ -127,13 +184,23 @@ function saysOf(on) {
     case "add": {
       const part = /** @type {"attn"} */ (step.value.split(".")[0]);
       const [before, added, together] = on.additionOf(part);
-      return [`add_${part}`, { a: strong(fixed(length(added))), x: strong(fixed(length(before))), s: fixed(length(together)) }, "add", { what: words[`what_${part}`] }];
+      return [
+        `add_${part}`,
+        { a: strong(fixed(length(added))), x: strong(fixed(length(before))), s: fixed(length(together)) },
+        "add",
+        { what: words[`what_${part}`] },
+      ];
     }
     case "gate":
       return ["gate", { d, f: [count(header.d_ff), "ff"] }, "gate", {}];
     case "up": {
       if (header.gated) return ["up_gated", { d, f: [count(header.d_ff), "ff"] }, "up_gated", {}];
-      return ["up", { d, f: [count(header.d_ff), "ff"], n: strong(count(walk.array("mlp.up").filter((x) => x > 0).length)) }, "up", {}];
+      return [
+        "up",
+        { d, f: [count(header.d_ff), "ff"], n: strong(count(walk.array("mlp.up").filter((x) => x > 0).length)) },
+        "up",
+        {},
+      ];
     }
     case "act":
     case "product": {
@@ -141,21 +208,41 @@ function saysOf(on) {
       const before = walk.array(step.kind === "product" ? "mlp.gate" : "mlp.up");
       const n = before.filter((x) => x > 0).length;
       const f = words.acts[act];
-      if (step.kind === "product") return ["product", { f, n: strong(count(n)), all: count(before.length) }, "product", { act: f }];
-      return [LOWEST[act] ? "act_soft" : "act_relu", { f, n: strong(count(n)), m: count(before.length - n), min: fixed(LOWEST[act] ?? 0) }, act, {}];
+      if (step.kind === "product")
+        return ["product", { f, n: strong(count(n)), all: count(before.length) }, "product", { act: f }];
+      return [
+        LOWEST[act] ? "act_soft" : "act_relu",
+        { f, n: strong(count(n)), m: count(before.length - n), min: fixed(LOWEST[act] ?? 0) },
+        act,
+        {},
+      ];
     }
     case "down":
-      return ["down", { f: [count(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.out"))) }, "down", {}];
+      return [
+        "down",
+        { f: [count(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.out"))) },
+        "down",
+        {},
+      ];
     case "next": {
       const found = on.guesses;
       if (!found || found.refused) return ["next_waiting", {}, "next", {}];
       const [word, p] = found.words[0];
       const parts = { w: [wordOf(word), "vo"], p: strong(percent(p)) };
       const since = sinceWhen(found.guesses);
-      return since ? ["next_since", { ...parts, l: since.layer, sublayer: words.sublayers[since.sublayer] ?? since.sublayer }, "next", {}] : ["next", parts, "next", {}];
+      return since
+        ? [
+            "next_since",
+            { ...parts, l: since.layer, sublayer: words.sublayers[since.sublayer] ?? since.sublayer },
+            "next",
+            {},
+          ]
+        : ["next", parts, "next", {}];
     }
     default:
-      return header.kind === "encoder-decoder" ? ["result_encoder", { n: on.labels.length }, "result", {}] : ["result", { n: on.labels.length, model: on.model }, "result", {}];
+      return header.kind === "encoder-decoder"
+        ? ["result_encoder", { n: on.labels.length }, "result", {}]
+        : ["result", { n: on.labels.length, model: on.model }, "result", {}];
   }
 }
 
@@ -165,7 +252,11 @@ function maskSays(on) {
   const hidden = edit.hide.filter((k) => !at.reason[k] && k < at.raw.length);
   if (hidden.length) {
     const was = on.plain.weights;
-    const names = hidden.slice(0, 3).map((k) => quoted(on.keyLabels[k])).join(", ") + (hidden.length > 3 ? " …" : "");
+    const names =
+      hidden
+        .slice(0, 3)
+        .map((k) => quoted(on.keyLabels[k]))
+        .join(", ") + (hidden.length > 3 ? " …" : "");
     return ["mask_hidden", { k: [names, "k"], w: strong(percent(hidden.reduce((sum, k) => sum + was[k], 0))) }];
   }
   const blocked = at.reason.filter(Boolean).length;

@@ -55,12 +55,36 @@ export class Sheet {
 
   // One vector as a row of the picture
   /** @param {number} row @param {number} y @param {string | Node[]} name @param {ArrayLike<number>} vector @param {{height?: number, note?: string, limit?: number, className?: string, right?: number}} [options] */
-  strip(row, y, name, vector, { height = 24 * this.r, note = "", limit: lim = limit(/** @type {number[]} */ (vector)), className = "", right = 4 } = {}) {
+  strip(
+    row,
+    y,
+    name,
+    vector,
+    {
+      height = 24 * this.r,
+      note = "",
+      limit: lim = limit(/** @type {number[]} */ (vector)),
+      className = "",
+      right = 4,
+    } = {},
+  ) {
     this.label(0, y + height / 2 - (note ? 7 * this.r : 0), `r ${className}`, name, this.left - 12 * this.r);
     if (note) this.label(0, y + height / 2 + 8 * this.r, "r note", note, this.left - 12 * this.r);
-    const grid = this.grid(this.left, y, {
-      rows: 1, columns: vector.length, width: (this.width - this.left - right) / vector.length, height, limit: lim, paint: this.paint, gap: 0, value: (_, j) => vector[j],
-    }, (_, j) => [row, j]);
+    const grid = this.grid(
+      this.left,
+      y,
+      {
+        rows: 1,
+        columns: vector.length,
+        width: (this.width - this.left - right) / vector.length,
+        height,
+        limit: lim,
+        paint: this.paint,
+        gap: 0,
+        value: (_, j) => vector[j],
+      },
+      (_, j) => [row, j],
+    );
     this.strips.push({ grid, row });
     return grid;
   }
@@ -68,7 +92,8 @@ export class Sheet {
   // The chosen number in every strip of the picture
   /** @param {Cell} cell @param {boolean} [all] in every strip, not only in its own */
   mark([row, j], all = true) {
-    for (const strip of this.strips) strip.grid.mark(all || strip.row === row ? [{ row: 0, column: j, colour: this.paint.css("query") }] : []);
+    for (const strip of this.strips)
+      strip.grid.mark(all || strip.row === row ? [{ row: 0, column: j, colour: this.paint.css("query") }] : []);
   }
 }
 
@@ -83,7 +108,10 @@ export const x = (/** @type {number} */ j) => `x[${j}]`;
 /** @param {string} name @param {ArrayLike<number>} vector */
 export const column = (name, vector) => ({ columns: ["index", name], rows: Array.from(vector, (v, j) => [j, v]) });
 /** @param {string[]} names @param {ArrayLike<number>[]} vectors */
-export const columnsOf = (names, vectors) => ({ columns: ["index", ...names], rows: Array.from(vectors[0], (_, j) => [j, ...vectors.map((v) => v[j])]) });
+export const columnsOf = (names, vectors) => ({
+  columns: ["index", ...names],
+  rows: Array.from(vectors[0], (_, j) => [j, ...vectors.map((v) => v[j])]),
+});
 
 // What every sublayer adds to every token: layers down, tokens across
 /** @param {Sheet} sheet @param {number} top @param {number} here the row that the step is about */
@@ -97,19 +125,49 @@ export function heat(sheet, top, here) {
   const wide = (sheet.width - sheet.left - 4) / n;
   const most = Math.sqrt(values.reduce((a, b) => Math.max(a, b), 1e-9));
   const every = header.added_every;
-  sheet.label(sheet.left, top, "top", `${words.heat_title}${every > 1 ? `. ${fill(words.heat_pooled, { n: every })}` : ""}`, sheet.width - sheet.left);
+  sheet.label(
+    sheet.left,
+    top,
+    "top",
+    `${words.heat_title}${every > 1 ? `. ${fill(words.heat_pooled, { n: every })}` : ""}`,
+    sheet.width - sheet.left,
+  );
   const y = top + 20 * r;
   const own = Math.floor(header.query / every);
   const grid = sheet.grid(sheet.left, y, {
-    rows, columns: n, width: wide, height: tall, limit: most, paint, value: (row, j) => Math.sqrt(values[row * n + j]),
-    frames: [{ column: own, colour: paint.css("query") }, ...(here >= 0 ? [{ row: here, colour: paint.css("ink"), width: 1.3 }] : [])],
+    rows,
+    columns: n,
+    width: wide,
+    height: tall,
+    limit: most,
+    paint,
+    value: (row, j) => Math.sqrt(values[row * n + j]),
+    frames: [
+      { column: own, colour: paint.css("query") },
+      ...(here >= 0 ? [{ row: here, colour: paint.css("ink"), width: 1.3 }] : []),
+    ],
   });
   for (let row = 0; row < rows; row++) {
     const [l, what] = header.added[row];
     if (tall < 0.82 * on.rem && row !== here && row % Math.ceil((0.82 * on.rem) / tall)) continue;
-    sheet.label(0, y + tall * (row + 0.5), `r small${l === header.layer ? " here" : ""}`, fill(words.heat_row, { l, what: words.sublayers[what] }), sheet.left - 12 * r);
+    sheet.label(
+      0,
+      y + tall * (row + 0.5),
+      `r small${l === header.layer ? " here" : ""}`,
+      fill(words.heat_row, { l, what: words.sublayers[what] }),
+      sheet.left - 12 * r,
+    );
   }
-  if (wide > 20 && every === 1) labels.forEach((text, i) => sheet.label(sheet.left + wide * i, y + tall * rows + 10 * r, `c small${i === header.query ? " q here" : ""}`, text, wide - 2));
+  if (wide > 20 && every === 1)
+    labels.forEach((text, i) =>
+      sheet.label(
+        sheet.left + wide * i,
+        y + tall * rows + 10 * r,
+        `c small${i === header.query ? " q here" : ""}`,
+        text,
+        wide - 2,
+      ),
+    );
   return { grid, rows, n, values, every };
 }
 
@@ -119,20 +177,33 @@ export function withHeat(map, sheet, picture) {
   const { on } = sheet;
   /** @type {(row: number, j: number) => Cell} */
   const cell = (row, j) => [picture.rows + row, j];
-  map.grid.listen((row, j) => on.point(cell(row, j)), (row, j) => on.choose({ cell: cell(row, j).join(".") }), () => on.leave());
+  map.grid.listen(
+    (row, j) => on.point(cell(row, j)),
+    (row, j) => on.choose({ cell: cell(row, j).join(".") }),
+    () => on.leave(),
+  );
   return {
     ...picture,
     rows: picture.rows + map.rows,
     show: ([row, j]) => {
       const inside = row >= picture.rows;
       sheet.mark([row, inside ? -1 : j]);
-      map.grid.mark(inside ? [{ row: row - picture.rows, column: Math.min(j, map.n - 1), colour: sheet.paint.css("query") }] : []);
+      map.grid.mark(
+        inside ? [{ row: row - picture.rows, column: Math.min(j, map.n - 1), colour: sheet.paint.css("query") }] : [],
+      );
     },
     from: ([row, j]) => {
       if (row < picture.rows) return picture.from([row, j]);
       const at = Math.min(j, map.n - 1);
       const [l, what] = on.header.added[row - picture.rows];
-      return { title: fill(words.heat_says, { l, what: words.sublayers[what], k: quoted(on.labels[Math.min(on.labels.length - 1, at * map.every)]), a: fixed(map.values[(row - picture.rows) * map.n + at]) }) };
+      return {
+        title: fill(words.heat_says, {
+          l,
+          what: words.sublayers[what],
+          k: quoted(on.labels[Math.min(on.labels.length - 1, at * map.every)]),
+          a: fixed(map.values[(row - picture.rows) * map.n + at]),
+        }),
+      };
     },
   };
 }

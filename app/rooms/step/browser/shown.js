@@ -41,10 +41,29 @@ export function shownOf(view, walk, step) {
   const sublayers = walk.sites.map(({ site: name }) => name).concat("mlp");
   const query = quoted(labels[header.query]);
   return {
-    step, header, walk, site, head, at, plain: walk.attended(site, head), edit, key, cell: [0, 0], chosen: view.values, labels, keyLabels,
-    id: run.tokens[header.stack].ids[header.query], q: [query, "q"], k: [quoted(keyLabels[key]), "k"], model: run.model, reasons: header.reasons,
+    step,
+    header,
+    walk,
+    site,
+    head,
+    at,
+    plain: walk.attended(site, head),
+    edit,
+    key,
+    cell: [0, 0],
+    chosen: view.values,
+    labels,
+    keyLabels,
+    id: run.tokens[header.stack].ids[header.query],
+    q: [query, "q"],
+    k: [quoted(keyLabels[key]), "k"],
+    model: run.model,
+    reasons: header.reasons,
     guesses: step.kind === "next" ? view.remote.get("step/guesses", { query: header.query }, read) : null,
-    paint: view.paint, rem: view.rem ?? 16, perLayer: sublayers.length, sublayers,
+    paint: view.paint,
+    rem: view.rem ?? 16,
+    perLayer: sublayers.length,
+    sublayers,
     ledgerRows: ledgerRows(at.weights, site.site === "attn" ? header.query : null, key),
     normRow: (value) => {
       const norm = walk.norms[value];
@@ -57,7 +76,12 @@ export function shownOf(view, walk, step) {
     leave: () => view.point(null),
     choose: (changes) => view.choose(changes),
     toggle: (k) => view.toggle(k, keyLabels),
-    terms: (name, index) => view.remote.get("step/terms", { stack: header.stack, layer: header.layer, query: header.query, step: name, index: index.join(".") }, read),
+    terms: (name, index) =>
+      view.remote.get(
+        "step/terms",
+        { stack: header.stack, layer: header.layer, query: header.query, step: name, index: index.join(".") },
+        read,
+      ),
   };
 }
 

@@ -37,7 +37,12 @@ export class Small {
   }
 
   get at() {
-    return Math.max(0, STEPS.indexOf(this.view.values.at === "softmax" && !this.view.values.cell && this.opening ? "output" : this.view.values.at));
+    return Math.max(
+      0,
+      STEPS.indexOf(
+        this.view.values.at === "softmax" && !this.view.values.cell && this.opening ? "output" : this.view.values.at,
+      ),
+    );
   }
   opening = false;
 
@@ -85,7 +90,12 @@ export class Small {
       view.pic.classList.add("tabled");
       drawTable(view.pic, this.numbers(), words[`page_${page}`]);
     }
-    Object.assign(view.root.dataset, { at: page === "one" ? STEPS[this.at] : "", painted: "1", run: view.remote.key, small: this.shown.x ? "changed" : "own" });
+    Object.assign(view.root.dataset, {
+      at: page === "one" ? STEPS[this.at] : "",
+      painted: "1",
+      run: view.remote.key,
+      small: this.shown.x ? "changed" : "own",
+    });
     this.look(this.spot ?? this.shown.opens());
   }
 
@@ -95,31 +105,68 @@ export class Small {
   head(title, facts, axes, ...more) {
     const sizes = el("span", "sh");
     for (const [axis, n] of axes) sizes.append(el("b", `ax-${axis}`, String(n)), el("small", "", words.shape[axis]));
-    const show = choice(words.as, /** @type {[string, string][]} */ ([["picture", words.as_picture], ["table", words.as_table]]), this.view.values.show, (to) => this.view.choose({ show: to }));
-    this.view.meta.replaceChildren(el("b", "", title), el("span", "", facts), ...more, ...(this.view.projector.on ? [] : [show]), sizes);
+    const show = choice(
+      words.as,
+      /** @type {[string, string][]} */ ([
+        ["picture", words.as_picture],
+        ["table", words.as_table],
+      ]),
+      this.view.values.show,
+      (to) => this.view.choose({ show: to }),
+    );
+    this.view.meta.replaceChildren(
+      el("b", "", title),
+      el("span", "", facts),
+      ...more,
+      ...(this.view.projector.on ? [] : [show]),
+      sizes,
+    );
   }
 
   /** @param {number} x @param {number} y @param {string} className @param {string | (string | Node)[]} text @param {number} [width] */
   label(x, y, className, text, width) {
     const node = add(this.host, "div", `lab ${className}`);
     node.append(...(typeof text === "string" ? [text] : text));
-    Object.assign(node.style, { left: `${x}px`, top: `${y}px`, ...(width === undefined ? {} : { width: `${width}px` }) });
+    Object.assign(node.style, {
+      left: `${x}px`,
+      top: `${y}px`,
+      ...(width === undefined ? {} : { width: `${width}px` }),
+    });
     return node;
   }
 
   /** @param {string} name @param {number} x @param {number} y @param {number[][]} values @param {Partial<ConstructorParameters<typeof Grid>[1]>} options */
   put(name, x, y, values, options) {
-    const grid = new Grid(this.host, /** @type {any} */ ({ rows: values.length, columns: values[0].length, limit: 1.3, paint: this.view.paint, value: (/** @type {number} */ r, /** @type {number} */ c) => values[r][c], digits: 2, ...options }));
+    const grid = new Grid(
+      this.host,
+      /** @type {any} */ ({
+        rows: values.length,
+        columns: values[0].length,
+        limit: 1.3,
+        paint: this.view.paint,
+        value: (/** @type {number} */ r, /** @type {number} */ c) => values[r][c],
+        digits: 2,
+        ...options,
+      }),
+    );
     Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
     grid.canvas.dataset.grid = name;
-    grid.listen((r, c) => this.look([name, r, c]), (r, c) => { this.spot = [name, r, c]; this.look(this.spot); }, () => this.look(this.spot ?? this.shown.opens()));
+    grid.listen(
+      (r, c) => this.look([name, r, c]),
+      (r, c) => {
+        this.spot = [name, r, c];
+        this.look(this.spot);
+      },
+      () => this.look(this.spot ?? this.shown.opens()),
+    );
     this.grids[name] = grid;
     return grid;
   }
 
   /** @param {Record<string, import("./grid.js").Frame[]>} frames */
   mark(frames) {
-    for (const [name, grid] of Object.entries(this.grids)) if (frames[name] || grid.frames.length) grid.mark(frames[name] ?? []);
+    for (const [name, grid] of Object.entries(this.grids))
+      if (frames[name] || grid.frames.length) grid.mark(frames[name] ?? []);
   }
 
   /** @param {Spot} spot */
@@ -134,7 +181,12 @@ export class Small {
   // Arrows go from number to number; Tab from matrix to matrix is the page's own.
   /** @param {KeyboardEvent} event */
   key(event) {
-    const by = /** @type {Record<string, [number, number]>} */ ({ ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] })[event.key];
+    const by = /** @type {Record<string, [number, number]>} */ ({
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+    })[event.key];
     if (event.target !== this.view.pic || !this.now || event.ctrlKey || event.metaKey || event.altKey) return;
     const names = Object.keys(this.grids);
     let [name, row, column] = this.now;
@@ -147,7 +199,8 @@ export class Small {
         row = Math.min(row, this.grids[name].options.rows - 1);
       }
       row = clamp(row, 0, (name === this.now[0] ? rows : this.grids[name].options.rows) - 1);
-    } else if ((event.key === "+" || event.key === "-") && name === "x") this.shown.change?.(row, column, event.key === "+" ? 0.1 : -0.1);
+    } else if ((event.key === "+" || event.key === "-") && name === "x")
+      this.shown.change?.(row, column, event.key === "+" ? 0.1 : -0.1);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -160,7 +213,11 @@ export class Small {
 
   /** @returns {import("./types.js").Numbers} */
   numbers() {
-    const rows = this.shown.numbers().flatMap(([name, values]) => values.map((row, i) => /** @type {(string | number)[]} */ ([`${name}[${i}]`, ...row])));
+    const rows = this.shown
+      .numbers()
+      .flatMap(([name, values]) =>
+        values.map((row, i) => /** @type {(string | number)[]} */ ([`${name}[${i}]`, ...row])),
+      );
     const most = Math.max(...rows.map((row) => row.length - 1));
     return { columns: ["row", ...Array.from({ length: most }, (_, i) => String(i))], rows };
   }

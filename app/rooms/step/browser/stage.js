@@ -32,7 +32,10 @@ export function drawStage(view, on, at) {
   const table = view.values.show === "table";
   view.pic.classList.toggle("tabled", table);
   view.box = on.box = table ? undefined : view.pic.getBoundingClientRect();
-  view.picture = (LEDGER.includes(step.kind) ? ledger : step.kind === "next" ? guessPicture : PICTURES[step.kind])(table ? el("div") : view.pic, on);
+  view.picture = (LEDGER.includes(step.kind) ? ledger : step.kind === "next" ? guessPicture : PICTURES[step.kind])(
+    table ? el("div") : view.pic,
+    on,
+  );
   if (table) drawTable(view.pic, view.picture.numbers(), name);
 }
 
@@ -42,16 +45,38 @@ export function tell(view, on, at) {
   const { step, header, head } = on;
   const { kind } = step;
   const steps = on.walk.steps;
-  const where = ["token", "embed"].includes(kind) ? words.where_before : kind === "next" || kind === "result" ? words.where_after
-    : ATTENTION.includes(kind) ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })
-      : MLP.includes(kind) ? fill(words.where_mlp, { layer: header.layer }) : fill(words.where_layer, { layer: header.layer });
+  const where = ["token", "embed"].includes(kind)
+    ? words.where_before
+    : kind === "next" || kind === "result"
+      ? words.where_after
+      : ATTENTION.includes(kind)
+        ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })
+        : MLP.includes(kind)
+          ? fill(words.where_mlp, { layer: header.layer })
+          : fill(words.where_layer, { layer: header.layer });
   // A slider that is held must stay the element that it is.
-  const asks = JSON.stringify([view.remote.key, header.stack, header.layer, header.query, step.id, view.values.show, view.values.act, view.values.norm, view.projector.on]);
+  const asks = JSON.stringify([
+    view.remote.key,
+    header.stack,
+    header.layer,
+    header.query,
+    step.id,
+    view.values.show,
+    view.values.act,
+    view.values.norm,
+    view.projector.on,
+  ]);
   if (asks !== view.asks) {
     const sizes = el("span", "sh");
-    for (const [axis, n] of step.axes) sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
+    for (const [axis, n] of step.axes)
+      sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
     view.where = el("b", "", where);
-    view.meta.replaceChildren(view.where, el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })), controls(view, on), sizes);
+    view.meta.replaceChildren(
+      view.where,
+      el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })),
+      controls(view, on),
+      sizes,
+    );
   } else {
     if (view.where.textContent !== where) view.where.textContent = where;
     view.slide?.(on.at.divisor);
@@ -73,7 +98,13 @@ function controls(view, { step, header, at, site, walk }) {
     const base = site.temperature / site.scale;
     const input = el("input");
     const most = Math.max(16, Math.ceil(base * 2));
-    Object.assign(input, { type: "range", min: "0.5", max: String(Math.min(DIVISOR[1], most)), step: "0.01", value: String(at.divisor) });
+    Object.assign(input, {
+      type: "range",
+      min: "0.5",
+      max: String(Math.min(DIVISOR[1], most)),
+      step: "0.01",
+      value: String(at.divisor),
+    });
     input.setAttribute("aria-label", words.divide_by);
     const value = el("b", "", fixed(at.divisor));
     let now = at.divisor;
@@ -98,14 +129,41 @@ function controls(view, { step, header, at, site, walk }) {
   if (step.kind === "act" || step.kind === "product") {
     const own = header.activation;
     /** @type {[string, string][]} */
-    const options = ["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => [name === own ? "own" : name.replace("_tanh", ""), name === own ? fill(words.norm_own, { name: words.acts[name] }) : words.acts[name]]);
-    box.append(choice(words.act_switch, options, view.values.act === own ? "own" : view.values.act, (act) => view.choose({ act })));
+    const options = ["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => [
+      name === own ? "own" : name.replace("_tanh", ""),
+      name === own ? fill(words.norm_own, { name: words.acts[name] }) : words.acts[name],
+    ]);
+    box.append(
+      choice(words.act_switch, options, view.values.act === own ? "own" : view.values.act, (act) =>
+        view.choose({ act }),
+      ),
+    );
   }
   if (step.kind === "norm" && walk.norms[step.value].of > 1) {
     const name = walk.norms[step.value].mean ? "LayerNorm" : "RMSNorm";
-    box.append(choice(words.norm_switch, [["own", fill(words.norm_own, { name })], ["batch", words.norm_batch]], view.values.norm, (norm) => view.choose({ norm })));
+    box.append(
+      choice(
+        words.norm_switch,
+        [
+          ["own", fill(words.norm_own, { name })],
+          ["batch", words.norm_batch],
+        ],
+        view.values.norm,
+        (norm) => view.choose({ norm }),
+      ),
+    );
   }
   if (view.projector.on) return box;
-  box.append(choice(words.as, [["picture", words.as_picture], ["table", words.as_table]], view.values.show, (show) => view.choose({ show })));
+  box.append(
+    choice(
+      words.as,
+      [
+        ["picture", words.as_picture],
+        ["table", words.as_table],
+      ],
+      view.values.show,
+      (show) => view.choose({ show }),
+    ),
+  );
   return box;
 }

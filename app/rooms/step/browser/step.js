@@ -28,7 +28,13 @@ import { Walk } from "./walk.js";
 
 const SHOWN = ".meta, .big, .eq, .pic, .from, .rail, .phone-rail, .unseen";
 /** @type {Record<string, string>} What a lesson may cover; of "number" also the grid of the output, by step.css */
-const COVERS = { number: ".pic.tabled, .big, .from, .unseen", shape: SHOWN, bar: SHOWN, cell: ".pic, .big, .from, .unseen", row: ".pic, .big, .from, .unseen" };
+const COVERS = {
+  number: ".pic.tabled, .big, .from, .unseen",
+  shape: SHOWN,
+  bar: SHOWN,
+  cell: ".pic, .big, .from, .unseen",
+  row: ".pic, .big, .from, .unseen",
+};
 
 /** @typedef {import("./types.js").Picture} Picture */
 /** @typedef {import("./types.js").Step} Step */
@@ -108,9 +114,20 @@ export class View {
     this.rail = new Rail(this.railBox, (at) => this.go(at));
     this.slider = slider(this.phone, (at) => this.go(at));
     this.small = new Small(this);
-    this.files = new Files(() => rows([this.meta, this.big, this.eq, this.pic, this.fromBox]), () => this.file(), () => this.palette);
-    this.share = new Share(root, () => linkTo({ ...this.sent[0].link, ...spoken(this.values) }), (text) => (this.live.textContent = text));
-    this.projector = new Projector(() => this.draw(true), (by) => this.turn(by));
+    this.files = new Files(
+      () => rows([this.meta, this.big, this.eq, this.pic, this.fromBox]),
+      () => this.file(),
+      () => this.palette,
+    );
+    this.share = new Share(
+      root,
+      () => linkTo({ ...this.sent[0].link, ...spoken(this.values) }),
+      (text) => (this.live.textContent = text),
+    );
+    this.projector = new Projector(
+      () => this.draw(true),
+      (by) => this.turn(by),
+    );
     this.pic.addEventListener("keydown", (event) => this.walkCells(event));
     this.keys = (/** @type {KeyboardEvent} */ event) => this.key(event);
     document.addEventListener("keydown", this.keys);
@@ -170,7 +187,10 @@ export class View {
     if (this.root.dataset.theme === themeOf(this.root)) return;
     this.palette = paletteOf(this.root, PALETTES);
     this.paint = paintOf(this.palette);
-    this.root.style.setProperty("--scale", `linear-gradient(90deg, ${[...this.palette.ahead].reverse().join(", ")}, ${this.palette.ramp.join(", ")})`);
+    this.root.style.setProperty(
+      "--scale",
+      `linear-gradient(90deg, ${[...this.palette.ahead].reverse().join(", ")}, ${this.palette.ramp.join(", ")})`,
+    );
     this.rail.shown = this.rail.barred = this.rail.at = "";
   }
 
@@ -200,7 +220,12 @@ export class View {
     const stacks = Object.keys(run.layers);
     const stack = run.layers[this.values.stack] ? this.values.stack : stacks[stacks.length - 1];
     const labels = run.tokens[stack].labels;
-    return { stack, layer: clamp(whole(this.values.layer), 0, run.layers[stack] - 1), query: clamp(whole(this.values.query), 0, labels.length - 1), head: clamp(whole(this.values.head), 0, run.heads - 1) };
+    return {
+      stack,
+      layer: clamp(whole(this.values.layer), 0, run.layers[stack] - 1),
+      query: clamp(whole(this.values.query), 0, labels.length - 1),
+      head: clamp(whole(this.values.head), 0, run.heads - 1),
+    };
   }
 
   /** @returns {import("./types.js").Edit} */
@@ -225,13 +250,18 @@ export class View {
       this.sizes = null;
     }
     keepingFocus(this.root, () => (page === "run" ? this.drawRun() : this.drawSmall(page)));
-    Object.assign(this.root.dataset, { page, projector: String(this.projector.on), chosen: String(this.chosen.number) });
+    Object.assign(this.root.dataset, {
+      page,
+      projector: String(this.projector.on),
+      chosen: String(this.chosen.number),
+    });
   }
 
   // A row that was clicked is made anew: to take the focus along costs two layouts, and nobody sees where a mouse left it.
   leaveFocus() {
     const had = /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement;
-    if (had && had !== this.pic && this.pic.contains(had) && !had.matches(":focus-visible, input")) this.stage.focus({ preventScroll: true });
+    if (had && had !== this.pic && this.pic.contains(had) && !had.matches(":focus-visible, input"))
+      this.stage.focus({ preventScroll: true });
   }
 
   /** @param {string} page */
@@ -252,9 +282,15 @@ export class View {
     const { stack, layer, query, head } = this.place;
     const sizes = (this.sizes ??= this.measured());
     this.rem = sizes.rem;
-    const asked = (/** @type {number} */ h) => this.remote.get("step/walk", { stack, layer, query, head: h }, (bytes) => new Walk(bytes));
+    const asked = (/** @type {number} */ h) =>
+      this.remote.get("step/walk", { stack, layer, query, head: h }, (bytes) => new Walk(bytes));
     const known = this.walk;
-    const same = known && known.header.stack === stack && known.header.layer === layer && known.header.query === query && this.walkOf === this.remote.key;
+    const same =
+      known &&
+      known.header.stack === stack &&
+      known.header.layer === layer &&
+      known.header.query === query &&
+      this.walkOf === this.remote.key;
     let walk = same && known.holds(head) ? known : asked(same ? head : this.firstHead(head));
     if (walk && /** @type {any} */ (walk).refused) {
       this.drawBar("run");
@@ -277,12 +313,32 @@ export class View {
     this.walkOf = this.remote.key;
     const at = this.stepAt();
     const step = walk.steps[at];
-    this.rail.draw(walk, { id: `${this.remote.key}/${stack}/${layer}/${query}`, head, edit: this.edit, paint: this.paint, sizes }, at);
+    this.rail.draw(
+      walk,
+      { id: `${this.remote.key}/${stack}/${layer}/${query}`, head, edit: this.edit, paint: this.paint, sizes },
+      at,
+    );
     Object.assign(this.slider, { max: String(walk.steps.length - 1), value: String(at) });
-    this.slider.setAttribute("aria-valuetext", fill(words.rail_value, { i: at + 1, n: walk.steps.length, name: nameOf(step, walk.header) }));
+    this.slider.setAttribute(
+      "aria-valuetext",
+      fill(words.rail_value, { i: at + 1, n: walk.steps.length, name: nameOf(step, walk.header) }),
+    );
     const shown = (this.shown = shownOf(this, walk, step));
     this.drawBar("run"); // whose tokens are shaded by this head's weights
-    const place = JSON.stringify([this.remote.key, stack, layer, query, step.id, this.values.divide, this.values.hide, this.values.act, this.values.norm, this.values.show, shown.guesses !== null, sizes]);
+    const place = JSON.stringify([
+      this.remote.key,
+      stack,
+      layer,
+      query,
+      step.id,
+      this.values.divide,
+      this.values.hide,
+      this.values.act,
+      this.values.norm,
+      this.values.show,
+      shown.guesses !== null,
+      sizes,
+    ]);
     const what = `${place}/${head}/${shown.key}`;
     if (what !== this.drawn) {
       if (this.drawn.startsWith(`${place}/`) && this.values.show !== "table" && this.picture?.again?.(shown)) {
@@ -297,8 +353,18 @@ export class View {
     this.drawFrom();
     drawFoot(this, shown, at);
     Object.assign(this.root.dataset, {
-      painted: "1", at: step.id, layer, head, query, stack, key: shown.key, run: this.remote.key, steps: walk.steps.length, show: this.values.show,
-      tokens: shown.labels.length, edited: String(Boolean(this.run?.edits.length)),
+      painted: "1",
+      at: step.id,
+      layer,
+      head,
+      query,
+      stack,
+      key: shown.key,
+      run: this.remote.key,
+      steps: walk.steps.length,
+      show: this.values.show,
+      tokens: shown.labels.length,
+      edited: String(Boolean(this.run?.edits.length)),
     });
   }
 
@@ -316,7 +382,11 @@ export class View {
   /** @returns {import("./types.js").Sizes} */
   measured() {
     const { main, railBox } = this;
-    return { rem: parseFloat(getComputedStyle(this.root).fontSize) || 16, main: [main.clientWidth, main.clientHeight], rail: [railBox.clientWidth, railBox.clientHeight] };
+    return {
+      rem: parseFloat(getComputedStyle(this.root).fontSize) || 16,
+      main: [main.clientWidth, main.clientHeight],
+      rail: [railBox.clientWidth, railBox.clientHeight],
+    };
   }
 
   /** @param {string} stack @param {number} layer */
@@ -324,7 +394,8 @@ export class View {
     const { records } = /** @type {Run} */ (this.run);
     const site = this.values.at.startsWith("cross-") ? "cross_attn" : "attn";
     const record = records.findIndex((one) => one[0] === stack && one[1] === layer && one[2] === site);
-    if (record >= 0 && ATTENTION.includes(this.values.at.replace("cross-", ""))) this.remote.get("proof", { record }, read);
+    if (record >= 0 && ATTENTION.includes(this.values.at.replace("cross-", "")))
+      this.remote.get("proof", { record }, read);
   }
 
   // Which head's keys to ask for: where not all come, those of the head that is looked at
@@ -338,7 +409,12 @@ export class View {
   stepAt() {
     const steps = /** @type {Walk} */ (this.walk).steps;
     const found = steps.findIndex((step) => step.id === this.values.at);
-    return found >= 0 ? found : Math.max(0, steps.findIndex((step) => step.id === "softmax"));
+    return found >= 0
+      ? found
+      : Math.max(
+          0,
+          steps.findIndex((step) => step.id === "softmax"),
+        );
   }
 
   // The cell that is looked at: pointed at, or chosen, or where the picture opens
@@ -392,7 +468,21 @@ export class View {
   /** @param {string} page */
   drawBar(page) {
     const { run } = this;
-    const pages = () => choice(words.pages, /** @type {[string, string][]} */ ([...(run ? [["run", words.page_run]] : []), ...(page === "run" ? PAGES.slice(0, 1) : PAGES).map((name) => [name, words[`page_${name}`]])]), page, (next) => this.choose({ page: next, cell: "", at: next === "one" ? "output" : next === "run" ? "softmax" : this.values.at }));
+    const pages = () =>
+      choice(
+        words.pages,
+        /** @type {[string, string][]} */ ([
+          ...(run ? [["run", words.page_run]] : []),
+          ...(page === "run" ? PAGES.slice(0, 1) : PAGES).map((name) => [name, words[`page_${name}`]]),
+        ]),
+        page,
+        (next) =>
+          this.choose({
+            page: next,
+            cell: "",
+            at: next === "one" ? "output" : next === "run" ? "softmax" : this.values.at,
+          }),
+      );
     if (page !== "run" || !run) {
       this.bar.replaceChildren(pages());
       this.bar.firstElementChild?.classList.add("pages");
@@ -426,11 +516,21 @@ export class View {
     if (!ours || !isFree(event) || takesArrows(at) || !this.root.isConnected) return;
     if (at === this.pic || this.files.menu.contains(at)) return;
     const onRail = at === this.railBox;
-    const step = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1, ...(onRail ? { ArrowDown: 1, ArrowUp: -1 } : {}) }[event.key];
+    const step = {
+      ArrowRight: 1,
+      PageDown: 1,
+      ArrowLeft: -1,
+      PageUp: -1,
+      ...(onRail ? { ArrowDown: 1, ArrowUp: -1 } : {}),
+    }[event.key];
     if (step) this.turn(step);
     else if (event.key === "Home") this.go(0);
     else if (event.key === "End") this.go(1e6);
-    else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && this.run && !this.root.classList.contains("small-page")) {
+    else if (
+      (event.key === "ArrowUp" || event.key === "ArrowDown") &&
+      this.run &&
+      !this.root.classList.contains("small-page")
+    ) {
       const { head } = this.place;
       const by = event.key === "ArrowUp" ? this.run.heads - 1 : 1;
       this.choose({ head: String((head + by) % this.run.heads), key: "", cell: "" });
@@ -447,7 +547,10 @@ export class View {
     event.preventDefault();
     event.stopPropagation();
     const [row, column] = this.cell;
-    const cell = [clamp(row + by[0], 0, this.picture.rows - 1), clamp(Math.max(0, column) + by[1], 0, this.picture.columns - 1)];
+    const cell = [
+      clamp(row + by[0], 0, this.picture.rows - 1),
+      clamp(Math.max(0, column) + by[1], 0, this.picture.columns - 1),
+    ];
     this.pointed = null;
     this.chosen.choose({ cell: cell.join(".") });
     this.drawFrom();
@@ -464,20 +567,42 @@ export class View {
   page() {
     const [header, body] = this.sent;
     const chosen = { values: { ...this.values }, stamp: 1, reported: 0 };
-    return { path: "step/page", theme: String(this.root.dataset.theme), message: [{ ...header, chosen, offline: true }, body], remotes: [this.remote] };
+    return {
+      path: "step/page",
+      theme: String(this.root.dataset.theme),
+      message: [{ ...header, chosen, offline: true }, body],
+      remotes: [this.remote],
+    };
   }
 
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
   file() {
     const page = this.root.dataset.page ?? "run";
     const at = this.shown?.step.id ?? "";
-    const name = page === "run" ? fill(words.file, { model: this.about.name, layer: this.place.layer, step: at }) : fill(words.file_small, { page });
-    const code = page === "run" ? snippet(this.about.code, /** @type {Shown} */ (this.shown), this.cell) : smallSnippet(page, this.small.shown.x, this.small.followed);
+    const name =
+      page === "run"
+        ? fill(words.file, { model: this.about.name, layer: this.place.layer, step: at })
+        : fill(words.file_small, { page });
+    const code =
+      page === "run"
+        ? snippet(this.about.code, /** @type {Shown} */ (this.shown), this.cell)
+        : smallSnippet(page, this.small.shown.x, this.small.followed);
     const title = this.big.textContent ?? "";
     const numbers = page === "run" ? /** @type {Picture} */ (this.picture).numbers() : this.small.numbers();
     return {
-      title, alt: `${title} ${this.said ?? ""}`, caption: this.about.caption, snippet: code, name,
-      tables: [[words.csv, name, csv(numbers.columns, numbers.rows, [this.about.caption, code.trimEnd()]), { of: "", ...numbers }]],
+      title,
+      alt: `${title} ${this.said ?? ""}`,
+      caption: this.about.caption,
+      snippet: code,
+      name,
+      tables: [
+        [
+          words.csv,
+          name,
+          csv(numbers.columns, numbers.rows, [this.about.caption, code.trimEnd()]),
+          { of: "", ...numbers },
+        ],
+      ],
       picture: this.values.show !== "table",
       page: this.offline ? undefined : this.page(),
     };

@@ -37,7 +37,9 @@ export function addUp(total, parts, { others = false, digits = 2 } = {}) {
   if (others || !left || !parts.length) return { total: whole, parts: rounded, others: others ? left : 0 };
   const sign = Math.sign(left);
   // Who was rounded furthest the other way is moved first; nobody by more than one, unless rounding cannot explain it.
-  const order = parts.map((part, i) => ({ i, gain: sign * (part * unit - rounded[i]) })).sort((a, b) => b.gain - a.gain);
+  const order = parts
+    .map((part, i) => ({ i, gain: sign * (part * unit - rounded[i]) }))
+    .sort((a, b) => b.gain - a.gain);
   for (let step = 0; step < Math.abs(left); step++) rounded[order[step % order.length].i] += sign;
   return { total: whole, parts: rounded, others: 0 };
 }
@@ -69,7 +71,8 @@ export function spread(values) {
 /** @param {ArrayLike<number>} values */
 export function largest(values) {
   let best = 0;
-  for (let i = 1; i < values.length; i++) if (Math.abs(values[i]) > Math.abs(values[best]) || Number.isNaN(values[best])) best = i;
+  for (let i = 1; i < values.length; i++)
+    if (Math.abs(values[i]) > Math.abs(values[best]) || Number.isNaN(values[best])) best = i;
   return best;
 }
 

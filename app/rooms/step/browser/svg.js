@@ -4,7 +4,9 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /** @param {Record<string, string | number>} [attributes] */
 export function drawing(attributes = {}) {
-  return /** @type {SVGSVGElement} */ (set(document.createElementNS(SVG, "svg"), { "aria-hidden": "true", ...attributes }));
+  return /** @type {SVGSVGElement} */ (
+    set(document.createElementNS(SVG, "svg"), { "aria-hidden": "true", ...attributes })
+  );
 }
 
 /** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string} [text] */

@@ -26,7 +26,8 @@ export function drawTable(host, { columns, rows }, caption) {
     row.slice(0, MOST_COLUMNS).forEach((value, i) => {
       const cell = add(line, i ? "td" : "th");
       if (!i) /** @type {HTMLTableCellElement} */ (cell).scope = "row";
-      cell.textContent = typeof value === "number" ? (Number.isInteger(value) ? String(value) : fixed(value, 4)) : value;
+      cell.textContent =
+        typeof value === "number" ? (Number.isInteger(value) ? String(value) : fixed(value, 4)) : value;
       if (typeof value === "number") cell.className = "number";
     });
   }

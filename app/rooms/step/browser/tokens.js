@@ -27,22 +27,31 @@ export class Tokens {
     if (of !== this.of) this.build(view, run, stack, labels, joins, pages());
     this.of = of;
     const at = view.walk && view.walkOf === run.key ? view.shown : null;
-    const weighs = at && at.site?.site === "attn" && ["softmax", "z"].includes(view.values.at) && at.header.query === query ? at.at.weights : null;
+    const weighs =
+      at && at.site?.site === "attn" && ["softmax", "z"].includes(view.values.at) && at.header.query === query
+        ? at.at.weights
+        : null;
     const shaded = [of, this.tokens, query, weighs, view.paint];
-    if (shaded.some((what, i) => what !== this.shaded[i])) this.tokens.forEach((token, i) => {
-      token.classList.toggle("q", i === query);
-      token.setAttribute("aria-pressed", String(i === query));
-      const part = weighs ? Math.round(255 * Math.sqrt(weighs[i]) * 0.9) : 0;
-      token.style.background = weighs ? view.paint.plus.css[part] : "";
-      token.style.color = weighs ? view.paint.plus.ink[part] : "";
-    });
+    if (shaded.some((what, i) => what !== this.shaded[i]))
+      this.tokens.forEach((token, i) => {
+        token.classList.toggle("q", i === query);
+        token.setAttribute("aria-pressed", String(i === query));
+        const part = weighs ? Math.round(255 * Math.sqrt(weighs[i]) * 0.9) : 0;
+        token.style.background = weighs ? view.paint.plus.css[part] : "";
+        token.style.color = weighs ? view.paint.plus.ink[part] : "";
+      });
     this.shaded = shaded;
     const strip = this.tokens[0]?.parentElement;
     const token = this.tokens[query];
-    if (strip && this.scrolled !== `${of}/${query}`) strip.scrollLeft = token.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
+    if (strip && this.scrolled !== `${of}/${query}`)
+      strip.scrollLeft = token.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
     this.scrolled = `${of}/${query}`;
-    for (const [select, n, value] of /** @type {[HTMLSelectElement, number, string][]} */ ([[this.picks.layer, run.layers[stack], String(layer)], [this.picks.head, run.heads, String(head)]])) {
-      if (select.options.length !== n) select.replaceChildren(...Array.from({ length: n }, (_, i) => new Option(String(i), String(i))));
+    for (const [select, n, value] of /** @type {[HTMLSelectElement, number, string][]} */ ([
+      [this.picks.layer, run.layers[stack], String(layer)],
+      [this.picks.head, run.heads, String(head)],
+    ])) {
+      if (select.options.length !== n)
+        select.replaceChildren(...Array.from({ length: n }, (_, i) => new Option(String(i), String(i))));
       select.value = value;
     }
   }
@@ -76,7 +85,9 @@ export class Tokens {
     };
     if (Object.keys(run.layers).length > 1) {
       const stacks = select(words.stack, (name) => view.choose({ stack: name, key: "", cell: "", hide: "" }));
-      stacks.append(...Object.keys(run.layers).map((name) => new Option(words.stacks[name], name, false, name === stack)));
+      stacks.append(
+        ...Object.keys(run.layers).map((name) => new Option(words.stacks[name], name, false, name === stack)),
+      );
     }
     this.picks = {
       layer: select(words.layer, (value) => view.choose({ layer: value, key: "", cell: "" })),

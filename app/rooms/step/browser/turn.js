@@ -31,17 +31,44 @@ export function turn(host, on) {
     const turn = Math.atan2(after[i + pairs], after[i]) - Math.atan2(before[i + pairs], before[i]);
     const angle = ((turn % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
     shape(svg, "circle", { cx, cy, r: radius, fill: "none", stroke: paint.css("line"), "stroke-width": 1.5 });
-    shape(svg, "path", { d: `M${cx} ${cy}l${before[i] * s} ${-before[i + pairs] * s}`, stroke: paint.css("mute"), "stroke-width": 2 });
-    shape(svg, "path", { d: `M${cx} ${cy}l${after[i] * s} ${-after[i + pairs] * s}`, stroke: paint.css("query"), "stroke-width": 3.5 });
-    shape(svg, "text", { x: cx, y: cy + radius + 12 * sheet.r, "text-anchor": "middle", "font-size": 11 * sheet.r, fill: paint.css("mute") }, fill(words.turn_pair, { i, j: i + pairs, r: fixed(angle, angle >= 0.1 ? 2 : 4) }));
+    shape(svg, "path", {
+      d: `M${cx} ${cy}l${before[i] * s} ${-before[i + pairs] * s}`,
+      stroke: paint.css("mute"),
+      "stroke-width": 2,
+    });
+    shape(svg, "path", {
+      d: `M${cx} ${cy}l${after[i] * s} ${-after[i + pairs] * s}`,
+      stroke: paint.css("query"),
+      "stroke-width": 3.5,
+    });
+    shape(
+      svg,
+      "text",
+      {
+        x: cx,
+        y: cy + radius + 12 * sheet.r,
+        "text-anchor": "middle",
+        "font-size": 11 * sheet.r,
+        fill: paint.css("mute"),
+      },
+      fill(words.turn_pair, { i, j: i + pairs, r: fixed(angle, angle >= 0.1 ? 2 : 4) }),
+    );
   }
   host.append(svg);
   return {
-    rows: 1, columns: dh, opens: [0, -1],
+    rows: 1,
+    columns: dh,
+    opens: [0, -1],
     show: () => {},
-    from: ([, j]) => j < 0
-      ? { title: fill(words.turn_says, { a: fixed(length(before), 3), b: fixed(length(after), 3) }) }
-      : asked(on, `${name}.turned`, [head, j], (answer) => ({ title: fill(words.turn_title, { j, h: head }), name: `q′[${j}]`, digits: 3, ...termsOf(answer, (i) => `q[${i === 0 ? j : j < pairs ? j + pairs : j - pairs}]`) })),
+    from: ([, j]) =>
+      j < 0
+        ? { title: fill(words.turn_says, { a: fixed(length(before), 3), b: fixed(length(after), 3) }) }
+        : asked(on, `${name}.turned`, [head, j], (answer) => ({
+            title: fill(words.turn_title, { j, h: head }),
+            name: `q′[${j}]`,
+            digits: 3,
+            ...termsOf(answer, (i) => `q[${i === 0 ? j : j < pairs ? j + pairs : j - pairs}]`),
+          })),
     numbers: () => columnsOf(["before", "after"], [before, after]),
   };
 }

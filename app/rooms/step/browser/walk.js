@@ -109,16 +109,27 @@ export class Walk {
     if (!this.known.has(id)) {
       const [own, shared] = this.places(site, head);
       const reasons = `${site.site}.reasons`;
-      this.known.set(id, attended({
-        q: this.query(site, head),
-        raw: this.row(`${site.site}.raw`, own),
-        v: (key) => this.row(`${site.site}.v`, shared, key),
-        reason: this.row(reasons, this.shape(reasons)[0] > 1 ? head : 0),
-        bias: this.has(`${site.site}.bias`) ? this.row(`${site.site}.bias`, own) : null,
-        scale: site.scale,
-        temperature: site.temperature,
-      }, edit));
-      if (this.known.size > 600) for (const key of this.known.keys()) if (key.includes("/")) { this.known.delete(key); break; }
+      this.known.set(
+        id,
+        attended(
+          {
+            q: this.query(site, head),
+            raw: this.row(`${site.site}.raw`, own),
+            v: (key) => this.row(`${site.site}.v`, shared, key),
+            reason: this.row(reasons, this.shape(reasons)[0] > 1 ? head : 0),
+            bias: this.has(`${site.site}.bias`) ? this.row(`${site.site}.bias`, own) : null,
+            scale: site.scale,
+            temperature: site.temperature,
+          },
+          edit,
+        ),
+      );
+      if (this.known.size > 600)
+        for (const key of this.known.keys())
+          if (key.includes("/")) {
+            this.known.delete(key);
+            break;
+          }
     }
     return /** @type {import("./types.js").Attended} */ (this.known.get(id));
   }
@@ -140,7 +151,9 @@ export class Walk {
     if (["qkv", "turn"].includes(kind)) return this.row(value, head);
     if (["scores", "scale", "mask", "softmax", "z"].includes(kind)) {
       const found = this.attended(this.site(step), head, edit);
-      return { scores: found.raw, scale: found.scaled, mask: found.masked, softmax: found.weights, z: found.z }[/** @type {"z"} */ (kind)];
+      return { scores: found.raw, scale: found.scaled, mask: found.masked, softmax: found.weights, z: found.z }[
+        /** @type {"z"} */ (kind)
+      ];
     }
     return value ? this.array(value) : [];
   }

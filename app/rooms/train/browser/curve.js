@@ -17,7 +17,8 @@ const TICKS = [1, 0.1, 0.01, 0.001];
  */
 function make(parent, name, attributes, text) {
   const node = parent.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
+  for (const [key, value] of Object.entries(attributes))
+    node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
   if (text !== undefined) node.textContent = text;
   return node;
 }
@@ -99,19 +100,48 @@ export class Curve {
     this.now = now;
     this.last = Math.max(0, ...lines.map((line) => line.points.at(-1)?.[0] ?? 0));
     const { width, height, em, top } = this;
-    const made = JSON.stringify([width, height, em, top, steps, guess, palette.line, palette.mute, lines.map(({ points, colour, dash }) => [points.length, points.at(-1), colour, dash])]);
+    const made = JSON.stringify([
+      width,
+      height,
+      em,
+      top,
+      steps,
+      guess,
+      palette.line,
+      palette.mute,
+      lines.map(({ points, colour, dash }) => [points.length, points.at(-1), colour, dash]),
+    ]);
     if (made !== this.made) this.box.replaceChildren((this.svg = this.ground(lines, guess, palette)));
     this.made = made;
     for (const node of this.svg.querySelectorAll(".now")) node.remove();
     // The slider stands behind the lines, and its dots in front of them.
-    const cursor = make(this.svg, "line", { class: "now", x1: this.x(now), x2: this.x(now), y1: TOP, y2: this.height - this.bottom, stroke: palette.mute });
+    const cursor = make(this.svg, "line", {
+      class: "now",
+      x1: this.x(now),
+      x2: this.x(now),
+      y1: TOP,
+      y2: this.height - this.bottom,
+      stroke: palette.mute,
+    });
     this.svg.insertBefore(cursor, this.svg.querySelector("path"));
     for (const line of lines) {
       const at = line.points.findLastIndex(([step]) => step <= now);
       const loss = at < 0 ? null : line.smooth[at];
-      if (loss !== null) make(this.svg, "circle", { class: "now", cx: this.x(line.points[at][0]), cy: this.y(loss), r: 4.5, fill: line.colour });
+      if (loss !== null)
+        make(this.svg, "circle", {
+          class: "now",
+          cx: this.x(line.points[at][0]),
+          cy: this.y(loss),
+          r: 4.5,
+          fill: line.colour,
+        });
     }
-    Object.assign(this.box, { ariaValueMin: "0", ariaValueMax: String(this.last), ariaValueNow: String(now), ariaValueText: text });
+    Object.assign(this.box, {
+      ariaValueMin: "0",
+      ariaValueMax: String(this.last),
+      ariaValueNow: String(now),
+      ariaValueText: text,
+    });
   }
 
   // What the slider leaves as it is: axes, the loss of a guess, and the lines
@@ -123,19 +153,74 @@ export class Curve {
     svg.setAttribute("aria-hidden", "true");
     const size = 0.8 * this.em;
     for (const tick of TICKS.filter((one) => one <= this.top * 1.2)) {
-      make(svg, "line", { x1: this.left, x2: this.width - RIGHT, y1: this.y(tick), y2: this.y(tick), stroke: palette.line });
-      make(svg, "text", { x: this.left - 6, y: this.y(tick) + size * 0.35, "text-anchor": "end", "font-size": size, fill: palette.mute }, String(tick));
+      make(svg, "line", {
+        x1: this.left,
+        x2: this.width - RIGHT,
+        y1: this.y(tick),
+        y2: this.y(tick),
+        stroke: palette.line,
+      });
+      make(
+        svg,
+        "text",
+        {
+          x: this.left - 6,
+          y: this.y(tick) + size * 0.35,
+          "text-anchor": "end",
+          "font-size": size,
+          fill: palette.mute,
+        },
+        String(tick),
+      );
     }
-    for (let step = 0; step <= steps; step += steps / 6) make(svg, "text", { x: this.x(step), y: this.height - 6, "text-anchor": step ? (step === steps ? "end" : "middle") : "start", "font-size": size, fill: palette.mute }, String(Math.round(step)));
-    make(svg, "line", { x1: this.left, x2: this.width - RIGHT, y1: this.y(guess.loss), y2: this.y(guess.loss), stroke: palette.mute, "stroke-dasharray": "2 4" });
-    make(svg, "text", { x: this.width - RIGHT, y: this.y(guess.loss) + size * 1.2, "text-anchor": "end", "font-size": size, fill: palette.mute }, fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }));
+    for (let step = 0; step <= steps; step += steps / 6)
+      make(
+        svg,
+        "text",
+        {
+          x: this.x(step),
+          y: this.height - 6,
+          "text-anchor": step ? (step === steps ? "end" : "middle") : "start",
+          "font-size": size,
+          fill: palette.mute,
+        },
+        String(Math.round(step)),
+      );
+    make(svg, "line", {
+      x1: this.left,
+      x2: this.width - RIGHT,
+      y1: this.y(guess.loss),
+      y2: this.y(guess.loss),
+      stroke: palette.mute,
+      "stroke-dasharray": "2 4",
+    });
+    make(
+      svg,
+      "text",
+      {
+        x: this.width - RIGHT,
+        y: this.y(guess.loss) + size * 1.2,
+        "text-anchor": "end",
+        "font-size": size,
+        fill: palette.mute,
+      },
+      fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }),
+    );
     for (const line of lines) {
       let path = "";
       line.points.forEach(([step], i) => {
         const loss = line.smooth[i];
         if (loss !== null) path += `${path ? "L" : "M"}${this.x(step).toFixed(1)} ${this.y(loss).toFixed(1)}`;
       });
-      if (path) make(svg, "path", { d: path, fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-linejoin": "round", ...(line.dash ? { "stroke-dasharray": line.dash } : {}) });
+      if (path)
+        make(svg, "path", {
+          d: path,
+          fill: "none",
+          stroke: line.colour,
+          "stroke-width": 2,
+          "stroke-linejoin": "round",
+          ...(line.dash ? { "stroke-dasharray": line.dash } : {}),
+        });
     }
     return svg;
   }

@@ -34,7 +34,12 @@ export class Finished {
     if (!found || found.refused) return null;
     if (example === EXAMPLES[task]) return found;
     const other = this.remote.get("train/looks", { ...spec, example, after: String(endOf(found)) }, looksOf);
-    return { ...found, seen: other?.seen ?? null, looks: new Map(other?.looks?.map((one) => [one.step, one])), refused: other?.refused ?? "" };
+    return {
+      ...found,
+      seen: other?.seen ?? null,
+      looks: new Map(other?.looks?.map((one) => [one.step, one])),
+      refused: other?.refused ?? "",
+    };
   }
 }
 
@@ -45,5 +50,17 @@ export const endOf = (run) => run.frames.at(-1)?.step ?? 0;
 export function runOf(bytes, spec) {
   const [{ points, frames }] = unpack(bytes);
   const { seen, looks } = looksOf(bytes);
-  return { spec, points, frames, seen, looks: new Map(looks.map((one) => [one.step, one])), state: "ended", heard: true, place: 0, seconds: 0, why: "", refused: "" };
+  return {
+    spec,
+    points,
+    frames,
+    seen,
+    looks: new Map(looks.map((one) => [one.step, one])),
+    state: "ended",
+    heard: true,
+    place: 0,
+    seconds: 0,
+    why: "",
+    refused: "",
+  };
 }

@@ -166,7 +166,8 @@ export class Following {
 
 // Where the server has something of a run
 /** @param {Record<string, string>} spec @param {string} path @param {Record<string, string>} [more] */
-export const addressOf = (spec, path, more = {}) => new URL(`headlight/train/${path}?${new URLSearchParams({ ...spec, ...more })}`, document.baseURI);
+export const addressOf = (spec, path, more = {}) =>
+  new URL(`headlight/train/${path}?${new URLSearchParams({ ...spec, ...more })}`, document.baseURI);
 
 /** @param {ReadableStream<Uint8Array>} stream */
 export async function* linesOf(stream) {

@@ -30,7 +30,8 @@ export function map(canvas, look, layer, head, size, palette) {
 }
 
 /** @param {number} heads @param {number} width @param {number} em How many CSS pixels a small map is wide and high */
-const sizeOf = (heads, width, em) => Math.min(Math.floor((width - 24) / Math.min(heads, PER_ROW)) - 6, Math.round(TILE * em));
+const sizeOf = (heads, width, em) =>
+  Math.min(Math.floor((width - 24) / Math.min(heads, PER_ROW)) - 6, Math.round(TILE * em));
 
 // Where the heads of a run will be, which has none yet
 /** @param {HTMLElement} parent @param {number} layers @param {number} heads @param {number} width @param {number} em */
@@ -99,7 +100,10 @@ export function large(parent, seen, layer, head, size, em) {
   const labels = seen.tokens.map((token) => (token === "<s>" ? "⊢" : token));
   const keys = box.appendChild(el("div", "keys"));
   const queries = box.appendChild(el("div", "queries"));
-  for (const [place, name] of /** @type {const} */ ([[keys, "width"], [queries, "height"]])) {
+  for (const [place, name] of /** @type {const} */ ([
+    [keys, "width"],
+    [queries, "height"],
+  ])) {
     for (const label of labels) {
       const one = place.appendChild(el("span", "", label));
       one.style[name] = `${cell}px`;

@@ -14,7 +14,9 @@ export function smooth(points) {
   SMOOTH.set(points, found);
   for (let i = found.length; i < points.length; i++) {
     const some = points.slice(Math.max(0, i - OVER + 1), i + 1).map(([, loss]) => loss);
-    found.push(some.includes(null) ? null : some.reduce((/** @type {number} */ all, x) => all + Number(x), 0) / some.length);
+    found.push(
+      some.includes(null) ? null : some.reduce((/** @type {number} */ all, x) => all + Number(x), 0) / some.length,
+    );
   }
   return found;
 }
@@ -43,7 +45,18 @@ export const mean = (of) => (of.length ? of.reduce((all, x) => all + x, 0) / of.
 
 // Loss in words: three digits, "below 0.001" where it is.
 /** @param {number | null} loss @param {string} below */
-export const lossText = (loss, below = "below 0.001") => (loss === null ? "∞" : loss < 0.001 ? below : loss >= 10 ? loss.toFixed(1) : loss >= 1 ? loss.toFixed(2) : loss >= 0.01 ? loss.toFixed(3) : loss.toFixed(4));
+export const lossText = (loss, below = "below 0.001") =>
+  loss === null
+    ? "∞"
+    : loss < 0.001
+      ? below
+      : loss >= 10
+        ? loss.toFixed(1)
+        : loss >= 1
+          ? loss.toFixed(2)
+          : loss >= 0.01
+            ? loss.toFixed(3)
+            : loss.toFixed(4);
 
 // The head with the largest number: [layer, head, number]
 /** @param {number[][]} of @returns {[layer: number, head: number, value: number]} */

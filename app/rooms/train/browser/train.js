@@ -80,12 +80,27 @@ class Train {
     const label = add(ask, "label", "example");
     this.where = add(label, "small");
     this.field = add(label, "input");
-    Object.assign(this.field, { type: "text", maxLength: 40, autocomplete: "off", spellcheck: false, ariaLabel: words.example });
-    this.field.addEventListener("change", () => this.choose({ example: this.field.value.trim() === EXAMPLES[this.values.task] ? "" : this.field.value.trim() }, true));
+    Object.assign(this.field, {
+      type: "text",
+      maxLength: 40,
+      autocomplete: "off",
+      spellcheck: false,
+      ariaLabel: words.example,
+    });
+    this.field.addEventListener("change", () =>
+      this.choose(
+        { example: this.field.value.trim() === EXAMPLES[this.values.task] ? "" : this.field.value.trim() },
+        true,
+      ),
+    );
     this.go = add(ask, "button", "go");
     this.go.type = "button";
-    this.go.addEventListener("click", () => (this.isQueued ? this.leave() : this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train()));
-    this.replay = this.quiet(ask, words.start_again, words.start_again_help, () => (this.playing ? this.hold() : this.play()));
+    this.go.addEventListener("click", () =>
+      this.isQueued ? this.leave() : this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train(),
+    );
+    this.replay = this.quiet(ask, words.start_again, words.start_again_help, () =>
+      this.playing ? this.hold() : this.play(),
+    );
     this.replay.classList.add("replay");
     this.more = this.quiet(ask, words.more, words.more_help, () => this.unfold());
     this.more.classList.add("more");
@@ -119,18 +134,33 @@ class Train {
     this.foot = add(root, "div", "foot");
     this.checks = add(this.foot, "span", "ok");
     this.cost = add(this.foot, "span", "cost");
-    this.seed = this.quiet(this.foot, "", words.another_seed_help, () => this.choose({ seed: String(whole(this.values.seed) + 1) }, true));
+    this.seed = this.quiet(this.foot, "", words.another_seed_help, () =>
+      this.choose({ seed: String(whole(this.values.seed) + 1) }, true),
+    );
     const acts = add(this.foot, "span", "acts");
-    this.projector = new Projector(() => this.redraw(), (by) => this.turn(by));
+    this.projector = new Projector(
+      () => this.redraw(),
+      (by) => this.turn(by),
+    );
     this.guard = new Guard(root, { curve: COVERED, number: COVERED }, () => this.redraw());
-    this.files = new Files(() => rows([this.fact, this.left, this.right]), () => this.about(), () => this.palette);
-    this.share = new Share(root, () => linkTo({ view: "train", ...this.values }), (text) => this.announce(text));
+    this.files = new Files(
+      () => rows([this.fact, this.left, this.right]),
+      () => this.about(),
+      () => this.palette,
+    );
+    this.share = new Share(
+      root,
+      () => linkTo({ view: "train", ...this.values }),
+      (text) => this.announce(text),
+    );
     this.opens = [add(acts, "a", "quiet"), add(acts, "a", "quiet")]; // the run and its twin, in Explore
     this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.open(e, i)));
     this.download = add(acts, "a", "quiet");
     Object.assign(this.download, { textContent: words.download, title: words.download_help });
     this.recorded = this.quiet(acts, words.recorded, words.recorded_help, () => this.choose({ recorded: "on" }, true));
-    this.tableButton = this.quiet(acts, words.table, words.table_help, () => this.choose({ table: this.values.table === "on" ? "off" : "on" }));
+    this.tableButton = this.quiet(acts, words.table, words.table_help, () =>
+      this.choose({ table: this.values.table === "on" ? "off" : "on" }),
+    );
     acts.append(...this.share.actions(), this.files.box, this.projector.button);
     this.live = add(root, "p", "unseen");
     this.live.setAttribute("role", "status");
@@ -166,11 +196,18 @@ class Train {
   // While a button is held down, news of a run take nothing away: a head that is drawn anew under a finger hears no click.
   /** @param {AbortSignal} signal */
   holding(signal) {
-    this.root.addEventListener("pointerdown", (e) => (this.isHeld = /** @type {Element} */ (e.target).closest("button") !== null), { signal });
-    const release = () => this.isHeld && setTimeout(() => { // behind the click
-      this.isHeld = false;
-      this.redraw();
-    });
+    this.root.addEventListener(
+      "pointerdown",
+      (e) => (this.isHeld = /** @type {Element} */ (e.target).closest("button") !== null),
+      { signal },
+    );
+    const release = () =>
+      this.isHeld &&
+      setTimeout(() => {
+        // behind the click
+        this.isHeld = false;
+        this.redraw();
+      });
     for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, release, { signal });
   }
 
@@ -240,7 +277,8 @@ class Train {
   choose(change, atOnce) {
     const before = this.described;
     this.chosen.choose(change, atOnce);
-    if (change.task !== undefined && change.task !== before.split(" ")[0]) this.chosen.choose({ example: "", at: String(this.header.steps), layer: "", head: "" }, true);
+    if (change.task !== undefined && change.task !== before.split(" ")[0])
+      this.chosen.choose({ example: "", at: String(this.header.steps), layer: "", head: "" }, true);
     if (before !== this.described) this.changed();
     this.run?.watch(this.example);
     this.twin?.watch(this.example);
@@ -279,7 +317,8 @@ class Train {
   asTaught(race) {
     const runs = [this.run, this.twin];
     if ((race === "on" || race === "paused") && !this.run) this.begin(race === "paused");
-    else if (race === "on") [this.run, this.twin] = runs.map((one) => (one && LEFT.includes(one.state) ? one.again() : one));
+    else if (race === "on")
+      [this.run, this.twin] = runs.map((one) => (one && LEFT.includes(one.state) ? one.again() : one));
     else for (const one of runs) one?.rest();
     if (race === "on" || race === "paused") return;
     for (const one of runs) one?.close();
@@ -385,9 +424,14 @@ class Train {
   draw() {
     this.theme();
     const { task, twin } = this.values;
-    this.pair = this.showsKept ? this.finished.pair(this.header.finished, task, twin, this.example) : [this.run, this.twin];
+    this.pair = this.showsKept
+      ? this.finished.pair(this.header.finished, task, twin, this.example)
+      : [this.run, this.twin];
     this.root.classList.toggle("projector", this.projector.on);
-    this.root.classList.toggle("stacked", !this.projector.on && this.root.clientWidth < STACKED * parseFloat(getComputedStyle(this.root).fontSize));
+    this.root.classList.toggle(
+      "stacked",
+      !this.projector.on && this.root.clientWidth < STACKED * parseFloat(getComputedStyle(this.root).fontSize),
+    );
     this.curve.measure();
     this.width = this.right.clientWidth || 440;
     this.em = parseFloat(getComputedStyle(this.right).fontSize);
@@ -406,15 +450,33 @@ class Train {
     this.chosen.tellClass({ race: this.isGoing || (this.run && !rests) ? "on" : this.run ? "paused" : "off" });
     const frame = this.run && upTo(this.run.frames, this.at);
     Object.assign(this.root.dataset, {
-      painted: "1", kept: this.run ? 0 : this.pair.filter(Boolean).length, task: this.values.task, twin: this.values.twin, state: this.run?.state ?? "none", twinstate: this.twin?.state ?? "none",
-      at: this.at, last: this.run?.points.length ?? 0, twinlast: this.twin?.points.length ?? 0, frame: frame?.step ?? "", looks: this.run?.looks.size ?? 0, twinlooks: this.twin?.looks.size ?? 0,
+      painted: "1",
+      kept: this.run ? 0 : this.pair.filter(Boolean).length,
+      task: this.values.task,
+      twin: this.values.twin,
+      state: this.run?.state ?? "none",
+      twinstate: this.twin?.state ?? "none",
+      at: this.at,
+      last: this.run?.points.length ?? 0,
+      twinlast: this.twin?.points.length ?? 0,
+      frame: frame?.step ?? "",
+      looks: this.run?.looks.size ?? 0,
+      twinlooks: this.twin?.looks.size ?? 0,
     });
   }
 
   drawControls() {
     const { task, twin } = this.values;
     for (const [name, button] of this.taskButtons) button.setAttribute("aria-pressed", String(name === task));
-    this.go.textContent = this.isQueued ? words.cancel : this.isGoing ? words.pause : this.isPaused ? words.go_on : this.run ? words.train_again : words.train;
+    this.go.textContent = this.isQueued
+      ? words.cancel
+      : this.isGoing
+        ? words.pause
+        : this.isPaused
+          ? words.go_on
+          : this.run
+            ? words.train_again
+            : words.train;
     this.go.title = this.isGoing && !this.isQueued ? words.pause_help : "";
     this.where.textContent = this.pair[0]?.seen?.unseen === false ? words.seen : words.unseen;
     for (const [name, chip] of this.twinChips) chip.setAttribute("aria-pressed", String(name === twin));
@@ -432,7 +494,14 @@ class Train {
       if (!one || !one.points.length) return null;
       const i = indexAt(one.points, at);
       const frame = upTo(one.frames, at);
-      return { one, i, loss: i < 0 ? null : smooth(one.points)[i], frame, look: frame && one.looks.get(frame.step), known: i >= 0 };
+      return {
+        one,
+        i,
+        loss: i < 0 ? null : smooth(one.points)[i],
+        frame,
+        look: frame && one.looks.get(frame.step),
+        known: i >= 0,
+      };
     });
   }
 
@@ -443,7 +512,12 @@ class Train {
   drawKept() {
     const [run, twin] = this.pair;
     this.kept.hidden = Boolean(this.run) || !run;
-    const what = this.values.twin === "none" ? words.finished : twin ? words.finished_race : fill(words.finished_alone, { twin: this.twinName });
+    const what =
+      this.values.twin === "none"
+        ? words.finished
+        : twin
+          ? words.finished_race
+          : fill(words.finished_alone, { twin: this.twinName });
     this.kept.textContent = this.example === EXAMPLES[this.values.task] ? what : `${what} ${words.finished_other}`;
   }
 
@@ -454,17 +528,27 @@ class Train {
     const name = this.twinName;
     if (!run) return this.showsKept && this.finished.isComing ? [] : phrase(words.before, {});
     for (const one of [run, twin]) {
-      if (one?.state === "failed") return one.heard ? phrase(words.failed, { why: one.why }) : [document.createTextNode(one.why)]; // or it never began
+      if (one?.state === "failed")
+        return one.heard ? phrase(words.failed, { why: one.why }) : [document.createTextNode(one.why)]; // or it never began
       if (one?.state === "lost") return phrase(words.lost, {});
     }
     const waits = [run, twin].find((one) => one?.state === "waiting" && one.heard);
-    if (!a?.known) return waits ? phrase(words.waiting[waits.place === 1 ? 0 : 1], { n: waits.place, s: waits.seconds }) : phrase(words.beginning, {});
+    if (!a?.known)
+      return waits
+        ? phrase(words.waiting[waits.place === 1 ? 0 : 1], { n: waits.place, s: waits.seconds })
+        : phrase(words.beginning, {});
     const s = String(this.at);
     const burst = [a, b].find((side) => side && side.one.points.some(([, loss]) => loss === null));
     if (burst) return phrase(words.not_finite, { s: String(burst.one.points.at(-1)?.[0]), twin: name });
     const right = (/** @type {typeof a} */ side) => (side?.frame ? share(mean(side.frame.given)) : "");
     if (!b?.known) {
-      const begins = twin ? (this.from ? fill(words.forking, { from: this.from }) : waits ? words.waiting_short : words.beginning) : "";
+      const begins = twin
+        ? this.from
+          ? fill(words.forking, { from: this.from })
+          : waits
+            ? words.waiting_short
+            : words.beginning
+        : "";
       const tail = twin ? [document.createTextNode(` ${name}: ${begins}`)] : [];
       const loss = [lossText(a.loss), "A"];
       if (!a.look) return [...phrase(words.alone_early, { s, loss, a: loss }), ...tail];
@@ -476,13 +560,37 @@ class Train {
     const ended = run.state === "ended" && twin?.state === "ended" && this.at === this.last;
     if (ended && this.values.twin === "nomask" && a.frame && b.frame && b.look && b.frame.whole < a.frame.whole) {
       const [l, h, w] = largest(b.look.ahead);
-      return phrase(words.nomask, { ...losses, n: String(a.frame.whole), m: [String(b.frame.whole), "B"], l: String(l), h: String(h), w: share(w) });
+      return phrase(words.nomask, {
+        ...losses,
+        n: String(a.frame.whole),
+        m: [String(b.frame.whole), "B"],
+        l: String(l),
+        h: String(h),
+        w: share(w),
+      });
     }
-    const said = a.frame && b.frame ? phrase(words.racing, { s, ...losses, twin: [name, "B"], p: right(a), q: right(b) }) : phrase(words.racing_early, { s, ...losses, twin: [name, "B"] });
+    const said =
+      a.frame && b.frame
+        ? phrase(words.racing, { s, ...losses, twin: [name, "B"], p: right(a), q: right(b) })
+        : phrase(words.racing_early, { s, ...losses, twin: [name, "B"] });
     const found = this.from ? null : lead(smooth(a.one.points), smooth(b.one.points), Math.min(a.i, b.i));
-    const leads = this.from ? [] : found ? phrase(` ${words.lead}`, { leader: capital(found.leader ? name : words.as_it_is), k: String(found.since + 1) }) : phrase(` ${words.tied}`, {});
+    const leads = this.from
+      ? []
+      : found
+        ? phrase(` ${words.lead}`, {
+            leader: capital(found.leader ? name : words.as_it_is),
+            k: String(found.since + 1),
+          })
+        : phrase(` ${words.tied}`, {});
     if (ended && a.frame && b.frame) {
-      const last = this.values.twin === "noresidual" && a.frame.gradients.length ? fill(words.gradients, { a: a.frame.gradients.map((x) => x.toPrecision(2)).join(", "), b: b.frame.gradients.map((x) => x.toPrecision(2)).join(", "), twin: name }) : fill(words.on_its_own, { n: a.frame.whole, m: b.frame.whole });
+      const last =
+        this.values.twin === "noresidual" && a.frame.gradients.length
+          ? fill(words.gradients, {
+              a: a.frame.gradients.map((x) => x.toPrecision(2)).join(", "),
+              b: b.frame.gradients.map((x) => x.toPrecision(2)).join(", "),
+              twin: name,
+            })
+          : fill(words.on_its_own, { n: a.frame.whole, m: b.frame.whole });
       return [...said, ...leads, document.createTextNode(` ${last}`)];
     }
     return [...said, ...leads];
@@ -497,11 +605,28 @@ class Train {
     const { header } = this;
     const [run, twin] = this.pair;
     const lines = [
-      ...(run ? [{ points: run.points, smooth: smooth(run.points), colour: this.palette.heads[0], dash: "", from: 0 }] : []),
-      ...(twin ? [{ points: twin.points, smooth: smooth(twin.points), colour: this.palette.heads[2], dash: "6 3", from: this.from }] : []),
+      ...(run
+        ? [{ points: run.points, smooth: smooth(run.points), colour: this.palette.heads[0], dash: "", from: 0 }]
+        : []),
+      ...(twin
+        ? [
+            {
+              points: twin.points,
+              smooth: smooth(twin.points),
+              colour: this.palette.heads[2],
+              dash: "6 3",
+              from: this.from,
+            },
+          ]
+        : []),
     ];
     const n = header.tasks[this.values.task].vocabulary.length;
-    this.heading.replaceChildren(el("b", "", words.loss), `${words.loss_help} · ${words.step} `, el("b", "", fill(words.of_steps, { s: this.at, n: header.steps })), this.last ? words.drag : "");
+    this.heading.replaceChildren(
+      el("b", "", words.loss),
+      `${words.loss_help} · ${words.step} `,
+      el("b", "", fill(words.of_steps, { s: this.at, n: header.steps })),
+      this.last ? words.drag : "",
+    );
     this.curve.draw(lines, header.steps, { n, loss: Math.log(n) }, this.at, this.palette, this.fact.textContent ?? "");
   }
 
@@ -509,7 +634,19 @@ class Train {
     const [a, b] = this.here();
     const [run, twin] = this.pair;
     const seen = run?.seen ?? twin?.seen;
-    const readers = [a, b].flatMap((side, i) => (side?.look && side.frame ? [{ name: i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task], className: i ? "B" : "A", look: side.look, facts: side.frame, colour: this.palette.heads[i ? 2 : 0] }] : []));
+    const readers = [a, b].flatMap((side, i) =>
+      side?.look && side.frame
+        ? [
+            {
+              name: i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task],
+              className: i ? "B" : "A",
+              look: side.look,
+              facts: side.frame,
+              colour: this.palette.heads[i ? 2 : 0],
+            },
+          ]
+        : [],
+    );
     if (seen && readers.length) reading(this.write, seen, readers, this.palette);
     else this.write.replaceChildren(el("p", "note", words.ghost_write));
   }
@@ -533,7 +670,10 @@ class Train {
 
   drawHeads() {
     const [run, twin] = this.pair;
-    const chosen = this.values.head === "" ? null : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
+    const chosen =
+      this.values.head === ""
+        ? null
+        : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
     const sides = this.here();
     const { em, width } = this;
     if (this.projector.on) {
@@ -544,11 +684,27 @@ class Train {
     const [only] = sides;
     const seen = run?.seen;
     const isAlone = !twin && only?.look && seen;
-    const [layer, head] = isAlone && only?.look ? (chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1] ? chosen : largest(only.look.finds)) : [0, 0];
+    const [layer, head] =
+      isAlone && only?.look
+        ? chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1]
+          ? chosen
+          : largest(only.look.finds)
+        : [0, 0];
     const looks = sides.map((side) => side?.look);
     // A step looks like the one before but for numbers and pixels, and these go into the tiles that there are.
-    const made = JSON.stringify([em, width, Boolean(twin), this.values.twin, this.twinName, this.values.task, chosen, looks.map((look, i) => look && [look.shape, this.says(i)]), isAlone && [layer, head, seen.tokens]]);
-    if (made !== this.heads.made) this.heads = { made, paint: this.makeHeads(looks, chosen, isAlone ? { layer, head, seen } : null) };
+    const made = JSON.stringify([
+      em,
+      width,
+      Boolean(twin),
+      this.values.twin,
+      this.twinName,
+      this.values.task,
+      chosen,
+      looks.map((look, i) => look && [look.shape, this.says(i)]),
+      isAlone && [layer, head, seen.tokens],
+    ]);
+    if (made !== this.heads.made)
+      this.heads = { made, paint: this.makeHeads(looks, chosen, isAlone ? { layer, head, seen } : null) };
     for (const paint of this.heads.paint) paint(looks);
   }
 
@@ -568,20 +724,36 @@ class Train {
       const [layers, heads] = look ? look.shape : [LAYERS, this.header.twins[i ? this.values.twin : "none"].heads];
       const of = this.says(i);
       const title = add(this.right, "h3");
-      title.append(el("b", i ? "B" : "A", i ? this.twinName : twin || (races && !look) ? words.as_it_is : words.tasks[this.values.task]), `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`);
+      title.append(
+        el(
+          "b",
+          i ? "B" : "A",
+          i ? this.twinName : twin || (races && !look) ? words.as_it_is : words.tasks[this.values.task],
+        ),
+        `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`,
+      );
       title.title = words[`${of}_help`];
       if (!look) return ghosts(this.right, layers, heads, width, em);
-      const paint = grid(this.right, look.shape, of, twin ? null : chosen, width, em, (layer, head) => this.choose({ layer: String(layer), head: String(head) }));
+      const paint = grid(this.right, look.shape, of, twin ? null : chosen, width, em, (layer, head) =>
+        this.choose({ layer: String(layer), head: String(head) }),
+      );
       found.push((now) => now[i] && paint(now[i], this.palette));
     });
     if (!looks.some(Boolean)) {
-      if (!races) Object.assign(add(this.right, "div", "ghost").style, { width: `${Math.min(LARGE * em, width)}px`, height: `${Math.min(LARGE * em, width)}px` });
+      if (!races)
+        Object.assign(add(this.right, "div", "ghost").style, {
+          width: `${Math.min(LARGE * em, width)}px`,
+          height: `${Math.min(LARGE * em, width)}px`,
+        });
       add(this.right, "p", "note").textContent = words.ghost;
     }
     if (!one) return found;
     const { layer, head, seen } = one;
     const title = add(this.right, "h3");
-    title.append(el("b", "", fill(words.large, { l: layer, h: head })), fill(words.large_on, { text: seen.tokens.slice(1).join("") }));
+    title.append(
+      el("b", "", fill(words.large, { l: layer, h: head })),
+      fill(words.large_on, { text: seen.tokens.slice(1).join("") }),
+    );
     const paint = large(this.right, seen, layer, head, Math.min(LARGE * em, width), em);
     const about = add(this.right, "p", "about");
     found.push(([now]) => {
@@ -612,19 +784,37 @@ class Train {
       if (!side?.look || !side.one.seen) return;
       const of = this.says(i);
       const [layers, heads] = side.look.shape;
-      const [layer, head] = chosen && !twin && chosen[0] < layers && chosen[1] < heads ? chosen : largest(side.look[of]);
+      const [layer, head] =
+        chosen && !twin && chosen[0] < layers && chosen[1] < heads ? chosen : largest(side.look[of]);
       const box = add(row, "div");
       const title = add(box, "h3");
-      title.append(el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]), fill(words.large, { l: layer, h: head }), el("br"), fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }));
+      title.append(
+        el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]),
+        fill(words.large, { l: layer, h: head }),
+        el("br"),
+        fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }),
+      );
       large(box, side.one.seen, layer, head, size, em)(side.look, this.palette);
     });
   }
 
   lines() {
-    return this.pair.flatMap((one, i) => (one ? one.frames.map((frame) => {
-      const point = one.points[indexAt(one.points, frame.step)];
-      return [i ? this.twinName : words.as_it_is, frame.step, point?.[1] ?? "", point?.[2] ?? "", mean(frame.given), frame.whole, frame.gradients.map((x) => x.toPrecision(4)).join(" ")];
-    }) : []));
+    return this.pair.flatMap((one, i) =>
+      one
+        ? one.frames.map((frame) => {
+            const point = one.points[indexAt(one.points, frame.step)];
+            return [
+              i ? this.twinName : words.as_it_is,
+              frame.step,
+              point?.[1] ?? "",
+              point?.[2] ?? "",
+              mean(frame.given),
+              frame.whole,
+              frame.gradients.map((x) => x.toPrecision(4)).join(" "),
+            ];
+          })
+        : [],
+    );
   }
 
   drawTable() {
@@ -638,7 +828,10 @@ class Train {
     const body = add(table, "tbody");
     for (const line of this.lines()) {
       const row = add(body, "tr");
-      for (const cell of line) row.append(el("td", "", typeof cell === "number" && !Number.isInteger(cell) ? cell.toPrecision(4) : String(cell)));
+      for (const cell of line)
+        row.append(
+          el("td", "", typeof cell === "number" && !Number.isInteger(cell) ? cell.toPrecision(4) : String(cell)),
+        );
     }
     this.tableBox.replaceChildren(table);
   }
@@ -648,7 +841,12 @@ class Train {
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
     this.checks.hidden = !this.pair[1];
     this.checks.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
-    this.cost.textContent = fill(words.cost, { n: words.tasks[this.values.task], p: header.parameters[this.values.task].toLocaleString("en"), b: header.batch, steps: header.steps });
+    this.cost.textContent = fill(words.cost, {
+      n: words.tasks[this.values.task],
+      p: header.parameters[this.values.task].toLocaleString("en"),
+      b: header.batch,
+      steps: header.steps,
+    });
     this.seed.textContent = `${fill(words.seed, { n: this.values.seed })} · ${words.another_seed}`;
     this.recorded.hidden = this.isGoing || this.isPaused; // it would leave them
     this.opens.forEach((link, i) => {
@@ -656,11 +854,16 @@ class Train {
       link.hidden = address === null;
       if (address === null) return;
       const name = this.pair[1] && (i ? this.twinName : words.as_it_is);
-      Object.assign(link, { href: address, textContent: name ? fill(words.open_one, { run: name }) : words.open, title: words.open_help });
+      Object.assign(link, {
+        href: address,
+        textContent: name ? fill(words.open_one, { run: name }) : words.open,
+        title: words.open_help,
+      });
     });
     const frame = this.modelOf(0);
     this.download.hidden = !frame;
-    if (frame && this.pair[0]) this.download.href = String(addressOf(this.pair[0].spec, "model", { step: String(frame.step) }));
+    if (frame && this.pair[0])
+      this.download.href = String(addressOf(this.pair[0].spec, "model", { step: String(frame.step) }));
   }
 
   // The frame of the run (0) or its twin (1) at this step, if the server has its weights: of a kept run those of the last one
@@ -677,7 +880,14 @@ class Train {
     const [one, frame] = [this.pair[i], this.modelOf(i)];
     if (!one?.seen || !frame || one.seen.edits === null) return null;
     const { model, edits, tokens } = one.seen;
-    const said = { model, text: tokens.slice(1).join(""), step: frame.step, with: edits, layer: this.values.layer, head: this.values.head };
+    const said = {
+      model,
+      text: tokens.slice(1).join(""),
+      step: frame.step,
+      with: edits,
+      layer: this.values.layer,
+      head: this.values.head,
+    };
     const query = new URLSearchParams({ view: "explore" });
     for (const [name, text] of Object.entries(said)) if (text !== "") query.set(name, String(text));
     return `?${query}`;
@@ -689,7 +899,9 @@ class Train {
     const address = this.explored(i);
     if (address === null || e.ctrlKey || e.metaKey || e.shiftKey) return;
     e.preventDefault();
-    await Promise.all([this.run, this.twin].map((one) => (one?.state === "running" || one?.state === "waiting" ? one.pause() : null)));
+    await Promise.all(
+      [this.run, this.twin].map((one) => (one?.state === "running" || one?.state === "waiting" ? one.pause() : null)),
+    );
     goTo(address, false);
   }
 
@@ -698,12 +910,40 @@ class Train {
     const { task, seed } = this.values;
     const title = fill(words.title, { task: words.tasks[task] });
     const fact = this.fact.textContent ?? "";
-    const caption = [title, this.pair[1] ? this.twinName : "", fill(words.seed, { n: seed }), fill(words.of_steps, { s: this.at, n: this.header.steps }), `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
-    const spec = (/** @type {import("./types.js").Run} */ one) => `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
-    const snippet = ["from core.learn.watched_training import Point, Spec, run", "", ...this.pair.flatMap((one, i) => (one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [])), "print(plain[-1].step, plain[-1].loss)", ""].join("\n");
+    const caption = [
+      title,
+      this.pair[1] ? this.twinName : "",
+      fill(words.seed, { n: seed }),
+      fill(words.of_steps, { s: this.at, n: this.header.steps }),
+      `Headlight ${this.header.version}`,
+      this.header.date,
+    ]
+      .filter(Boolean)
+      .join(" · ");
+    const spec = (/** @type {import("./types.js").Run} */ one) =>
+      `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
+    const snippet = [
+      "from core.learn.watched_training import Point, Spec, run",
+      "",
+      ...this.pair.flatMap((one, i) =>
+        one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [],
+      ),
+      "print(plain[-1].step, plain[-1].loss)",
+      "",
+    ].join("\n");
     const [columns, lines] = [words.table_columns, this.lines()];
     const table = csv(columns, lines, [caption, snippet.trimEnd()]);
-    return { title, alt: fill(words.alt, { fact }), caption, snippet, name: `headlight-train-${task}`, picture: true, tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([[words.table, `headlight-train-${task}`, table, { of: "", columns, rows: lines }]]) };
+    return {
+      title,
+      alt: fill(words.alt, { fact }),
+      caption,
+      snippet,
+      name: `headlight-train-${task}`,
+      picture: true,
+      tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
+        [words.table, `headlight-train-${task}`, table, { of: "", columns, rows: lines }],
+      ]),
+    };
   }
 
   /** @param {string} text */

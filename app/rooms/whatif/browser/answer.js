@@ -24,7 +24,12 @@ export function sentence(fact) {
   const say = (template, parts = {}) => nodes.push(...phrase(template, parts));
   if (fact.unlike) {
     const [a, b] = fact.unlike;
-    say(words.unlike, { word: [quoted(a[1]), "word"], p: percent(a[2]), other: [quoted(b[1]), "word"], q: percent(b[3]) });
+    say(words.unlike, {
+      word: [quoted(a[1]), "word"],
+      p: percent(a[2]),
+      other: [quoted(b[1]), "word"],
+      q: percent(b[3]),
+    });
     return capital(nodes);
   }
   if (fact.plain) {
@@ -41,16 +46,23 @@ export function sentence(fact) {
   if (fact.before === null || fact.after === null) return capital(nodes);
   const change = fact.after - fact.before;
   const template = Math.abs(change) < 0.01 ? words.stays : change < 0 ? words.falls : words.rises;
-  say(template, { word: [quoted(fact.word), "word"], p: [percent(fact.before), "number"], q: [percent(fact.after), "number"] });
-  if (fact.other) say(words.theirs, { word: [quoted(fact.other[0]), "word"], p: percent(fact.other[1]), q: percent(fact.other[2]) });
-  if (fact.likeliest && fact.likeliest[0] !== fact.word) say(words.now, { word: [quoted(fact.likeliest[0]), "word"], p: percent(fact.likeliest[1]) });
+  say(template, {
+    word: [quoted(fact.word), "word"],
+    p: [percent(fact.before), "number"],
+    q: [percent(fact.after), "number"],
+  });
+  if (fact.other)
+    say(words.theirs, { word: [quoted(fact.other[0]), "word"], p: percent(fact.other[1]), q: percent(fact.other[2]) });
+  if (fact.likeliest && fact.likeliest[0] !== fact.word)
+    say(words.now, { word: [quoted(fact.likeliest[0]), "word"], p: percent(fact.likeliest[1]) });
   return capital(nodes);
 }
 
 /** @param {Node[]} nodes */
 function capital(nodes) {
   const first = nodes[0];
-  if (first?.textContent && first.nodeType === Node.TEXT_NODE) first.textContent = first.textContent[0].toUpperCase() + first.textContent.slice(1);
+  if (first?.textContent && first.nodeType === Node.TEXT_NODE)
+    first.textContent = first.textContent[0].toUpperCase() + first.textContent.slice(1);
   return nodes;
 }
 
@@ -65,8 +77,26 @@ export function drawWords(box, found, palette, least) {
     const [, name, before, after] = shown[i];
     setText(label, name);
     const pen = new Pen(svg);
-    if (after !== null) pen.draw("rect", { x: 0.5, y: 2, width: width(after), height: 10, rx: 2, fill: i ? palette.ramp[3] : palette.proof });
-    if (before !== null) pen.draw("rect", { x: 0.5, y: 2, width: width(before), height: 10, rx: 2, fill: "none", stroke: palette.ink, "stroke-width": 1 });
+    if (after !== null)
+      pen.draw("rect", {
+        x: 0.5,
+        y: 2,
+        width: width(after),
+        height: 10,
+        rx: 2,
+        fill: i ? palette.ramp[3] : palette.proof,
+      });
+    if (before !== null)
+      pen.draw("rect", {
+        x: 0.5,
+        y: 2,
+        width: width(before),
+        height: 10,
+        rx: 2,
+        fill: "none",
+        stroke: palette.ink,
+        "stroke-width": 1,
+      });
     pen.end();
     if (!value.childElementCount) value.replaceChildren("", el("b"), " %");
     value.childNodes[0].nodeValue = `${upTo(before, least?.[0])} → `;
@@ -77,13 +107,23 @@ export function drawWords(box, found, palette, least) {
 // Bars of the tokens whose last vector turned most
 /** @param {HTMLElement} box @param {number[]} turned @param {string[]} labels @param {import("./types.js").Palette} palette */
 export function drawTurned(box, turned, labels, palette) {
-  const order = turned.map((_, i) => i).sort((a, b) => turned[b] - turned[a]).slice(0, 8);
+  const order = turned
+    .map((_, i) => i)
+    .sort((a, b) => turned[b] - turned[a])
+    .slice(0, 8);
   const most = Math.max(turned[order[0]] ?? 0, 1e-6);
   rowsOf(box, order.length).forEach(([label, svg, value], i) => {
     const at = order[i];
     setText(label, labels[at]);
     const pen = new Pen(svg);
-    pen.draw("rect", { x: 0.5, y: 2, width: Math.max(1, (turned[at] / most) * 150), height: 10, rx: 2, fill: i ? palette.ramp[3] : palette.proof });
+    pen.draw("rect", {
+      x: 0.5,
+      y: 2,
+      width: Math.max(1, (turned[at] / most) * 150),
+      height: 10,
+      rx: 2,
+      fill: i ? palette.ramp[3] : palette.proof,
+    });
     pen.end();
     setText(value, turned[at].toFixed(3));
   });
@@ -111,8 +151,10 @@ export function beneath(side, silenced, masked) {
   const said = [];
   if (side.kl !== null) said.push(sayKl(side.kl));
   if (side.elsewhere) said.push(counted(words.elsewhere, side.elsewhere));
-  if (side.entropy && Math.abs(side.entropy[0] - side.entropy[1]) >= 0.05) said.push(fill(words.entropy, { a: side.entropy[0].toFixed(2), b: side.entropy[1].toFixed(2) }));
-  if (masked && side.losses) said.push(fill(words.loss, { a: side.losses[0].toFixed(3), b: side.losses[1].toFixed(3) }));
+  if (side.entropy && Math.abs(side.entropy[0] - side.entropy[1]) >= 0.05)
+    said.push(fill(words.entropy, { a: side.entropy[0].toFixed(2), b: side.entropy[1].toFixed(2) }));
+  if (masked && side.losses)
+    said.push(fill(words.loss, { a: side.losses[0].toFixed(3), b: side.losses[1].toFixed(3) }));
   if (silenced) said.push(words.honest);
   return said.join(" ");
 }

@@ -13,7 +13,10 @@ export function together(data, values, site) {
 // "L5 H3" or "layer 5 head 3", of several heads "L5 H0–3"; of a model with several kinds of attention, with its kind
 /** @param {import("./types.js").Header} data @param {string} site @param {number} layer @param {number} head @param {boolean} [long] @param {number} [n] */
 export function headName(data, site, layer, head, long = false, n = 1) {
-  const name = fill(long ? (n > 1 ? words.heads_long : words.head_long) : words.head_name, { layer, head: n > 1 ? `${head}–${head + n - 1}` : head });
+  const name = fill(long ? (n > 1 ? words.heads_long : words.head_long) : words.head_name, {
+    layer,
+    head: n > 1 ? `${head}–${head + n - 1}` : head,
+  });
   const place = data.places.find(({ id }) => id === site);
   return data.places.length > 1 && place ? fill(words.site_name, { site: place.title, head: name }) : name;
 }
@@ -55,9 +58,21 @@ export function lead(data, values, pick, changes) {
     const [queries, keys] = labelsOf(data, values.site);
     const place = data.places.find(({ id }) => id === values.site) ?? data.places[data.places.length - 1];
     const one = values.only === "one" && values.layer !== "" && values.head !== "";
-    const where = one ? fill(words.in_one, { head: headName(data, place.id, Number(values.layer), Number(values.head), true) }) : "";
-    say(words.cut_look, { query: [quoted(queries[pick[0]] ?? String(pick[0])), "query"], key: [pick[0] === pick[1] && place.query === place.key ? words.itself_key : quoted(keys[pick[1]] ?? String(pick[1])), "key"], where });
-  } else say(values.sweep === "patch" ? words.patched : words.silent, { head: [headName(data, ...pick, true, together(data, values, pick[0])), "number"] });
+    const where = one
+      ? fill(words.in_one, { head: headName(data, place.id, Number(values.layer), Number(values.head), true) })
+      : "";
+    say(words.cut_look, {
+      query: [quoted(queries[pick[0]] ?? String(pick[0])), "query"],
+      key: [
+        pick[0] === pick[1] && place.query === place.key ? words.itself_key : quoted(keys[pick[1]] ?? String(pick[1])),
+        "key",
+      ],
+      where,
+    });
+  } else
+    say(values.sweep === "patch" ? words.patched : words.silent, {
+      head: [headName(data, ...pick, true, together(data, values, pick[0])), "number"],
+    });
   return nodes;
 }
 

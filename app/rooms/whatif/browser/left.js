@@ -50,7 +50,10 @@ export class Left {
     const steps = add(this.order, "div", "line");
     this.sorted = add(steps, "b");
     const buttons = add(steps, "span", "steps");
-    for (const [by, text] of /** @type {[number, string][]} */ ([[-1, words.stronger], [1, words.weaker]])) {
+    for (const [by, text] of /** @type {[number, string][]} */ ([
+      [-1, words.stronger],
+      [1, words.weaker],
+    ])) {
       const button = add(buttons, "button", "quiet");
       Object.assign(button, { type: "button", textContent: text });
       button.addEventListener("click", () => this.next(by));
@@ -67,7 +70,21 @@ export class Left {
   draw(shown, width, height) {
     this.shown = shown;
     const { data, values, swept, pick, at, palette, type } = shown;
-    const of = [data.key, swept, swept.part, swept.refused, values.sweep, values.site, values.group, values.edits, palette, width, height, type.unit, type.family];
+    const of = [
+      data.key,
+      swept,
+      swept.part,
+      swept.refused,
+      values.sweep,
+      values.site,
+      values.group,
+      values.edits,
+      palette,
+      width,
+      height,
+      type.unit,
+      type.family,
+    ];
     const known = of.every((what, i) => what === this.of[i]);
     this.of = of;
     this.drawSwitches();
@@ -86,7 +103,8 @@ export class Left {
     const { data, values, swept, palette, type } = this.shown;
     const looks = values.sweep === "looks";
     const size = together(data, values, this.shown.place.id);
-    this.heading.textContent = words[size > 1 ? "heading_groups" : `heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
+    this.heading.textContent =
+      words[size > 1 ? "heading_groups" : `heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
     const turns = swept.turns;
     const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
     /** @type {import("./sweepmap.js").Grid} */
@@ -97,8 +115,17 @@ export class Left {
       const only = swept.part?.only ?? null;
       const lines = only === null ? queries.map((_, i) => i) : [only];
       const known = new Map(swept.rows.map((row, i) => [`${row[0]}.${row[1]}`, swept.changes[i]]));
-      grid = { rows: lines.map((i) => queries[i]), columns: keys, values: lines.map((i) => keys.map((_, j) => known.get(`${i}.${j}`))), chosen, turns, tokens: true, most };
-      this.placeOf = (pick) => (pick?.length === 2 && lines.includes(pick[0]) ? [lines.indexOf(pick[0]), pick[1]] : null);
+      grid = {
+        rows: lines.map((i) => queries[i]),
+        columns: keys,
+        values: lines.map((i) => keys.map((_, j) => known.get(`${i}.${j}`))),
+        chosen,
+        turns,
+        tokens: true,
+        most,
+      };
+      this.placeOf = (pick) =>
+        pick?.length === 2 && lines.includes(pick[0]) ? [lines.indexOf(pick[0]), pick[1]] : null;
       this.places = (i, j) => [lines[i], j];
     } else {
       const { id, layers, heads } = this.shown.place;
@@ -119,12 +146,24 @@ export class Left {
     }
     this.size = [grid.rows.length, grid.columns.length];
     this.known = grid.values;
-    this.cells = drawGrid(this.grid, grid, palette, width, looks ? Math.max(0.34 * innerHeight, height) : height, type.unit);
+    this.cells = drawGrid(
+      this.grid,
+      grid,
+      palette,
+      width,
+      looks ? Math.max(0.34 * innerHeight, height) : height,
+      type.unit,
+    );
     this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
     const word = swept.part && swept.part.watched.length ? swept.labels[swept.part.watched[0]] : "";
     this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
     const ramp = add(this.legend, "span", turns ? "ramp plain" : "ramp");
-    ramp.append(turns ? "0" : words.falls_by, el("i", "less"), turns ? words.most : "0", ...(turns ? [] : [el("i", "more"), words.rises_by]));
+    ramp.append(
+      turns ? "0" : words.falls_by,
+      el("i", "less"),
+      turns ? words.most : "0",
+      ...(turns ? [] : [el("i", "more"), words.rises_by]),
+    );
     const order = ranked(swept.changes);
     this.ranks = order;
     this.order.hidden = !swept.done;
@@ -133,18 +172,36 @@ export class Left {
     const sorted = turns ? order : [...order].sort((a, b) => (swept.changes[a] ?? 0) - (swept.changes[b] ?? 0));
     this.along = sorted;
     this.sorted.textContent = fill(words.sorted, { n: swept.of });
-    this.barsAt = drawOrder(this.bars, { values: sorted.map((i) => swept.changes[i] ?? 0), names: sorted.slice(0, 3).map((i) => rowName(data, values, swept.rows[i])), chosen: -1, turns }, palette, width, type);
+    this.barsAt = drawOrder(
+      this.bars,
+      {
+        values: sorted.map((i) => swept.changes[i] ?? 0),
+        names: sorted.slice(0, 3).map((i) => rowName(data, values, swept.rows[i])),
+        chosen: -1,
+        turns,
+      },
+      palette,
+      width,
+      type,
+    );
     const few = size > 1 ? [words.few_groups_turn, words.few_groups] : [words.few_turn, words.few_heads];
     let said = fill(turns ? few[0] : looks ? words.few_looks : few[1], { n: swept.few, heads: swept.of });
     if (turns && looks) said = fill(words.few_turn_looks, { n: swept.few, heads: swept.of });
     if (values.sweep === "heads" && size === 1 && swept.written.length) {
       const loud = swept.loudest;
-      said += fill(turns ? words.writes_most_turn : words.writes_most, { head: rowName(data, values, swept.rows[loud]), d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0), rank: order.indexOf(loud) + 1, heads: swept.of });
+      said += fill(turns ? words.writes_most_turn : words.writes_most, {
+        head: rowName(data, values, swept.rows[loud]),
+        d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0),
+        rank: order.indexOf(loud) + 1,
+        heads: swept.of,
+      });
     }
     const { heads, kv_heads: kv } = this.shown.place;
-    if (values.sweep === "heads" && kv < heads) said += size > 1 ? fill(words.together, { n: size }) : fill(words.shared, { heads, kv });
+    if (values.sweep === "heads" && kv < heads)
+      said += size > 1 ? fill(words.together, { n: size }) : fill(words.shared, { heads, kv });
     if (looks && swept.part?.single.length) said += words.never_cut;
-    if (looks && swept.part && swept.part.only !== null) said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
+    if (looks && swept.part && swept.part.only !== null)
+      said += fill(words.one_query, { query: quoted(labelsOf(data, values.site)[0][swept.part.only] ?? "") });
     this.few.textContent = said;
   }
 
@@ -153,21 +210,92 @@ export class Left {
 
   drawSwitches() {
     const { data, values, place } = this.shown;
-    const of = JSON.stringify([data.key, ...["sweep", "by", "group", "where", "only", "site", "layer", "head"].map((name) => (values.sweep !== "looks" && ["layer", "head"].includes(name) ? "" : values[name]))]);
+    const of = JSON.stringify([
+      data.key,
+      ...["sweep", "by", "group", "where", "only", "site", "layer", "head"].map((name) =>
+        values.sweep !== "looks" && ["layer", "head"].includes(name) ? "" : values[name],
+      ),
+    ]);
     if (of === this.switched) return;
     this.switched = of;
     /** @type {HTMLElement[]} */
     const made = [];
-    made.push(choice(words.what, [["heads", words.heads], ["looks", words.looks]], values.sweep, (sweep) => this.choose({ sweep, pick: "on" })));
-    if (values.sweep === "heads") made.push(choice(words.by, [["zero", words.by_zero, words.by_zero_help], ["mean", words.by_mean, words.by_mean_help]], values.by, (by) => this.choose({ by })));
-    if (values.sweep === "heads" && place.kv_heads < place.heads) made.push(choice(words.group, [["off", words.group_off], ["on", words.group_on, words.group_on_help]], values.group, (group) => this.choose({ group, pick: "on", moved: "" })));
-    if (values.sweep === "patch") made.push(choice(words.where, [["all", words.where_all], ["last", words.where_last]], values.where, (where) => this.choose({ where })));
+    made.push(
+      choice(
+        words.what,
+        [
+          ["heads", words.heads],
+          ["looks", words.looks],
+        ],
+        values.sweep,
+        (sweep) => this.choose({ sweep, pick: "on" }),
+      ),
+    );
+    if (values.sweep === "heads")
+      made.push(
+        choice(
+          words.by,
+          [
+            ["zero", words.by_zero, words.by_zero_help],
+            ["mean", words.by_mean, words.by_mean_help],
+          ],
+          values.by,
+          (by) => this.choose({ by }),
+        ),
+      );
+    if (values.sweep === "heads" && place.kv_heads < place.heads)
+      made.push(
+        choice(
+          words.group,
+          [
+            ["off", words.group_off],
+            ["on", words.group_on, words.group_on_help],
+          ],
+          values.group,
+          (group) => this.choose({ group, pick: "on", moved: "" }),
+        ),
+      );
+    if (values.sweep === "patch")
+      made.push(
+        choice(
+          words.where,
+          [
+            ["all", words.where_all],
+            ["last", words.where_last],
+          ],
+          values.where,
+          (where) => this.choose({ where }),
+        ),
+      );
     if (values.sweep === "looks") {
-      const head = values.layer !== "" && values.head !== "" ? headName(data, place.id, Number(values.layer), Number(values.head)) : words.some_head;
+      const head =
+        values.layer !== "" && values.head !== ""
+          ? headName(data, place.id, Number(values.layer), Number(values.head))
+          : words.some_head;
       if (values.only === "one") made.push(this.pickOne("layer", place.layers), this.pickOne("head", place.heads));
-      made.push(choice(words.cut_where, [["all", words.only_all], ["one", fill(words.only_one, { head })]], values.only, (only) => this.choose(only === "one" && values.layer === "" ? { only, layer: "0", head: "0" } : { only })));
+      made.push(
+        choice(
+          words.cut_where,
+          [
+            ["all", words.only_all],
+            ["one", fill(words.only_one, { head })],
+          ],
+          values.only,
+          (only) => this.choose(only === "one" && values.layer === "" ? { only, layer: "0", head: "0" } : { only }),
+        ),
+      );
     }
-    if (data.places.length > 1) made.push(choice(words.site, data.places.map(({ id, title }) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([id, title])), place.id, (site) => this.choose({ site, layer: "", head: "", query: "", key: "" })));
+    if (data.places.length > 1)
+      made.push(
+        choice(
+          words.site,
+          data.places.map(
+            ({ id, title }) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([id, title]),
+          ),
+          place.id,
+          (site) => this.choose({ site, layer: "", head: "", query: "", key: "" }),
+        ),
+      );
     this.switches.replaceChildren(...made);
   }
 
@@ -176,7 +304,11 @@ export class Left {
   pickOne(name, n) {
     const select = el("select");
     select.setAttribute("aria-label", words[`one_${name}`]);
-    select.append(...Array.from({ length: n }, (_, i) => Object.assign(el("option", "", `${words[`letter_${name}`]}${i}`), { value: String(i) })));
+    select.append(
+      ...Array.from({ length: n }, (_, i) =>
+        Object.assign(el("option", "", `${words[`letter_${name}`]}${i}`), { value: String(i) }),
+      ),
+    );
     select.value = this.shown.values[name] || "0";
     select.addEventListener("change", () => this.choose({ [name]: select.value }));
     return select;

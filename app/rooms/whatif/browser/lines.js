@@ -18,12 +18,19 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   /** @param {"before" | "after"} which @param {boolean} [source] */
   const row = (which, source = false) => {
     const found = map?.[which];
-    if (!found || !side || !place || (data.target && (place.query === "source" || (place.key === "source") !== source))) return null;
-    if (source) return new Float32Array(side.body, found.at, found.shape[0] * found.shape[1]).subarray(Math.min(at, found.shape[0] - 1) * found.shape[1]).subarray(0, found.shape[1]);
+    if (!found || !side || !place || (data.target && (place.query === "source" || (place.key === "source") !== source)))
+      return null;
+    if (source)
+      return new Float32Array(side.body, found.at, found.shape[0] * found.shape[1])
+        .subarray(Math.min(at, found.shape[0] - 1) * found.shape[1])
+        .subarray(0, found.shape[1]);
     if (found.shape[1] !== labels.length) return null;
     const all = new Float32Array(side.body, found.at, found.shape[0] * found.shape[1]);
     if (answers) return all.subarray(Math.min(at, found.shape[0] - 1) * found.shape[1]).subarray(0, found.shape[1]);
-    return Float32Array.from(labels, (_, j) => labels.reduce((sum, __, i) => sum + (all[i * labels.length + j] ?? 0), 0) / labels.length);
+    return Float32Array.from(
+      labels,
+      (_, j) => labels.reduce((sum, __, i) => sum + (all[i * labels.length + j] ?? 0), 0) / labels.length,
+    );
   };
   const scale = scales(palette);
   /**
@@ -33,8 +40,19 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   /** @param {HTMLElement} parent @param {Line} line @param {number} i */
   const token = (parent, { tokens, shade, turned, changed, choosable, asked }, i) => {
     const node = add(parent, choosable ? "button" : "span", i === at && asked ? "token asked" : "token");
-    if (choosable) Object.assign(node, { type: "button", title: fill(answers ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) }) });
-    if (choosable) node.addEventListener("click", () => choose(answers ? { at: i === labels.length - 1 ? "" : String(i), ...(oneQuery ? { query: "", key: "" } : {}) } : { query: String(i), key: "" }));
+    if (choosable)
+      Object.assign(node, {
+        type: "button",
+        title: fill(answers ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) }),
+      });
+    if (choosable)
+      node.addEventListener("click", () =>
+        choose(
+          answers
+            ? { at: i === labels.length - 1 ? "" : String(i), ...(oneQuery ? { query: "", key: "" } : {}) }
+            : { query: String(i), key: "" },
+        ),
+      );
     node.textContent = tokens[i];
     if (changed.includes(i)) node.classList.add("other");
     if (shade) node.classList.add("chosen"); // with its ground in a file
@@ -67,7 +85,10 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     for (const { name } of [above, below]) add(names, "span", "mute name").textContent = name;
     for (const [i, j] of columns) {
       const pair = column();
-      for (const [line, at] of /** @type {[Line, number | null][]} */ ([[above, i], [below, j]]))
+      for (const [line, at] of /** @type {[Line, number | null][]} */ ([
+        [above, i],
+        [below, j],
+      ]))
         if (at === null) add(pair, "span", "token none").textContent = "–";
         else token(pair, line, at);
     }
@@ -80,19 +101,53 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   const after = pair ? /** @type {[string, number | null]} */ ([pair[1][1], pair[1][3]]) : null;
   const turned = answers ? null : (side?.turned ?? null);
   /** @type {Line} */
-  const above = { name: answers ? words.as_it_is : words.looked_at, tokens: labels, shade: row("before"), turned: false, answer: before, changed: [], choosable: answers || oneQuery, asked: answers };
+  const above = {
+    name: answers ? words.as_it_is : words.looked_at,
+    tokens: labels,
+    shade: row("before"),
+    turned: false,
+    answer: before,
+    changed: [],
+    choosable: answers || oneQuery,
+    asked: answers,
+  };
   const theirs = side ? (side.target ?? side.source) : labels;
   /** @type {Line} */
-  const below = { name: answers ? (isOther(values) ? words.other_row : words.changed) : words.moved_row, tokens: theirs, shade: answers ? row("after") : turned, turned: !answers, answer: after, changed: side?.changed ?? [], choosable: false, asked: answers && !side?.changed.length };
+  const below = {
+    name: answers ? (isOther(values) ? words.other_row : words.changed) : words.moved_row,
+    tokens: theirs,
+    shade: answers ? row("after") : turned,
+    turned: !answers,
+    answer: after,
+    changed: side?.changed ?? [],
+    choosable: false,
+    asked: answers && !side?.changed.length,
+  };
   const columns = side?.columns ?? [];
   /** @type {HTMLElement[]} */
   const sources = [];
   if (data.target) {
     const differs = side && (side.source_changed.length || side.source.length !== data.source.length);
     /** @type {(name: string, tokens: string[], which: "before" | "after", changed: number[]) => Line} */
-    const source = (name, tokens, which, changed) => ({ name, tokens, shade: row(which, true), turned: false, answer: null, changed, choosable: false, asked: false });
+    const source = (name, tokens, which, changed) => ({
+      name,
+      tokens,
+      shade: row(which, true),
+      turned: false,
+      answer: null,
+      changed,
+      choosable: false,
+      asked: false,
+    });
     const own = source(words.source_row, data.source, "before", []);
-    sources.push(differs ? together(own, source(words.other_source, side.source, "after", side.source_changed), side.source_columns) : alone(own));
+    sources.push(
+      differs
+        ? together(own, source(words.other_source, side.source, "after", side.source_changed), side.source_columns)
+        : alone(own),
+    );
   }
-  box.replaceChildren(...sources, ...(columns.length ? [together(above, below, columns)] : [alone(above), alone(below)]));
+  box.replaceChildren(
+    ...sources,
+    ...(columns.length ? [together(above, below, columns)] : [alone(above), alone(below)]),
+  );
 }

@@ -34,12 +34,18 @@ export const tenth = (p) => (p === null || p === undefined ? "·" : (p * 100).to
 
 // The same of a word that may not be among the likeliest, of which the last has `least`: it has no more than that
 /** @param {number | null | undefined} p @param {number | null | undefined} least */
-export const upTo = (p, least) => ((p === null || p === undefined) && least !== null && least !== undefined ? `≤ ${(Math.ceil(least * 1000) / 10).toFixed(1)}` : tenth(p));
+export const upTo = (p, least) =>
+  (p === null || p === undefined) && least !== null && least !== undefined
+    ? `≤ ${(Math.ceil(least * 1000) / 10).toFixed(1)}`
+    : tenth(p);
 
 // Row numbers, the largest change first; rows that are not here yet are left out
 /** @param {(number | undefined)[]} values */
 export function ranked(values) {
-  return values.map((v, i) => i).filter((i) => values[i] !== undefined).sort((a, b) => Math.abs(/** @type {number} */ (values[b])) - Math.abs(/** @type {number} */ (values[a])) || a - b);
+  return values
+    .map((v, i) => i)
+    .filter((i) => values[i] !== undefined)
+    .sort((a, b) => Math.abs(/** @type {number} */ (values[b])) - Math.abs(/** @type {number} */ (values[a])) || a - b);
 }
 
 // Where a change stands on its ramp, 0 to 255: square-root scaled, so that small changes show
@@ -64,7 +70,15 @@ export function movedMost(before, after, columns, n) {
 
 // What a link says in which the changed run, `there`, is above, and `here`, the address of the run that is above now, is held against it
 /** @param {Record<string, string>} values @param {Record<string, string>} there @param {string} here @returns {Record<string, string>} */
-export const swapped = ({ sweep, by, where, pick }, there, here) => ({ view: "whatif", ...there, sweep, by, where, against: here, pick: sweep === "patch" ? pick : "off" });
+export const swapped = ({ sweep, by, where, pick }, there, here) => ({
+  view: "whatif",
+  ...there,
+  sweep,
+  by,
+  where,
+  against: here,
+  pick: sweep === "patch" ? pick : "off",
+});
 
 // The edits of a link without every edit that begins with a word, and with `text` instead where it is not empty
 /** @param {string} edits @param {string} word @param {string} text */
@@ -78,7 +92,11 @@ export function withEdit(edits, word, text) {
 export const added = (edits, text) => [...new Set([...edits.split("~"), ...text.split("~")])].filter(Boolean).join("~");
 
 /** @param {string} edits @param {string} text */
-export const without = (edits, text) => edits.split("~").filter((edit) => edit && edit !== text).join("~");
+export const without = (edits, text) =>
+  edits
+    .split("~")
+    .filter((edit) => edit && edit !== text)
+    .join("~");
 
 /** @param {string} edits @param {string} word */
 export const edited = (edits, word) => edits.split("~").find((edit) => edit.split("_")[0] === word);
@@ -119,8 +137,16 @@ export class Swept {
       part.rows.forEach((row, i) => {
         const at = part.first + i;
         this.rows[at] = row;
-        this.changes[at] = part.distance ? part.distance[i] : (part.probability?.[i][0] ?? 0) - (part.probability_before?.[0] ?? 0);
-        this.after[at] = { probability: part.probability?.[i], ids: part.ids?.[i], likeliest: part.likeliest?.[i], turned: part.turned?.[i], kl: part.kl?.[i] };
+        this.changes[at] = part.distance
+          ? part.distance[i]
+          : (part.probability?.[i][0] ?? 0) - (part.probability_before?.[0] ?? 0);
+        this.after[at] = {
+          probability: part.probability?.[i],
+          ids: part.ids?.[i],
+          likeliest: part.likeliest?.[i],
+          turned: part.turned?.[i],
+          kl: part.kl?.[i],
+        };
         if (part.written) this.written[at] = part.written[i];
       });
     }
@@ -153,4 +179,7 @@ export class Swept {
 
 // The place next to another on a map of rows × columns, held at its edges
 /** @param {[row: number, column: number]} at @param {[down: number, right: number]} by @param {[rows: number, columns: number]} size @returns {[number, number]} */
-export const stepped = (at, by, size) => [Math.max(0, Math.min(size[0] - 1, at[0] + by[0])), Math.max(0, Math.min(size[1] - 1, at[1] + by[1]))];
+export const stepped = (at, by, size) => [
+  Math.max(0, Math.min(size[0] - 1, at[0] + by[0])),
+  Math.max(0, Math.min(size[1] - 1, at[1] + by[1])),
+];

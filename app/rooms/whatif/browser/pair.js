@@ -69,18 +69,40 @@ export class Pair {
       for (const { node } of [this.before, this.after, this.difference]) node.hidden = true;
       return;
     }
-    const moved = side.moved.some(([site, layer, head]) => site === found.site && layer === found.layer && head === found.head);
-    this.heading.append(el("b", "", this.ask.name(found.site, found.layer, found.head)), ` ${moved ? (other ? words.looks_elsewhere_there : words.looks_elsewhere) : words.itself}`);
+    const moved = side.moved.some(
+      ([site, layer, head]) => site === found.site && layer === found.layer && head === found.head,
+    );
+    this.heading.append(
+      el("b", "", this.ask.name(found.site, found.layer, found.head)),
+      ` ${moved ? (other ? words.looks_elsewhere_there : words.looks_elsewhere) : words.itself}`,
+    );
     setText(this.after.title, other ? words.other_run : words.changed);
-    const options = side.moved.map(([site, layer, head]) => /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([`${site}.${layer}.${head}`, this.ask.name(site, layer, head)]));
-    if (options.length) this.tabs.append(choice(words.moved_heads, options, `${found.site}.${found.layer}.${found.head}`, (id) => this.ask.choose(id)));
+    const options = side.moved.map(
+      ([site, layer, head]) =>
+        /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([
+          `${site}.${layer}.${head}`,
+          this.ask.name(site, layer, head),
+        ]),
+    );
+    if (options.length)
+      this.tabs.append(
+        choice(words.moved_heads, options, `${found.site}.${found.layer}.${found.head}`, (id) => this.ask.choose(id)),
+      );
     const before = (this.one = matrix(found.before, side.body));
     const after = (this.two = matrix(found.after, side.body));
     const alike = before && after && before.rows === after.rows && before.columns === after.columns && side.comparable;
     this.note.textContent = !alike ? words.no_difference : side.moved.length || !picked ? "" : words.last_layer;
     const single = alike && !side.moved.length;
     this.grid.classList.toggle("single", Boolean(single));
-    this.paint(this.before, before, palette, this.heading.textContent ?? "", undefined, false, single ? labels : undefined);
+    this.paint(
+      this.before,
+      before,
+      palette,
+      this.heading.textContent ?? "",
+      undefined,
+      false,
+      single ? labels : undefined,
+    );
     this.paint(this.after, single ? null : after, palette, this.heading.textContent ?? "");
     this.difference.node.hidden = this.list.hidden = !alike || !side.moved.length;
     if (!alike || !side.moved.length) return;
@@ -93,7 +115,11 @@ export class Pair {
     for (const [query, key, by] of top) {
       const row = add(this.list, "div", "moved");
       const names = add(row, "span");
-      names.append(el("b", "query", short(labels[0][query] ?? String(query))), " → ", el("b", "key", short(labels[1][key] ?? String(key))));
+      names.append(
+        el("b", "query", short(labels[0][query] ?? String(query))),
+        " → ",
+        el("b", "key", short(labels[1][key] ?? String(key))),
+      );
       add(row, "span", "value").textContent = points(by);
       const bar = add(row, "span", by < 0 ? "by chosen less" : "by chosen more");
       bar.style.width = `${Math.max(2, (Math.abs(by) / most) * 100)}%`;

@@ -16,7 +16,11 @@ export class Rack {
     add(line, "b").textContent = words.change;
     /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
-    for (const [sweep, text, help] of [["heads", words.silence, words.silence_help], ["looks", words.cut, words.cut_help], ["patch", words.patch, words.patch_help]]) {
+    for (const [sweep, text, help] of [
+      ["heads", words.silence, words.silence_help],
+      ["looks", words.cut, words.cut_help],
+      ["patch", words.patch, words.patch_help],
+    ]) {
       this.buttons[sweep] = this.button(line, text, help, () => this.take(sweep));
     }
     for (const [word, [text, help]] of Object.entries(words.toggles)) {
@@ -35,7 +39,9 @@ export class Rack {
     sentence.title = words.other_text_help;
     this.text = add(sentence, "input");
     Object.assign(this.text, { type: "text", ariaLabel: words.other_text_label });
-    this.text.addEventListener("change", () => this.choose({ against: this.text.value.trim(), pick: this.values.sweep === "patch" ? "on" : "off", moved: "" }));
+    this.text.addEventListener("change", () =>
+      this.choose({ against: this.text.value.trim(), pick: this.values.sweep === "patch" ? "on" : "off", moved: "" }),
+    );
     this.model = this.select(other, words.other_model);
     this.step = this.select(other, words.step);
     this.undo = this.button(other, words.undo, words.undo_help, () => this.choose(PLAIN));
@@ -78,7 +84,11 @@ export class Rack {
   warm() {
     const value = TEMPERATURES[Number(this.slider.value)];
     this.degrees.textContent = String(value);
-    this.choose({ edits: withEdit(this.values.edits, "temperature", value === 1 ? "" : `temperature_${value}`), pick: "off", moved: "" });
+    this.choose({
+      edits: withEdit(this.values.edits, "temperature", value === 1 ? "" : `temperature_${value}`),
+      pick: "off",
+      moved: "",
+    });
   }
 
   /** @param {import("./types.js").Header} data */
@@ -95,29 +105,41 @@ export class Rack {
 
   /** @param {HTMLSelectElement} select @param {[string, string][]} options */
   fill(select, options) {
-    select.replaceChildren(...[["", words.none], ...options].map(([value, text]) => Object.assign(el("option", "", text), { value })));
+    select.replaceChildren(
+      ...[["", words.none], ...options].map(([value, text]) => Object.assign(el("option", "", text), { value })),
+    );
   }
 
   /** @param {Record<string, string>} values @param {[text: string, said: string][]} edits what the server says of them */
   draw(values, edits) {
     this.values = values;
-    for (const sweep of ["heads", "looks", "patch"]) this.buttons[sweep].setAttribute("aria-pressed", String(values.sweep === sweep && values.pick !== "off"));
-    for (const word of Object.keys(words.toggles)) this.buttons[word].setAttribute("aria-pressed", String(edited(values.edits, word) !== undefined));
+    for (const sweep of ["heads", "looks", "patch"])
+      this.buttons[sweep].setAttribute("aria-pressed", String(values.sweep === sweep && values.pick !== "off"));
+    for (const word of Object.keys(words.toggles))
+      this.buttons[word].setAttribute("aria-pressed", String(edited(values.edits, word) !== undefined));
     const degrees = temperature(values.edits);
-    const nearest = TEMPERATURES.reduce((best, t, i) => (Math.abs(Math.log(t / degrees)) < Math.abs(Math.log(TEMPERATURES[best] / degrees)) ? i : best), 4);
+    const nearest = TEMPERATURES.reduce(
+      (best, t, i) => (Math.abs(Math.log(t / degrees)) < Math.abs(Math.log(TEMPERATURES[best] / degrees)) ? i : best),
+      4,
+    );
     this.slider.value = String(nearest);
     this.slider.setAttribute("aria-valuetext", String(degrees));
     this.degrees.textContent = String(degrees);
     setField(this.text, values.against);
-    for (const select of [this.model, this.step]) select.value = [...select.options].some((o) => o.value === values.other) ? values.other : "";
+    for (const select of [this.model, this.step])
+      select.value = [...select.options].some((o) => o.value === values.other) ? values.other : "";
     const known = new Map(edits);
-    const kept = values.edits.split("~").filter((edit) => edit && !words.toggles[edit] && !edit.startsWith("temperature_"));
-    this.chips.replaceChildren(...kept.map((edit) => {
-      const said = known.get(edit) ?? edit;
-      const chip = el("button", "quiet chip", `${said} ×`);
-      Object.assign(chip, { type: "button", ariaLabel: fill(words.drop, { change: said }) });
-      chip.addEventListener("click", () => this.choose({ edits: without(values.edits, edit), moved: "" }));
-      return chip;
-    }));
+    const kept = values.edits
+      .split("~")
+      .filter((edit) => edit && !words.toggles[edit] && !edit.startsWith("temperature_"));
+    this.chips.replaceChildren(
+      ...kept.map((edit) => {
+        const said = known.get(edit) ?? edit;
+        const chip = el("button", "quiet chip", `${said} ×`);
+        Object.assign(chip, { type: "button", ariaLabel: fill(words.drop, { change: said }) });
+        chip.addEventListener("click", () => this.choose({ edits: without(values.edits, edit), moved: "" }));
+        return chip;
+      }),
+    );
   }
 }

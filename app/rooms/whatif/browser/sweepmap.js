@@ -14,7 +14,8 @@ let pen;
 /** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string} [text] */
 export function make(parent, name, attributes, text) {
   const node = parent.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
+  for (const [key, value] of Object.entries(attributes))
+    node.setAttribute(key, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
   if (text !== undefined) node.textContent = text;
   return node;
 }
@@ -67,28 +68,122 @@ export function drawGrid(svg, grid, palette, width, height, unit) {
   const gap = w > 12 && h > 10 ? 2 : w > 5 ? 1 : 0;
   const size = Math.min(13 * unit, h * 0.62, w * 0.42);
   if (!grid.tokens) {
-    grid.columns.forEach((name, j) => w > 11 && make(svg, "text", { x: left + (j + 0.5) * w, y: top - 5, "text-anchor": "middle", "font-size": small, fill: palette.mute }, name));
-    grid.rows.forEach((name, i) => make(svg, "text", { x: left - 8, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(small, h), fill: palette.mute }, name));
+    grid.columns.forEach(
+      (name, j) =>
+        w > 11 &&
+        make(
+          svg,
+          "text",
+          { x: left + (j + 0.5) * w, y: top - 5, "text-anchor": "middle", "font-size": small, fill: palette.mute },
+          name,
+        ),
+    );
+    grid.rows.forEach((name, i) =>
+      make(
+        svg,
+        "text",
+        {
+          x: left - 8,
+          y: top + (i + 0.5) * h + 4,
+          "text-anchor": "end",
+          "font-size": Math.min(small, h),
+          fill: palette.mute,
+        },
+        name,
+      ),
+    );
   } else {
-    if (n <= 40) grid.rows.forEach((name, i) => make(svg, "text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end", "font-size": Math.min(small, Math.max(8, h)), fill: palette.query }, short(name)));
-    if (strip && m > 24) [0, m - 1].forEach((j, i) => make(svg, "text", { x: left + (j + i) * w, y: top + h + small, "text-anchor": i ? "end" : "start", "font-size": small, fill: palette.key }, short(grid.columns[j])));
-    if (labels && m <= 24) grid.columns.forEach((name, j) => make(svg, "text", { x: 0, y: 0, transform: `translate(${left + (j + 0.6) * w} ${top - 5}) rotate(-50)`, "font-size": small, fill: palette.key }, short(name)));
+    if (n <= 40)
+      grid.rows.forEach((name, i) =>
+        make(
+          svg,
+          "text",
+          {
+            x: left - 6,
+            y: top + (i + 0.5) * h + 4,
+            "text-anchor": "end",
+            "font-size": Math.min(small, Math.max(8, h)),
+            fill: palette.query,
+          },
+          short(name),
+        ),
+      );
+    if (strip && m > 24)
+      [0, m - 1].forEach((j, i) =>
+        make(
+          svg,
+          "text",
+          {
+            x: left + (j + i) * w,
+            y: top + h + small,
+            "text-anchor": i ? "end" : "start",
+            "font-size": small,
+            fill: palette.key,
+          },
+          short(grid.columns[j]),
+        ),
+      );
+    if (labels && m <= 24)
+      grid.columns.forEach((name, j) =>
+        make(
+          svg,
+          "text",
+          {
+            x: 0,
+            y: 0,
+            transform: `translate(${left + (j + 0.6) * w} ${top - 5}) rotate(-50)`,
+            "font-size": small,
+            fill: palette.key,
+          },
+          short(name),
+        ),
+      );
   }
-  grid.values.forEach((line, i) => line.forEach((value, j) => {
-    const x = left + j * w;
-    const y = top + i * h;
-    if (value === undefined) {
-      if (!grid.tokens) make(svg, "rect", { x: x + gap / 2, y: y + gap / 2, width: w - gap, height: h - gap, rx: 2, fill: "none", stroke: palette.line });
-      return;
-    }
-    const { fill, ink } = grid.turns ? scale.plain(value, grid.most) : scale.of(value, 1);
-    make(svg, "rect", { x: x + gap / 2, y: y + gap / 2, width: w - gap, height: h - gap, rx: 2, fill });
-    if (size < 8 || w < 22) return;
-    const text = grid.turns ? (value * 100).toFixed(1) : points(value);
-    const strong = grid.turns ? value >= 0.01 : Math.abs(value) >= 0.1;
-    make(svg, "text", { x: x + w / 2, y: y + h / 2 + size * 0.36, "text-anchor": "middle", "font-size": size, "font-weight": strong ? 650 : 400, fill: ink }, text);
-  }));
-  const frame = make(svg, "rect", { width: w, height: h, rx: 3, fill: "none", stroke: palette.query, "stroke-width": 2.5 });
+  grid.values.forEach((line, i) =>
+    line.forEach((value, j) => {
+      const x = left + j * w;
+      const y = top + i * h;
+      if (value === undefined) {
+        if (!grid.tokens)
+          make(svg, "rect", {
+            x: x + gap / 2,
+            y: y + gap / 2,
+            width: w - gap,
+            height: h - gap,
+            rx: 2,
+            fill: "none",
+            stroke: palette.line,
+          });
+        return;
+      }
+      const { fill, ink } = grid.turns ? scale.plain(value, grid.most) : scale.of(value, 1);
+      make(svg, "rect", { x: x + gap / 2, y: y + gap / 2, width: w - gap, height: h - gap, rx: 2, fill });
+      if (size < 8 || w < 22) return;
+      const text = grid.turns ? (value * 100).toFixed(1) : points(value);
+      const strong = grid.turns ? value >= 0.01 : Math.abs(value) >= 0.1;
+      make(
+        svg,
+        "text",
+        {
+          x: x + w / 2,
+          y: y + h / 2 + size * 0.36,
+          "text-anchor": "middle",
+          "font-size": size,
+          "font-weight": strong ? 650 : 400,
+          fill: ink,
+        },
+        text,
+      );
+    }),
+  );
+  const frame = make(svg, "rect", {
+    width: w,
+    height: h,
+    rx: 3,
+    fill: "none",
+    stroke: palette.query,
+    "stroke-width": 2.5,
+  });
   /** @param {[number, number] | null} chosen */
   const choose = (chosen) => {
     frame.setAttribute("visibility", chosen ? "visible" : "hidden");
@@ -119,12 +214,30 @@ export function drawOrder(svg, { values, names, chosen, turns }, palette, width,
   const rects = values.map((value, i) => {
     const down = turns ? value : -value;
     const length = Math.max(1, (Math.abs(value) / most) * (down >= 0 ? below : above));
-    return make(svg, "rect", { x: i * step + 0.5, y: down >= 0 ? above : above - length, width: Math.max(1, step - 1.5), height: length });
+    return make(svg, "rect", {
+      x: i * step + 0.5,
+      y: down >= 0 ? above : above - length,
+      width: Math.max(1, step - 1.5),
+      height: length,
+    });
   });
-  const texts = names.slice(0, 3).map((name, i) => make(svg, "text", { y: above + (Math.abs(values[i]) / most) * below + (i ? 13 : 14) * unit, "font-size": 12 * unit }, name));
+  const texts = names
+    .slice(0, 3)
+    .map((name, i) =>
+      make(
+        svg,
+        "text",
+        { y: above + (Math.abs(values[i]) / most) * below + (i ? 13 : 14) * unit, "font-size": 12 * unit },
+        name,
+      ),
+    );
   pen ??= document.createElement("canvas").getContext("2d");
   /** @param {number} i @param {number} at */
-  const paint = (i, at) => rects[i]?.setAttribute("fill", i === at ? palette.query : values[i] > 0 && !turns ? palette.ahead[3] : palette.ramp[3]);
+  const paint = (i, at) =>
+    rects[i]?.setAttribute(
+      "fill",
+      i === at ? palette.query : values[i] > 0 && !turns ? palette.ahead[3] : palette.ramp[3],
+    );
   // A chosen name is bold, which moves those beside it.
   /** @param {number} at */
   const name = (at) => {

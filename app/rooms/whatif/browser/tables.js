@@ -19,16 +19,39 @@ export function drawTables(box, { data, values, swept, side }, moved) {
     const body = add(made, "tbody");
     for (const line of lines) {
       const row = add(body, "tr");
-      line.forEach((text, i) => Object.assign(add(row, i ? "td" : "th"), i ? { textContent: text } : { textContent: text, scope: "row" }));
+      line.forEach((text, i) =>
+        Object.assign(add(row, i ? "td" : "th"), i ? { textContent: text } : { textContent: text, scope: "row" }),
+      );
     }
   };
   const looks = values.sweep === "looks";
-  table(words.table_sweep, [looks ? words.column_look : words.column_head, words.column_change], ranked(swept.changes).map((i) => [rowName(data, values, swept.rows[i]), swept.turns ? (swept.changes[i] ?? 0).toFixed(4) : finer(swept.changes[i] ?? 0)]));
-  if (side?.words?.length) table(words.table_words, [words.column_word, words.column_before, words.column_after], side.words.map(([, label, a, b]) => [label, tenth(a), tenth(b)]));
-  if (side?.turned) table(words.turned, [words.column_token, words.column_change], (data.target ?? data.source).map((label, i) => [label, (side.turned?.[i] ?? 0).toFixed(4)]));
+  table(
+    words.table_sweep,
+    [looks ? words.column_look : words.column_head, words.column_change],
+    ranked(swept.changes).map((i) => [
+      rowName(data, values, swept.rows[i]),
+      swept.turns ? (swept.changes[i] ?? 0).toFixed(4) : finer(swept.changes[i] ?? 0),
+    ]),
+  );
+  if (side?.words?.length)
+    table(
+      words.table_words,
+      [words.column_word, words.column_before, words.column_after],
+      side.words.map(([, label, a, b]) => [label, tenth(a), tenth(b)]),
+    );
+  if (side?.turned)
+    table(
+      words.turned,
+      [words.column_token, words.column_change],
+      (data.target ?? data.source).map((label, i) => [label, (side.turned?.[i] ?? 0).toFixed(4)]),
+    );
   if (moved.length && side?.maps.length) {
     const map = side.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side.maps[0];
     const [queries, keys] = labelsOf(data, map.site);
-    table(fill(words.table_moved, { head: headName(data, map.site, map.layer, map.head) }), [words.column_look, words.column_change], moved.map(([q, k, by]) => [`${queries[q]} → ${keys[k]}`, finer(by)]));
+    table(
+      fill(words.table_moved, { head: headName(data, map.site, map.layer, map.head) }),
+      [words.column_look, words.column_change],
+      moved.map(([q, k, by]) => [`${queries[q]} → ${keys[k]}`, finer(by)]),
+    );
   }
 }

@@ -1,7 +1,8 @@
 // What travels to What if, and what its browser files hand to each other.
 import type { FromPython } from "../../../kit/browser/chosen.js";
 
-export interface Palette extends Record<"background" | "panel" | "ink" | "mute" | "line" | "query" | "key" | "proof" | "hatch", string> {
+export interface Palette
+  extends Record<"background" | "panel" | "ink" | "mute" | "line" | "query" | "key" | "proof" | "hatch", string> {
   ramp: string[];
   ahead: string[];
 }

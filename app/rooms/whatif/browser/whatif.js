@@ -66,8 +66,15 @@ class View {
     this.left = add(columns, "section", "left");
     this.middle = add(columns, "section", "middle");
     this.right = add(columns, "section", "right");
-    this.sweepPart = new Left(this.left, (changes) => this.choose(changes), (row) => this.take(row));
-    this.pair = new Pair(this.middle, { name: (...head) => headName(this.data, ...head), choose: (moved) => this.choose({ moved }) });
+    this.sweepPart = new Left(
+      this.left,
+      (changes) => this.choose(changes),
+      (row) => this.take(row),
+    );
+    this.pair = new Pair(this.middle, {
+      name: (...head) => headName(this.data, ...head),
+      choose: (moved) => this.choose({ moved }),
+    });
     this.over = add(this.right, "div", "over");
     this.fact = add(this.right, "p", "fact");
     this.fact.setAttribute("aria-live", "polite");
@@ -80,8 +87,15 @@ class View {
     this.state = add(this.foot, "span", "mute");
     this.state.setAttribute("role", "status");
     const acts = add(this.foot, "span", "acts");
-    this.projector = new Projector(() => this.projected(), (by) => this.sweepPart.next(by));
-    this.files = new Files(() => rows([this.lines, this.right, this.left, this.middle]), () => this.about(), () => this.palette);
+    this.projector = new Projector(
+      () => this.projected(),
+      (by) => this.sweepPart.next(by),
+    );
+    this.files = new Files(
+      () => rows([this.lines, this.right, this.left, this.middle]),
+      () => this.about(),
+      () => this.palette,
+    );
     const how = this.button(words.how, () => {
       this.explained.hidden = !this.explained.hidden;
       how.setAttribute("aria-expanded", String(!this.explained.hidden));
@@ -94,7 +108,11 @@ class View {
     Object.assign(this.explained, { textContent: words.how_text, hidden: true });
     this.npz = el("a", "quiet", words.npz);
     Object.assign(this.npz, { title: words.npz_help, download: "headlight-whatif.npz" });
-    this.share = new Share(root, () => linkTo({ ...this.data.link, ...spoken(this.values) }), (text) => (this.live.textContent = text));
+    this.share = new Share(
+      root,
+      () => linkTo({ ...this.data.link, ...spoken(this.values) }),
+      (text) => (this.live.textContent = text),
+    );
     acts.append(how, this.tabled, ...this.share.actions(), this.files.box, this.npz, this.projector.button);
     this.live = add(root, "span", "unseen");
     this.live.setAttribute("aria-live", "polite");
@@ -186,7 +204,8 @@ class View {
     if (pick === "off") return null;
     if (what === "looks" ? query !== "" && key !== "" : layer !== "" && head !== "") {
       /** @type {Row} */
-      const place = what === "looks" ? [Number(query), Number(key)] : [site || this.place.id, Number(layer), Number(head)];
+      const place =
+        what === "looks" ? [Number(query), Number(key)] : [site || this.place.id, Number(layer), Number(head)];
       if (!this.swept.done || this.swept.indexOf(place) >= 0) return place;
     }
     return this.swept.done ? (this.swept.rows[ranked(this.swept.changes)[0]] ?? null) : null;
@@ -204,10 +223,15 @@ class View {
 
   fetch() {
     const { values } = this;
-    const params = { run: this.data.key, with: this.own, ...Object.fromEntries(SWEPT_BY.map((name) => [name, values[name]])) };
+    const params = {
+      run: this.data.key,
+      with: this.own,
+      ...Object.fromEntries(SWEPT_BY.map((name) => [name, values[name]])),
+    };
     Object.assign(params, values.sweep === "looks" ? { site: values.site } : {});
     if (values.sweep === "looks" && this.data.long) Object.assign(params, { query: values.query });
-    if (values.sweep === "looks" && values.only === "one") Object.assign(params, { layer: values.layer, head: values.head });
+    if (values.sweep === "looks" && values.only === "one")
+      Object.assign(params, { layer: values.layer, head: values.head });
     if (values.sweep === "patch") Object.assign(params, { against: values.against });
     const asked = JSON.stringify(params);
     if (asked !== this.asked) this.sweep(asked, params);
@@ -224,7 +248,11 @@ class View {
     const chosen = { ...values, with: this.own, pick: pick ? "on" : "off" };
     if (pick?.length === 3) Object.assign(chosen, { site: pick[0], layer: pick[1], head: pick[2] });
     if (pick?.length === 2) Object.assign(chosen, { query: pick[0], key: pick[1] });
-    return Object.fromEntries(Object.entries(chosen).map(([name, text]) => [name, String(text)]).filter(([, text]) => text !== ""));
+    return Object.fromEntries(
+      Object.entries(chosen)
+        .map(([name, text]) => [name, String(text)])
+        .filter(([, text]) => text !== ""),
+    );
   }
 
   /** @param {string} asked @param {Record<string, string>} params */
@@ -235,11 +263,15 @@ class View {
     const swept = (this.swept = new Swept());
     const begun = performance.now();
     this.failed = false;
-    sweep(Object.fromEntries(Object.entries(params).filter(([, text]) => text !== "")), (part) => {
-      swept.take(part);
-      if (swept.done) this.ms = performance.now() - begun;
-      if (swept === this.swept) this.soon();
-    }, stop.signal).catch((error) => {
+    sweep(
+      Object.fromEntries(Object.entries(params).filter(([, text]) => text !== "")),
+      (part) => {
+        swept.take(part);
+        if (swept.done) this.ms = performance.now() - begun;
+        if (swept === this.swept) this.soon();
+      },
+      stop.signal,
+    ).catch((error) => {
       if (stop.signal.aborted) return;
       this.failed = true;
       this.failure = error instanceof Full ? error.message : words.failed;
@@ -279,15 +311,34 @@ class View {
     const pick = this.pick;
     const at = pick ? swept.indexOf(pick) : -1;
     /** @type {import("./types.js").Shown} */
-    const shown = { data, values, swept, side, fresh: this.fresh, pick, at, place: this.place, palette: this.palette, type };
+    const shown = {
+      data,
+      values,
+      swept,
+      side,
+      fresh: this.fresh,
+      pick,
+      at,
+      place: this.place,
+      palette: this.palette,
+      type,
+    };
     const seen = [data.key, side, palette, type.unit, width, innerHeight, this.projector.on, values.moved];
     keepingFocus(this.root, () => {
-      this.part("rack", [data.key, values.edits, values.sweep, values.pick, values.against, values.other, side], () => this.rack.draw(values, side?.edits ?? []));
-      this.part("lines", [...seen, values.at, values.sweep], () => drawLines(this.lines, shown, (changes) => this.choose(changes)));
+      this.part("rack", [data.key, values.edits, values.sweep, values.pick, values.against, values.other, side], () =>
+        this.rack.draw(values, side?.edits ?? []),
+      );
+      this.part("lines", [...seen, values.at, values.sweep], () =>
+        drawLines(this.lines, shown, (changes) => this.choose(changes)),
+      );
       this.sweepPart.draw(shown, width, this.projector.on ? 0.56 * innerHeight : Math.min(320, 0.27 * innerHeight));
       this.drawAnswer(pick, at);
-      const site = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
-      if (side && !side.refused) this.part("pair", [...seen, site, pick !== null, isOther(values)], () => this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null, isOther(values)));
+      const site =
+        side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
+      if (side && !side.refused)
+        this.part("pair", [...seen, site, pick !== null, isOther(values)], () =>
+          this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null, isOther(values)),
+        );
       this.drawFoot(pick, at);
       this.tables.hidden = !this.table;
       if (this.table) drawTables(this.tables, shown, this.pair.found);
@@ -307,7 +358,8 @@ class View {
       rows: String(Object.keys(swept.rows).length),
       moved: side?.maps[0] ? `${side.maps[0].site}.${side.maps[0].layer}.${side.maps[0].head}` : "",
     };
-    for (const [name, text] of Object.entries(told)) if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
+    for (const [name, text] of Object.entries(told))
+      if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
   }
 
   /** @param {Row | null} pick @param {number} at */
@@ -316,12 +368,25 @@ class View {
     const turns = swept.part ? swept.turns : data.kind === "encoder" || !data.writes;
     const labels = data.target ?? data.source;
     const position = values.at === "" ? labels.length - 1 : Number(values.at);
-    const [over, note] = turns ? [words.vectors, words.vectors_note] : [words.predicts, fill(words.after, { token: quoted(labels[position] ?? "") })];
+    const [over, note] = turns
+      ? [words.vectors, words.vectors_note]
+      : [words.predicts, fill(words.after, { token: quoted(labels[position] ?? "") })];
     this.part("over", [over, note], () => this.over.replaceChildren(el("b", "", over), " ", el("span", "mute", note)));
     const changes = beside(data, values, side);
     const plain = !pick && !values.edits && !values.against && !values.other;
     /** @type {import("./answer.js").Fact} */
-    const fact = { lead: lead(data, values, pick, changes), before: null, after: null, word: "", likeliest: null, other: null, plain, turn: null, token: null, unlike: null };
+    const fact = {
+      lead: lead(data, values, pick, changes),
+      before: null,
+      after: null,
+      word: "",
+      likeliest: null,
+      other: null,
+      plain,
+      turn: null,
+      token: null,
+      unlike: null,
+    };
     const row = at >= 0 ? swept.after[at] : null;
     const part = swept.part;
     // What the batch says of this row is there at once; of what changes beside it only the run itself knows.
@@ -339,15 +404,22 @@ class View {
       fact.before = part.probability_before[0];
       fact.after = row.probability[0];
       fact.likeliest = [swept.labels[row.ids[0]], row.likeliest[0]];
-      if (second !== undefined && second !== first) fact.other = [swept.labels[second], part.probability_before[1], row.probability[1]];
+      if (second !== undefined && second !== first)
+        fact.other = [swept.labels[second], part.probability_before[1], row.probability[1]];
       const before = new Map((part.ids_before ?? []).map((id, i) => [id, part.likeliest_before?.[i] ?? null]));
       const after = new Map(row.ids.map((id, i) => [id, row.likeliest?.[i] ?? null]));
       for (const [i, id] of part.watched.entries()) {
         before.set(id, part.probability_before[i]);
         after.set(id, row.probability[i]);
       }
-      found = [...new Set([...before.keys(), ...after.keys()])].map((id) => [id, swept.labels[id], before.get(id) ?? null, after.get(id) ?? null]);
-      const exact = values.sweep !== "patch" && this.fresh && side && side.shared && side.words.length ? side.words : found;
+      found = [...new Set([...before.keys(), ...after.keys()])].map((id) => [
+        id,
+        swept.labels[id],
+        before.get(id) ?? null,
+        after.get(id) ?? null,
+      ]);
+      const exact =
+        values.sweep !== "patch" && this.fresh && side && side.shared && side.words.length ? side.words : found;
       drawWords(this.words, exact, this.palette, [part.likeliest_before?.at(-1), row.likeliest.at(-1)]);
     } else if (side?.likeliest) {
       found = side.words;
@@ -364,7 +436,14 @@ class View {
     if (byRow || this.fresh) this.fact.replaceChildren(...sentence(fact));
     setText(this.scale, turns ? words.turned : words.outlined);
     this.scale.hidden = !this.words.childElementCount; // what could not be run has no bars to read
-    setText(this.said, side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch" ? beneath(side, Boolean(pick), values.edits.includes("nocausal")) : values.sweep === "patch" && row?.kl !== undefined ? sayKl(row.kl) : "");
+    setText(
+      this.said,
+      side && !side.refused && (this.fresh || !byRow) && values.sweep !== "patch"
+        ? beneath(side, Boolean(pick), values.edits.includes("nocausal"))
+        : values.sweep === "patch" && row?.kl !== undefined
+          ? sayKl(row.kl)
+          : "",
+    );
   }
 
   /** @param {Row | null} pick @param {number} at */
@@ -383,17 +462,37 @@ class View {
     }
     setText(this.proof, proof);
     const n = Object.keys(swept.rows).length;
-    setText(this.state, swept.refused ? "" : swept.done ? fill(words.swept, { of: swept.of, ms: Math.round(this.ms), device: data.device, dtype: data.dtype }) : swept.of ? fill(words.sweeping, { n, of: swept.of }) : words.loading);
+    setText(
+      this.state,
+      swept.refused
+        ? ""
+        : swept.done
+          ? fill(words.swept, { of: swept.of, ms: Math.round(this.ms), device: data.device, dtype: data.dtype })
+          : swept.of
+            ? fill(words.sweeping, { n, of: swept.of })
+            : words.loading,
+    );
     this.proof.hidden = !swept.done;
     this.npz.hidden = !this.fresh || Boolean(side?.refused) || values.sweep === "patch";
-    this.npz.href = new URL(`headlight/whatif/npz?${new URLSearchParams({ run: data.key, ...this.sideParams() })}`, document.baseURI).href;
-    this.keep ??= this.rack.button(/** @type {HTMLElement} */ (this.rack.undo.parentElement), words.keep, words.keep_help, () => this.hold());
+    this.npz.href = new URL(
+      `headlight/whatif/npz?${new URLSearchParams({ run: data.key, ...this.sideParams() })}`,
+      document.baseURI,
+    ).href;
+    this.keep ??= this.rack.button(
+      /** @type {HTMLElement} */ (this.rack.undo.parentElement),
+      words.keep,
+      words.keep_help,
+      () => this.hold(),
+    );
     this.keep.disabled = !(this.fresh && side?.pick);
     if (!this.swap) {
       this.swap = add(/** @type {HTMLElement} */ (this.rack.undo.parentElement), "a", "quiet");
       Object.assign(this.swap, { textContent: words.swap, title: words.swap_help, target: "_self" });
     }
-    const theirs = this.fresh && side && !side.refused && (pick || values.edits || values.against || values.other) ? side.there : null;
+    const theirs =
+      this.fresh && side && !side.refused && (pick || values.edits || values.against || values.other)
+        ? side.there
+        : null;
     this.swap.hidden = !theirs;
     if (theirs) this.swap.href = linkTo(spoken(swapped(values, theirs, linkTo(data.link))));
     this.tabled.setAttribute("aria-pressed", String(this.table));
@@ -407,7 +506,15 @@ class View {
   // The pick becomes a change that stays, and the sweep goes on from there.
   hold() {
     if (!this.side?.pick) return;
-    this.choose({ edits: added(this.values.edits, this.side.pick), layer: "", head: "", query: "", key: "", pick: "off", moved: "" });
+    this.choose({
+      edits: added(this.values.edits, this.side.pick),
+      layer: "",
+      head: "",
+      query: "",
+      key: "",
+      pick: "off",
+      moved: "",
+    });
   }
 
   turn() {
@@ -436,12 +543,24 @@ class View {
 
   /** @param {Row} place */
   take(place) {
-    this.chosen.choose(place.length === 3
-      ? { site: this.data.places.length > 1 ? place[0] : "", layer: String(place[1]), head: String(place[2]), pick: "on", moved: "" }
-      : { query: String(place[0]), key: String(place[1]), pick: "on", moved: "" });
+    this.chosen.choose(
+      place.length === 3
+        ? {
+            site: this.data.places.length > 1 ? place[0] : "",
+            layer: String(place[1]),
+            head: String(place[2]),
+            pick: "on",
+            moved: "",
+          }
+        : { query: String(place[0]), key: String(place[1]), pick: "on", moved: "" },
+    );
     this.now();
     const at = this.swept.indexOf(place);
-    if (at >= 0) this.live.textContent = fill(words.chosen, { place: rowName(this.data, this.values, place), change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0) });
+    if (at >= 0)
+      this.live.textContent = fill(words.chosen, {
+        place: rowName(this.data, this.values, place),
+        change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0),
+      });
   }
 
   // Where nothing has the focus the arrows move what is changed, and U undoes; L leads to the lessons there
@@ -457,7 +576,8 @@ class View {
     const from = /** @type {HTMLElement} */ (event.target);
     if (from.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "u" || event.key === "U") this.rack.undo.click();
-    else if (event.key === "l" || event.key === "L") this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" });
+    else if (event.key === "l" || event.key === "L")
+      this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" });
     else return;
     event.stopPropagation();
   }
