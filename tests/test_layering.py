@@ -371,7 +371,7 @@ def test_what_the_page_as_a_whole_is_told_has_one_owner() -> None:
 def test_browser_files_import_only_what_lies_below(path: Path) -> None:
     """By folder, as Python does; constants.js and words.js are written by Python."""
     own = path.relative_to(ROOT).as_posix()
-    for found in re.findall(r'^import .* from "([^"]+)";', path.read_text(encoding="utf-8"), re.MULTILINE):
+    for found in re.findall(r'^import [^;]* from "([^"]+)";', path.read_text(encoding="utf-8"), re.MULTILINE):
         target = Path(os.path.normpath(path.parent / found))
         assert target.is_file() or target.name in ("constants.js", "words.js"), f"{own} imports {found}"
         module = ".".join(path.relative_to(ROOT).parts)

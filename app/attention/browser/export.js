@@ -1,6 +1,6 @@
 // The Export menu: what is on the screen as PNG, SVG, CSV, NPZ or a page that works offline, each saying what it shows.
 //
-// Pictures and pages are made here; caption, code and exact numbers come from the server (app/export.py), which knows the
+// Pictures and pages are made here; caption, code and exact numbers come from the server (app/export/), which knows the
 // model's revision and has every digit.
 
 import { colours } from "../../kit/browser/colours.js";
