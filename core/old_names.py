@@ -9,12 +9,11 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-OLD_NAMES = {  # the module as it was called until 0.1, and where it is
+OLD_NAMES = {  # the module as it was called until 0.1, and where it is; core.model answers for itself
     "config": "model.config",
     "positions": "model.positions",
     "rules": "model.rules",
     "cache": "model.cache",
-    "model": "model.transformer",
     "text": "model.text",
     "hooks": "model.hooks",
     "pooling": "model.pooling",

@@ -44,7 +44,7 @@ def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
 
 
 IN_PARTS, ROWS = "in parts", 16
-tracing: Any = sys.modules["core.trace"]  # core.trace itself is the function
+tracing: Any = sys.modules["core.run.trace"]  # core.trace itself is the function
 whole = tracing.choose
 
 

@@ -320,7 +320,7 @@ LONG = Request(service.DEFAULT_MODEL, ("The cat sat on the mat, and the dog lay 
 @pytest.fixture
 def long_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Trace, list[str]]]:
     """A run whose values come from another pass, and the points that were asked of one."""
-    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
+    monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
     own, asked = LocalService(Engine(load_model=models.load)), []
     monkeypatch.setattr(service, "service", lambda: own)
     run = own.engine.run(LONG)

@@ -136,7 +136,7 @@ def test_values_of_a_long_run_come_back_from_another_pass(tiny: Tiny, monkeypatc
     loaded, ids = tiny(n_kv_heads=2, position="rotary"), list(range(12))
     edit = core.Ablate("decoder", 0, 1)
     short = core.trace(loaded, ids=ids, interventions=[edit])
-    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
+    monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
     long = core.trace(loaded, ids=ids, interventions=[edit])
     assert long.nbytes < short.nbytes
     for a, b in zip(short.attention, long.attention, strict=True):
@@ -148,7 +148,7 @@ def test_values_of_a_long_run_come_back_from_another_pass(tiny: Tiny, monkeypatc
 
 def test_another_pass_for_values_goes_no_further_than_their_layer(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = tiny(n_decoder_layers=4)
-    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)
+    monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
     run, left = core.trace(loaded, ids=list(range(12))), []
     assert loaded.model.decoder is not None
     for i, block in enumerate(loaded.model.decoder.blocks):

@@ -59,7 +59,7 @@ def test_each_run_is_that_of_its_text_alone(
 ) -> None:
     if not hold:
         monkeypatch.setattr("core.run.batched_trace.HELD_BYTES", 0)
-        monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)
+        monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
     loaded = make_loaded(**config)
     found = trace_together(loaded, [from_ids(None, ids) for ids in IDS])
     assert [run.source.ids for run in found] == [tuple(ids) for ids in IDS]

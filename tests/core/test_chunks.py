@@ -20,7 +20,7 @@ from core.model.text import Tokens, from_ids, pad
 from core.plan import chunked_run_bytes
 from core.run import chunks
 
-tracing = sys.modules["core.trace"]  # core.trace is the function
+tracing = sys.modules["core.run.trace"]  # core.trace is the function
 N = 37
 BASE = ModelConfig(vocab_size=60, d_model=32, n_heads=4, d_ff=48, n_decoder_layers=3, n_ctx=64)
 SHAPES = {

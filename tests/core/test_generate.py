@@ -519,7 +519,7 @@ def test_a_written_token_waits_for_its_device_once(sampled: dict[str, Any], monk
 
 def test_rotary_frequencies_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = make_loaded(position="rotary", rotary_base_windowed=50.0, window=4, windowed_layers=(1,))
-    module, calls = sys.modules["core.model"], []
+    module, calls = sys.modules["core.model.transformer"], []
     worked_out = module.rotary_frequencies
     monkeypatch.setattr(module, "rotary_frequencies", lambda *a: calls.append(1) or worked_out(*a))
     assert len(steps(loaded, ids=prompt(5, 0, TINY_VOCAB))) == 14

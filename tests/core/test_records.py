@@ -34,7 +34,7 @@ PROPERTY = SAMPLE[::2]
 @pytest.fixture(params=["held", "from another pass"])
 def hold(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param != "held":
-        monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)
+        monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
     return request.param
 
 
@@ -226,7 +226,7 @@ def test_values_from_another_pass_have_seen_the_hooks_around_the_run(tiny: Tiny,
             return core.trace(loaded, ids=IDS, interventions=[core.Ablate("decoder", 0, 1)])
 
     held = run()
-    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)
+    monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
     long = run()
     positions = torch.arange(len(IDS))
     with core.hooked(loaded.model, {"decoder.embed.hook_token": torch.zeros_like}):  # nor those that are open later
@@ -307,7 +307,7 @@ def test_after_a_step_of_training_a_run_keeps_what_it_holds_and_refuses_the_rest
 
 
 def test_a_long_run_refuses_its_values_once_the_model_was_trained(tiny: Tiny, monkeypatch: Any) -> None:
-    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)
+    monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
     loaded = tiny(n_encoder_layers=1)
     run = core.trace(loaded, ids=IDS)
     run.attention[0].v.sum()

@@ -144,7 +144,9 @@ def test_a_run_that_is_read_in_parts_is_shown_once(monkeypatch: pytest.MonkeyPat
     begun: list[core.Trace] = []
     begin = shared._live._begin
     monkeypatch.setattr(shared._live, "_begin", lambda job, so_far: (begun.append(so_far), begin(job, so_far))[1])
-    monkeypatch.setattr(sys.modules["core.trace"], "choose", lambda forward, hold, one_go, *_: Chunks(4, False, one_go))
+    monkeypatch.setattr(
+        sys.modules["core.run.trace"], "choose", lambda forward, hold, one_go, *_: Chunks(4, False, one_go)
+    )
     run = run_of(shared)
     assert run.chunks > 1 and len(begun) == 1
 
@@ -181,7 +183,7 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
 @pytest.fixture
 def again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs whose values come from another pass."""
-    monkeypatch.setattr(sys.modules["core.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
+    monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
 
 
 @pytest.mark.usefixtures("again")

@@ -23,7 +23,7 @@ from core.plan.live_bytes import LiveBytes
 from core.run.recorder import Held
 from tests.core.plan.configs import Case, cases
 
-tracing = sys.modules["core.trace"]  # core.trace is the function
+tracing = sys.modules["core.run.trace"]  # core.trace is the function
 BASE = core.build(ModelConfig(vocab_size=2, d_model=2, n_heads=1, d_ff=1, n_decoder_layers=1))
 
 
