@@ -28,7 +28,7 @@ class Budget:
 
 
 def pick_device(environment: Mapping[str, str] = os.environ) -> torch.device:
-    """What HEADLIGHT_DEVICE says: cpu, cuda, cuda:1, mps. Where it says auto or nothing: cuda, then mps, then cpu.
+    """The device in HEADLIGHT_DEVICE: cpu, cuda, cuda:1, mps. Where it says auto or nothing: cuda, then mps, then cpu.
 
     Raises ConfigError for a word that is no device, and for a device that is not there.
     """
@@ -53,7 +53,7 @@ def devices() -> list[str]:
 
 
 def pick_dtype(device: torch.device, environment: Mapping[str, str] = os.environ) -> torch.dtype:
-    """What HEADLIGHT_DTYPE says. Where it says auto or nothing: bfloat16 on a card that multiplies it itself, else float32.
+    """The format in HEADLIGHT_DTYPE. Where it says auto or nothing: bfloat16 on a card that multiplies it itself, else float32.
 
     The weights of RMS norms are float32 in any case. Raises ConfigError for other formats, and for bfloat16 where the card has none.
     """
@@ -95,7 +95,7 @@ def default_budget(device: torch.device) -> Budget:
 
 
 def total_bytes(device: torch.device) -> int:
-    """The device's memory: the card's, or the machine's as far as its container allows. 4 GiB where nobody says."""
+    """The device's memory: the card's, or the machine's as far as its container allows. 4 GiB where it is unknown."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     if device.type == "mps":

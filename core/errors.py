@@ -26,7 +26,7 @@ class TooLarge(Refused):
 
 
 class RunCancelled(Refused):
-    """A run that ended early, because nobody waited for it any longer."""
+    """A run that ended early, because no request waited for it any longer."""
 
 
 class Busy(Refused):
@@ -34,7 +34,7 @@ class Busy(Refused):
 
 
 class Unknown(Refused):
-    """A key whose request is not remembered. Whoever still has the request submits it again, once."""
+    """A key whose request is not remembered. A caller that still has the request submits it again, once."""
 
 
 class InterventionError(Refused):

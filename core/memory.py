@@ -19,7 +19,7 @@ SHORTER = "Try a shorter text, fewer texts at once, or a smaller model."
 
 CGROUP, OWN_CGROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 # Files of a control group, version 2 and 1: the limit, what is used, and the line of memory.stat with the file cache that
-# the kernel gives back as soon as somebody needs memory.
+# the kernel gives back as soon as a process needs memory.
 CGROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -75,7 +75,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def container_free(root: Path = CGROUP, own: Path = OWN_CGROUP) -> int:
-    """What the control groups still allow: a hosted demo often has far less than its machine.
+    """Bytes that the control groups still allow: a hosted demo often has far less than its machine.
 
     `root` is where control groups are mounted; `own` says which ones this process is in. Pages of files that the kernel
     would drop (inactive_file) do not count as used: after a download there are gigabytes of them.

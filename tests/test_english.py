@@ -50,7 +50,7 @@ PATTERNS = {word: re.compile(pattern, re.IGNORECASE) for word, pattern in STYLE_
 # How often each area may still use each word; an area that is not named may not use it. Only ever lower these numbers.
 ALLOWED: dict[str, dict[str, int]] = {
     "behind": {
-        "core": 108,
+        "core": 32,
         "app": 97,
         "cluster": 2,
         "benchmarks": 5,
@@ -60,10 +60,10 @@ ALLOWED: dict[str, dict[str, int]] = {
         "models": 1,
         "root": 1,
     },
-    "nobody": {"core": 50, "app": 110, "cluster": 2, "benchmarks": 12, "scripts": 1, "tests": 52, "docs": 6, "root": 1},
-    "somebody": {"core": 39, "app": 57, "cluster": 3, "benchmarks": 2, "scripts": 1, "tests": 30, "docs": 5, "root": 2},
+    "nobody": {"core": 35, "app": 109, "cluster": 2, "benchmarks": 12, "scripts": 1, "tests": 52, "docs": 6, "root": 1},
+    "somebody": {"core": 23, "app": 57, "cluster": 3, "benchmarks": 2, "scripts": 1, "tests": 30, "docs": 5, "root": 2},
     "whoever": {
-        "core": 18,
+        "core": 13,
         "app": 16,
         "cluster": 1,
         "benchmarks": 2,
@@ -73,10 +73,10 @@ ALLOWED: dict[str, dict[str, int]] = {
         "docs": 2,
         "root": 1,
     },
-    "worked out": {"core": 57, "app": 49, "benchmarks": 4, "tests": 9, "docs": 4, "root": 1},
-    "anew": {"core": 9, "app": 40, "benchmarks": 4, "scripts": 7, "tests": 9, "docs": 1},
-    "stands in": {"core": 7, "app": 58, "scripts": 2, "tests": 13, "docs": 5, "models": 1},
-    "goes on": {"core": 53, "app": 60, "benchmarks": 3, "scripts": 10, "tests": 24, "docs": 2, "models": 3},
+    "worked out": {"core": 6, "app": 49, "benchmarks": 4, "tests": 9, "docs": 4, "root": 1},
+    "anew": {"core": 3, "app": 40, "benchmarks": 4, "scripts": 7, "tests": 9, "docs": 1},
+    "stands in": {"core": 7, "app": 57, "scripts": 2, "tests": 13, "docs": 5, "models": 1},
+    "goes on": {"core": 49, "app": 60, "benchmarks": 3, "scripts": 10, "tests": 24, "docs": 2, "models": 3},
     "of which": {
         "core": 16,
         "app": 24,
@@ -87,10 +87,10 @@ ALLOWED: dict[str, dict[str, int]] = {
         "docs": 1,
         "models": 1,
     },
-    "as it stands": {"core": 2, "app": 7, "tests": 2},
+    "as it stands": {"core": 2, "app": 6, "tests": 2},
     "shall": {"app": 3, "tests": 1},
     "for ever": {"core": 1, "app": 3, "tests": 2},
-    "What …": {"core": 191, "app": 398, "cluster": 5, "benchmarks": 23, "scripts": 7, "tests": 104},
+    "What …": {"core": 98, "app": 393, "cluster": 5, "benchmarks": 23, "scripts": 7, "tests": 104},
 }
 
 

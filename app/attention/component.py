@@ -253,7 +253,7 @@ def _reported() -> Any:
 
 
 def _received(memory: dict[str, Any], told: Any) -> bool:
-    """Whether the browser has news of the picture before; they are in `memory` then, and how much it has said so far."""
+    """Store the browser's newer selection and its message count in `memory`; return whether the selection was new."""
     count = told.get("told") if isinstance(told, Mapping) else None
     # It counts on over the whole visit, also where the component was away for a while.
     memory["count"] = max(memory.get("count", 0), int(count) if isinstance(count, int | float) else 0)

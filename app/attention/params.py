@@ -138,7 +138,7 @@ def requested_options(
 
 
 def option_params(options: Mapping[str, Any]) -> dict[str, str]:
-    """As they stand in the URL: those that are not as they open."""
+    """URL parameters of the options that differ from their defaults."""
 
     def text(value: Any) -> str:
         if isinstance(value, bool):

@@ -144,7 +144,7 @@ def stage(
 
 
 def entered(room: str, names: Mapping[str, Sequence[str]]) -> None:
-    """A room is drawn. `names` are those of every room in the address, {room: names}: what only the room before had goes from it."""
+    """A room is drawn. `names` are those of every room in the address, {room: names}: those of the previous room alone are dropped."""
     before, count = st.session_state.get(VISIT, ("", 0))
     if before == room:
         return

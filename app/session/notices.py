@@ -14,5 +14,5 @@ def waiting() -> list[str]:
 
 
 def take() -> list[str]:
-    """What there is to say, now that it is said."""
+    """Return and clear the pending notices."""
     return list(NOTICES.take() or ())

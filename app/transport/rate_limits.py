@@ -80,7 +80,7 @@ class Accounts:
         return 0.0
 
     def spend(self, visitor: str, what: str, amount: float) -> None:
-        """Take what is known only afterwards; there may be less than nothing left."""
+        """Charge a cost known only afterwards; the balance may become negative."""
         rate = self.rates.get(what)
         if rate is not None:
             with self._lock:
@@ -133,7 +133,7 @@ def too_much(what: str, wait: float) -> Response:
 
 
 def visitor(scope: Scope) -> str:
-    """Whose account a request is for: the cookie's, or of a browser that keeps none its address's."""
+    """The account to charge for a request: the cookie's, or without a cookie the IP address's."""
     return known(scope) or f"at {(scope.get('client') or ('nowhere',))[0]}"
 
 

@@ -53,7 +53,7 @@ def alike(make: Callable[[Request], Awaitable[bytes]]) -> Callable[[Request], Aw
 
 
 def asked(request: Request) -> Hashable:
-    """What a question has in common with those that have the same answer. Files say of what day they are."""
+    """Cache key of a request: path, query and date, since files are dated."""
     return request.url.path, request.url.query, date.today()
 
 

@@ -43,7 +43,7 @@ def build(
     )
 
 
-# What draws: torch.nn.init's own functions where a module calls them by name, and what the others end in.
+# Functions that draw: torch.nn.init's own functions where a module calls them by name, and what the others end in.
 DRAWN = (nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_, Tensor.uniform_, Tensor.normal_)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 SourceKind = Literal["package", "hub", "folder", "shipped", "built", "trained"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# What ships lies inside a package that was installed, and beside core/ in the repository.
+# Shipped models lie inside a package that was installed, and beside core/ in the repository.
 MODELS = PACKAGE / "models" if (PACKAGE / "models").is_dir() else PACKAGE.parent / "models"
 INDEX = "index.json"
 POINTS = "steps"  # the folder of a model that holds points along its training, each named by its step
@@ -159,7 +159,7 @@ def curve(name: str) -> dict[str, list[float]]:
         return {}
 
 
-# What models are called in papers and tutorials, and the repositories of the Hub where their authors keep them.
+# Names of models in papers and tutorials, and the repositories of the Hub where their authors keep them.
 HUB_NAMES = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     **{

@@ -111,7 +111,7 @@ def _bar(name: str, done: int, total: int, progress: Progress | None) -> type:
                 progress(name, min(total, done + self.n), total)
 
         def ignore(self, *_: Any, **__: Any) -> None:
-            """What only a drawn bar needs."""
+            """Methods that only a drawn bar needs."""
 
         # With update_transfer there, the client counts each byte once, however it downloads.
         update_transfer = set_postfix_str = set_transfer_postfix_str = refresh = close = ignore

@@ -110,7 +110,7 @@ def assemble(
     model = empty(config)
     places = find_all(model, config, family, available)
     sizes = [math.prod(shape_of(model, name)) * dtype.itemsize for name in places]
-    # The largest of them once more, while it is cast or laid out anew.
+    # The largest of them once more, while it is cast or laid out again.
     memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {family.title} model", SMALLER)
     state = {
         name: value_of(name, place, shape_of(model, name), config, device, dtype_of(owner_of(model, name), dtype))
@@ -150,7 +150,7 @@ def without_prefix(family: Family, tensors: Mapping[str, Stored]) -> dict[str, S
 
 
 def check_sizes(config: ModelConfig, available: Mapping[str, Stored]) -> None:
-    """Refuses what a lying config.json would cost before any tensor contradicts it: layers and computed tables."""
+    """Bound the sizes that config.json claims, before anything is allocated: layers and computed tables."""
     n_layers = config.n_encoder_layers + config.n_decoder_layers
     if n_layers > min(MOST_LAYERS, len(available)):
         raise CheckpointError(

@@ -70,7 +70,7 @@ class Edit:
 
 @cache
 def kinds_of(edit: type[Edit]) -> Mapping[str, Kind]:
-    """What each field may hold, in the order of the fields."""
+    """Allowed values of each field, in the order of the fields."""
     hints = get_type_hints(edit, include_extras=True)
     return {field.name: hints[field.name].__metadata__[0] for field in fields(edit)}
 
@@ -91,7 +91,7 @@ def _spelled(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Paint:
-    """A hook of rules that paints regions over their mask."""
+    """Hook that paints regions over the mask of a rule."""
 
     regions: tuple[Region, ...]
     n_heads: int

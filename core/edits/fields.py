@@ -1,4 +1,4 @@
-"""What the fields of an edit may hold: how each is checked, and how it is written in a link and read again.
+"""Allowed values of an edit's fields: how each is checked, and how it is written in a link and read again.
 
 A field's kind takes any reasonable spelling of a value to the one that is kept, so that equal edits compare equal. In a link a value
 is a few characters out of A-Z a-z 0-9 . and -, and every kind knows its own by their first letter or by a list of words.
@@ -64,7 +64,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number behind `letter`, from `lowest` up."""
+    """A whole number after `letter`, from `lowest` up."""
 
     letter: str = ""
     lowest: int = 0

@@ -64,7 +64,7 @@ class EditMask(Edit, word="mask"):
 
 @dataclass(frozen=True, repr=False)
 class AsPadding(Edit, word="aspadding"):
-    """Treat some tokens as padding: nobody looks at them, in any layer or head. Positions stay as they are.
+    """Treat some tokens as padding: no query looks at them, in any layer or head. Positions stay as they are.
 
     In an encoder-decoder the tokens are those of `stack`, and the decoder does not look at the encoder's either.
     """
@@ -166,7 +166,7 @@ class DropPadding(Edit, word="nopadding"):
 
 @dataclass(frozen=True, repr=False)
 class MaskAfterSoftmax(Edit, word="aftersoftmax"):
-    """Put the mask behind the softmax, where it does not belong: hidden weights become 0, and rows no longer sum to 1."""
+    """Put the mask after the softmax, where it does not belong: hidden weights become 0, and rows no longer sum to 1."""
 
     stack: AnyStack = None
     layer: AnyLayer = None

@@ -37,7 +37,7 @@ class DropPositions(Edit, word="nopositions"):
 class ShufflePositions(Edit, word="shuffle"):
     """Deal the positions of the real tokens out in another order, the same for texts of one length; masks stay as they are.
 
-    Padding stays what it was: nobody looks at it.
+    Padding stays padding: no query looks at it.
     """
 
     seed: Annotated[int, Whole()] = 0

@@ -30,7 +30,7 @@ def to_text(interventions: Iterable[Intervention]) -> str:
 
 
 def from_text(text: str) -> tuple[Edit, ...]:
-    """The edits that to_text() wrote, or somebody by hand. Raises InterventionError that says what is wrong, and nothing else."""
+    """The edits that to_text() wrote, or a person by hand. Raises InterventionError that says what is wrong, and nothing else."""
     if len(text) > MOST_CHARACTERS:
         raise InterventionError(f"The edits take {len(text):,} characters, and {MOST_CHARACTERS:,} is the most.")
     parts = text.split("~") if text else []

@@ -12,7 +12,7 @@ MOST_BYTES = 128 << 20  # in all; a run of Train's 600 steps takes some 150, and
 
 
 class States:
-    """States of runs by the run's description, oldest use first. Whoever goes on from a state copies it. For one thread."""
+    """States of runs by the run's description, oldest use first. A caller that continues from a state copies it. For one thread."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes = most_bytes
@@ -32,7 +32,7 @@ class States:
             self._runs = OrderedDict((run, states) for run, states in self._runs.items() if states)
 
     def before(self, run: object, step: int) -> State | None:
-        """The last state of a run that is not behind this step."""
+        """The last state of a run that is not after this step."""
         if run not in self._runs:
             return None
         self._runs.move_to_end(run)

@@ -46,12 +46,12 @@ class Leakage:
 
 
 def learnt(config: ModelConfig) -> tuple[str, ...]:
-    """What the names of the weights begin with that are learnt again: the last layer and the norm behind it."""
+    """Name prefixes of the retrained weights: the last layer and the norm after it."""
     return (f"decoder.blocks.{config.n_decoder_layers - 1}.", "decoder.norm.")
 
 
 def facts(folder: Path = MODELS / MODEL) -> dict[str, object]:
-    """What the training left: digest, recipe, seconds. Raises CheckpointError where it is not there or cannot be read."""
+    """Results of the training: digest, recipe, seconds. Raises CheckpointError where it is not there or cannot be read."""
     try:
         return json.loads((folder / FACTS).read_text("utf-8"))
     except (OSError, ValueError) as error:

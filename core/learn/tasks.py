@@ -30,7 +30,7 @@ class Task:
     """draw() gives a problem, answer() its only right answer; problems with one key are on the same side of the split.
 
     sources() says for each symbol of the answer which symbols of the problem it follows from. With same_place the answer to
-    each symbol is to be written where that symbol stands, and not behind the problem.
+    each symbol is to be written where that symbol stands, and not after the problem.
     """
 
     name: str
@@ -90,7 +90,7 @@ def encode(task: Task, texts: Sequence[str]) -> Tensor:
 
 
 def problem_of(task: Task, typed: str) -> str:
-    """A problem that somebody typed, as the task writes it: spaces and a missing "=" make no difference.
+    """A typed problem, as the task writes it: spaces and a missing "=" make no difference.
 
     Raises Refused with a sentence that names the symbol or the rule, and gives an example.
     """
@@ -112,7 +112,7 @@ def problem_of(task: Task, typed: str) -> str:
 def sample(task: Task, n: int, *, seed: int | str, held_out: bool = False) -> tuple[Tensor, Tensor]:
     """(ids [n, pos], counts [n, pos] bool): problems with their answers, and where the tokens stand that have to be known.
 
-    Those are the answer and the end behind it. The problem itself is random and nobody could foretell it. Of a task whose
+    Those are the answer and the end after it. The problem itself is random and cannot be predicted. Of a task whose
     answers stand in the problems' own places the ids are the problems, and every symbol of them counts.
     """
     return solved(task, problems(task, n, seed=seed, held_out=held_out))

@@ -35,7 +35,7 @@ from ..model.transformer import Transformer
 
 STATE = "training.json"
 FUSED = F.scaled_dot_product_attention
-# What residual dropout falls on: each sublayer's output, and the embeddings (Vaswani et al. 2017, §5.4).
+# Tensors under residual dropout: each sublayer's output, and the embeddings (Vaswani et al. 2017, §5.4).
 DROPPED = ("hook_attn_out", "hook_cross_out", "hook_mlp_out", "hook_embed")
 
 
@@ -104,7 +104,7 @@ class TrainStep:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What the next step depends on: how many there were, the weights, and the optimiser's moments, by name."""
+    """State that the next step depends on: the number of steps so far, the weights, and the optimiser's moments, by name."""
 
     step: int
     tensors: Mapping[str, Tensor]
@@ -126,11 +126,11 @@ def train(
 
     AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101), linear warm-up and cosine (2017, arXiv:1608.03983), gradients
     clipped to a length. With a folder the state is saved there every save_every steps and at the end, and a run finds
-    what an earlier one left and goes on behind it. Between two steps the model is as `step` updates made it, and may be
+    what an earlier one left and goes on after it. Between two steps the model is as `step` updates made it, and may be
     saved or looked at. Afterwards it is frozen again.
 
     `interventions` are in place in every step, so that the model learns with them, and so are `hooks` of one's own. A run that
-    begins at the `start` of another goes on from its weights and moments, and its first step has the number behind. Whoever
+    begins at the `start` of another goes on from its weights and moments, and its first step has the next number. A caller that
     brings the `optimiser`, from make_optimiser(), can take state_of() it between two steps.
 
     Raises ConfigError if the model has no head, CheckpointError if the folder holds the state of another model or recipe,
@@ -214,7 +214,7 @@ def gradient_lengths(model: Transformer, done: TrainStep, recipe: Recipe) -> tup
 
 
 class PlainAttention(TorchFunctionMode):
-    """Has attention worked out by PyTorch's kernel of plain steps, in the thread that enters it and in no other.
+    """Has attention computed by PyTorch's kernel of plain steps, in the thread that enters it and in no other.
 
     On a CPU the fused kernel's backward pass takes several times as long at training lengths. `sdpa_kernel` asks for the
     same kernel, and the bits are the same, but it asks for every thread of the process.

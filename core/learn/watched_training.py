@@ -157,11 +157,11 @@ def frame_steps(spec: Spec) -> list[int]:
 
 
 def run(spec: Spec, start: State | None = None, states: States | None = None) -> Iterator[Point | Frame | None]:
-    """The points and frames of a run in the order of their steps; the frame of a step comes behind its point.
+    """The points and frames of a run in the order of their steps; the frame of a step comes after its point.
 
-    So does the frame of step 0 behind the first point: to judge a model takes as long as ten steps, and nobody waits for that to
+    So does the frame of step 0 after the first point: to judge a model takes as long as ten steps, and nobody waits for that to
     see a curve begin. A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not
-    given it is worked out first, with None for each step of it. A loss that is no finite number ends the run with its point.
+    given it is computed first, with None for each step of it. A loss that is no finite number ends the run with its point.
 
     `states` keeps some of what a run without a twin is on its way, and a fork goes on from the last of them before it. What the run
     gives is the same with and without them, bit for bit.
@@ -183,7 +183,7 @@ def run(spec: Spec, start: State | None = None, states: States | None = None) ->
 
 
 def _up_to(spec: Spec, step: int, states: States | None = None) -> Generator[None, None, State]:
-    """The state of a run at a step, worked out from the last one before it that is kept, with None for each step on the way."""
+    """The state of a run at a step, computed from the last one before it that is kept, with None for each step on the way."""
     start = states.before(spec, step) if states is not None else None
     if start is not None and start.step == step:
         return start
@@ -222,7 +222,7 @@ TITLE = re.compile(
 
 
 def name_of(spec: Spec) -> str:
-    """What a run of STEPS steps is called among models: "trained-copy-nomask-0", of a fork "trained-copy-nomask-0-from-210"."""
+    """Name of a run of STEPS steps among models: "trained-copy-nomask-0", of a fork "trained-copy-nomask-0-from-210"."""
     return f"trained-{spec.task}-{spec.twin}-{spec.seed}" + (f"-from-{spec.fork}" if spec.fork else "")
 
 
@@ -306,7 +306,7 @@ def archive(spec: Spec, frame: Frame) -> bytes:
 
 
 def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:
-    """What a twin has in place in every pass."""
+    """Hooks of a twin in every pass."""
     twin = TWINS[spec.twin]
     return {**hooks_of(model, twin.edits), **({} if twin.residual else no_residual(model))}
 
@@ -343,7 +343,7 @@ def _steps(
 
 
 def batch(spec: Spec, step: int) -> Batch:
-    """What a step learns from: the same problems for every twin."""
+    """Data of a step: the same problems for every twin."""
     task = LIVE[spec.task]
     ids, counts = sample(task, BATCH, seed=f"{spec.seed}/{step}")
     return Batch(ids, counts, targets=ids if task.same_place else None)
@@ -406,11 +406,11 @@ def _by_place(right: Tensor, counts: Tensor) -> tuple[float, ...]:
 def own_answers(
     task: Task, model: Transformer, chosen: Sequence[str], most: Sequence[int] | None = None
 ) -> list[list[int]]:
-    """What the model writes behind each problem, the likeliest token each time, up to its own end or the last place: token ids.
+    """The model's output after each problem, the likeliest token each time, up to its own end or the last place: token ids.
 
     With `most` tokens of each that are looked at, some may have no more than those: a model that knows nothing finds no end.
     Problems of one length are written together. The pass is the one that is trained, masks and all, and has no cache: a model
-    without a causal mask reads every token anew.
+    without a causal mask reads every token again.
     """
     assert model.head is not None
     number = {symbol: i for i, symbol in enumerate(task.vocabulary)}
@@ -459,7 +459,7 @@ class Example:
 
 
 def example(spec: Spec, typed: str) -> Example:
-    """An example that somebody typed. Raises Refused with a sentence."""
+    """A typed example. Raises Refused with a sentence."""
     task = LIVE[spec.task]
     problem = problem_of(task, typed)
     answer = task.answer(problem)
@@ -480,7 +480,7 @@ def _drawn(task: str, seed: int, steps: int) -> frozenset[str]:
 
 @torch.inference_mode()
 def look(spec: Spec, frame: Frame, of: Example) -> Look:
-    """What a frame's model makes of an example: maps, what it would write at each place, and which heads find what it follows from."""
+    """Readings of an example by a frame's model: maps, what it would write at each place, and which heads find what it follows from."""
     task, made = LIVE[spec.task], loaded(spec, frame)
     model, number = made.model, {symbol: i for i, symbol in enumerate(LIVE[spec.task].vocabulary)}
     ids = [number[symbol] for symbol in of.tokens]

@@ -1,4 +1,4 @@
-"""The KV cache: what a decoder's attentions keep of earlier tokens, so that the next one is all there is to work out.
+"""The KV cache: what a decoder's attentions keep of earlier tokens, so that the next one is all there is to compute.
 
 Keys and values of a causal stack never change once they are made, because no token sees what comes after it (Shazeer
 2019, arXiv:1911.02150, §2.3). Positions are in them already: rotary keys are kept as they were turned. Bytes in advance
@@ -18,14 +18,14 @@ KV = tuple[Tensor, Tensor]  # keys and values, each [batch, kv_head, key, d_head
 
 
 class GrowingKV:
-    """What one self-attention keeps: all it has seen, or with a sliding window what the next token may still look at.
+    """Cache of one self-attention: all it has seen, or with a sliding window what the next token may still look at.
 
     The tensors have room for more than they hold, so that a new token copies nothing but itself: what is held lies in
     [start, stop) of the axis of keys. Who knows how many tokens come asks for `room` for all of them: then nothing is ever
     copied, and once they are read, k and v are those of the whole text, whatever a window lets the next token see.
     """
 
-    known: KV | None = None  # there are always new keys to work out
+    known: KV | None = None  # there are always new keys to compute
 
     def __init__(self, window: int | None = None, room: int = 0):
         self.window, self.room = window, room
@@ -74,7 +74,7 @@ class GrowingKV:
 
 
 class ConstantKV:
-    """What one cross-attention keeps: the encoder's keys and values, worked out once and then `known`."""
+    """Cache of one cross-attention: the encoder's keys and values, computed once and then `known`."""
 
     def __init__(self) -> None:
         self.known: KV | None = None

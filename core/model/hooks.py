@@ -33,7 +33,7 @@ class HookPoint(nn.Module):
     """Passes its input through. Its module path is its name; `axes` are the names of the dimensions that pass.
 
     A point that is not `listed` is no step of its own in tables of a pass: what passes there is what an operation beside
-    it is named for, or is worked out only for whoever watches.
+    it is named for, or is computed only for watchers.
     """
 
     def __init__(self, *axes: str, listed: bool = True):

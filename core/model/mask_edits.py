@@ -21,7 +21,7 @@ UNTOUCHED, ALLOWED, HIDDEN = range(3)
 
 TABLE_BYTES = 1 << 24  # the most that the edits of one run compile to: 16 MiB
 MOST_REGIONS = 20_000  # rectangles and cells of one run, each of which is painted once
-MOST_BANDS = 16  # in one attention: a band is worked out for each block anew
+MOST_BANDS = 16  # in one attention: a band is computed for each block again
 
 
 @dataclass(frozen=True)

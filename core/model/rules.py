@@ -1,7 +1,7 @@
 """What turns q·k into attention, kept as rules: who may look at whom, what distance adds, and the scale.
 
 A mask or a positional bias is n×n numbers but a few words of rule. Models hand the rule to the fused kernel, traces keep
-the rule, and cells are worked out only for the tile that somebody looks at. Masks are bool and True means may look.
+the rule, and cells are computed only for the tile on view. Masks are bool and True means may look.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOCK_BYTES = 1 << 26  # the most that one block of rows of a mask, bias or patt
 
 @dataclass(frozen=True, eq=False)
 class MaskRule:
-    """Who may look at whom, n_query queries at n_key keys.
+    """The mask of n_query queries over n_key keys.
 
     keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture),
     bool, broadcastable to [batch, head, query, key]. edits lie on top of everything else. Where some heads have an order of
@@ -143,7 +143,7 @@ class MaskRule:
 
 @dataclass(frozen=True, eq=False)
 class DistanceBias:
-    """What the distance between two tokens adds to their score (ALiBi, T5).
+    """The bias that the distance between two tokens adds to their score (ALiBi, T5).
 
     of_distance maps key position − query position, [batch, query, key], to [batch, head, query, key]. The positions
     [batch or 1, pos] are where the model believes the tokens to be, which padding or an intervention may move.
@@ -195,7 +195,7 @@ class ScoreRule:
     """softmax((q·k · scale + bias) / temperature) over what the mask allows: all of attention but q, k and v.
 
     A score that the mask hides becomes `fill`. With `after`, the mask comes after the softmax instead: hidden weights become
-    0, and what was theirs goes to nobody.
+    0, and their share is not redistributed.
     """
 
     mask: MaskRule
@@ -338,7 +338,7 @@ def _fused(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float
 
 
 def _in_steps(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
-    """What attend() gives where no fused kernel can: the textbook's steps in float32, for one block of rows at a time."""
+    """attend() without a fused kernel: the textbook's steps in float32, for one block of rows at a time."""
     keys = torch.arange(k.shape[2], device=q.device)
     parts = []
     for rows in row_blocks(q.shape[2], q.shape[0] * q.shape[1] * k.shape[2] * 4):
@@ -360,7 +360,7 @@ def _hides_nan(q: Tensor, k: Tensor) -> bool:
 
 
 def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
-    """What the fused kernel takes for these rows: the mask as bool, or with a bias its numbers and -inf where it hides."""
+    """The fused kernel's mask argument for these rows: the mask as bool, or with a bias its numbers and -inf where it hides."""
     allowed = rule.mask.block(queries, keys)
     if rule.bias is None:
         return allowed

@@ -196,7 +196,7 @@ def _filled(tokens: Tokens, fill: Tokens, n: int, side: Literal["left", "right"]
 
 
 def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:
-    """Tokens for numbers that somebody gave instead of a text; the text is what the tokenizer makes of them.
+    """Tokens for ids given instead of a text; the text is what the tokenizer makes of them.
 
     Without a tokenizer, or for a number that it does not know, the string is the number itself. Raises TextError for no
     numbers at all or a negative one; whether the model has them all is the model's to say.

@@ -53,7 +53,7 @@ def make_norm(config: ModelConfig, width: int) -> nn.Module:
 def dtype_of(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
     """The format of a module's weights in a model of `dtype`: for RMS norms float32 at least.
 
-    They are worked out in float32, and Gemma's are kept as their distance from one: rounded to bfloat16, 1 + w would have
+    They are computed in float32, and Gemma's are kept as their distance from one: rounded to bfloat16, 1 + w would have
     eight bits left of which w has few. LayerNorm's stay as they are: its kernels take no other format than the stream's.
     """
     return torch.promote_types(dtype, torch.float32) if isinstance(module, RMSNorm) else dtype
@@ -97,7 +97,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
 
-        With a cache, it looks at the keys and values so far: those of earlier calls and, behind them, memory's.
+        With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
         """
         q = self.q_norm(self.heads(self.q(x)))  # [batch, head, query, d_head]
         known = None if cache is None else cache.known
@@ -115,7 +115,7 @@ class Attention(nn.Module):
         return self.hook_o(self.add_up(z))  # [batch, query, d_model]
 
     def add_up(self, z: Tensor) -> Tensor:
-        """What all heads add, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
+        """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
         out = self.o(z.transpose(1, 2).flatten(2))
         if not self.hook_result.watched:
             return out
@@ -219,7 +219,7 @@ class Block(nn.Module):
         memory_mask: MaskRule | None,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        """The stream behind all in which a token reads others; in parallel order, behind everything."""
+        """The stream after all in which a token reads others; in parallel order, after everything."""
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
         def attention(h: Tensor) -> Tensor:
@@ -238,7 +238,7 @@ class Block(nn.Module):
         return x
 
     def fed(self, x: Tensor) -> Tensor:
-        """The stream behind the MLP, which is worked out for each token by itself, so that some alone may be asked for."""
+        """The stream after the MLP, which is computed for each token by itself, so that some alone may be asked for."""
         return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, self.fed_forward))
 
     def fed_forward(self, h: Tensor) -> Tensor:
@@ -291,7 +291,7 @@ class Embedding(nn.Module):
 
 
 class LayerInputs(NamedTuple):
-    """What every layer of one pass is given beside the stream."""
+    """Inputs of every layer of one pass beside the stream."""
 
     n: int  # tokens that the pass reads
     n_seen: int  # tokens before them, which a cache holds
@@ -351,7 +351,7 @@ class Stack(nn.Module):
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
     ) -> LayerInputs:
-        """What the layers are given beside the stream of n tokens; the rest is what forward() takes."""
+        """Inputs of the layers beside the stream of n tokens; the rest is what forward() takes."""
         n_seen = 0 if cache is None else cache.n_seen
         all_positions = self.hook_positions(self.positions(n_seen + n, device, keep))
         positions = all_positions[:, n_seen:] if n_seen else all_positions
@@ -361,13 +361,13 @@ class Stack(nn.Module):
         return LayerInputs(n, n_seen, positions, bias, turns, keep, memory, memory_mask, cache)
 
     def through(self, layer: int, x: Tensor, inputs: LayerInputs) -> Tensor:
-        """The stream x [batch, pos, d_model] behind one layer."""
+        """The stream x [batch, pos, d_model] after one layer."""
         return self.blocks[layer](x, *self.given(layer, inputs))
 
     def given(
         self, layer: int, inputs: LayerInputs
     ) -> tuple[MaskRule, BiasRule | None, Turn | None, Tensor | None, MaskRule | None, LayerCache | None]:
-        """What one layer is given beside the stream."""
+        """Inputs of one layer beside the stream."""
         config, n = self.config, inputs.n
         windowed = config.is_windowed(layer)
         held = None if inputs.cache is None else inputs.cache.layers[layer]
@@ -420,7 +420,7 @@ class Stack(nn.Module):
         return found
 
     def bias(self, positions: Tensor, key_positions: Tensor) -> DistanceBias | None:
-        """What distance adds to the scores of every layer; None when position enters elsewhere."""
+        """The bias of distance on the scores of every layer; None when position enters elsewhere."""
         if self.config.position == "relative":
             return DistanceBias("relative", positions, key_positions, self.relative_bias)
         if self.config.position == "alibi":

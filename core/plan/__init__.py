@@ -1,4 +1,4 @@
-"""What a transformer costs, before it runs: parameters, bytes, FLOPs in closed form, and the tracer that proves them."""
+"""The cost of a transformer before it runs: parameters, bytes, FLOPs in closed form, and the tracer that proves them."""
 
 from .cache import KVCache, kv_cache
 from .chunks import chunked_run_bytes

@@ -57,7 +57,7 @@ def chunked_run_bytes(
     moments = {name: held + value for name, value in chunk.moments().items()} | {
         f"decoder {name}": held + value for name, value in _attention(whole, chunk).items()
     }
-    moments["decoder softmax and sum"] += chunk.q if on_host else 0  # laid out anew on its way to the host
+    moments["decoder softmax and sum"] += chunk.q if on_host else 0  # laid out again on its way to the host
     if edited_rules:
         moments["decoder softmax and sum"] += rule_bytes(config, work, rows, source_len, spelled_out=False)
     moments["head"] = beside + (0 if on_host else kept) + head_bytes(config, batch, by, probabilities=True)

@@ -31,7 +31,7 @@ def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) ->
 
 
 def check_activations(dtype: object) -> None:
-    """Raises ConfigError for a format that weights can be stored in but a pass cannot be worked out in."""
+    """Raises ConfigError for a format that weights can be stored in but a pass cannot be computed in."""
     if bytes_of(dtype) == 1:
         raise ConfigError(
             f"dtype ({str(dtype)!r}) is a format for weights: pass dtype='float16', weight_dtype={str(dtype)!r}"

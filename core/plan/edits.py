@@ -8,7 +8,7 @@ from .workload import Workload
 
 CELL = 8  # bytes at work on one cell of a mask that all heads share: its distance, codes, and what they make of it
 HEAD_CELL = 4  # and on one cell of a head's own mask
-STEPS = 3  # maps of a block at once, where the softmax is worked out in steps
+STEPS = 3  # maps of a block at once, where the softmax is computed in steps
 
 
 def rule_bytes(config: ModelConfig, work: Workload, n: int, n_key: int, *, spelled_out: bool) -> int:

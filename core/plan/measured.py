@@ -164,7 +164,7 @@ class Worker:
             return run
 
     def found(self, subject: Subject) -> Measured | None:
-        """What a run of this subject has measured, if there was one."""
+        """The measurement of a run of this subject, if there was one."""
         run = self._runs.get(subject)
         return run.result() if run is not None and run.done() and not run.exception() else None
 

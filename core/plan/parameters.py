@@ -38,7 +38,7 @@ class StackParameters:
 
 @dataclass(frozen=True)
 class EmbeddingParameters:
-    """What turns ids into vectors, for one stack."""
+    """The embeddings of one stack: from ids to vectors."""
 
     token: int  # 0 where the table is another stack's
     position: int  # learned positions only

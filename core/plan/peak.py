@@ -15,7 +15,7 @@ from .workload import Workload
 
 INT = 8  # bytes of an id, a position or a distance
 INT32 = 4  # a window counts its distances in fewer
-FLOAT = 4  # bytes of what is worked out in float32 whatever the weights are
+FLOAT = 4  # bytes of what is computed in float32 whatever the weights are
 SAMPLED = 16  # numbers of a weight by which a run knows its model again (core.run.weights)
 SCALARS = 256  # bytes of lone numbers: a fill value, a slope, a frequency
 
@@ -106,11 +106,11 @@ class StackPass:
         return self.batch * n_key * self.config.n_kv_heads * self.config.d_head * self.by
 
     def captured(self, n_key: int) -> int:
-        """What is kept of one attention over n_key keys."""
+        """Bytes kept of one attention over n_key keys."""
         return sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep) + self._kept_maps(n_key)
 
     def _kept_maps(self, n_key: int) -> int:
-        """Scores and weights that a trace keeps, because they were edited and cannot be worked out again."""
+        """Scores and weights that a trace keeps, because they were edited and cannot be computed again."""
         return 2 * self._map(n_key) if self.traced and self.path == "spelled_out" else 0
 
     def _map(self, n_key: int) -> int:
@@ -123,7 +123,7 @@ class StackPass:
 
     @property
     def kept(self) -> int:
-        """What is left of this stack when it is done."""
+        """Bytes left of this stack when it is done."""
         return self.n_layers * self.captured_layer
 
     def moments(self) -> dict[str, int]:
@@ -146,10 +146,10 @@ class StackPass:
 
     @property
     def noted(self) -> int:
-        """What a trace keeps beside q, k and v: the sizes of the stream, float32, and its positions and angles."""
+        """Bytes that a trace keeps beside q, k and v: the sizes of the stream, float32, and its positions and angles."""
         if not self.traced:
             return 0
-        # The stream behind a layer is the one before the next, whose size is taken once.
+        # The stream after a layer is the one before the next, whose size is taken once.
         per_layer = 3 if self.config.parallel else 6 if self.memory_len else 4
         if self.config.norm_order == "sandwich":  # what an attention adds has a size before its norm as well
             per_layer += 2 if self.memory_len else 1
@@ -279,7 +279,7 @@ class StackPass:
         per_head = texts * config.n_heads
         bias = per_head * cells * self.by
         if config.position == "relative":
-            distances = max(53 * texts * cells, 2 * INT * texts * cells + bias)  # T5's buckets are worked out in int64
+            distances = max(53 * texts * cells, 2 * INT * texts * cells + bias)  # T5's buckets are computed in int64
             copied = 2 * bias
         else:
             distances = 2 * INT * texts * cells + per_head * cells * FLOAT  # ALiBi's slopes are float32

@@ -48,7 +48,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one forward pass, or one step of training, takes. All counts are ints; memory is in bytes."""
+    """The cost of one forward pass, or of one step of training. All counts are ints; memory is in bytes."""
 
     config: ModelConfig
     batch: int
@@ -205,7 +205,7 @@ def check_positions(config: ModelConfig, *, source_len: int, target_len: int) ->
 
 
 def _step_flops(forward: tuple[Operation, ...], recompute: Recompute) -> int:
-    """Forward, twice as much backward (a product for each operand's gradient), and what is worked out again."""
+    """Forward, twice as much backward (a product for each operand's gradient), and what is computed again."""
     once = total_flops(forward)
     if recompute == "full":
         return 3 * once + sum(op.times * op.flops for op in forward if op.stack)

@@ -1,4 +1,4 @@
-"""What autograd keeps of one layer for the backward pass, tensor by tensor, and the five terms a textbook counts instead.
+"""Memory that autograd keeps of one layer for the backward pass, tensor by tensor, and the five terms a textbook counts instead.
 
 Every entry is a storage of its own: a tensor that two operations need is counted once. The MLP, the norms and the residual
 stream are core.model's. Attention can be done in four ways:
@@ -85,7 +85,7 @@ def saved_outside(
     n: int,
     feeds_decoder: bool = False,
 ) -> tuple[SavedItem, ...]:
-    """What is kept of one stack beside its layers: ids, angles, the embedding's and the final norm."""
+    """Memory kept of one stack beside its layers: ids, angles, the embedding's and the final norm."""
     batch, by = workload.batch, workload.by
     layer = _Layer(config, batch, n, by, "eager", False)
     items = [SavedItem("ids", batch * n * INT, "the token table's gradient goes to these rows")]

@@ -35,7 +35,7 @@ class TracedStep:
 
     name: str  # the hook point it passes, or the module and the operation
     op: str
-    axes: tuple[str, ...]  # what each dimension is; "" where nobody said
+    axes: tuple[str, ...]  # what each dimension is; "" where it is unknown
     shape: tuple[int, ...]
     dtype: str
     bytes: int
@@ -223,7 +223,7 @@ LAST_AXIS = {
     "gate": "d_ff",
     "unembed": "vocab",
 }
-# What is looked up with indices that the model makes itself, and whose axes nobody has named.
+# What is looked up with indices that the model makes itself, and whose axes have no names.
 TABLES = {"token_type": ("batch", "pos", "d_model"), "relative_bias": ("batch", "query", "key", "head")}
 SHOWN = frozenset(
     "embedding linear layer_norm unflatten transpose repeat_interleave mT matmul invert masked_fill softmax flatten "  # noqa: SIM905
@@ -326,7 +326,7 @@ class Steps(TorchFunctionMode):
 
 
 def _axes(op: str, given: list[Tensor], args: tuple[Any, ...], out: Tensor, last: str) -> tuple[str, ...]:
-    """What the dimensions of `out` are, from those of the tensors it is made of."""
+    """The names of the dimensions of `out`, from those of the tensors it is made of."""
     named = [(_get_axes(tensor), tuple(tensor.shape)) for tensor in given]
     axes = list(named[0][0]) if named else []
     if not axes:

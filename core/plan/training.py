@@ -1,4 +1,4 @@
-"""What training holds beside the weights: gradients, the optimizer's state, kept activations, and the work of the moment."""
+"""Memory of training beside the weights: gradients, the optimizer's state, kept activations, and the work of the moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOAT = 4
 
 @dataclass(frozen=True)
 class Kept:
-    """What autograd keeps of the whole model. `layers` names each stack's layers by what they look like."""
+    """Memory that autograd keeps of the whole model. `layers` names each stack's layers by what they look like."""
 
     layers: tuple[KeptLayers, ...]
     outside: tuple[SavedItem, ...]
@@ -62,7 +62,7 @@ def master_bytes(n_parameters: int, by: int) -> int:
 
 
 def kept_activations(config: ModelConfig, workload: Workload) -> Kept:
-    """What autograd keeps of a forward pass, the loss not counted.
+    """Memory that autograd keeps of a forward pass, the loss not counted.
 
     With recompute, "attention" lets go of scores and weights and works them out again; "full" keeps the input of each layer
     alone (Korthikanti et al. 2022, arXiv:2205.05198, §5).

@@ -1,4 +1,4 @@
-"""What surrounds a walk: how a token's stream begins, what every sublayer adds to it, and who within a sublayer wrote how much."""
+"""The surroundings of a walk: how a token's stream begins, what every sublayer adds to it, and how much each part of a sublayer wrote."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Neurons:
     """The neurons that write the longest vectors for the followed token, the longest first."""
 
     indices: Tensor  # [neuron]
-    activations: Tensor  # [neuron]: behind the activation, and the product where the MLP is gated
+    activations: Tensor  # [neuron]: after the activation, and the product where the MLP is gated
     lengths: Tensor  # [neuron]: ‖W_down[:, neuron]‖, what one unit of it writes
 
 
 def start(run: Trace, stack: str, query: int) -> Start:
-    """The vectors whose sum the first layer is given, from a pass that ends behind the embedding.
+    """The vectors whose sum the first layer is given, from a pass that ends after the embedding.
 
     Raises IndexError for a position that the run does not have, KeyError for a stack, and Outdated after a training.
     """
@@ -75,7 +75,7 @@ def start(run: Trace, stack: str, query: int) -> Start:
 
 
 def additions(run: Trace, stack: str) -> tuple[Added, ...]:
-    """What every sublayer of a stack adds to every token, in the order of the pass, from one more pass.
+    """The vector that every sublayer of a stack adds to every token, in the order of the pass, from one more pass.
 
     Raises KeyError for a stack that the model does not have, and Outdated after a training.
     """

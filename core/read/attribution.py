@@ -1,4 +1,4 @@
-"""What each part of a model did for one prediction: the logit lens, and direct logit attribution.
+"""The share of each part of a model in one prediction: the logit lens, and direct logit attribution.
 
 Logit lens: nostalgebraist 2020, "interpreting GPT: the logit lens". Direct attribution: Elhage et al. 2021, "A Mathematical
 Framework for Transformer Circuits"; the scale of every norm is taken as it was in the run, which makes all that follows linear.
@@ -27,7 +27,7 @@ Part = Literal["token", "position", "token type", "head", "mlp", "bias", "edit"]
 
 @dataclass(frozen=True)
 class LensLayer:
-    """What the head would predict from the residual stream at `point`; layer None is the embedding, before any layer."""
+    """The head's prediction from the residual stream at `point`; layer None is the embedding, before any layer."""
 
     point: str
     layer: int | None
@@ -42,7 +42,7 @@ class LensLayer:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one part added to a logit. layer, site and head are None where they say nothing of the part."""
+    """The share of one part in a logit. layer, site and head are None where they say nothing of the part."""
 
     part: Part
     value: float
@@ -68,7 +68,7 @@ class Contributions:
 
 
 def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tuple[LensLayer, ...]:
-    """The k likeliest words at each of `positions` [pos] from the stream before and behind every layer: see Trace.logit_lens."""
+    """The k likeliest words at each of `positions` [pos] from the stream before and after every layer: see Trace.logit_lens."""
     loaded = forward.loaded
     head_of(loaded)
     name, stack = _last_stack(forward)
@@ -91,7 +91,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
 
 
 def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token: int | None) -> Contributions:
-    """The parts of the logit of `token` (None: the likeliest one) behind `position`: see Trace.contributions."""
+    """The parts of the logit of `token` (None: the likeliest one) after `position`: see Trace.contributions."""
     loaded = forward.loaded
     head = head_of(loaded)
     if head.mlm:
@@ -144,7 +144,7 @@ class _Walk:
         self.parts.append(Contribution(part, (x @ self.g).item(), layer, what=what))
 
     def add_edit(self, point: str, made: Tensor, layer: int | None = None) -> None:
-        """What a hook at this point added to what the pass had made."""
+        """The change that a hook at this point made to the pass."""
         if point in self.edited:
             self.add("edit", self.seen[point] - made, layer, point.rsplit(".hook_", 1)[1])
 
@@ -203,7 +203,7 @@ class _Walk:
                 self.attention(block, path, "attn" if site == "attn" else "cross_attn", layer)
 
     def attention(self, block: Block, path: str, site: Literal["attn", "cross_attn"], layer: int) -> None:
-        """Its heads, each by its own W_O, behind the norm that a sandwich block has there."""
+        """Its heads, each by its own W_O, after the norm that a sandwich block has there."""
         seen, short, stream = self.seen, site.removesuffix("_attn"), self.g
         module = block.get_submodule(site)
         assert isinstance(module, Attention)

@@ -19,7 +19,7 @@ from ..run.trace import Trace
 from . import measures
 from .conditional_loss import given
 
-ENTROPY_CELLS = 20_000_000  # weights, beyond which no average row is worked out
+ENTROPY_CELLS = 20_000_000  # weights, beyond which no average row is computed
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Comparison:
 
     heads: tuple[HeadDifference, ...]  # in the order of the pass
     stream: tuple[StreamDifference, ...]  # likewise; empty for streams of different width
-    predictions: tuple[Predictions, Predictions] | None  # behind the last token of each; None where one has no head
+    predictions: tuple[Predictions, Predictions] | None  # after the last token of each; None where one has no head
     kl: float | None  # of b's prediction from a's, in nats; None also for different vocabularies
 
     def most_different(self, n: int = 10) -> tuple[HeadDifference, ...]:
@@ -67,7 +67,7 @@ class Comparison:
 
 
 def compare(a: Trace, b: Trace, k: int = 10) -> Comparison:
-    """What is different in b: heads of the same place, the residual stream at the same points, the k likeliest words.
+    """The differences of b: heads of the same place, the residual stream at the same points, the k likeliest words.
 
     Position is held against position, so both need texts of equal length: two models or checkpoints on one text, one text
     with and without an edit, two sentences that differ by a word. Padding is left out. Raises TextError for other lengths,
@@ -98,7 +98,7 @@ def compare(a: Trace, b: Trace, k: int = 10) -> Comparison:
 
 @dataclass(frozen=True)
 class WordChange:
-    """What both runs give to one next word; after is None where the other run's vocabulary is not the same."""
+    """The probability of one next word in both runs; after is None where the other run's vocabulary is not the same."""
 
     id: int
     label: str
@@ -125,9 +125,9 @@ class AnswerChange:
 
 
 def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -> AnswerChange:
-    """What the answer of a, behind `position` (None: the last real token), has become in b.
+    """What the answer of a, after `position` (None: the last real token), has become in b.
 
-    Of texts of other length, b's answer is the one behind its last token. Raises IndexError, TooLarge, and Outdated after a
+    Of texts of other length, b's answer is the one after its last token. Raises IndexError, TooLarge, and Outdated after a
     training.
     """
     entropy = _entropy(a), _entropy(b)
@@ -168,7 +168,7 @@ def _vector_change(a: Trace, b: Trace, entropy: tuple[float, float] | None) -> A
 
 
 def _chances(run: Trace, position: int | None) -> Tensor:
-    """The probability of every word behind a position (None: the last real token), [vocab] in float32."""
+    """The probability of every word after a position (None: the last real token), [vocab] in float32."""
     tokens = run.source if run.target is None else run.target
     at = checked_positions(tokens, None if position is None else [position])
     run.forward.weights.check()
@@ -194,7 +194,7 @@ def _loss(run: Trace) -> float | None:
 
 
 def _entropy(run: Trace) -> float | None:
-    """Bits of an average row that has a choice of keys, over all heads. None where it is too much to work out."""
+    """Bits of an average row that has a choice of keys, over all heads. None where it is too much to compute."""
     if sum(r.n_heads * r.n_query * r.n_key for r in run.records) > ENTROPY_CELLS:
         return None
     total, rows = 0.0, 0
@@ -237,7 +237,7 @@ def _head_difference(a: AttentionRecord, b: AttentionRecord, head: int, queries:
 
 
 def _stream(a: Trace, b: Trace) -> list[StreamDifference]:
-    """At the embedding, behind every layer, and at the end of each stack."""
+    """At the embedding, after every layer, and at the end of each stack."""
     ends = ("embed.hook_embed", ".hook_resid_post", ".hook_final")
     points = [point for point in a.resid if point.endswith(ends) and point in b.resid]
     if a.config.d_model != b.config.d_model or not points:

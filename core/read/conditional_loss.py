@@ -1,4 +1,4 @@
-"""What a run gave to the words that its text really goes on with: probability, rank and loss at each position."""
+"""The next words of a run's text under its model: probability, rank and loss at each position."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Given:
 
 
 def given(trace: Trace, positions: Sequence[int] | None = None) -> Given:
-    """What the model gave, behind each position, to the token that the text goes on with; None asks for every position.
+    """The model's probability, after each position, of the token that follows in the text; None asks for every position.
 
-    The last token has no next one, and padding is no token. Of an encoder–decoder the target is meant. Logits are worked out
+    The last token has no next one, and padding is no token. Of an encoder–decoder the target is meant. Logits are computed
     for as many positions at a time as fit into 16 MiB, never [pos, vocab] at once. Raises TextError for a model that does
     not write the next word, IndexError for a position that has no next token, and Outdated after a training.
     """
@@ -59,7 +59,7 @@ def given(trace: Trace, positions: Sequence[int] | None = None) -> Given:
 
 
 def probabilities(trace: Trace, ids: Sequence[int], position: int | None = None) -> Tensor:
-    """The probability of each of these tokens behind one position (None: the last real token), [id]. Raises as given() does."""
+    """The probability of each of these tokens after one position (None: the last real token), [id]. Raises as given() does."""
     head, tokens = _head(trace), _last_read(trace)
     if position is None:
         position = max(i for i, padding in enumerate(tokens.padding) if not padding)

@@ -84,7 +84,7 @@ def roles(
 def roles_of(
     trace: Trace, patterns: Sequence[Tensor] | None = None, cells: int = CELLS
 ) -> tuple[tuple[Role, ...], ...]:
-    """roles() of every attention of a run, in the order of the pass: what depends on the text alone is worked out once."""
+    """roles() of every attention of a run, in the order of the pass: what depends on the text alone is computed once."""
     known: dict[tuple[str, str], tuple[Tensor, _Parts]] = {}
     found = []
     for i, record in enumerate(trace.attention):

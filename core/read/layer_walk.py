@@ -42,7 +42,7 @@ class Walk:
         mlp.norm      [d_model]            as attn.norm
         mlp.gate      [d_ff]               gated: what the activation gets
         mlp.up        [d_ff]               what the activation gets, or the gate is multiplied with
-        mlp.act       [d_ff]               behind the activation (and the product)
+        mlp.act       [d_ff]               after the activation (and the product)
         mlp.out       [d_model]            what the MLP adds
         mlp.out_norm, mlp.add [d_model]    as for attention
     before_norm has what each norm is given, of every position, [pos, d_model]: BatchNorm would measure its columns.
@@ -97,7 +97,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Guess:
-    """What the head makes of the stream behind one addition. It is a reading: only the last one is the model's output."""
+    """What the head makes of the stream after one addition. It is a reading: only the last one is the model's output."""
 
     point: str
     layer: int | None  # None: the embedding, before any layer
@@ -110,7 +110,7 @@ class Guess:
 
 
 def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
-    """One token's way through one layer, from one more pass that ends behind this layer, with the run's edits.
+    """One token's way through one layer, from one more pass that ends after this layer, with the run's edits.
 
     Raises IndexError for a stack, layer or position that the run does not have, TooLarge with the bytes needed and free, and
     Outdated after a training.
@@ -161,7 +161,7 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
     values["x"] = stream[query]
 
     def begin(part: str, hook: str) -> Tensor:
-        """What a sublayer reads, [pos, d_model]."""
+        """The input of a sublayer, [pos, d_model]."""
         if post:
             return stream
         # A parallel layer's sublayers read the same stream.
@@ -170,7 +170,7 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
         return seen[hook]
 
     def end(part: str, out: Tensor, added: Tensor, after: Tensor | None) -> Tensor:
-        """The stream behind a sublayer, [pos, d_model]: what came out of it, what is added (normed, in a sandwich), the sum."""
+        """The stream after a sublayer, [pos, d_model]: what came out of it, what is added (normed, in a sandwich), the sum."""
         values[f"{part}.out"] = out
         if sandwich:
             values[f"{part}.out_norm"] = added[query]
@@ -386,7 +386,7 @@ def _float(linear: nn.Linear, x: Tensor) -> Tensor:
 
 
 def guesses(run: Trace, query: int | None = None) -> tuple[Guess, ...]:
-    """What the last norm and the head would make of the stream behind the embedding and every addition (None: last token).
+    """What the last norm and the head would make of the stream after the embedding and every addition (None: last token).
 
     Of each the likeliest word, and what the word that the model ends on has there. A guess before the end is a reading, not the
     model's output (nostalgebraist 2020). In post order the stream is normed as it comes. Raises TextError for models without

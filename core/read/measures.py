@@ -29,7 +29,7 @@ def distance(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
 
 
 def received(pattern: Tensor) -> Tensor:
-    """What each key gets from the average query, [..., key]."""
+    """The mean weight on each key over the queries, [..., key]."""
     return _mean_over_rows(pattern, pattern)
 
 

@@ -15,7 +15,7 @@ from ..run.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class Inertness:
-    """What a text's padding does to its own tokens; all numbers are of real rows, whose padding is never in a mean."""
+    """The effect of a text's padding on its own tokens; all numbers are of real rows, whose padding is never in a mean."""
 
     on_padding: Tensor  # [record, head]: the weight on padding of the mean row
     weights: float  # max |Δ| of all weights between real tokens, against the text alone

@@ -90,7 +90,7 @@ def closest_rows(table: Tensor) -> tuple[int, int, float]:
 
 
 def shuffled_words(tokens: Tokens, seed: int) -> tuple[int, ...]:
-    """A place for every token, for SetPositions: those of the words dealt out anew, special tokens and padding where they were.
+    """A place for every token, for SetPositions: those of the words dealt out again, special tokens and padding where they were.
 
     The same for the same seed and number of words; never the order that was there, where there are two words to move.
     """
@@ -107,7 +107,7 @@ def shuffled_words(tokens: Tokens, seed: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Equivariance:
-    """What moving the words of a text does to the maps of an encoder: largest |Δ| over all weights of all its heads.
+    """The effect of moving the words of a text on the maps of an encoder: largest |Δ| over all weights of all its heads.
 
     Attention without positions is equivariant to the order of its tokens, not invariant: the map is moved about with them.
     """

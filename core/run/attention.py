@@ -1,4 +1,4 @@
-"""AttentionRecord: the queries and keys of one attention, from which any head, row or tile is worked out when somebody looks.
+"""AttentionRecord: the queries and keys of one attention, from which any head, row or tile is computed on request.
 
 A map is n×n numbers per head, its queries and keys n×d_head. So a trace keeps q, k and the rule, and the pattern of any
 slice is recomputed in float32, exactly as an eager softmax of the same q and k would give it. No more than the tile that
@@ -22,7 +22,7 @@ from ..model.rules import ScoreRule, attend, row_blocks, softmax
 Index = int | slice | Sequence[int] | Tensor | None  # an int keeps its axis; None is everything
 Stage = Literal["raw", "scores", "masked", "pattern"]
 
-THUMBNAIL_BYTES = 1 << 21  # of heads' maps worked out together: short texts are all overhead, long ones leave the cache
+THUMBNAIL_BYTES = 1 << 21  # of heads' maps computed together: short texts are all overhead, long ones leave the cache
 EXACT_THUMBNAIL_ROWS = 256  # up to here a thumbnail looks at every row; above, at as many rows as it has pixels
 WORST = torch.finfo(torch.float32).max
 RECEIPT_ROWS = 256  # a receipt on a longer record checks this many rows, evenly spaced
@@ -48,7 +48,7 @@ class Receipt:
     n_rows: int
     blocked: int  # rows that may see nothing
     # |‖z W_O + b‖ − ‖what the pass really added‖| / the largest of these, z as the record has it; None where W_O is not
-    # known (core.capture), no longer the run's (a training went on), or where an edit came behind it
+    # known (core.capture), no longer the run's (a training went on), or where an edit came after it
     added_error: float | None = None
 
 
@@ -123,7 +123,7 @@ class AttentionRecord:
 
     @property
     def device(self) -> torch.device:
-        """Where it is worked out: rows of q, k and v are brought there from the host as they are asked for."""
+        """Where it is computed: rows of q, k and v are brought there from the host as they are asked for."""
         return self.batch_q.device if self.run_device is None else self.run_device
 
     @property
@@ -191,7 +191,7 @@ class AttentionRecord:
         return self.pattern(head, query)[0, 0]
 
     def mask(self, queries: Index = None, keys: Index = None, head: int = 0) -> Tensor:
-        """Who may look at whom: [query, key], True where it may."""
+        """The mask, [query, key], True where the query may look at the key."""
         heads = torch.tensor([head], device=self.device)
         return self.rule.mask.block(self._index(queries, self.n_query), self._index(keys, self.n_key), heads)[0, 0]
 
@@ -237,7 +237,7 @@ class AttentionRecord:
         edges = [round(i * self.n_query / n_rows) for i in range(n_rows + 1)]
         step = max(
             1, (1 << 24) // max(1, self.n_key * 4 * -(-self.n_query // n_rows))
-        )  # picture rows worked out together
+        )  # picture rows computed together
         for some in row_blocks(len(chosen), self.n_query * self.n_key * 4, THUMBNAIL_BYTES):
             for top in range(0, n_rows, step):
                 bottom = min(n_rows, top + step)
@@ -249,7 +249,7 @@ class AttentionRecord:
         return Thumbnail(values, True, "every weight" if whole else "the largest weight per pixel")
 
     def z(self, heads: Index = None, queries: Index = None) -> Tensor:
-        """What each head hands to W_O, [head, query, d_head], float32: pattern · v, or what an edit left of it."""
+        """The input of W_O from each head, [head, query, d_head], float32: pattern · v, or what an edit left of it."""
         chosen = self._index(heads, self.n_heads)
         rows = None if queries is None else self._index(queries, self.n_query)
         if self.edited_z is not None:
@@ -267,7 +267,7 @@ class AttentionRecord:
         return z
 
     def result(self, heads: Index = None, queries: Index = None) -> Tensor:
-        """What each head adds to the residual stream (before a norm behind it), z W_O, [head, query, d_model], float32.
+        """The vector that each head adds to the residual stream (before a norm after it), z W_O, [head, query, d_model], float32.
 
         All heads and queries at once are n_heads times as large as the stream: ask for those that you need. Raises ValueError
         for records of core.capture, whose W_O is not known, and Outdated once the model has been trained.
@@ -297,7 +297,7 @@ class AttentionRecord:
 
     def receipt(self) -> Receipt:
         """Recompute and compare: rows sum to 1, masked cells are 0, pattern @ v is what the fused kernel gives, and what
-        all of it adds is as long as what the pass added. What is no number counts as wrong as can be."""
+        all of it adds is as long as what the pass added. NaN counts as the largest error."""
         every = max(1, -(-self.n_query // RECEIPT_ROWS))
         queries = torch.arange(0, self.n_query, every, device=self.device)
         values = self.values()[self.text : self.text + 1].to(self.device)
@@ -345,7 +345,7 @@ class AttentionRecord:
         real = self.lengths[self.text, queries]
         return _largest((added.norm(dim=-1) - real) / real.max().clamp(min=1e-30))
 
-    # how it is worked out
+    # how it is computed
 
     def _seen_from(self, text: int | None) -> AttentionRecord:
         """Itself, or as another text has it."""
@@ -372,7 +372,7 @@ class AttentionRecord:
         size = len(chosen) * len(rows) * len(columns)
         what = f"{size:,} weights at once ({len(chosen)} heads, {len(rows):,} queries, {len(columns):,} keys)"
         admit_large(size * 4, self.device, what, "Ask for fewer heads, queries or keys.")
-        # Only the softmax needs every key of a row; anything before it is worked out for the asked-for columns alone.
+        # Only the softmax needs every key of a row; anything before it is computed for the asked-for columns alone.
         every = stage == "pattern" or keys is None
         seen = torch.arange(self.n_key, device=rows.device) if every else columns
         group = self.n_heads // self.n_kv_heads
@@ -418,7 +418,7 @@ class AttentionRecord:
         return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.after else pattern
 
     def _heads_of(self, x: Tensor, heads: Tensor | None, rows: Tensor | slice | None = None) -> Tensor:
-        """These heads of q, k or v, and these rows of them, [head, pos, d_head], where the record is worked out. None: all."""
+        """These heads of q, k or v, and these rows of them, [head, pos, d_head], where the record is computed. None: all."""
         found = x if heads is None else x[heads.to(x.device)]
         if rows is not None:
             found = found[:, rows if isinstance(rows, slice) else rows.to(x.device)]

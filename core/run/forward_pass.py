@@ -52,7 +52,7 @@ class Pass:
 
     @contextmanager
     def within(self, *watchers: Mapping[str, Hook]) -> Iterator[None]:
-        """What holds while it runs: no gradients, the hooks from outside, the edits, and then the watchers."""
+        """Contexts of the pass: no gradients, the hooks from outside, the edits, and then the watchers."""
         with torch.inference_mode(), ExitStack() as contexts:
             contexts.enter_context(hooked(self.loaded.model, {}, outside=self.outside))
             for hooks in (self.edits, *watchers):

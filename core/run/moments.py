@@ -26,7 +26,7 @@ def value(
     text: int,
     positions: Sequence[int] | None,
 ) -> Tensor:
-    """What passed `point` in one text, without the batch: see Trace.value."""
+    """The value at `point` in one text, without the batch: see Trace.value."""
     points = hook_points(forward.loaded.model)
     if point not in points:
         raise KeyError(f"no such hook point: {point}")

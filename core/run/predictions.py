@@ -49,7 +49,7 @@ def head_of(loaded: Loaded) -> Head:
 
 
 def likeliest(loaded: Loaded, x: Tensor, positions: Sequence[int], k: int) -> Predictions:
-    """What the head makes of x [pos, d_model], the last residual stream of these positions."""
+    """The head's logits for x [pos, d_model], the last residual stream of these positions."""
     with torch.inference_mode():
         probs, ids = head_of(loaded)(x[None])[0].float().softmax(-1).topk(min(k, loaded.config.vocab_size))
     rows = ids.tolist()
@@ -66,7 +66,7 @@ def strings_of(loaded: Loaded, ids: Sequence[int]) -> tuple[str, ...]:
 
 
 def checked_positions(tokens: Tokens, positions: Sequence[int] | None) -> list[int]:
-    """The positions that are meant, None being the last real token. Raises IndexError for one that the text does not have."""
+    """Resolve positions; None means the last real token. Raises IndexError for one that the text does not have."""
     if positions is None:
         return [max(i for i, padding in enumerate(tokens.padding) if not padding)]
     if bad := [p for p in positions if not 0 <= p < len(tokens)]:
@@ -75,7 +75,7 @@ def checked_positions(tokens: Tokens, positions: Sequence[int] | None) -> list[i
 
 
 def labels_of(loaded: Loaded, ids: Sequence[int]) -> tuple[str, ...]:
-    """What a person reads for each token, by itself: Tokens.labels."""
+    """Label of each token, by itself: Tokens.labels."""
     return tuple(from_ids(loaded.tokenizer, [i]).labels[0] for i in ids)
 
 

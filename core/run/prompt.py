@@ -80,7 +80,7 @@ def target_tokens(
     n_texts: int,
     side: Side,
 ) -> tuple[Tokens, ...]:
-    """What the decoder reads: its start token, then the target without the end that it has yet to write."""
+    """The decoder's input: its start token, then the target without the end that it has yet to write."""
     if ids is not None:
         if text is not None:
             raise TextError("Give the target either as text or as token ids, not both.")
@@ -103,7 +103,7 @@ def target_tokens(
 
 
 def decoder_tokens(start: Tokens, tokens: Tokens) -> Tokens:
-    """What the decoder reads of a target: the start token, and no end of text, which is still to be written."""
+    """The decoder's input for a target: the start token, and no end of text, which is still to be written."""
     stop = len(tokens) - 1 if tokens.special[-1] else len(tokens)
     names = [f.name for f in fields(Tokens) if f.name != "text"]
     return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})

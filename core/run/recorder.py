@@ -94,7 +94,7 @@ class NonFinite:
 
 @dataclass
 class Recorder:
-    """What one run leaves behind: it looks at every hook point and keeps shapes of everything, values of little."""
+    """The record of one run: it looks at every hook point and keeps shapes of everything, values of little."""
 
     forward: Pass
     hold_values: bool
@@ -152,7 +152,7 @@ class Recorder:
             self.seen[name] = self.keep(name, z)
 
     def keep(self, name: str, x: Tensor) -> Callable[[], Tensor]:
-        """What passed this point: held, or for long runs to be had from another pass."""
+        """Value at this point: kept, or for long runs recomputed by another pass."""
         return Held(x) if self.hold_values else partial(self.forward.again, name)
 
     def see_position(self, name: str, point: HookPoint, keep: bool, x: Tensor) -> None:
@@ -276,7 +276,7 @@ class Attentions(tuple[AttentionRecord, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A tensor that was kept, behind the same call as one that is worked out again."""
+    """A tensor that was kept, read by the same call as one that is computed again."""
 
     tensor: Tensor
 
@@ -326,7 +326,7 @@ def first_non_finite(norms: dict[str, Tensor], padding: dict[str, tuple[bool, ..
 
 
 def held_bytes(values: Callable[..., Tensor] | None) -> int:
-    """Bytes kept behind a record's values or a trace's last residual; 0 where they come from another run."""
+    """Bytes kept for a record's values or a trace's last residual; 0 where they come from another run."""
     kept: list[Tensor] = []
     if isinstance(values, Held):
         kept = [values.tensor]

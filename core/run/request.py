@@ -17,8 +17,8 @@ Stage = Literal["loading", "waiting", "running", "done"]
 class Request:
     """Everything that decides a run, and nothing else: the cache's key and the URL's content.
 
-    Before the run a model may write. `write` is how many tokens it puts behind the text, drawn as continuation.CONTINUATION says,
-    or behind the target of an encoder-decoder, the likeliest each time; the run is of what was there with what was added. An
+    Before the run a model may write. `write` is how many tokens it puts after the text, drawn as continuation.CONTINUATION says,
+    or after the target of an encoder-decoder, the likeliest each time; the run is of what was there with what was added. An
     encoder-decoder that is given no target writes one, as far as it can.
     """
 
@@ -65,7 +65,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunEnded:
-    """What an operator may know of a run: no text, and nothing that a text could be told from."""
+    """The facts of a run that an operator may know: no text, and nothing that a text could be told from."""
 
     model_id: str
     outcome: str  # "done", or the kind of refusal or error, as its class is called

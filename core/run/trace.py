@@ -213,14 +213,14 @@ class Trace:
         """The numbers that passed any hook point, for this text: the point's axes without the batch, in the run's dtype.
 
         positions are tokens of the axis pos, query or key (None: all). core.hook_points(model) has every name. What the run
-        holds comes at once; scores and pattern are worked out from q and k, in float32; the rest comes from another pass
+        holds comes at once; scores and pattern are computed from q and k, in float32; the rest comes from another pass
         that goes no further, with the run's edits. Raises KeyError for a point that the model does not have or that has no
         numbers, IndexError for a position, TooLarge with the bytes needed and free, and Outdated after a training.
         """
         return value(self.forward, self.attention, self.last_residual, point, self.index, positions)
 
     def logit_lens(self, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
-        """What the last norm and the head would make of the stream before the first layer and behind each: the k likeliest
+        """What the last norm and the head would make of the stream before the first layer and after each: the k likeliest
         words at each position (None: the last real token). The last one's are the model's own predictions.
 
         nostalgebraist 2020. In post order the stream is normed as it comes and there is no last norm. Raises TextError for
@@ -231,7 +231,7 @@ class Trace:
         return logit_lens(self.forward, self.index, checked_positions(self._last_read, positions), k)
 
     def contributions(self, position: int | None = None, token: int | None = None) -> Contributions:
-        """What each part added to the logit of `token` (None: the likeliest) behind `position` (None: the last real token):
+        """The share of each part in the logit of `token` (None: the likeliest) after `position` (None: the last real token):
         embedding, positions, every head, every MLP, biases, edits. They add up to the logit.
 
         Direct logit attribution (Elhage et al. 2021): the scale of every norm is as it was in this run, and with it a part's
@@ -251,7 +251,7 @@ class Trace:
         token: int | None = None,
         watch: Callable[[int, int], object] = lambda done, of: None,
     ) -> HeadEffects:
-        """What silencing each head alone does to the prediction of `token` (None: the likeliest) behind `position` (None: the
+        """The effect of silencing each head alone on the prediction of `token` (None: the likeliest) after `position` (None: the
         last real token): to its logit, its probability and, as a KL divergence, to all words. For an encoder that is asked
         about no position, and for a model without a head, to the text's vector: the mean of the last residual stream over
         its tokens, as a cosine distance.

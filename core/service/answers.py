@@ -1,4 +1,4 @@
-"""What a Service answers with: frozen records of numbers, words and numpy arrays, which can travel between machines."""
+"""Answers of a Service: frozen records of numbers, words and numpy arrays, which can travel between machines."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What the softmax of one row is made of."""
+    """The terms of the softmax of one row."""
 
     raw: np.ndarray  # float32 [key]: q·k
     scaled: np.ndarray  # float32 [key]: (q·k · scale + bias) / temperature
@@ -216,10 +216,10 @@ class Values:
 
 @dataclass(frozen=True)
 class NextWord:
-    """What a model is about to write behind one token: the likeliest words, most likely first, each with its probability.
+    """What a model is about to write after one token: the likeliest words, most likely first, each with its probability.
 
     given is the probability and the rank (1: the best guess) of the word that the text goes on with, of `vocabulary` words;
-    None behind the last.
+    None after the last.
     """
 
     position: int
@@ -228,7 +228,7 @@ class NextWord:
     vocabulary: int
 
 
-# What there is of a run that goes on, as it comes.
+# The parts of a running run, as they come.
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,11 @@ class Calls:
         threading.Thread(target=self._loop.run_forever, name="calls", daemon=True).start()
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """What a call of the service will give."""
+        """The future of a call of the service."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def result(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What a call of the service gives, waited for."""
+        """The answer of a call of the service, awaited."""
         return self.begin(coroutine).result()
 
     def submit(self, request: Request) -> Following:

@@ -407,7 +407,7 @@ class Engine:
             job.future.set_exception(found)
 
     def give_up(self, ticket: Ticket) -> None:
-        """What Ticket.cancel does."""
+        """The work of Ticket.cancel."""
         job = ticket.job
         with self._lock:
             if ticket.given_back:
@@ -450,7 +450,7 @@ class Engine:
                 self._drop_trace(key)
 
     def let_go(self, key: str) -> None:
-        """Somebody who was shown this run looks at another one now. Of runs that nobody asks for after that only the newest stay."""
+        """A viewer left this run. Of runs without a request after that only the newest stay."""
         with self._lock:
             if key not in self._traces:
                 return
@@ -460,7 +460,7 @@ class Engine:
                 self._drop_trace(next(iter(self._let_go)))
 
     def status(self) -> dict[str, Any]:
-        """What is held now, for the operator: counts, bytes and the device."""
+        """The memory in use now, for the operator: counts, bytes and the device."""
         with self._lock:
             found = {
                 "device": str(self.device),

@@ -132,7 +132,7 @@ class Live:
 
 
 def _with_labels(facts: Facts) -> Facts:
-    """The same, with the tokens' labels worked out, which a text has once: the pass need not wait for them."""
+    """The same, with the tokens' labels computed, which a text has once: the pass need not wait for them."""
     for tokens in (facts.source, facts.target):
         _ = tokens and tokens.labels
     return facts

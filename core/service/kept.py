@@ -1,4 +1,4 @@
-"""Kept: answers that were worked out, up to a number of bytes; what is asked for twice at once is worked out once."""
+"""Kept: answers that were computed, up to a number of bytes; what is asked for twice at once is computed once."""
 
 from __future__ import annotations
 

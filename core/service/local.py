@@ -1,6 +1,6 @@
 """LocalService: the Service of an Engine in this process.
 
-What only reads a run's queries and keys is worked out in a pool of its own, so that no thread of a server waits for it. What
+What only reads a run's queries and keys is computed in a pool of its own, so that no thread of a server waits for it. What
 needs another pass takes its turn among the passes; nobody's tile waits for that.
 """
 

@@ -1,4 +1,4 @@
-"""next_words_of(): what a model is about to write behind each token, beside what its text goes on with."""
+"""next_words_of(): what a model is about to write after each token, beside what its text goes on with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps in small turns: a batch of rows at a time among the passes of everybody, so that nobody's run waits for a whole sweep."""
+"""Sweeps in small turns: a batch of rows at a time among the passes of everybody, so that no run waits for a whole sweep."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SweepPart:
 
 @dataclass(eq=False)
 class Coming:
-    """A sweep that somebody waits for: its parts so far, and who is told of the next, each in a loop of his own."""
+    """A sweep with listeners: its parts so far, and who is told of the next, each in a loop of his own."""
 
     parts: list[SweepPart] = field(default_factory=list)
     hearers: list[Callable[[SweepPart], object]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Sweeps:
         with self._lock:
             coming = self._coming.setdefault(name, Coming())
             coming.hearers.append(hear)
-            for part in coming.parts:  # somebody else has begun it
+            for part in coming.parts:  # another caller has begun it
                 found.put_nowait(part)
         making = asyncio.ensure_future(self._kept.get(name, lambda: self._made(key, asked, coming)))
         making.add_done_callback(lambda _: found.put_nowait(None))

@@ -1,4 +1,4 @@
-"""Worker: where the answers of a Service in this process are worked out, in turns, threads and from what is kept."""
+"""Worker: where the answers of a Service in this process are computed, in turns, threads and from what is kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .maps.compute import array
 
 T = TypeVar("T")
 
-KEPT_BYTES = 64 << 20  # of answers that took long to work out
+KEPT_BYTES = 64 << 20  # of answers that took long to compute
 WORD_BYTES = 160  # of a predicted word: its id, spelling and probability
 MOST_WAITING = 512  # answers that wait for a thread
 SHORTER = "Try a shorter text, or a smaller part of the map."
@@ -75,7 +75,7 @@ class Worker:
             write=0,
         )
 
-    # how it is worked out
+    # how it is computed
 
     async def _run(self, key: str) -> Trace:
         """The trace of a key, seen from its first text. Whoever waits for it here counts as one who waits for the run."""

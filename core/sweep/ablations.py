@@ -29,7 +29,7 @@ To = Literal["zero", "mean"]
 
 @dataclass(frozen=True)
 class HeadEffect:
-    """What silencing one head alone changes; its value without the head less its value with it. None where it is not asked for."""
+    """Effect of silencing one head alone: each value ablated minus intact. None where it is not asked for."""
 
     stack: str
     layer: int
@@ -101,7 +101,7 @@ Edits = Callable[[int, int], Mapping[str, Hook]]  # the hooks of rows start to s
 class Rows:
     """Runs of one text that differ by an edit each, run in batches as large as one likes.
 
-    `position` asks for the prediction behind it, None for the vector of the text. The edits of the run itself, and the hooks
+    `position` asks for the prediction after it, None for the vector of the text. The edits of the run itself, and the hooks
     that were open around it, hold in every row and come first.
     """
 
@@ -132,7 +132,7 @@ class Rows:
         return self._read(self.plain[None])
 
     def shares(self, start: int, stop: int, n: int) -> list[tuple[int, int]]:
-        """Rows start to stop as at most n batches, (start, stop) each, of about the same work: a row is worked out from its layer on."""
+        """Rows start to stop as at most n batches, (start, stop) each, of about the same work: a row is computed from its layer on."""
         stacks = self.forward.loaded.config.stacks if self.trunk.streams else ()
         behind = [sum(layers for _, layers in stacks[at + 1 :]) for at in range(len(stacks))]
         left = [stacks[at][1] - layer + behind[at] if stacks else 1 for at, layer in self.begins[start:stop]]
@@ -246,7 +246,7 @@ def heads_of(forward: Pass) -> list[tuple[str, int]]:
 
 
 def silenced(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt, sizes: Mapping[str, int] = {}) -> Edits:
-    """Row i has heads[i] silent, and as many behind it as `sizes` says of its attention, itself among them: their outputs are
+    """Row i has heads[i] silent, and as many after it as `sizes` says of its attention, itself among them: their outputs are
     zero, or each the mean of its own over the real tokens of the text."""
 
     def silent(real: Tensor, z: Tensor) -> Tensor:  # [head, query, d_head] of one row and head as [query, d_head]
@@ -324,7 +324,7 @@ def ablate_each(
     token: int | None,
     watch: Callable[[int, int], object],
 ) -> HeadEffects:
-    """The effect of every head on the prediction behind `position`, or with None on the text's vector: see Trace.ablate_each."""
+    """The effect of every head on the prediction after `position`, or with None on the text's vector: see Trace.ablate_each."""
     heads = heads_of(forward)
     edits = silenced(heads, "zero", forward.prompt.of(text))
     names = [name for name, _ in heads]

@@ -147,7 +147,7 @@ def as_read(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> tuple[str, Se
 
 @dataclass(frozen=True)
 class Source:
-    """What an atlas is of. Parts of another one are never mixed in."""
+    """The source of an atlas. Parts of another one are never mixed in."""
 
     model: str
     texts: str  # a hash of all of them
@@ -213,7 +213,7 @@ def survey(
         done += len(parts[first])
         progress(done, len(texts))
     parts = [parquet.read_table(part, schema=SCHEMA) for part in sorted(folder.glob("*.parquet"))]
-    # Nothing that the model ran on its own words is in the table but their numbers; whoever has the texts finds them by these.
+    # Nothing that the model ran on its own words is in the table but their numbers; a reader with the texts finds them by these.
     table = pa.concat_tables(parts).replace_schema_metadata({"headlight": json.dumps(asdict(source))})
     _write(table, out)
     shutil.rmtree(folder)
@@ -316,7 +316,7 @@ def _strongest(own: pa.Table, metric: str) -> list[tuple[int, int, float]]:
 
 
 def _short(value: float) -> float:
-    """To four digits that count: what is small must not become nothing."""
+    """Round to four significant digits: small values must not become zero."""
     return float(f"{value:.4g}")
 
 

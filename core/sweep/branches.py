@@ -1,4 +1,4 @@
-"""Rows that branch off from a run at one of its layers: what is before that layer is the run's, and is not worked out again."""
+"""Rows that branch off from a run at one of its layers: what is before that layer is the run's, and is not computed again."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Trunk:
         )  # of one position alone it is the only one
 
     def _last(self, stack: Stack, x: Tensor, inputs: LayerInputs, position: int | None) -> Tensor:
-        """The stream behind the last layer, of the position that is asked for alone where nothing else is looked at behind its
+        """The stream after the last layer, of the position that is asked for alone where nothing else is looked at after its
         attention: its MLP is two thirds of the layer. An edit there may count positions, so it gets all of them."""
         at, name = len(stack.blocks) - 1, self.forward.loaded.config.stacks[-1][0]
         block, here = cast(Block, stack.blocks[at]), (f"{name}.blocks.{at}.", f"{name}.hook_final")

@@ -99,7 +99,7 @@ class Sweep:
     places: tuple[HeadPlace, ...] | tuple[LookPlace, ...]
     before: RowAnswers  # one row: the run itself
     after: RowAnswers
-    position: int | None  # behind which the prediction is; None: it is about the vectors of the text
+    position: int | None  # after which the prediction is; None: it is about the vectors of the text
     watched: tuple[int, ...] = ()  # tokens: the first is the answer
     labels: Mapping[int, str] = field(default_factory=dict)  # of every token that a row names
     single: tuple[int, ...] = ()  # queries with one key alone, or with none, which are never cut
@@ -149,7 +149,7 @@ class Sweeping:
     lengths: np.ndarray | None = None
 
     def part(self, after: RowAnswers, first: int) -> Sweep:
-        """What has been found of the rows from `first` on."""
+        """Results of the rows from `first` on."""
         before = self.rows.before()
         named = {int(i) for x in (before.ids, after.ids) if x is not None for i in x.flat} | {*self.rows.watched}
         ids = sorted(named)
@@ -224,7 +224,7 @@ def patch_heads(
 
 
 def begin_heads(run: Trace, asked: SilenceHeads) -> Sweeping:
-    """What sweep_heads() runs."""
+    """The sweep of sweep_heads(), before it runs."""
     to, token = asked.to, asked.token
     if to not in ("zero", "mean"):
         raise InterventionError(f"A head is silenced to zero or to the mean, not {to!r}.")
@@ -242,7 +242,7 @@ def begin_heads(run: Trace, asked: SilenceHeads) -> Sweeping:
 
 
 def begin_edges(run: Trace, asked: CutLooks) -> Sweeping:
-    """What sweep_edges() runs."""
+    """The sweep of sweep_edges(), before it runs."""
     site, stack, layer, head, query, token = asked.site, asked.stack, asked.layer, asked.head, asked.query, asked.token
     last = run.config.stacks[-1][0] if stack is None else stack
     records = [r for r in run.records if (r.stack, r.site) == (last, site) and layer in (None, r.layer)]
@@ -279,7 +279,7 @@ def begin_edges(run: Trace, asked: CutLooks) -> Sweeping:
 def begin_patches(
     run: Trace, other: Trace, where: Where = "all", position: int | None = None, token: int | None = None
 ) -> Sweeping:
-    """What patch_heads() runs."""
+    """The sweep of patch_heads(), before it runs."""
     mine, theirs = run.config, other.config
     if (mine.n_heads, mine.d_head, mine.stacks, mine.vocab_size) != (
         theirs.n_heads,
@@ -311,7 +311,7 @@ def begin_patches(
 
 
 def asked_position(run: Trace, position: int | None, token: int | None) -> int | None:
-    """Behind which token a prediction is asked for; None where it is about the text's vectors. Raises IndexError, TextError."""
+    """After which token a prediction is asked for; None where it is about the text's vectors. Raises IndexError, TextError."""
     check_token(run.loaded, token)
     named = position is not None or token is not None
     if named:
@@ -335,7 +335,7 @@ def _last(run: Trace, name: str) -> slice:
 
 def _lengths(run: Trace, position: int | None, sizes: Mapping[str, int], found: dict[str, Tensor]) -> dict[str, Look]:
     """Looks that leave in `found` how long a vector each head [head] of an attention writes into the stream, before a norm behind
-    it: behind the position that is asked about; where none is, and in the encoder of two stacks, the mean over the tokens of the
+    it: after the position that is asked about; where none is, and in the encoder of two stacks, the mean over the tokens of the
     text. `sizes` are {attention: how many heads are counted as one}."""
     prompt = run.forward.prompt.of(run.index)
     last = run.config.stacks[-1][0]

@@ -1,4 +1,4 @@
-"""What a model writes before it runs: the end of a text, or the target that an encoder-decoder was not given."""
+"""Text that a model writes before its run: the end of a text, or the target that an encoder-decoder was not given."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def with_continuation(
 ) -> tuple[list[str], str | None]:
     """The texts and the target of a request, with what the model writes first. `each_token` is called before every token.
 
-    What is to be written behind a text is written by the edited model, as the run itself would go on: token by token without
-    a cache, since an edit is of a whole text. A target that nobody gave is the model's own, so that an edit can be compared.
+    What is to be written after a text is written by the edited model, as the run itself would go on: token by token without
+    a cache, since an edit is of a whole text. A target that was not given is the model's own, so that an edit can be compared.
 
     Raises GenerationError where the model is asked to write and cannot, or more than one text is to be continued.
     """

@@ -1,7 +1,7 @@
 """stream() and generate(): a decoder writes on, one token at a time, keeping keys and values as it goes.
 
 With and without the cache the same tokens come out. A model with rotary positions of the `dynamic` kind turns every token
-anew once a text outgrows its training length, so from there on a cache would hold the wrong vectors: it is let go, and
+again once a text outgrows its training length, so from there on a cache would hold the wrong vectors: it is let go, and
 each step reads the whole text again.
 """
 
@@ -53,7 +53,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generation:
-    """What was written behind one prompt, a stop token included."""
+    """The tokens written after one prompt, a stop token included."""
 
     ids: tuple[int, ...]
     text: str  # without special tokens; empty where there is no tokenizer
@@ -113,9 +113,9 @@ def stream(
     show: int = 5,
     cached: bool = True,
 ) -> Iterator[GenerationStep]:
-    """Write behind a text, several texts, or token ids, and yield every step as it is taken.
+    """Write after a text, several texts, or token ids, and yield every step as it is taken.
 
-    An encoder–decoder reads the text and writes behind `target` (nothing but its start token if none is given). Several
+    An encoder–decoder reads the text and writes after `target` (nothing but its start token if none is given). Several
     texts are padded on the left and written side by side.
 
     temperature None takes the likeliest token each time. A number samples from softmax(logits / temperature), after
@@ -164,7 +164,7 @@ def generate(
 def candidates(
     logits: Tensor, temperature: float, top_k: int | None = None, top_p: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """What is sampled from: tokens [batch, candidate], and their probabilities [batch, candidate], which sum to 1.
+    """Candidates of the sampling: tokens [batch, candidate], and their probabilities [batch, candidate], which sum to 1.
 
     logits [batch, vocab] are divided by the temperature, cut down to top_k and then to top_p, in that order.
     """
@@ -370,7 +370,7 @@ def _prompts(loaded: Loaded, text: Texts, ids: Ids, side: Literal["left", "right
 
 
 def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
-    """The text without the end that a tokenizer puts behind every text: here it is still to be written."""
+    """The text without the end that a tokenizer puts after every text: here it is still to be written."""
     start, stop = tokens.offsets[-1]
     if tokens.ids[-1] not in end_ids or start < stop or len(tokens) == 1:
         return tokens

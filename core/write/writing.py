@@ -75,12 +75,12 @@ class Opening:
 
     losses: np.ndarray  # float32 [pos - 1]: −ln of the probability of each token but the first, in nats
     readings: tuple[Reading, ...]
-    memory_bytes: int  # keys and values of the source, worked out once; 0 where there is none
+    memory_bytes: int  # keys and values of the source, computed once; 0 where there is none
 
 
 @dataclass(frozen=True)
 class LensRow:
-    """What the last norm and the head would make of the stream before the first layer (None) or behind one."""
+    """What the last norm and the head would make of the stream before the first layer (None) or after one."""
 
     layer: int | None
     ids: tuple[int, ...]
@@ -91,7 +91,7 @@ class LensRow:
 
 @dataclass(frozen=True)
 class CacheCost:
-    """What the next token takes behind n others with and without a cache, here and now; and whether both write the same."""
+    """What the next token takes after n others with and without a cache, here and now; and whether both write the same."""
 
     n: int
     with_seconds: float  # medians
@@ -114,7 +114,7 @@ def beginning(run: Trace, opens_target: bool) -> Prompt:
 
 
 def opening(loaded: Loaded, text: str, target: str | None = None, path: Sequence[int] = ()) -> Opening:
-    """Read a text with the tokens of a path behind it, and say what may follow each. An encoder-decoder writes behind `target`.
+    """Read a text with the tokens of a path after it, and say what may follow each. An encoder-decoder writes after `target`.
 
     Raises GenerationError for a model that cannot write and a path that it cannot read, TextError, and TooLarge.
     """
@@ -132,7 +132,7 @@ def _first(tokens: Tokens) -> Tokens:
 
 
 class Writer:
-    """A text that is being written behind a prompt. `path` are the tokens that are behind it already.
+    """A text that is being written after a prompt. `path` are the tokens that are after it already.
 
     Raises GenerationError for a model that cannot write and a path that it cannot read, TooLarge for what would not fit.
     """
@@ -150,7 +150,7 @@ class Writer:
         self.ends = bool(path) and path[-1] in self.stops  # the last token is one that is never read
         for token in path[: len(path) - self.ends]:
             self.draft.append(torch.tensor([token]))
-        self.logits: Tensor | None = None  # [vocab] float32 behind the last token that was read
+        self.logits: Tensor | None = None  # [vocab] float32 after the last token that was read
         self.site = "cross_attn" if config.kind == "encoder-decoder" else "attn"
         self.seen: dict[str, Any] = {}
 
@@ -189,7 +189,7 @@ class Writer:
 
     @torch.inference_mode()
     def read(self) -> None:
-        """What open() reads, where somebody has its readings already: they take longer than the pass."""
+        """open() without its readings, for a caller that has them already: they take longer than the pass."""
         self.logits = head_of(self.loaded)(self._pass()[None, -1:])[0, 0].float()
 
     @torch.inference_mode()
@@ -229,7 +229,7 @@ class Writer:
         return int(pick(*candidates(logits[None], how.temperature, how.top_k, how.top_p), draws[-1]))
 
     def _pass(self) -> Tensor:
-        """The last residual [pos, d_model] of what was not read yet; `seen` then has what its attentions are worked out from."""
+        """The last residual [pos, d_model] of what was not read yet; `seen` then has what its attentions are computed from."""
         self.seen = {}
         hooks: dict[str, Hook] = {}
         for layer in range(self.loaded.config.n_decoder_layers):
@@ -302,7 +302,7 @@ def _taken(logits: Tensor, token: int) -> Taken:
 
 
 def check_path(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[int, ...]:
-    """The path. Raises GenerationError for one that cannot stand behind the prompt."""
+    """The path. Raises GenerationError for one that cannot stand after the prompt."""
     config, n = loaded.config, len(prompt.last_read[0])
     if bad := [token for token in path if not 0 <= token < config.vocab_size]:
         raise GenerationError(
@@ -320,7 +320,7 @@ def check_path(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[int
 
 
 def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, token: int, k: int = 3) -> list[LensRow]:
-    """The k likeliest tokens behind one position by the stream before and behind every layer, and the rank of one token.
+    """The k likeliest tokens after one position by the stream before and after every layer, and the rank of one token.
 
     The logit lens (nostalgebraist 2020): final norm, then the head; in post order the stream is normed as it comes. It is a
     reading of a middle layer by the last one's means. Raises IndexError for a position that was not read, and GenerationError.
@@ -350,7 +350,7 @@ def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, tok
 
 @torch.inference_mode()
 def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240, rounds: int = 5) -> CacheCost:
-    """How long the token behind n others takes with and without a cache, and the same words by both behind prompt and path.
+    """How long the token after n others takes with and without a cache, and the same words by both behind prompt and path.
 
     The text is repeated until it has n tokens. Each time is the median of `rounds`.
     """

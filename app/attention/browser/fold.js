@@ -209,7 +209,7 @@ export class Fold {
     this.drawArcs(g);
   }
 
-  // From the chosen token to what it looks at most, of the keys that have a column
+  // Arcs from the chosen token to its largest weights among unfolded keys
   /** @param {import("./types.js").Geometry} g */
   drawArcs(g) {
     const { view } = this;

@@ -329,7 +329,7 @@ export class Strip {
     return hover?.key != null && (axis === "key" || site.query === site.key) ? lens.keyOf(hover.key) : null;
   }
 
-  // Of a long text, have what matters now among what is there.
+  // In a long text, scroll the relevant tokens into view.
   /** @param {Axis} axis */
   hold(axis) {
     const at = this.at(axis);

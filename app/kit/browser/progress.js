@@ -28,7 +28,7 @@ export function done(of) {
   try {
     text = localStorage.getItem(KEY) ?? kept;
   } catch {
-    // a browser that lets nobody keep anything: as long as the page is there
+    // storage is blocked: kept as long as the page is open
   }
   return new Set([...(read(text) ?? [])].filter((i) => i < of));
 }

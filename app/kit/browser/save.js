@@ -1,4 +1,4 @@
-// What leaves the page by the visitor's hand: a file that the browser keeps, and a text on the clipboard.
+// Downloads and the clipboard.
 
 import { el, fill } from "./dom.js";
 import { WORDS as words } from "./words.js";

@@ -1,4 +1,4 @@
-"""Maps: what a picture of one head or of several shows, worked out a region, a row or a column at a time.
+"""Maps: what a picture of one head or of several shows, computed a region, a row or a column at a time.
 
 The order is always: heads put together, hidden keys taken out and rows renormalised, pieces merged to words. The browser
 does the same for small runs.
@@ -29,9 +29,9 @@ MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
 HIDDEN = 255  # the reason of a key that the visitor took out, beside rules.REASONS
 TILE = 512  # cells along a side of a tile; what is larger is pooled
 POOL_ROWS = 1024  # a pooled tile looks at every query row up to here, and at evenly spaced ones above
-POOL_BLOCK = 64  # rows of a pooled tile worked out together
+POOL_BLOCK = 64  # rows of a pooled tile computed together
 SINK_ROWS = 64  # rows from which it is told which key gets the most on average
-COLUMN_CELLS = 256_000_000  # weights worked out for one column: twelve heads of 4,096 tokens, in some seconds
+COLUMN_CELLS = 256_000_000  # weights computed for one column: twelve heads of 4,096 tokens, in some seconds
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class MapTransform:
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """A transform of one run, with what cannot be worked out by rows: `norms` [key] for values, `rollout` [query, key]."""
+    """A transform of one run, with what cannot be computed by rows: `norms` [key] for values, `rollout` [query, key]."""
 
     run: Trace
     transform: MapTransform
@@ -208,7 +208,7 @@ def row(shown: Map, query: int) -> Row:
 
 
 def column(shown: Map, key: int) -> Column:
-    """Who looks at one column of a map. Every row has to be worked out for it: raises Refused where that takes too long."""
+    """The weights on one key: a column of a map. Every row has to be computed for it: raises Refused where that takes too long."""
     cells = len(shown.heads) * shown.record.n_query * shown.record.n_key
     if shown.rollout is None and cells > COLUMN_CELLS:
         raise Refused(
@@ -234,7 +234,7 @@ def cells(shown: Map, rows: tuple[int, int], columns: tuple[int, int], block_cel
 
 
 def scores(record: AttentionRecord, head: int, query: int) -> Scores:
-    """What the softmax of one row is made of."""
+    """The terms of the softmax of one row."""
     raw, scaled = record.raw(head, query)[0, 0], record.scores(head, query)[0, 0]
     return Scores(array(raw), array(scaled), record.rule.bias is not None)
 

@@ -18,7 +18,7 @@ from .compute import array, reasons, spread
 
 THUMBNAIL = 32  # pixels along a side of the small picture of a head
 METRICS = ("entropy", "distance", "sink", "previous", "induction", "diagonal")
-METRIC_CELLS = 48_000_000  # weights that are worked out for the measures of one site
+METRIC_CELLS = 48_000_000  # weights that are computed for the measures of one site
 METRIC_ROWS = 256  # of each head, at most
 OF_A_HEAD = ("q", "k", "scores", "mask", "weights", "z")  # tensors that have heads
 
@@ -36,7 +36,7 @@ def heads_of(run: Trace, site: Site) -> Heads:
 
 
 def whole_of(run: Trace, sites: Sequence[Site]) -> Whole:
-    """All sites' heads, with the openings and roles of the run: three answers from maps that are worked out once. Raises TooLarge."""
+    """All sites' heads, with the openings and roles of the run: three answers from maps that are computed once. Raises TooLarge."""
     _admit(sum(site.weights for site in sites))
     patterns = [record.pattern() for record in run.attention]  # of each: [head, query, key]
     return Whole(

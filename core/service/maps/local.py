@@ -23,7 +23,7 @@ from .heads import heads_of, likeness_of, measures_of, thumbnails_of, whole_of
 
 
 class LocalMaps(Worker):
-    """What a run's weights look like."""
+    """Pictures of a run's weights."""
 
     _live: Live  # thumbnails that were made while the run went on
 

@@ -27,7 +27,7 @@ from .compute import Leak, Masked, Outcome, Padded, Unscaled
 
 
 class LocalMasks(Worker):
-    """What masks do, proved by other runs."""
+    """The effects of masks, proved by other runs."""
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)

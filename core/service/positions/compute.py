@@ -26,7 +26,7 @@ REACH = 64  # tokens to either side, of a rule over distance
 BEYOND = 90  # tokens beyond the end of a table, in the sentence that says what happens there
 MOST_COMPARED = 2048  # rows of a table that are held against each other
 MOST_ROWS = 256  # of a table, in one answer
-CELLS = 24_000_000  # weights that are worked out to say how far the heads of a site move
+CELLS = 24_000_000  # weights that are computed to say how far the heads of a site move
 MOVED_ROWS = 256  # of each head, at most
 
 

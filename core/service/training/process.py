@@ -70,7 +70,7 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
             if command is None:
                 return
             obey(command)
-        for number in sorted(runs, key=lambda number: number not in new):  # somebody has just pressed Train
+        for number in sorted(runs, key=lambda number: number not in new):  # Train has just been pressed
             _turn(number, runs, new, waiting, say)
 
 

@@ -32,7 +32,7 @@ from ...learn.watched_training import Frame, Point, Spec
 MOST_ACTIVE = 2
 MOST_WAITING = 20
 MOST_PAUSED = 8  # of which the oldest end
-KEPT_BYTES = 192 << 20  # of the frames of runs that nobody watches any longer
+KEPT_BYTES = 192 << 20  # of the frames of runs without a viewer
 ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",
@@ -156,7 +156,7 @@ class Trainer:
             self._leave(run, tell)
 
     def now(self, spec: Spec) -> News:
-        """What there is of a run. Raises Refused for one that nobody has begun, or that was dropped."""
+        """What there is of a run. Raises Refused for one that was never begun, or was dropped."""
         with self._lock:
             run = self._known(spec)
             if run is None or not run.points:
@@ -165,7 +165,7 @@ class Trainer:
             return News(run.state, points=tuple(run.points), frames=tuple(map(frame_facts, run.frames)), why=run.why)
 
     def frames(self, spec: Spec) -> tuple[Frame, ...]:
-        """Those that a run has by now; the last alone of one that ships. Raises Refused for one that nobody has begun, or that was dropped."""
+        """Those that a run has by now; the last alone of one that ships. Raises Refused for one that was never begun, or was dropped."""
         with self._lock:
             run = self._known(spec)
             if run is not None and run.frames:
@@ -217,7 +217,7 @@ class Trainer:
             return run
 
     def _known(self, spec: Spec) -> Training | None:
-        """A run that somebody began, or that ended before and was kept as a file."""
+        """A run that was begun, or that ended before and was kept as a file."""
         run = self._runs.get(spec)
         if run is None and (found := saved_runs.read(self.folder, spec)) is not None:
             run = self._runs[spec] = Training(spec, next(self._numbers), "ended", *found)
@@ -237,7 +237,7 @@ class Trainer:
             self._drop()
 
     def _end(self, run: Training) -> None:
-        """Stop a run that nobody wants any longer, and forget it."""
+        """Stop a run without a viewer, and forget it."""
         if run.process is not None:  # one that waits may have been paused there
             self._tell({"stop": run.number})
         if self._runs.get(run.spec) is run:
@@ -305,7 +305,7 @@ class Trainer:
         self._listener.start()
 
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
-        """What the process says, until it ends."""
+        """Messages of the process, until it ends."""
         assert process.stdout is not None
         with process:
             try:

@@ -1,4 +1,4 @@
-"""A walk as plain data: one token through one layer, with what a screen needs to work out again what a visitor changes."""
+"""A walk as plain data: one token through one layer, with what a screen needs to compute again what a visitor changes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Walked:
     layer: int
     query: int
     values: dict[str, np.ndarray]
-    norms: dict[str, NormFacts]  # step -> its norm; of a norm behind a sublayer, only of the followed token
+    norms: dict[str, NormFacts]  # step -> its norm; of a norm after a sublayer, only of the followed token
     sites: tuple[SiteWalk, ...]
     start: dict[str, np.ndarray]  # token, type, position: float32 [d_model] each, in the order of their addition
     embed: np.ndarray  # float32 [d_model]: what the first layer is given

@@ -16,13 +16,13 @@ from ...write.generate import Draft, Sampling, admit_writing
 from ...write.writing import Opening, Reading, Taken, Writer, beginning, check_path, check_room, labels
 from ..sweeps import LABEL_BYTES
 
-MOST_WRITTEN = 512  # tokens behind a prompt, so that a link can name them
+MOST_WRITTEN = 512  # tokens after a prompt, so that a link can name them
 Over = Literal["", "end", "positions", "most"]  # why no further token can be written
 
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A prompt and what is written behind it, as they are opened. labels are those of all tokens that are named here first."""
+    """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first."""
 
     opening: Opening
     prompt: tuple[int, ...]  # the tokens that were read before anything was written
@@ -36,7 +36,7 @@ class Begun:
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """One more token. No reading behind one that ends the text."""
+    """One more token. No reading after one that ends the text."""
 
     taken: Taken
     reading: Reading | None
@@ -64,7 +64,7 @@ def own_target(request: Request) -> bool:
 
 
 class Labels:
-    """What people read for tokens, each told once."""
+    """Labels of tokens, each sent once."""
 
     def __init__(self, loaded: Loaded) -> None:
         self.loaded = loaded
@@ -88,7 +88,7 @@ class Desk:
         self.labels = Labels(self.loaded)
 
     def open(self, also: Iterable[int] = ()) -> Begun:
-        """The prompt and the path, and the labels of other tokens that somebody asks about."""
+        """The prompt and the path, and the labels of other tokens in the question."""
         opening = self.writer.open()
         read = self.prompt.last_read[0]
         of_run = self.run.source if self.run.target is None else self.run.target
@@ -99,7 +99,7 @@ class Desk:
         return Begun(opening, read.ids, of_run.labels[: len(read)], labels, self.over, per_token)
 
     def go_on(self, begun: Begun) -> None:
-        """Read the prompt and the path, which somebody has opened before."""
+        """Read the prompt and the path, which were opened before."""
         self.writer.read()
         self.labels.told |= begun.labels.keys()
 
@@ -119,7 +119,7 @@ class Desk:
 
 
 class Search:
-    """A beam search behind a run's prompt: every step is one turn among the passes."""
+    """A beam search after a run's prompt: every step is one turn among the passes."""
 
     def __init__(self, run: Trace, request: Request, n_beams: int, n: int) -> None:
         loaded = run.loaded

@@ -78,7 +78,7 @@ class LocalWriting(Worker):
             while (grown := await coming.get()) is not None:
                 told += 1
                 yield grown
-            for grown in (await searching)[told:]:  # it was known, or somebody else had begun it
+            for grown in (await searching)[told:]:  # it was known, or another caller had begun it
                 yield grown
         finally:
             searching.cancel()

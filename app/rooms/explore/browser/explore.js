@@ -360,7 +360,7 @@ class View {
     if (run.isShown && run.ms !== null) this.ended();
     this.root.dataset.underway = this.layersLeft;
     if (run.isShown) return;
-    if (!run.canBeShown || this.told > run.header.told) return; // with what was chosen since, which it does not know yet
+    if (!run.canBeShown || this.told > run.header.told) return; // the run's header predates the latest selection
     const {
       picture,
       sites,
@@ -822,7 +822,7 @@ class View {
     this.follow();
   }
 
-  // The rows that are asked about are not there for anything that is drawn: the one it opened at, and the one that is locked; or all.
+  // Rows that a question covers are not drawn by any part: the row it opened at and the locked one; or all rows.
   /** @param {Set<string>} stale */
   coverRows(stale) {
     if (!this.sites) return; // the first run is still under way

@@ -126,7 +126,8 @@ export class Paint {
       box.addEventListener("scroll", () => {
         stay();
         const { scrollLeft, scrollTop } = box;
-        if (scrollLeft === this.at[0] && scrollTop === this.at[1]) return; // it was taken along: who scrolls may be further by now
+        // An event of our own scrollTo: ignore it, the scrolling box may be further by now.
+        if (scrollLeft === this.at[0] && scrollTop === this.at[1]) return;
         this.at = [scrollLeft, scrollTop];
         for (const other of boxes) if (other !== box) other.scrollTo(scrollLeft, scrollTop);
       });

@@ -68,7 +68,7 @@ export function movedMost(before, after, columns, n) {
   return found.sort((a, b) => Math.abs(b[2]) - Math.abs(a[2])).slice(0, n);
 }
 
-// What a link says in which the changed run, `there`, is above, and `here`, the address of the run that is above now, is held against it
+// Link with the two sides swapped: the changed run, `there`, above, compared with `here`, the address of the run above now
 /** @param {Record<string, string>} values @param {Record<string, string>} there @param {string} here @returns {Record<string, string>} */
 export const swapped = ({ sweep, by, where, pick }, there, here) => ({
   view: "whatif",
