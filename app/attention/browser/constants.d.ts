@@ -1,7 +1,7 @@
 // What Python writes into constants.js (app/attention/component.py).
 import type { Palette } from "./types.js";
 
-export const WORDS: Record<string, any>; // sentences, and tables of them
+export { WORDS } from "./wordtypes.js";
 export const PALETTES: Record<"light" | "dark", Palette>;
 export const OPTIONS: Record<string, { url: string; value: unknown }>;
 export const STYLE: string;

@@ -92,7 +92,7 @@ export class Facts {
     const named = (k) => [quoted(lens.keys[k]), "k"];
     if (!q && !order.length) return [words.choose];
     if (!q)
-      return phrase(words.all_kinds[lens.kind] ?? words.gives_all, {
+      return phrase(lens.kind === "head" ? words.gives_all : words.all_kinds[lens.kind], {
         share: [this.amount(weight(order[0])), ""],
         key: named(order[0]),
       });

@@ -1,7 +1,7 @@
 // What every picture for taking away has: title and fact on top, the scale of its colours, and its caption below.
 
 import { WORDS as words } from "./constants.js";
-import { fill } from "../../kit/browser/dom.js";
+import { fill, worded } from "../../kit/browser/dom.js";
 import { HIDDEN } from "./lens.js";
 import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
 
@@ -81,7 +81,7 @@ export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
     x += widthOf(string, SMALL, font) + 8;
   };
   put(
-    `${words.export_units[lens.unit]} (${words[{ linear: "linear", log: "log", row: "per_row" }[scale]]})`,
+    `${worded(words.export_units, lens.unit)} (${{ linear: words.linear, log: words.log, row: words.per_row }[scale]})`,
     palette.ink,
   );
   put(low, palette.mute);

@@ -1,7 +1,7 @@
 // The line below: how the run went, what has been proved about this layer, and the scale of the colours.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el, fill, number, scientific } from "../../kit/browser/dom.js";
+import { add, choice, el, fill, number, scientific, worded } from "../../kit/browser/dom.js";
 
 const MOST = 1e6; // as far as colours may go
 const LONG = 10_000; // ms from which on a pass is said in seconds
@@ -144,7 +144,7 @@ export class Footer {
       field.disabled = this.view.map.scaleShown === "row";
       field.title = field.disabled ? words.bounds_row : "";
     }
-    this.legend.title = words.units[this.view.lens().unit];
+    this.legend.title = worded(words.units, this.view.lens().unit);
   }
 
   draw() {

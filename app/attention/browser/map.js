@@ -15,6 +15,7 @@ import {
   scientific,
   share,
   short,
+  worded,
 } from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
@@ -165,7 +166,10 @@ export class HeadMap {
     if (this.view.lens().kind !== "head") return "";
     const [name, p] = roleOf(this.view);
     if (name === "mixed") return "";
-    return fill(words.roles[name] ?? words.roles_rest, { share: share(p), name });
+    return fill(/** @type {Record<string, string>} */ (words.roles)[name] ?? words.roles_rest, {
+      share: share(p),
+      name,
+    });
   }
 
   // Whether this is where the picture opened by the rule of core.read.head_roles.openings
@@ -187,7 +191,7 @@ export class HeadMap {
     const tools = [];
     if (sites.length > 1) {
       /** @type {Choice[]} */
-      const options = sites.map(({ id }) => [id, words.tabs[id] ?? id, words.sites[id]?.[1]]);
+      const options = sites.map(({ id }) => [id, worded(words.tabs, id), words.sites[id]?.[1]]);
       tools.push(choice(words.kind, options, site.id, (id) => this.view.choose({ site: id })));
     }
     if (this.canFold) {
@@ -335,6 +339,7 @@ export class HeadMap {
 
   zoomButtons() {
     const box = el("span", "seg");
+    /** @type {[text: string, title: string, factor: number][]} */
     const buttons = [
       ["−", words.zoom_out, 2],
       ["+", words.zoom_in, 0.5],

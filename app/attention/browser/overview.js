@@ -5,7 +5,7 @@ import { Alike } from "./alike.js";
 import { cover } from "../../kit/browser/cover.js";
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, clamp, counted, el, fill, number, ranges } from "../../kit/browser/dom.js";
+import { add, arrow, clamp, counted, el, fill, number, ranges, worded } from "../../kit/browser/dom.js";
 import { beside, corner, groupsOf, opensInGroups, placed } from "./groups.js";
 import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
 import { Flight } from "./motion.js";
@@ -117,7 +117,7 @@ export class Overview {
     this.title.title = site.how ? `${words.heads_help} ${fill(words.heads_how, { how: site.how })}` : words.heads_help;
     this.shared.hidden = site.kv_heads === site.heads;
     this.shared.textContent = this.shared.hidden ? "" : fill(words.shared_all, { n: site.heads / site.kv_heads });
-    const options = ["roles", "maps", ...metricsOf(site)].map((name) => {
+    const options = /** @type {const} */ (["roles", "maps", ...metricsOf(site)]).map((name) => {
       const [text, title] = words.metrics[name];
       return Object.assign(el("option", "", text), { value: name, title });
     });
@@ -574,7 +574,7 @@ export class Overview {
     }
     const { site } = at;
     const lines = [el("div", "", fill(words.place, at))];
-    if (this.view.sites.length > 1) lines.push(el("div", "mute", words.blocks[site.id] ?? site.id));
+    if (this.view.sites.length > 1) lines.push(el("div", "mute", worded(words.blocks, site.id)));
     if (!site.has(at.layer)) lines.push(el("div", "mute", words.to_come));
     const name = this.grid.places ? this.names?.[at.layer * site.heads + at.head] : null;
     if (name) lines.push(el("div", "mute", name));

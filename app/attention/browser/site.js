@@ -4,7 +4,7 @@ import { unpack } from "../../kit/browser/messages.js";
 
 // One kind of attention of the run: its maps by layer and head.
 export class Site {
-  /** @type {string} encoder, decoder or cross */
+  /** @type {import("./types.js").SiteHeader["id"]} */
   id;
   /** @type {number[]} by layer */
   records;

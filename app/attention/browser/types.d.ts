@@ -23,7 +23,7 @@ export type Area = [q0: number, q1: number, k0: number, k1: number];
 
 /** One kind of attention as the server tells of it (app/attention/picture.py); offsets are bytes of the message's body. */
 export interface SiteHeader {
-  id: string;
+  id: "encoder" | "decoder" | "cross";
   records: number[];
   heads: number;
   kv_heads: number;

@@ -30,6 +30,10 @@ export const fill = (template, parts) =>
     .map((node) => node.textContent)
     .join("");
 
+// The entry of a table of words under a name that came with data, which no type holds; the name itself where there is no entry.
+/** @param {Record<string, string>} table @param {string} name */
+export const worded = (table, name) => table[name] ?? name;
+
 // A share in words: whole percents where the rest is not small, one decimal below 1 % and above 98 %. 0 % and 100 % are exact.
 /** @param {number} p */
 export function share(p) {

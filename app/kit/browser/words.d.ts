@@ -1,4 +1,4 @@
 // What Python writes into words.js (app/kit/scripts.py).
-export const WORDS: Record<string, string>;
+export { WORDS } from "./wordtypes.js";
 export const COLOURS: Record<"light" | "dark", Record<string, string>>;
 export const STYLE: string;

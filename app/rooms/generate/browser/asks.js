@@ -1,7 +1,7 @@
 // What the room asks of the server: the columns of a path, words as they are written, beams as they grow, and what is measured.
 
 import { classroom } from "../../../kit/browser/classroom.js";
-import { counted, fill } from "../../../kit/browser/dom.js";
+import { counted, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { goesOn, grown, readAll, written, writtenAll } from "./paths.js";
 import { Writing } from "./writing.js";
@@ -10,6 +10,7 @@ import { Writing } from "./writing.js";
 
 const AT_A_TIME = 256; // words that Play writes before it stops by itself
 const BEAM_STEPS = 8; // tokens that a search begins with, and goes on by
+const OVER = { end: words.over_end, positions: words.over_positions, most: words.over_most };
 const PACE = 420; // ms for each column that Play steps over
 const LENS_AFTER = 80; // ms that the ring rests before the layers are read
 const MOST_LENSES = 400;
@@ -274,7 +275,7 @@ export class Asks {
   /** @param {string} over */
   sayOver(over) {
     const last = this.path.at(-1);
-    this.view.say(fill(words[`over_${over}`], { word: last === undefined ? "" : `“${this.writing.label(last)}”` }));
+    this.view.say(fill(worded(OVER, over), { word: last === undefined ? "" : `“${this.writing.label(last)}”` }));
   }
 
   async time() {

@@ -1,5 +1,5 @@
 // What Python writes into constants.js (app/rooms/generate/component.py).
-export const WORDS: Record<string, string>;
+export { WORDS } from "./wordtypes.js";
 export const PALETTES: Record<"light" | "dark", Record<string, string>>;
 export const TEMPERATURES: number[];
 export const MOST_K: number;

@@ -1,13 +1,14 @@
 // The same as tables: on the page for whoever sees no picture, and as CSV.
 
 import { csv } from "../../../kit/browser/csv.js";
-import { add, fill } from "../../../kit/browser/dom.js";
+import { add, fill, worded } from "../../../kit/browser/dom.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 
 const WORDS_A_COLUMN = 10;
+const HOW = { greedy: words.greedy, beam: words.beam };
 
 /** @param {Scene} scene @returns {(string | number)[][]} */
 function rows(scene) {
@@ -110,7 +111,7 @@ export function aboutOf(scene) {
     p: scene.settings.topP,
     seed: scene.seed,
   };
-  const how = scene.how === "sample" ? fill(words.file_how, { t, k, p, seed }) : words[scene.how];
+  const how = scene.how === "sample" ? fill(words.file_how, { t, k, p, seed }) : worded(HOW, scene.how);
   const caption = [scene.header.about.caption, how, fill(words.file_path, { path: scene.path.join(" ") || "0" })].join(
     " · ",
   );

@@ -1,12 +1,14 @@
 // The check of an answer: what was said, what is true, and the same words for right and wrong. app/rooms/lessons/checks.py does the same,
 // in the same order; tests/js holds the two together.
 
+import { worded } from "../../../kit/browser/dom.js";
 import { ANSWER, NO_ANSWER } from "./words.js";
 
 /** @typedef {{label: string, place: number[], value: number}} Candidate */
 /**
  * @typedef {{
- *   kind: string, reason: string, footer: string, slip: string, candidates: Candidate[], best: number, form?: string, share: boolean,
+ *   kind: string, reason: string, footer: string, slip: string, candidates: Candidate[], best: number, form?: "row" | "ranked" | "plain",
+ *   share: boolean,
  *   options: string[], right: number[], all_of: boolean, axes: string[], number: number, unit: string, tolerance: number, digits: number,
  *   values: Record<string, string> | null
  * }} Truth
@@ -23,7 +25,7 @@ const CHECKS = { point, drag, shape, choose, do: change };
 /** @param {Truth} truth @param {unknown} answer @returns {Checked} */
 export function check(truth, answer) {
   const checked = CHECKS[truth.kind](truth, answer);
-  if (!checked) return { said: "", true: "", rank: null, right: false, words: [NO_ANSWER[truth.kind]] };
+  if (!checked) return { said: "", true: "", rank: null, right: false, words: [worded(NO_ANSWER, truth.kind)] };
   const after = [truth.reason, truth.slip, truth.footer].filter(Boolean);
   return { ...checked, words: [...checked.words, ...after] };
 }
@@ -57,7 +59,7 @@ function point(truth, answer) {
     value: valueWords(truth, chosen.value),
     best: valueWords(truth, found[0].value),
   };
-  const second = isRight && truth.best > 1 ? "tied" : `${form}_${isRight ? "right" : "top"}`;
+  const second = isRight && truth.best > 1 ? "tied" : /** @type {const} */ (`${form}_${isRight ? "right" : "top"}`);
   return {
     said: chosen.label,
     true: tops,

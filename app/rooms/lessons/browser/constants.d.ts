@@ -1,5 +1,5 @@
 // What Python writes into constants.js (app/rooms/lessons/component.py).
-export const WORDS: Record<string, any>; // sentences, and tables of them
+export { WORDS } from "./wordtypes.js";
 export const PALETTES: Record<"light" | "dark", Record<string, string>>;
 export const LESSONS: string[];
 export const STEPS: Record<string, import("./types.js").Step>;

@@ -1,3 +1,2 @@
 // What Python writes into words.js (app/rooms/lessons/checks.py).
-export const ANSWER: Record<string, string>; // names in braces are filled in
-export const NO_ANSWER: Record<string, string>; // by kind of step
+export { ANSWER, NO_ANSWER } from "./wordtypes.js";

@@ -1,5 +1,5 @@
 // What Python writes into constants.js (app/rooms/masks/component.py).
-export const WORDS: any;
+export { WORDS } from "./wordtypes.js";
 export const PALETTES: Record<"light" | "dark", any>;
 export const REASONS: string[];
 export const WHOLE: number;

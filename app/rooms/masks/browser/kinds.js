@@ -1,6 +1,6 @@
 // Three kinds of attention: a head of each that this model has, under its own mask.
 
-import { clamp, el, fill } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
 import { ABOVE, Grid, canvas, hatch } from "./maps.js";
@@ -93,14 +93,18 @@ export class Kinds {
       part.dataset.kind = id;
       const line = part.appendChild(el("div", "line"));
       const heading = line.appendChild(el("h3"));
-      heading.append(el("b", "", words.kinds_title[id]), ` ${fill(words.kinds_of, { layer, head })}`);
+      heading.append(el("b", "", worded(words.kinds_title, id)), ` ${fill(words.kinds_of, { layer, head })}`);
       const steps = line.appendChild(el("span", "seg steps"));
       for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
         [-1, "‹", words.previous_head],
         [1, "›", words.next_head],
       ])) {
         const button = steps.appendChild(el("button", "", sign));
-        Object.assign(button, { type: "button", title: label, ariaLabel: `${words.kinds_title[id]}: ${label}` });
+        Object.assign(button, {
+          type: "button",
+          title: label,
+          ariaLabel: `${worded(words.kinds_title, id)}: ${label}`,
+        });
         button.addEventListener("click", () => {
           const at = (layer * site.heads + head + by + site.layers * site.heads) % (site.layers * site.heads);
           view.choose({ [id]: `${Math.floor(at / site.heads)}.${at % site.heads}` });
@@ -116,7 +120,7 @@ export class Kinds {
         34,
       );
       const alt = fill(words.map_alt, {
-        what: words.kinds_title[id],
+        what: worded(words.kinds_title, id),
         n_query: site.n_query,
         n_key: site.n_key,
         query: queries[this.row(id)],
@@ -152,13 +156,13 @@ export class Kinds {
       });
       svg.addEventListener("pointerleave", () => view.hint(""));
       const best = this.best(id, row);
-      part.append(el("p", "", words.kinds_how[id]));
+      part.append(el("p", "", worded(words.kinds_how, id)));
       const from = part.appendChild(el("p", "mute"));
       from.textContent = fill(words.kinds_from, {
         Q: "Q",
-        query: words.kinds_side[site.query],
+        query: worded(words.kinds_side, site.query),
         K: "K",
-        key: words.kinds_side[site.key],
+        key: worded(words.kinds_side, site.key),
       });
       const free = mask.filter((/** @type {number} */ reason) => !reason).length;
       const triangle = free === (site.n_query * (site.n_query + 1)) / 2 && free < site.cells;
@@ -204,7 +208,7 @@ export class Kinds {
       return Array.from({ length: site.cells }, (_, at) => {
         const [q, k] = [Math.floor(at / site.n_key), at % site.n_key];
         return [
-          `${words.kinds_title[id]}: ${queries[q]} ${q}`,
+          `${worded(words.kinds_title, id)}: ${queries[q]} ${q}`,
           `${keys[k]} ${k}`,
           Number(scores[at].toPrecision(6)),
           mask[at] ? words.no : words.yes,

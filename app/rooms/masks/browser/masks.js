@@ -1,7 +1,7 @@
 // Masks: five labs on one run. This file has what they share: choices, the run with another mask, keys, sentence, files and link.
 
 import { csv } from "../../../kit/browser/csv.js";
-import { arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { arrow, choice, clamp, el, fill, keepingFocus, worded } from "../../../kit/browser/dom.js";
 import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
@@ -300,7 +300,9 @@ export class Masks {
       if (name !== "paint" && (name !== "scale" || this.projector.on)) return; // projected, the buttons stand there
       const right = this.tabs.appendChild(el("span", "right"));
       if (this.sites.size > 1) {
-        const sites = [...this.sites.keys()].map((id) => /** @type {[string, string]} */ ([id, words.sites[id]]));
+        const sites = [...this.sites.keys()].map(
+          (id) => /** @type {[string, string]} */ ([id, worded(words.sites, id)]),
+        );
         right.append(
           choice(words.site, sites, this.site.id, (id) => {
             const opening = this.sites.get(id) && this.header.sites.find((site) => site.id === id)?.opening;
@@ -342,7 +344,7 @@ export class Masks {
       this.legend.replaceChildren(
         ...legend.map((name) => {
           const one = el("span");
-          one.append(swatch(name, this.tones.palette), ` ${words.legend[name]}`);
+          one.append(swatch(name, this.tones.palette), ` ${worded(words.legend, name)}`);
           return one;
         }),
       );

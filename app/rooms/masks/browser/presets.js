@@ -31,6 +31,7 @@ export function drawPresets(paint, place) {
   const presets = el("span", "presets");
   presets.setAttribute("role", "group");
   presets.setAttribute("aria-label", words.presets);
+  /** @type {(keyof typeof words.preset)[]} */
   const names = cross ? ["none", "padding", "own"] : ["none", "causal", "window", "padding", "own"];
   for (const name of names) {
     const [label, line] = words.preset[name];

@@ -4,7 +4,7 @@
 export type Piece = [text: string, tone: string];
 
 export interface SiteHeader {
-  id: string;
+  id: "encoder" | "decoder" | "cross";
   layers: number;
   heads: number;
   query: "source" | "target";

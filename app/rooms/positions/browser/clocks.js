@@ -1,6 +1,6 @@
 // Clocks: rotary positions turn each pair of features of a query and a key like two hands; only the angle between them counts.
 
-import { add, clamp, el, fill, number, phrase, quoted, scientific } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, number, phrase, quoted, scientific, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, diverging, grip, handle, path, picture, put, signed, ticks, whole } from "./draw.js";
 import { highest, pairs, score, shares, straight } from "./numbers.js";
@@ -101,7 +101,7 @@ export class Clocks {
     const box = add(host, "div", "box elsewhere");
     add(box, "p").textContent = fill(words.no_clocks, {
       model: view.header.model,
-      own: words.kinds[view.header.position].toLowerCase(),
+      own: worded(words.kinds, view.header.position).toLowerCase(),
     });
     const home = view.header.homes.rotary;
     if (!home) return;
@@ -476,7 +476,7 @@ export class Clocks {
     if (!this.isRotary)
       return phrase(words.fact_elsewhere, {
         model: view.header.model,
-        own: words.kinds[view.header.position].toLowerCase(),
+        own: worded(words.kinds, view.header.position).toLowerCase(),
       });
     if (!clock || clock.refused) return [];
     const { m, n } = this.stands;

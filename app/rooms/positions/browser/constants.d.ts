@@ -1,4 +1,4 @@
 // What Python writes into constants.js (app/rooms/positions/component.py).
-export const WORDS: Record<string, any>; // sentences, and tables of them
+export { WORDS } from "./wordtypes.js";
 export const PALETTES: Record<"light" | "dark", Record<string, any> & { ramp: string[]; ahead: string[] }>;
 export const STYLE: string;

@@ -54,7 +54,7 @@ export function trade(view, host, stack, isOpen, toggled) {
     add(row, "th").textContent =
       kind === stack.kind ? fill(words.kind_own, { kind: title, model: view.header.model }) : title;
     add(row, "td").textContent = fill(
-      kind === stack.kind && words.trade_own[kind] ? words.trade_own[kind] : learnt,
+      (kind === stack.kind && /** @type {Record<string, string>} */ (words.trade_own)[kind]) || learnt,
       own,
     );
     add(row, "td").textContent = fill(longer, own);

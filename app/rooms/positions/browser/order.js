@@ -1,7 +1,7 @@
 // Order: the words over their places, how far each head moves without positions or in another order, one head before and after,
 // attention by distance, and the proof.
 
-import { add, arrow, choice, el, fill, phrase, quoted, scientific, share } from "../../../kit/browser/dom.js";
+import { add, arrow, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { bars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
@@ -470,7 +470,7 @@ export class Order {
         choice(words.site, sites, view.site().id, (site) => view.choose({ site, layer: "", head: "", key: "" })),
       );
       /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-      const stacks = view.header.stacks.map((stack) => [stack, words.stacks[stack]]);
+      const stacks = view.header.stacks.map((stack) => [stack, worded(words.stacks, stack)]);
       made.push(
         choice(words.stack, stacks, view.value("stack"), (stack) =>
           view.choose({
@@ -538,6 +538,7 @@ export class Order {
       ];
     });
     const [before, after] = this.weights(layer, head);
+    /** @type {import("./types.js").Table[]} */
     const tables = [{ title: words.table_moved, name: "moved", columns: words.table_moved_columns, rows: heads }];
     if (before && after && before.rows === site.n_query && before.columns === site.n_key) {
       const cells = queries.flatMap((query, q) =>

@@ -4,7 +4,7 @@ import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, el, keepingFocus } from "../../../kit/browser/dom.js";
+import { add, choice, el, keepingFocus, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -270,7 +270,7 @@ class View {
     keepingFocus(this.host, () => lab.draw());
     keepingFocus(this.line, () => {
       /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-      const tabs = Object.keys(LABS).map((lab) => [lab, words.labs[lab]]);
+      const tabs = Object.keys(LABS).map((lab) => [lab, worded(words.labs, lab)]);
       const seg = choice(words.lab, tabs, name, (lab) => this.choose({ lab }));
       seg.classList.add("labs");
       this.tabs.replaceChildren(seg);
@@ -357,7 +357,7 @@ class View {
     const snippet = lab.snippet();
     const said = `${sentence} ${caption}`;
     return {
-      title: words.labs[this.labName],
+      title: worded(words.labs, this.labName),
       alt: sentence,
       caption: said,
       snippet,

@@ -1,7 +1,7 @@
 // Two positions: the model's own table with two rows held, how alike they are, single features, and where the table ends.
 // Models without a table have their rule over distance here; no sinusoid is drawn for a model that has none.
 
-import { add, choice, clamp, el, fill, number, phrase } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, number, phrase, worded } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, grip, handle, path, picture, put, signed, ticks } from "./draw.js";
@@ -117,8 +117,8 @@ export class Two {
     const kinds = KINDS.map((kind) => [
       kind,
       kind === view.header.position
-        ? fill(words.kind_own, { kind: words.kinds[kind], model: view.header.model })
-        : words.kinds[kind],
+        ? fill(words.kind_own, { kind: worded(words.kinds, kind), model: view.header.model })
+        : worded(words.kinds, kind),
     ]);
     line.append(choice(words.kind, kinds, this.kind, (kind) => view.choose({ kind })));
     const known = this.known;
@@ -127,7 +127,7 @@ export class Two {
       return;
     }
     const isRule = this.kind === "alibi" || this.kind === "relative";
-    add(line, "span", "mute").textContent = this.isOwn ? words.own[this.kind] : isRule ? words.rule_alone : "";
+    add(line, "span", "mute").textContent = this.isOwn ? worded(words.own, this.kind) : isRule ? words.rule_alone : "";
     if (!known) return;
     if (isRule) return rule(view, host, this.isOwn && this.stack ? this.stack : null, known.rules, this.kind);
     if (!this.isOwn) return this.elsewhere();
@@ -142,8 +142,8 @@ export class Two {
     const box = add(host, "div", "box elsewhere");
     add(box, "p").textContent = fill(words.elsewhere, {
       model: view.header.model,
-      own: words.kinds[view.header.position].toLowerCase(),
-      kind: words.kinds[kind].toLowerCase(),
+      own: worded(words.kinds, view.header.position).toLowerCase(),
+      kind: worded(words.kinds, kind).toLowerCase(),
     });
     if (!home) return;
     const link = el("a", "", fill(words.go_home, { model: home[0] }));
@@ -582,7 +582,7 @@ export class Two {
     if (!this.isOwn)
       return phrase(words.fact_elsewhere, {
         model: view.header.model,
-        own: words.kinds[view.header.position].toLowerCase(),
+        own: worded(words.kinds, view.header.position).toLowerCase(),
       });
     if (kind === "rotary") return phrase(words.fact_rotary_table, {});
     const [i, j] = this.ij;
@@ -636,7 +636,7 @@ export class Two {
     const { view } = this;
     if (view.header.stacks.length < 2) return [];
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-    const stacks = view.header.stacks.map((stack) => [stack, words.stacks[stack]]);
+    const stacks = view.header.stacks.map((stack) => [stack, worded(words.stacks, stack)]);
     return [choice(words.stack, stacks, view.value("stack"), (stack) => view.choose({ stack }))];
   }
 

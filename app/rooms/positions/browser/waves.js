@@ -1,6 +1,6 @@
 // Digits to waves: a position in binary, and waves of the same periods that say it smoothly.
 
-import { add, clamp, el, fill, phrase } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, phrase, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, grip, handle, path, picture, put } from "./draw.js";
 import { flips, stepLength, wave } from "./numbers.js";
@@ -208,7 +208,10 @@ export class Waves {
       proof: words.foot_waves,
       facts: this.isOwn
         ? words.foot_wavelengths
-        : fill(words.foot_no_waves, { model: view.header.model, own: words.kinds[view.header.position].toLowerCase() }),
+        : fill(words.foot_no_waves, {
+            model: view.header.model,
+            own: worded(words.kinds, view.header.position).toLowerCase(),
+          }),
     };
   }
 

@@ -10,7 +10,7 @@ const LONG = 4096; // tokens, for the sentence on growth
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
 /** @typedef {import("./types.js").Values} Values */
-const VERDICTS = { right: "break_right", error: "break_error", wrong: "break_silent" };
+const VERDICTS = { right: words.break_right, error: words.break_error, wrong: words.break_silent };
 
 export class Detail {
   /** @param {import("./types.js").View} view @param {HTMLElement} box */
@@ -135,12 +135,12 @@ export class Detail {
       button.type = "button";
       button.setAttribute("aria-pressed", String(i === at));
       button.append(el("i", "", { right: "✓", error: "✗", wrong: "!" }[tried.verdict]), el("code", "", tried.code));
-      button.title = words[VERDICTS[tried.verdict]];
+      button.title = VERDICTS[tried.verdict];
       button.addEventListener("click", () => view.choose({ break: String(i) }));
     });
     const result = add(grid, "div", `result ${one.verdict}`);
     result.setAttribute("role", "status");
-    add(result, "p", "verdict").textContent = words[VERDICTS[one.verdict]];
+    add(result, "p", "verdict").textContent = VERDICTS[one.verdict];
     const said = add(result, "p", "said");
     said.textContent = one.error || `torch.Size([${one.shape.join(", ")}])`;
     if (one.why) add(result, "p", "why").textContent = one.why;

@@ -28,7 +28,10 @@ export const plain = (n) => n.toLocaleString("en");
 
 // "12 heads"
 /** @param {string} name @param {number} n */
-export const count = (name, n) => `${plain(n)} ${words.counts[name][n === 1 ? 0 : 1]}`;
+export const count = (name, n) => {
+  const [one, several] = /** @type {Record<string, [string, string]>} */ (words.counts)[name];
+  return `${plain(n)} ${n === 1 ? one : several}`;
+};
 
 // The class that colours an axis; one that is made of two ("head × d_head") or has no name has none
 const KNOWN = new Set(["batch", "pos", "head", "kv_head", "query", "key", "d_model", "d_head", "d_ff", "vocab"]);

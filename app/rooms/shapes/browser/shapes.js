@@ -8,7 +8,7 @@ import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Guard } from "../../../kit/browser/cover.js";
 import { Detail } from "./detail.js";
-import { add, arrow, choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { add, arrow, choice, clamp, el, fill, keepingFocus, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
@@ -250,10 +250,10 @@ class View {
       const column = add(this.body, "div", "column");
       column.setAttribute("role", "group");
       column.setAttribute("aria-label", words.label);
-      if (pair) add(column, "h3").textContent = `${words.stacks[stack]} · ${count("pos", data.lengths[i])}`;
+      if (pair) add(column, "h3").textContent = `${worded(words.stacks, stack)} · ${count("pos", data.lengths[i])}`;
       const heads = add(column, "div", "heads");
-      for (const name of ["rail", "step", "", "shape", "bytes", "flops", "code"])
-        heads.append(el("span", name, words.columns[name] ?? ""));
+      for (const name of /** @type {const} */ (["rail", "step", "", "shape", "bytes", "flops", "code"]))
+        heads.append(el("span", name, name && words.columns[name]));
       const last = i === data.stacks.length - 1;
       /** @type {Item[]} */
       const items = [];
@@ -287,11 +287,20 @@ class View {
       const single = part.rows.length === 1;
       if (single || open.includes(key) || holds) {
         if (!single)
-          this.fold(column, items, words.sections[part.section], true, () => this.toggle(key, part), 0, false);
+          this.fold(column, items, worded(words.sections, part.section), true, () => this.toggle(key, part), 0, false);
         for (const row of part.rows) this.drawRow(column, row, items, 0);
       } else {
         const steps = part.rows.map((row) => row.title).join(" → ");
-        this.fold(column, items, words.sections[part.section], false, () => this.toggle(key, part), 0, true, steps);
+        this.fold(
+          column,
+          items,
+          worded(words.sections, part.section),
+          false,
+          () => this.toggle(key, part),
+          0,
+          true,
+          steps,
+        );
       }
       return;
     }

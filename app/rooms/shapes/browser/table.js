@@ -2,7 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, el } from "../../../kit/browser/dom.js";
+import { add, el, worded } from "../../../kit/browser/dom.js";
 import { axis, plain } from "./format.js";
 
 const MIB = 1 << 20;
@@ -17,7 +17,7 @@ export class Table {
   // [part, times, title, traced as, axes, shape, dtype, bytes, flops, view] of every step, with words for parts
   lines() {
     return this.view.data.table.map(([stack, times, title, name, op, axes, shape, dtype, bytes, flops, view]) => ({
-      part: words.stacks[stack] ?? words.sections[stack] ?? stack,
+      part: worded({ ...words.stacks, ...words.sections }, stack),
       times,
       title,
       name,

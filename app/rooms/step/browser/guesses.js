@@ -1,6 +1,6 @@
 // The end of a decoder: the guess behind every addition, which is a reading, and the next word's probabilities.
 
-import { add, fill } from "../../../kit/browser/dom.js";
+import { add, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { wordOf } from "./sentences.js";
 import { Sheet } from "./sheet.js";
@@ -56,7 +56,7 @@ export function guessPicture(host, on) {
     hit.addEventListener("pointerleave", () => on.leave());
     hit.addEventListener("click", () => on.choose({ cell: `${i}.0` }));
     rows.push(hit);
-    const what = words.sublayers[one.sublayer] ?? one.sublayer;
+    const what = worded(words.sublayers, one.sublayer);
     sheet.label(0, y, "", one.layer === null ? what : fill(words.heat_row, { l: one.layer, what }));
     const at = header.added.findIndex(
       (/** @type {[number, string]} */ [l, sub]) => l === one.layer && sub === one.sublayer,
@@ -111,7 +111,7 @@ export function guessPicture(host, on) {
         r: one.rank,
         vocab: count(header.vocab),
         l: one.layer,
-        what: words.sublayers[one.sublayer] ?? one.sublayer,
+        what: worded(words.sublayers, one.sublayer),
       };
       return {
         title: fill(one.layer === null ? words.guess_start : words.guess_after, parts),

@@ -1,6 +1,6 @@
 // The MLP: its neurons before and behind the activation, the curve that they lie on, and those that write most.
 
-import { add, fill } from "../../../kit/browser/dom.js";
+import { add, fill, worded } from "../../../kit/browser/dom.js";
 import { ACTIVATIONS } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
@@ -106,7 +106,7 @@ export function activation(host, on) {
           pieces: [
             { label: `h[${j}]`, value: fixed(after[j], 3), strong: true },
             { op: "=" },
-            { label: `${words.acts[act]}(${fixed(before[j], 3)})`, value: fixed(g, 3) },
+            { label: `${worded(words.acts, act)}(${fixed(before[j], 3)})`, value: fixed(g, 3) },
             { op: "×" },
             { label: words.names.up, value: fixed(up, 3) },
           ],
@@ -119,7 +119,7 @@ export function activation(host, on) {
           { label: "h", value: fixed(before[j], 3) },
           { op: "→" },
           ...["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => ({
-            label: words.acts[name],
+            label: worded(words.acts, name),
             value: fixed(name === own ? walk.array("mlp.act")[j] : ACTIVATIONS[name](before[j]), 3),
             strong: name === act,
           })),

@@ -1,6 +1,6 @@
 // The rail: every step of the layer with a barcode of the followed token's vector there. It is the scrubber.
 
-import { add, fill } from "../../../kit/browser/dom.js";
+import { add, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { barcode } from "./grid.js";
 import { count, limit } from "./sums.js";
@@ -19,7 +19,7 @@ export function nameOf(step, header) {
     (/** @type {any} */ s) => s.site === (step.id.startsWith("cross-") ? "cross_attn" : "attn"),
   );
   if (kind === "scale" && Math.abs(site.scale * Math.sqrt(header.d_head) - 1) > 1e-6) return words.names.scale_plain;
-  return fill(words.names[kind], { d: header.d_head });
+  return fill(worded(words.names, kind), { d: header.d_head });
 }
 
 export class Rail {

@@ -1,6 +1,6 @@
 // What stands above a picture: one sentence, one equation, one line of PyTorch; of numbers that are on the screen.
 
-import { el, fill, phrase, quoted } from "../../../kit/browser/dom.js";
+import { el, fill, phrase, quoted, worded } from "../../../kit/browser/dom.js";
 import { LOWEST, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { count, fixed, length, percent, spread } from "./sums.js";
@@ -44,9 +44,9 @@ export function above(on) {
   const d = on.header.d_head;
   const places = { q: on.q, k: on.k, ...parts };
   return {
-    sentence: sentence(words.says[key], places),
-    equation: math(fill(words.equations[equation], { d, ...more })),
-    code: fill(words.codes[codeOf(on)], {
+    sentence: sentence(worded(words.says, key), places),
+    equation: math(fill(worded(words.equations, equation), { d, ...more })),
+    code: fill(worded(words.codes, codeOf(on)), {
       d: on.step.kind === "norm" ? on.header.d_model : d,
       H: on.header.heads,
       ...codeParts(on),
@@ -231,12 +231,7 @@ function saysOf(on) {
       const parts = { w: [wordOf(word), "vo"], p: strong(percent(p)) };
       const since = sinceWhen(found.guesses);
       return since
-        ? [
-            "next_since",
-            { ...parts, l: since.layer, sublayer: words.sublayers[since.sublayer] ?? since.sublayer },
-            "next",
-            {},
-          ]
+        ? ["next_since", { ...parts, l: since.layer, sublayer: worded(words.sublayers, since.sublayer) }, "next", {}]
         : ["next", parts, "next", {}];
     }
     default:

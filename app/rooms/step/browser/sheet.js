@@ -1,6 +1,6 @@
 // What the pictures of the steps are made of: labels where they stand, strips of numbers, and the map of what sublayers add.
 
-import { add, fill, quoted } from "../../../kit/browser/dom.js";
+import { add, fill, quoted, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { Grid } from "./grid.js";
 import { fixed, limit } from "./sums.js";
@@ -154,7 +154,7 @@ export function heat(sheet, top, here) {
       0,
       y + tall * (row + 0.5),
       `r small${l === header.layer ? " here" : ""}`,
-      fill(words.heat_row, { l, what: words.sublayers[what] }),
+      fill(words.heat_row, { l, what: worded(words.sublayers, what) }),
       sheet.left - 12 * r,
     );
   }
@@ -199,7 +199,7 @@ export function withHeat(map, sheet, picture) {
       return {
         title: fill(words.heat_says, {
           l,
-          what: words.sublayers[what],
+          what: worded(words.sublayers, what),
           k: quoted(on.labels[Math.min(on.labels.length - 1, at * map.every)]),
           a: fixed(map.values[(row - picture.rows) * map.n + at]),
         }),

@@ -1,6 +1,6 @@
 // The pages of small numbers: one head of 3 × 4 whose inputs can be dragged, a batch and its transpose, the reshape into heads.
 
-import { add, choice, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, worded } from "../../../kit/browser/dom.js";
 import { BatchPage } from "./batch.js";
 import { WORDS as words } from "./constants.js";
 import { drawFrom } from "./from.js";
@@ -10,7 +10,7 @@ import { indexOf, ReshapePage } from "./reshape.js";
 import { drawTable } from "./table.js";
 
 /** @typedef {import("./types.js").Spot} Spot */
-export const PAGES = ["one", "batch", "reshape"];
+export const PAGES = { one: words.page_one, batch: words.page_batch, reshape: words.page_reshape };
 
 export class Small {
   /** @type {import("./types.js").Small} */
@@ -83,12 +83,13 @@ export class Small {
     this.grids = {};
     this.host = view.pic;
     this.shown.draw();
-    view.pic.setAttribute("aria-label", fill(words.picture, { name: words[`page_${page}`] }));
+    const name = worded(PAGES, page);
+    view.pic.setAttribute("aria-label", fill(words.picture, { name }));
     view.pic.onkeydown = (event) => this.key(event);
     if (view.values.show === "table") {
       view.pic.replaceChildren();
       view.pic.classList.add("tabled");
-      drawTable(view.pic, this.numbers(), words[`page_${page}`]);
+      drawTable(view.pic, this.numbers(), name);
     }
     Object.assign(view.root.dataset, {
       at: page === "one" ? STEPS[this.at] : "",
@@ -104,7 +105,8 @@ export class Small {
   /** @param {string} title @param {string} facts @param {[axis: string, n: number][]} axes @param {Node[]} more */
   head(title, facts, axes, ...more) {
     const sizes = el("span", "sh");
-    for (const [axis, n] of axes) sizes.append(el("b", `ax-${axis}`, String(n)), el("small", "", words.shape[axis]));
+    for (const [axis, n] of axes)
+      sizes.append(el("b", `ax-${axis}`, String(n)), el("small", "", worded(words.shape, axis)));
     const show = choice(
       words.as,
       /** @type {[string, string][]} */ ([

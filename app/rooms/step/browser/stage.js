@@ -1,6 +1,6 @@
 // What stands beside the rail at a step: where it is, what can be changed there, sentence, equation, code, and the picture.
 
-import { arrow, choice, el, fill } from "../../../kit/browser/dom.js";
+import { arrow, choice, el, fill, worded } from "../../../kit/browser/dom.js";
 import { DIVISOR, WORDS as words } from "./constants.js";
 import { ATTENTION } from "./foot.js";
 import { guessPicture } from "./guesses.js";
@@ -69,7 +69,7 @@ export function tell(view, on, at) {
   if (asks !== view.asks) {
     const sizes = el("span", "sh");
     for (const [axis, n] of step.axes)
-      sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", words.shape[axis]));
+      sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", worded(words.shape, axis)));
     view.where = el("b", "", where);
     view.meta.replaceChildren(
       view.where,
@@ -131,7 +131,7 @@ function controls(view, { step, header, at, site, walk }) {
     /** @type {[string, string][]} */
     const options = ["relu", own.startsWith("gelu") ? own : "gelu", "silu"].map((name) => [
       name === own ? "own" : name.replace("_tanh", ""),
-      name === own ? fill(words.norm_own, { name: words.acts[name] }) : words.acts[name],
+      name === own ? fill(words.norm_own, { name: worded(words.acts, name) }) : worded(words.acts, name),
     ]);
     box.append(
       choice(words.act_switch, options, view.values.act === own ? "own" : view.values.act, (act) =>

@@ -473,7 +473,7 @@ export class View {
         words.pages,
         /** @type {[string, string][]} */ ([
           ...(run ? [["run", words.page_run]] : []),
-          ...(page === "run" ? PAGES.slice(0, 1) : PAGES).map((name) => [name, words[`page_${name}`]]),
+          ...Object.entries(PAGES).slice(0, page === "run" ? 1 : undefined),
         ]),
         page,
         (next) =>

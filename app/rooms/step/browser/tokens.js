@@ -1,7 +1,7 @@
 // The line above the rail: the tokens, of which one is followed, and the layer and head.
 
 import { cover } from "../../../kit/browser/cover.js";
-import { add, el, fill } from "../../../kit/browser/dom.js";
+import { add, el, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./step.js").View} View */
@@ -86,7 +86,7 @@ export class Tokens {
     if (Object.keys(run.layers).length > 1) {
       const stacks = select(words.stack, (name) => view.choose({ stack: name, key: "", cell: "", hide: "" }));
       stacks.append(
-        ...Object.keys(run.layers).map((name) => new Option(words.stacks[name], name, false, name === stack)),
+        ...Object.keys(run.layers).map((name) => new Option(worded(words.stacks, name), name, false, name === stack)),
       );
     }
     this.picks = {

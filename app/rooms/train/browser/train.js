@@ -3,7 +3,7 @@
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, clamp, el, fill, keepingFocus, phrase, setField, share } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, keepingFocus, phrase, setField, share, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -73,7 +73,7 @@ class Train {
     // Made once: news of a run come several times a second, and a button that is made anew under a finger hears no click.
     this.taskButtons = Object.entries(words.tasks).map(([name, text]) => {
       const button = add(this.tasks, "button");
-      Object.assign(button, { type: "button", textContent: text, title: words.lines[name] });
+      Object.assign(button, { type: "button", textContent: text, title: worded(words.lines, name) });
       button.addEventListener("click", () => this.choose({ task: name }, true));
       return /** @type {const} */ ([name, button]);
     });
@@ -110,7 +110,7 @@ class Train {
     this.twinChips = Object.entries(words.twins).map(([name, text]) => {
       if (name === BROKEN[0]) this.chips.append(el("i", "", words.break_it));
       const chip = add(this.chips, "button", `chip ${name}`);
-      Object.assign(chip, { type: "button", textContent: text, title: words.twin_help[name] });
+      Object.assign(chip, { type: "button", textContent: text, title: worded(words.twin_help, name) });
       chip.addEventListener("click", () => this.choose({ twin: name, from: "0" }, true));
       return /** @type {const} */ ([name, chip]);
     });
@@ -597,7 +597,7 @@ class Train {
   }
 
   get twinName() {
-    const name = words.twins[this.values.twin];
+    const name = worded(words.twins, this.values.twin);
     return this.from ? fill(words.forked, { twin: name, s: this.from }) : name;
   }
 
@@ -638,7 +638,7 @@ class Train {
       side?.look && side.frame
         ? [
             {
-              name: i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task],
+              name: i ? this.twinName : twin ? words.as_it_is : worded(words.tasks, this.values.task),
               className: i ? "B" : "A",
               look: side.look,
               facts: side.frame,
@@ -661,7 +661,11 @@ class Train {
     for (const [name, { fixed }] of Object.entries(this.header.twins)) {
       if (fixed || name === "none" || name === "nowarmup" || !(name in words.twins)) continue;
       const chip = add(chips, "button", "chip");
-      Object.assign(chip, { type: "button", textContent: words.twins[name], title: words.twin_help[name] });
+      Object.assign(chip, {
+        type: "button",
+        textContent: worded(words.twins, name),
+        title: worded(words.twin_help, name),
+      });
       chip.setAttribute("aria-pressed", String(this.values.twin === name && this.from === at));
       chip.addEventListener("click", () => this.choose({ twin: name, from: String(at) }, true));
     }
@@ -728,7 +732,7 @@ class Train {
         el(
           "b",
           i ? "B" : "A",
-          i ? this.twinName : twin || (races && !look) ? words.as_it_is : words.tasks[this.values.task],
+          i ? this.twinName : twin || (races && !look) ? words.as_it_is : worded(words.tasks, this.values.task),
         ),
         `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`,
       );
@@ -789,7 +793,7 @@ class Train {
       const box = add(row, "div");
       const title = add(box, "h3");
       title.append(
-        el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : words.tasks[this.values.task]),
+        el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : worded(words.tasks, this.values.task)),
         fill(words.large, { l: layer, h: head }),
         el("br"),
         fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }),
@@ -842,7 +846,7 @@ class Train {
     this.checks.hidden = !this.pair[1];
     this.checks.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
     this.cost.textContent = fill(words.cost, {
-      n: words.tasks[this.values.task],
+      n: worded(words.tasks, this.values.task),
       p: header.parameters[this.values.task].toLocaleString("en"),
       b: header.batch,
       steps: header.steps,
@@ -908,7 +912,7 @@ class Train {
   // What its files say about themselves
   about() {
     const { task, seed } = this.values;
-    const title = fill(words.title, { task: words.tasks[task] });
+    const title = fill(words.title, { task: worded(words.tasks, task) });
     const fact = this.fact.textContent ?? "";
     const caption = [
       title,

@@ -1,13 +1,14 @@
 // The sweep, left: the change by every head or look on a map, all of them sorted, and one sentence about them.
 
 import { WORDS as words } from "./constants.js";
-import { add, arrow, choice, el, fill, quoted } from "../../../kit/browser/dom.js";
+import { add, arrow, choice, el, fill, quoted, worded } from "../../../kit/browser/dom.js";
 import { headName, labelsOf, rowName, together } from "./lead.js";
 import { finer, ranked, stepped } from "./numbers.js";
 import { drawGrid, drawOrder } from "./sweepmap.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Shown} Shown */
+const HEADINGS = { heads: words.heading_heads, looks: words.heading_looks, patch: words.heading_patch };
 const SVG = "http://www.w3.org/2000/svg";
 
 export class Left {
@@ -104,7 +105,8 @@ export class Left {
     const looks = values.sweep === "looks";
     const size = together(data, values, this.shown.place.id);
     this.heading.textContent =
-      words[size > 1 ? "heading_groups" : `heading_${values.sweep}`] + (values.edits ? ` (${words.heading_with})` : "");
+      (size > 1 ? words.heading_groups : worded(HEADINGS, values.sweep)) +
+      (values.edits ? ` (${words.heading_with})` : "");
     const turns = swept.turns;
     const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
     /** @type {import("./sweepmap.js").Grid} */

@@ -93,9 +93,10 @@ export class Rack {
 
   /** @param {import("./types.js").Header} data */
   fit(data) {
-    for (const [word, why] of Object.entries(words.toggles).map(([word]) => [word, data.cannot[word]])) {
+    for (const [word, [, says]] of Object.entries(words.toggles)) {
+      const why = data.cannot[word];
       this.buttons[word].disabled = Boolean(why);
-      this.buttons[word].title = why ?? words.toggles[word][1];
+      this.buttons[word].title = why ?? says;
     }
     this.fill(this.model, data.models);
     this.fill(this.step, data.steps);
@@ -131,7 +132,7 @@ export class Rack {
     const known = new Map(edits);
     const kept = values.edits
       .split("~")
-      .filter((edit) => edit && !words.toggles[edit] && !edit.startsWith("temperature_"));
+      .filter((edit) => edit && !Object.hasOwn(words.toggles, edit) && !edit.startsWith("temperature_"));
     this.chips.replaceChildren(
       ...kept.map((edit) => {
         const said = known.get(edit) ?? edit;

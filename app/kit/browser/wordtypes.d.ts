@@ -1,0 +1,37 @@
+// Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
+export const WORDS: {
+  "project_keys": string;
+  "files_note": string;
+  "files_json_help": string;
+  "files_csv_help": string;
+  "files_by_hand": string;
+  "close": string;
+  "covered": string;
+  "copied": string;
+  "copy_by_hand": string;
+  "copy_link": string;
+  "copy_link_help": string;
+  "share_screen": string;
+  "share_screen_help": string;
+  "export": string;
+  "export_help": string;
+  "export_image": string;
+  "export_png_help": string;
+  "export_svg_help": string;
+  "export_numbers": string;
+  "export_npz_help": string;
+  "export_page": string;
+  "export_html_help": string;
+  "export_copy": string;
+  "export_snippet": string;
+  "export_snippet_help": string;
+  "export_busy": string;
+  "export_saved": string;
+  "export_copied": string;
+  "export_failed": string;
+  "offline_page": string;
+  "offline_code": string;
+  "offline_missing": string;
+  "project": string;
+  "leave": string;
+};
