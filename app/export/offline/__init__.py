@@ -11,14 +11,14 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from app.export.offline.bare import bare
 from app.transport import edited, modules
 
 HERE = Path(__file__).parent
 IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", re.MULTILINE)
 NAMED_EXPORT = re.compile(r"^export ((?:(?:async )?function\*?|class|const|let)\s+(\w+))", re.MULTILINE)
 DEFAULT_EXPORT = re.compile(r"^export default (?=function \()", re.MULTILINE)
-COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*.*\*/)\n", re.MULTILINE)  # a line of its own
-LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\()", re.MULTILINE)
+LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\(|\s*:)", re.MULTILINE)
 
 
 def answer(entry: str, page_style: Callable[[], str]) -> Callable[[Request], Awaitable[Response]]:
@@ -50,13 +50,13 @@ def page(entry: str, page_style: str) -> str:
 def bundle(entry: str) -> str:
     """A module of the registry and all that it imports, as one script without imports.
 
-    Every module becomes a function that returns what it exports, in an order in which each finds what it imports. Lines that
-    only explain stay behind. Raises ValueError for an import or export that this does not understand, and for modules that
+    Every module becomes a function that returns what it exports, in an order in which each finds what it imports. Comments
+    and indentation stay behind. Raises ValueError for an import or export that this does not understand, and for modules that
     import each other in a ring.
     """
     script = ['"use strict";', "const modules = {};"]
     for name in modules.closure(entry):
-        source = COMMENT.sub("", modules.source(name))
+        source = bare(modules.source(name))
 
         def constants(found: re.Match[str], name: str = name) -> str:
             return _as_constants(found, modules.resolved(name, found[2]))
