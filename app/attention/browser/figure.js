@@ -4,10 +4,9 @@ import { WORDS as words } from "./constants.js";
 import { clamp, fill, short } from "../../kit/browser/dom.js";
 import { across, isMirrored } from "./direction.js";
 import { everyLine, linesOf } from "./edges.js";
-import { HIDDEN } from "./lens.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { levelsOfRoots } from "./scale.js";
-import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
+import { text, widthOf } from "../../kit/browser/scene.js";
 
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./types.js").Site} Site */

@@ -1054,7 +1054,6 @@ export class HeadMap {
     if (scores) lines.push(el("div", "mute", scores));
     this.view.tip.replaceChildren(...lines);
     if (x === undefined || y === undefined) {
-      const area = /** @type {Area} */ (this.area);
       const g = this.geometry;
       const box = this.base.getBoundingClientRect();
       const [from, w] = this.columnAt(column);
@@ -1102,7 +1101,6 @@ export class HeadMap {
   /** @param {KeyboardEvent} e */
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const { site } = this.view;
     const step = arrow(e);
     if (step) {
       e.preventDefault();

@@ -146,7 +146,7 @@ function offset(site, layer, head, ahead) {
 const OF = {
   entropy(site, layer, head) {
     const bits = site.entropies(layer, head);
-    return meanOver(site, layer, head, (all, at, q) => bits[q]);
+    return meanOver(site, layer, head, (_all, _at, q) => bits[q]);
   },
   distance(site, layer, head) {
     return meanOver(site, layer, head, (all, at, q) => {

@@ -325,7 +325,7 @@ export class Overview {
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Block} block */
-  drawBlock(context, { site, title, top, numbered }) {
+  drawBlock(context, { site, top, numbered }) {
     const { em } = this.view.room;
     const { palette, colour } = this.view;
     const g = this.grid;

@@ -89,7 +89,7 @@ export class Site {
       if (!found || found.refused) return null;
       this.written = found;
     }
-    return this.written && this.written.subarray((layer * this.heads + head) * this.n_key).subarray(0, this.n_key);
+    return this.written?.subarray((layer * this.heads + head) * this.n_key).subarray(0, this.n_key);
   }
 
   // bits [query]

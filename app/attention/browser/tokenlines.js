@@ -803,7 +803,6 @@ export class TokenLines {
     const { view, isolated } = this;
     const found = /** @type {{lines: Line[], total: number}} */ (this.found);
     const lens = view.lens();
-    const alone = isolated && { query: isolated.query, key: isolated.key };
     this.scroller.setAttribute("aria-label", `${lens.title}. ${words.lines_label} ${view.facts.big.textContent}`);
     const { dataset } = this.box;
     dataset.lines = String((isolated && !view.picture.whole ? isolated : found).lines.length);

@@ -14,9 +14,10 @@ const ALL = ".seen";
 let coming;
 /** @param {string} address */
 const plotly = (address) =>
-  (coming ??= import(new URL(address, document.baseURI).href).catch(
-    (error) => ((coming = undefined), Promise.reject(error)),
-  ));
+  (coming ??= import(new URL(address, document.baseURI).href).catch((error) => {
+    coming = undefined;
+    throw error;
+  }));
 
 /** @param {import("../../kit/browser/types.js").Given<Uint8Array>} given */
 export default function ({ data, parentElement }) {

@@ -15,13 +15,15 @@
         const chosen = window.headlight.settings.get("theme");
         if (name === "matches" && chosen !== null) return chosen === asked;
         if (name === "addEventListener")
-          return (/** @type {string} */ type, /** @type {(e: Event) => void} */ hear) => (
-            heard.add(hear), target.addEventListener(type, hear)
-          );
+          return (/** @type {string} */ type, /** @type {(e: Event) => void} */ hear) => {
+            heard.add(hear);
+            target.addEventListener(type, hear);
+          };
         if (name === "removeEventListener")
-          return (/** @type {string} */ type, /** @type {(e: Event) => void} */ hear) => (
-            heard.delete(hear), target.removeEventListener(type, hear)
-          );
+          return (/** @type {string} */ type, /** @type {(e: Event) => void} */ hear) => {
+            heard.delete(hear);
+            target.removeEventListener(type, hear);
+          };
         const value = Reflect.get(target, name);
         return typeof value === "function" ? value.bind(target) : value;
       },

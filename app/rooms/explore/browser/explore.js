@@ -9,7 +9,7 @@
 import { classroom } from "../../../kit/browser/classroom.js";
 import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
 import { OPTIONS, PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
-import { add, clamp, el, fill, keepingFocus, worded } from "../../../kit/browser/dom.js";
+import { add, clamp, el, keepingFocus, worded } from "../../../kit/browser/dom.js";
 import { Export } from "../../../attention/browser/export.js";
 import { Facts } from "../../../attention/browser/facts.js";
 import { Footer } from "../../../attention/browser/footer.js";

@@ -3,7 +3,7 @@
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { colours, paletteOf } from "../../../kit/browser/colours.js";
-import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
+import { add, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { isFree } from "../../../kit/browser/keys.js";

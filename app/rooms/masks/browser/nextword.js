@@ -79,8 +79,10 @@ function listOf(own, outcome, changed) {
   /** @type {[string, number | null, number | null][]} */
   const lines = own.words.map(([, label, p], i) => [label.trim(), p, !outcome ? null : changed ? outcome.asked[i] : p]);
   const leader = changed ? outcome?.words[0] : undefined;
-  if (leader && !own.words.some(([id]) => id === leader[0]))
-    lines.splice(-1, 1), lines.unshift([leader[1].trim(), null, leader[2]]);
+  if (leader && !own.words.some(([id]) => id === leader[0])) {
+    lines.pop();
+    lines.unshift([leader[1].trim(), null, leader[2]]);
+  }
   const top = Math.max(0.05, ...lines.map(([, a, b]) => Math.max(a ?? 0, b ?? 0)));
   const box = el("div", "words");
   const first = Math.max(...lines.map(([, , b]) => b ?? 0));

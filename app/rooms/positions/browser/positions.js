@@ -4,7 +4,7 @@ import { Chosen, whole } from "../../../kit/browser/chosen.js";
 import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, el, keepingFocus, worded } from "../../../kit/browser/dom.js";
+import { add, choice, keepingFocus, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";

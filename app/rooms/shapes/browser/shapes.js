@@ -483,7 +483,7 @@ class View {
   /** @param {number} step @param {HTMLElement} node */
   sideways(step, node) {
     const part = this.byId.get(node.dataset.id ?? "")?.part;
-    if (!part || part.section !== "layer") return;
+    if (part?.section !== "layer") return;
     this.choose({ at: clamp(this.place.at + step, 0, part.times - 1) }, true);
   }
 }

@@ -29,7 +29,7 @@ export const PICTURES = {
       0,
       66 * r + tall,
       "r note",
-      fill(words.all_numbers, { d: rows * per < e.length ? rows * per : e.length, per }),
+      fill(words.all_numbers, { d: Math.min(rows * per, e.length), per }),
       sheet.left - 12 * r,
     );
     const table = sheet.grid(

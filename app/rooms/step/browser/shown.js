@@ -1,6 +1,6 @@
 // What a picture is of: a step of a walk, the head and the key that are looked at, and what the visitor changed.
 
-import { clamp, fill, quoted } from "../../../kit/browser/dom.js";
+import { clamp, quoted } from "../../../kit/browser/dom.js";
 import { whole } from "../../../kit/browser/chosen.js";
 import { read } from "./foot.js";
 import { ledgerRows } from "./ledger.js";

@@ -491,7 +491,7 @@ class Train {
   here() {
     const at = this.at;
     return this.pair.map((one) => {
-      if (!one || !one.points.length) return null;
+      if (!one?.points.length) return null;
       const i = indexAt(one.points, at);
       const frame = upTo(one.frames, at);
       return {
@@ -538,7 +538,7 @@ class Train {
         ? phrase(words.waiting[waits.place === 1 ? 0 : 1], { n: waits.place, s: waits.seconds })
         : phrase(words.beginning, {});
     const s = String(this.at);
-    const burst = [a, b].find((side) => side && side.one.points.some(([, loss]) => loss === null));
+    const burst = [a, b].find((side) => side?.one.points.some(([, loss]) => loss === null));
     if (burst) return phrase(words.not_finite, { s: String(burst.one.points.at(-1)?.[0]), twin: name });
     const right = (/** @type {typeof a} */ side) => (side?.frame ? share(mean(side.frame.given)) : "");
     if (!b?.known) {

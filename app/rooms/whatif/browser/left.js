@@ -157,7 +157,7 @@ export class Left {
       type.unit,
     );
     this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
-    const word = swept.part && swept.part.watched.length ? swept.labels[swept.part.watched[0]] : "";
+    const word = swept.part?.watched.length ? swept.labels[swept.part.watched[0]] : "";
     this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
     const ramp = add(this.legend, "span", turns ? "ramp plain" : "ramp");
     ramp.append(

@@ -43,7 +43,7 @@ export const upTo = (p, least) =>
 /** @param {(number | undefined)[]} values */
 export function ranked(values) {
   return values
-    .map((v, i) => i)
+    .map((_, i) => i)
     .filter((i) => values[i] !== undefined)
     .sort((a, b) => Math.abs(/** @type {number} */ (values[b])) - Math.abs(/** @type {number} */ (values[a])) || a - b);
 }

@@ -418,8 +418,7 @@ class View {
         before.get(id) ?? null,
         after.get(id) ?? null,
       ]);
-      const exact =
-        values.sweep !== "patch" && this.fresh && side && side.shared && side.words.length ? side.words : found;
+      const exact = values.sweep !== "patch" && this.fresh && side?.shared && side.words.length ? side.words : found;
       drawWords(this.words, exact, this.palette, [part.likeliest_before?.at(-1), row.likeliest.at(-1)]);
     } else if (side?.likeliest) {
       found = side.words;
