@@ -18,6 +18,7 @@ IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", r
 NAMED_EXPORT = re.compile(r"^export ((?:(?:async )?function\*?|class|const|let)\s+(\w+))", re.MULTILINE)
 DEFAULT_EXPORT = re.compile(r"^export default (?=function \()", re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*.*\*/)\n", re.MULTILINE)  # a line of its own
+INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\()", re.MULTILINE)
 
 
@@ -56,7 +57,7 @@ def bundle(entry: str) -> str:
     """
     script = ['"use strict";', "const modules = {};"]
     for name in modules.closure(entry):
-        source = COMMENT.sub("", modules.source(name))
+        source = _flush_left(COMMENT.sub("", modules.source(name)))
 
         def constants(found: re.Match[str], name: str = name) -> str:
             return _as_constants(found, modules.resolved(name, found[2]))
@@ -69,6 +70,11 @@ def bundle(entry: str) -> str:
             raise ValueError(f"{name}: bundle does not know {body[left.start() :].strip().splitlines()[0]!r}")
         script.append(f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(names)} }};\n}})();')
     return "\n".join(script)
+
+
+def _flush_left(source: str) -> str:
+    """Without indentation, which no engine needs; a source with a template literal over several lines stays as it is."""
+    return source if any(line.count("`") % 2 for line in source.splitlines()) else INDENT.sub("", source)
 
 
 def _as_constants(found: re.Match[str], module: str) -> str:
