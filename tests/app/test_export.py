@@ -557,6 +557,8 @@ def test_modules_are_bundled_in_the_order_of_their_imports(tmp_path: Path):
 
     script = bundled(a='import { two as zwei } from "./b.js";\nzwei(1);\n', b="// one less\nexport const two = 2;\n")
     assert "one less" not in script
+    assert "\nzwei(1);" in bundled(a='import { two as zwei } from "./b.js";\n  zwei(1);\n'), "indentation is left out"
+    assert "`\n  two`" in bundled(c="export const text = `\n  two`;\n", a='import { text } from "./c.js";\ntext;\n')
     assert script.index("const two = 2") < script.index("const { two: zwei }")
     with pytest.raises(ValueError, match="does not know"):
         bundled(a='import b, { two as zwei } from "./b.js";\n', b="export default function () {}\n")
