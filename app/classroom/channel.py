@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.classroom.state import TOPICS, Classroom, Topic
-from core.service import Kept
+from core.service import Kept, into_loop
 
 PAUSE = 0.25  # seconds between two messages of how many are in and have said
 PING = 15.0  # seconds after which a listener who was told nothing hears that the connection stands
@@ -66,10 +66,9 @@ class Channel:
         self.kept = Kept(KEPT_BYTES, lambda _: ANSWER_BYTES)  # what came out of its questions, for as long as it lasts
         self.listeners: set[Listener] = set()
         self._sent: dict[Topic, int] = dict(classroom.versions)  # of each topic, what all have been told
-        self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        classroom.changed = self._tell
-        self._task = self._loop.create_task(self._run())
+        classroom.changed = into_loop(self._changed.set)
+        self._task = asyncio.create_task(self._run())
 
     def listen(self, is_teacher: bool, key: str) -> Listener:
         """A new listener, for whom the newest of everything waits already."""
@@ -78,10 +77,6 @@ class Channel:
             found.put(topic, self._message(topic, is_teacher, key))
         self.listeners.add(found)
         return found
-
-    def _tell(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._changed.set)
 
     async def _run(self) -> None:
         sent = self._sent

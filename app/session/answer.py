@@ -18,7 +18,7 @@ from app.streamlit_edge.yielding import give_way
 from app.transport import metrics, rate_limits
 from core.errors import Busy, Refused, RunCancelled, TextError, Unknown
 from core.run.request import Request
-from core.service import Facts, Following
+from core.service import Facts, Waiting
 
 log = logging.getLogger("headlight")
 
@@ -37,7 +37,7 @@ class Answer(Generic[Picture]):
     facts: Facts | None
     picture: Picture | None
     sentence: str | None
-    ticket: Following | None = None  # of the newest, where it is still under way
+    waiting: Waiting[None] | None = None  # for the newest, where it is still under way
     stopped: bool = False  # the visitor cancelled the newest
     unreadable: bool = False  # the model cannot read the newest text
 
@@ -53,20 +53,20 @@ def answer(
     sentence, unreadable = None, False
     of = Side(side)
     ANSWERED.put((ANSWERED.get() or frozenset()) | {side})
-    before = of.ticket.get()
+    before = of.waiting.get()
     if of.stopped.get() == request:
         return _last_good(draw, words.STOPPED, side, stopped=True)
     of.stopped.take()
     try:
         if before is not None and before.request == request and not before.cancelled:
-            ticket = before
+            waiting = before
         else:
             leave(side)  # nobody looks at what it would have shown
-            ticket = _submitted(request, side)
-        if not ended(ticket, patience):
-            return _last_good(draw, None, side, ticket=ticket)
-        of.ticket.take()
-        ticket.check()
+            waiting = _submitted(request, side)
+        if not ended(waiting, patience):
+            return _last_good(draw, None, side, waiting=waiting)
+        of.waiting.take()
+        waiting.result()
         result = Answer(request, _facts(request), draw(request), None)
         last = of.last_good.get()
         of.last_good.put(request)
@@ -83,19 +83,19 @@ def answer(
     return _last_good(draw, sentence, side, unreadable=unreadable)
 
 
-def _submitted(request: Request, side: str) -> Following:
+def _submitted(request: Request, side: str) -> Waiting[None]:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
     if Side(side).last_good.get() != request and (wait := rate_limits.accounts.take(visitor(), "runs")):
         metrics.LIMITED.labels("runs").inc()
         raise Busy(rate_limits.sentence(wait))
-    ticket = service.calls().submit(request)
+    waiting = service.calls().submit(request)
     try:
-        when_gone(ticket.cancel)
-        Side(side).ticket.put(ticket)
+        when_gone(waiting.cancel)
+        Side(side).waiting.put(waiting)
     except BaseException:
-        ticket.cancel()
+        waiting.cancel()
         raise
-    return ticket
+    return waiting
 
 
 def visitor() -> str:
@@ -117,30 +117,30 @@ def room() -> Iterator[None]:
 
 def leave(side: str = "") -> None:
     """Nobody looks any longer at what the newest request of a side will show."""
-    ticket = Side(side).ticket.take()
-    if ticket is not None:
-        ticket.cancel()
+    waiting = Side(side).waiting.take()
+    if waiting is not None:
+        waiting.cancel()
 
 
-def ended(ticket: Following, seconds: float, look: float = LOOK) -> bool:
+def ended(waiting: Waiting[None], seconds: float, look: float = LOOK) -> bool:
     """Whether a run has ended, after at most this long, with a look every so many seconds.
 
     To look into the session is to let Streamlit break off here for a visitor who has cancelled, or typed something else.
     """
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        if ticket.wait(min(left, look)):
+        if waiting.wait(min(left, look)):
             return True
         give_way()
-    return ticket.done()
+    return waiting.done()
 
 
 def stop(side: str = "") -> None:
     """The visitor waits no longer for the newest request of a side."""
-    ticket = Side(side).ticket.take()
-    if ticket is not None:
-        ticket.cancel()
-        Side(side).stopped.put(ticket.request)
+    waiting = Side(side).waiting.take()
+    if waiting is not None:
+        waiting.cancel()
+        Side(side).stopped.put(waiting.request)
 
 
 def start_again(side: str = "") -> None:
@@ -153,20 +153,20 @@ def _last_good(
     sentence: str | None,
     side: str,
     *,
-    ticket: Following | None = None,
+    waiting: Waiting[None] | None = None,
     stopped: bool = False,
     unreadable: bool = False,
 ) -> Answer[Picture]:
     """What was on the screen before, with what there is to say."""
     last = Side(side).last_good.get()
     if last is None:
-        return Answer(None, None, None, sentence, ticket, stopped, unreadable)
+        return Answer(None, None, None, sentence, waiting, stopped, unreadable)
     try:
         said = sentence and f"{sentence} {words.LAST_PICTURE}"
-        return Answer(last, _facts(last), draw(last), said, ticket, stopped, unreadable)
+        return Answer(last, _facts(last), draw(last), said, waiting, stopped, unreadable)
     except Exception:
         log.exception("The last good request failed too")
-        return Answer(None, None, None, sentence, ticket, stopped, unreadable)
+        return Answer(None, None, None, sentence, waiting, stopped, unreadable)
 
 
 def last_facts(side: str = "") -> Facts | None:

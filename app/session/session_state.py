@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.edits import Edit
 from core.run.request import Request
-from core.service import Following
+from core.service import Waiting
 
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ class Side:
     name: str
 
     @property
-    def ticket(self) -> Key[Following]:
-        """The newest, while it is still under way."""
-        return Key(f"ticket{self.name}")
+    def waiting(self) -> Key[Waiting[None]]:
+        """For the newest, while it is still under way."""
+        return Key(f"waiting{self.name}")
 
     @property
     def stopped(self) -> Key[Request]:

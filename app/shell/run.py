@@ -39,15 +39,14 @@ def on_screen() -> OnScreen | None:
     unknown = service.calls().result(service.service().model(model)) is None
     beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
     answer = session_answer.answer(request, _no_picture, waiting.SOON)
-    ticket = answer.ticket
-    if ticket is not None:
-        waiting.wait(ticket, working)
+    if answer.waiting is not None:
+        waiting.wait(answer.waiting, working)
         answer = session_answer.answer(request, _no_picture)
         working.empty()
     if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
         notices.add(*notes)
         st.rerun()  # it turns out to read a target as well: with a second box
-    if request.write and answer.ticket is None and not answer.stopped:
+    if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
     with beneath:
         shell_request.beneath(request, answer)
@@ -84,8 +83,8 @@ def edited(shown: OnScreen, edits: tuple[Intervention, ...]) -> Facts | None:
     request = replace(shown.request, target_text=own, interventions=(*shown.request.interventions, *edits), write=0)
     working = st.empty()
     answer = session_answer.answer(request, _no_picture, waiting.SOON, side="b")
-    if answer.ticket is not None:
-        waiting.wait(answer.ticket, working, side="b")
+    if answer.waiting is not None:
+        waiting.wait(answer.waiting, working, side="b")
         answer = session_answer.answer(request, _no_picture, side="b")
         working.empty()
     if answer.request == request:

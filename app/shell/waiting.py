@@ -11,14 +11,14 @@ from streamlit.delta_generator import DeltaGenerator
 from app.kit import numbers, theme
 from app.session import answer, models
 from app.shell import words
-from core.service import Following
+from core.service import Waiting
 
 SOON = 0.25  # seconds in which a run may end before anything of it is shown; answer.AT_ONCE, before it is said that it runs
 PACE = 0.3  # seconds between two looks at how far a run is,
 IN_LINE = 1.5  # and where several others have their turn before it: looks of all who wait would take the time from those who run
 
 
-def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = lambda: None, side: str = "") -> None:
+def wait(run: Waiting[None], place: DeltaGenerator, look: Callable[[], object] = lambda: None, side: str = "") -> None:
     """Wait until a run of a side has ended, say in `place` how far it is, and offer the way out of it. `look` is called at each look.
 
     What is on the screen stays there meanwhile. Whatever the visitor does breaks this off; the script begins anew, and comes
@@ -28,7 +28,7 @@ def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = 
     line = bar = before = None
     while True:
         look()
-        now = progress(ticket)
+        now = progress(run)
         if now != before and time.monotonic() >= said_at:
             if line is None or bar is None:
                 box = place.container(key=f"working{side}")
@@ -39,8 +39,8 @@ def wait(ticket: Following, place: DeltaGenerator, look: Callable[[], object] = 
             if before is None or now[1] != before[1]:
                 bar.html(working(now[1], st.context.theme.type or "light"))
             before = now
-        in_line = ticket.progress.ahead > 1
-        if answer.ended(ticket, IN_LINE if in_line else PACE, IN_LINE / 3 if in_line else answer.LOOK):
+        in_line = run.progress.ahead > 1
+        if answer.ended(run, IN_LINE if in_line else PACE, IN_LINE / 3 if in_line else answer.LOOK):
             return
 
 
@@ -49,9 +49,9 @@ def run_again(place: DeltaGenerator, side: str = "") -> None:
     place.button(words.RUN_AGAIN, key=f"again{side}", type="tertiary", on_click=answer.start_again, args=(side,))
 
 
-def progress(ticket: Following) -> tuple[str, float | None]:
+def progress(run: Waiting[None]) -> tuple[str, float | None]:
     """How far a run is, in words and as a share where somebody knows it."""
-    title, now = models.spec_of(ticket.request.model_id).title, ticket.progress
+    title, now = models.spec_of(run.request.model_id).title, run.progress
     if now.bytes_total:
         done, total = numbers.size(now.bytes_done), numbers.size(now.bytes_total)
         said = words.BYTES.format(title=title, name=now.file, done=done, total=total)

@@ -28,7 +28,7 @@ def warm_up() -> None:
     registry.rooms()
     try:
         # The first pass of a process is slow, and the time of the example's is on the screen.
-        service.calls().submit(Request(service.DEFAULT_MODEL, (words.TITLE,))).check()
+        service.calls().submit(Request(service.DEFAULT_MODEL, (words.TITLE,))).result()
         in_progress.picture_of(service.DEFAULT_REQUEST)
     except Refused as refusal:
         log.warning("The default model is not available: %s", refusal)

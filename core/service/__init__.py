@@ -27,7 +27,8 @@ from .answers import (
     Values,
     Whole,
 )
-from .calls import Calls, Following
+from .arrival import into_loop
+from .calls import Calls
 from .in_progress import AT_ONCE
 from .kept import Kept
 from .local import LocalService
@@ -39,6 +40,7 @@ from .protocol import Service
 from .sweeps import SweepPart
 from .training.local import looked
 from .training.trainer import FrameFacts, News, frame_facts
+from .waiting import Waiting
 from .walks.compute import AddedFacts, NormFacts, SiteWalk, Walked
 from .worker import cores
 from .writing.compute import MOST_WRITTEN, BeamsGrown, Begun, Written
@@ -64,7 +66,6 @@ __all__ = [
     "Column",
     "CutLooks",
     "Facts",
-    "Following",
     "FrameFacts",
     "HeadDifference",
     "HeadDone",
@@ -111,12 +112,14 @@ __all__ = [
     "Tile",
     "Unscaled",
     "Values",
+    "Waiting",
     "Walked",
     "Whole",
     "WordChange",
     "Written",
     "cores",
     "frame_facts",
+    "into_loop",
     "looked",
     "paper_rules",
     "shuffled_words",

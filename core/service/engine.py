@@ -8,7 +8,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -27,9 +27,11 @@ from ..run.batched_trace import trace_together
 from ..run.request import Progress, Request, RunEnded, Stage
 from ..run.trace import Trace, trace
 from ..write.continuation import with_continuation
+from .waiting import CANCELLED, Waiting
 
 T = TypeVar("T")
 Turn = tuple[float, int, Callable[[], object]]  # when it is due, the number of the turn, and what is done in it
+Watch = Callable[[Request, Future[Trace], Callable[[], None]], Callable[[Trace], object]]
 log = logging.getLogger("headlight")
 
 LET_GO = 32  # traces that are kept for who goes back to one
@@ -41,13 +43,12 @@ YIELDS = 1.0  # those that are asked for within so many seconds
 SHORT = 160  # characters of a text that may run together with others of its model,
 TOGETHER = 8  # so many at most,
 ALIKE = 2.0  # of which the longest is at most so many times as long as the first
-CANCELLED = "This run was cancelled."
 BETWEEN = 0.03  # seconds at least between two layers of a run of which those who listen are told
 
 
 @dataclass(eq=False)
 class Job:
-    """A run that has not ended, how many wait for it, and who is told when something about it changes."""
+    """The engine's own record of a run that has not ended: how many wait for it, and who is told when something about it changes."""
 
     request: Request
     future: Future[Trace] = field(default_factory=Future)
@@ -89,40 +90,6 @@ class Job:
 
 
 @dataclass(eq=False)
-class Ticket:
-    """What somebody holds who waits for a run. Any number of tickets may be for the same one."""
-
-    engine: Engine
-    request: Request
-    job: Job
-    given_back: bool = False
-
-    def done(self) -> bool:
-        return self.job.future.done()
-
-    def wait(self, seconds: float) -> bool:
-        """Whether the run has ended, after at most this long."""
-        return bool(wait([self.job.future], seconds).done)
-
-    def result(self) -> Trace:
-        """The trace, as Engine.run gives it. Raises Refused in its kinds: RunCancelled where everybody has cancelled."""
-        return self.job.future.result()
-
-    @property
-    def progress(self) -> Progress:
-        return self.engine.progress_of(self.job)
-
-    def listen(self, listener: Callable[[], object]) -> None:
-        """Call it, in some thread, whenever `progress` has changed, and when the run has ended."""
-        self.job.listeners.append(listener)
-        self.job.future.add_done_callback(lambda _: listener())
-
-    def cancel(self) -> None:
-        """Wait no longer. When nobody does, a run that has not begun never will, and one that has ends at its next layer."""
-        self.engine.give_up(self)
-
-
-@dataclass(eq=False)
 class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
@@ -136,8 +103,9 @@ class Engine:
     hold more than `max_model_bytes`, so that any number of small ones stays. None: a share of the device's memory. A trace that
     nobody asked about for `idle` seconds is dropped as well (None: never), and so are all but the newest LET_GO of those that
     were let go; whoever comes back to one has it run again.
-    `load_model` is what turns a model id into a model: an operator who allows less passes a stricter one. `watch` says for a
-    run that begins who is shown how far it has come, as trace() shows it. `ended` is told of every run that has ended, in the
+    `load_model` is what turns a model id into a model: an operator who allows less passes a stricter one. `watch` says who
+    is shown how far a run has come, as trace() shows it: it is called when the run begins, with its request, the future of its
+    trace, and the way to tell those who wait that there is more to see. `ended` is told of every run that has ended, in the
     thread of its turn.
     """
 
@@ -151,7 +119,7 @@ class Engine:
     idle: float | None = None
     workers: int = 1
     load_model: Callable[..., Loaded] = load
-    watch: Callable[[Job], Callable[[Trace], object]] = lambda _: lambda _: None
+    watch: Watch = lambda *_: lambda _: None
     ended: Callable[[RunEnded], object] = lambda _: None
 
     def __post_init__(self) -> None:
@@ -254,9 +222,16 @@ class Engine:
         """The trace of this request, from memory or by running it. Raises Refused in its kinds, Busy among them."""
         return self.submit(request).result()
 
-    def submit(self, request: Request) -> Ticket:
-        """Begin a run, or join one, without waiting for it. Raises Busy; everything else comes with Ticket.result()."""
-        return Ticket(self, request, self._job(request, waiting=1, aside=False))
+    def submit(self, request: Request, listener: Callable[[], object] | None = None) -> Waiting[Trace]:
+        """Begin a run, or join one, without waiting for it. Raises Busy; everything else comes with Waiting.result().
+
+        `listener` is called, in some thread, whenever Waiting.progress has changed, and when the run has ended.
+        """
+        job = self._job(request, waiting=1, aside=False)
+        if listener is not None:
+            job.listeners.append(listener)
+            job.future.add_done_callback(lambda _: listener())
+        return Waiting(request, job.future, partial(self._progress_of, job), partial(self._leave, job))
 
     def begin(self, request: Request, aside: bool = False) -> None:
         """Begin a run that nobody waits for yet; it is cancelled when everybody who has joined it meanwhile cancels."""
@@ -406,13 +381,9 @@ class Engine:
         else:
             job.future.set_exception(found)
 
-    def give_up(self, ticket: Ticket) -> None:
-        """The work of Ticket.cancel."""
-        job = ticket.job
+    def _leave(self, job: Job) -> None:
+        """One of those who waited for a run waits no longer. When nobody does, it never begins, or ends at its next layer."""
         with self._lock:
-            if ticket.given_back:
-                return
-            ticket.given_back = True
             job.waiting -= 1
             if job.waiting > 0 or self._jobs.get(job.request.key) is not job:
                 return
@@ -424,7 +395,7 @@ class Engine:
 
     # what there is to say
 
-    def progress_of(self, job: Job) -> Progress:
+    def _progress_of(self, job: Job) -> Progress:
         """How far a run is."""
         if job.future.done():
             return Progress("done")
@@ -578,7 +549,7 @@ def weight_bytes(loaded: Loaded) -> int:
     return sum(parameter.nbytes for parameter in loaded.model.parameters())
 
 
-def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace], object]]) -> Trace:
+def run_request(loaded: Loaded, job: Job, watch: Watch) -> Trace:
     """The trace of a job's request. Raises RunCancelled at the next layer or token once nobody waits for it."""
 
     # The trace keeps the hooks around it, for second passes. The job keeps the trace: weakly, or neither would ever go.
@@ -599,7 +570,7 @@ def run_request(loaded: Loaded, job: Job, watch: Callable[[Job], Callable[[Trace
     texts, target = with_continuation(loaded, request, check_cancelled)
     ends = _ends_of_layers(loaded)
     job.layers_done, job.layers_total = 0, len(ends)
-    show = watch(job)
+    show = watch(request, job.future, job.changed)
 
     def tell(so_far: Trace) -> None:
         job.parts = so_far.chunks

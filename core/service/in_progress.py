@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from ..run.request import Request
 from ..run.trace import Trace
 from .answers import Facts, HeadDone, LayerDone, RunDone, Thumbnails
-from .engine import Job
+from .arrival import arrival
 from .facts import facts_of
-from .kept import arrival
 from .maps.compute import Map, MapTransform, row, tile
 from .maps.heads import thumbnails_of
 
@@ -45,8 +45,10 @@ class Live:
         self._runs: dict[str, LiveRun] = {}  # by the request's key, for as long as the run goes on
         self._made: OrderedDict[str, list[Future[Thumbnails]]] = OrderedDict()  # until somebody takes them
 
-    def watch(self, job: Job) -> Callable[[Trace], None]:
-        """What an engine is to tell how far this run has come.
+    def watch(
+        self, request: Request, end: Future[Trace], changed: Callable[[], object] = lambda: None
+    ) -> Callable[[Trace], None]:
+        """What an engine is to tell how far this run has come. `changed` is called when there is something of it to see.
 
         Nothing is made of a small run, whose every weight is sent, nor on a GPU, where it would only take turns with the pass.
         """
@@ -56,7 +58,7 @@ class Live:
         def tell(so_far: Trace) -> None:
             nonlocal run, begun
             if not begun:  # a text that is read in parts has no records until its last one
-                run, begun = self._begin(job, so_far), True
+                run, begun = self._begin(request.key, end, changed, so_far), True
             elif run is not None and so_far.records:
                 run.so_far = so_far
                 at = len(so_far.records) - 1
@@ -64,10 +66,9 @@ class Live:
 
         return tell
 
-    def _begin(self, job: Job, so_far: Trace) -> LiveRun | None:
+    def _begin(self, key: str, end: Future[Trace], changed: Callable[[], object], so_far: Trace) -> LiveRun | None:
         if so_far.loaded.device.type != "cpu" or so_far.texts > 1:
             return None
-        key, end = job.request.key, job.future
         facts = facts_of(so_far, key)
         if facts.weights <= AT_ONCE:
             return None
@@ -79,7 +80,7 @@ class Live:
             while len(self._made) > MOST_RUNS:
                 self._made.popitem(last=False)
         self._pool.submit(_fulfil, run.facts, partial(_with_labels, facts))
-        run.facts.add_done_callback(lambda _: job.changed())
+        run.facts.add_done_callback(lambda _: changed())
 
         def ended(_: Future[Trace]) -> None:
             run.so_far = None

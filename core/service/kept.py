@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from .arrival import arrival
+
 T = TypeVar("T")
 
 
@@ -71,17 +73,3 @@ class Kept:
 
 class _Abandoned(Exception):
     """Whoever worked this out was cancelled."""
-
-
-async def arrival(future: Future[T]) -> T:
-    """What a future of another thread gives. Unlike asyncio.wrap_future, to wait no longer does not cancel it for the others."""
-    if not future.done():
-        loop, there = asyncio.get_running_loop(), asyncio.Event()
-
-        def tell(_: object) -> None:
-            with suppress(RuntimeError):  # that loop has been closed
-                loop.call_soon_threadsafe(there.set)
-
-        future.add_done_callback(tell)
-        await there.wait()
-    return future.result()

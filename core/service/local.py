@@ -31,6 +31,7 @@ from .answers import (
     RunDone,
     Values,
 )
+from .arrival import into_loop
 from .engine import Engine
 from .facts import facts_of
 from .in_progress import Live
@@ -60,31 +61,30 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
     # runs
 
     async def follow(self, key: str) -> AsyncGenerator[Progress]:
-        ticket = self.engine.submit(self.engine.request_of(key))
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        changed = asyncio.Event()
+        wake = into_loop(changed.set)
 
         def tell() -> None:
             if not changed.is_set():
-                with suppress(RuntimeError):  # that loop has been closed
-                    loop.call_soon_threadsafe(changed.set)
+                wake()
 
-        ticket.listen(tell)
+        waiting = self.engine.submit(self.engine.request_of(key), tell)
         before = None
         try:
             while True:
                 changed.clear()
-                now = replace(ticket.progress, is_shown=self._live.run(key) is not None)
+                now = replace(waiting.progress, is_shown=self._live.run(key) is not None)
                 if now != before:
                     yield now
                 if now.stage == "done":
-                    ticket.result()
+                    waiting.result()
                     return
                 before = now
                 # Its place in the line changes with the others' turns, and not every layer is told.
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), None if now.stage == "loading" else PLACE)
         finally:
-            ticket.cancel()
+            waiting.cancel()
 
     async def model(self, model_id: str) -> ModelConfig | None:
         loaded = self.engine.ready(model_id)

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +17,8 @@ from ..errors import Busy, Refused
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
 from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweep, Sweeping, begin_edges, begin_heads, begin_patches
-from .kept import Kept, arrival
+from .arrival import arrival, into_loop
+from .kept import Kept
 from .worker import cores
 
 T = TypeVar("T")
@@ -68,12 +68,7 @@ class Sweeps:
     async def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
         """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
         found: asyncio.Queue[SweepPart | None] = asyncio.Queue()
-        name, loop = (key, asked), asyncio.get_running_loop()
-
-        def hear(part: SweepPart) -> None:
-            with suppress(RuntimeError):  # that loop has been closed
-                loop.call_soon_threadsafe(found.put_nowait, part)
-
+        name, hear = (key, asked), into_loop(found.put_nowait)
         with self._lock:
             coming = self._coming.setdefault(name, Coming())
             coming.hearers.append(hear)

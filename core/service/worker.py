@@ -25,9 +25,10 @@ from .answers import (
     Site,
     SiteId,
 )
-from .engine import Engine, Ticket
+from .arrival import arrival
+from .engine import Engine
 from .facts import sites_of
-from .kept import Kept, arrival
+from .kept import Kept
 from .maps.compute import array
 
 T = TypeVar("T")
@@ -79,11 +80,11 @@ class Worker:
 
     async def _run(self, key: str) -> Trace:
         """The trace of a key, seen from its first text. Whoever waits for it here counts as one who waits for the run."""
-        ticket: Ticket = self.engine.submit(self.engine.request_of(key))
+        waiting = self.engine.submit(self.engine.request_of(key))
         try:
-            return (await arrival(ticket.job.future)).text(0)
+            return (await arrival(waiting.future)).text(0)
         finally:
-            ticket.cancel()
+            waiting.cancel()
 
     async def _again(self, key: str, make: Callable[[Trace], T], aside: bool = False) -> T:
         """Something that runs the model once more, in its turn. Raises Refused for positions that the run does not have."""

@@ -71,15 +71,15 @@ def is_short(request: engine.Request) -> bool:
     return short(request) and not any(word in request.texts[0] for word in ("slowly", "a while", "breaks", IN_PARTS))
 
 
-def run(loaded: Loaded, job: engine.Job, watch: Callable[[engine.Job], Callable[[Trace], object]]) -> Trace:
+def run(loaded: Loaded, job: engine.Job, watch: engine.Watch) -> Trace:
     """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" until a test asks for /go-on.
 
     "In parts" waits likewise in the second layer of its second part. "Let Distant arrive." lets that model arrive. "Breaks" fails.
     """
     text = job.request.texts[0]
 
-    def slow(job: engine.Job) -> Callable[[Trace], object]:
-        tell = watch(job)
+    def slow(*asked: Any) -> Callable[[Trace], object]:
+        tell = watch(*asked)
 
         def slowly(so_far: Trace) -> None:
             tell(so_far)

@@ -160,7 +160,7 @@ def script() -> None:
 
     request = Request(DEFAULT_MODEL, (st.session_state.get("said", ""),))
     answer = session_answer.answer(request, picture_of)
-    while answer.ticket is not None:  # the model may take its time to load
+    while answer.waiting is not None:  # the model may take its time to load
         answer = session_answer.answer(request, picture_of)
     st.text(answer.sentence or "fine")
     st.text("none" if answer.request is None else answer.request.texts[0])
@@ -209,7 +209,7 @@ def reading() -> None:
 
     for text in ("abc=", "xyz"):
         answer = session_answer.answer(Request("copy", (text,)), picture_of)
-        while answer.ticket is not None:
+        while answer.waiting is not None:
             answer = session_answer.answer(Request("copy", (text,)), picture_of)
     st.text(f"{answer.unreadable} {answer.request and answer.request.texts[0]} {answer.sentence}")
 

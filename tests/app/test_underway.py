@@ -27,7 +27,6 @@ from core.errors import RunCancelled
 from core.run.request import Request
 from core.run.trace import Trace
 from core.service import THUMBNAIL, LocalService
-from core.service.engine import Job
 from core.service.facts import facts_of
 from core.service.in_progress import MOST_RUNS, Live, LiveRun
 from tests.app.served import ask, drawn
@@ -54,12 +53,12 @@ def test_a_picture_is_the_same_with_thumbnails_made_beside_the_pass():
 def test_the_layers_of_both_stacks_stay_in_the_order_of_the_pass():
     config = core.ModelConfig(**SMALL, n_encoder_layers=2, n_decoder_layers=2)
     request = Request("pair", ("",))
-    live, job = Live(), Job(request)
+    live = Live()
     run = core.trace(
         core.build(config, seed=1),
         ids=[i % 31 for i in range(150)],
         target_ids=[i % 31 for i in range(120)],
-        watch=live.watch(job),
+        watch=live.watch(request, Future()),
     )
     made = [future.result() for future in live.take(request.key)]
     assert [record.site for record in run.attention] == ["attn", "attn", "attn", "cross_attn", "attn", "cross_attn"]
@@ -145,7 +144,7 @@ class Gate:
     def __init__(self, shared: LocalService, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
         self.live, real = shared._live, shared.engine.watch
-        shared.engine.watch = lambda job: self.watched(job.request.key, real(job))
+        shared.engine.watch = lambda request, *rest: self.watched(request.key, real(request, *rest))
 
     def watched(self, key: str, tell: Callable[[Trace], object]) -> Callable[[Trace], None]:
         def wait(so_far: Trace) -> None:
@@ -246,7 +245,7 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool
 
     def shown() -> list[weakref.ref[Trace]]:
         end: Future[Trace] = Future()
-        tell, found = live.watch(Job(request, end)), []
+        tell, found = live.watch(request, end), []
 
         def watch(so_far: Trace) -> None:
             found.append(weakref.ref(so_far))

@@ -241,7 +241,7 @@ def test_a_run_is_followed_to_its_end_and_edited(here: Service, there: Service) 
 def test_threads_ask_as_they_ask_here(there: Service) -> None:
     calls = Calls(there)
     ticket = calls.submit(TEXT)
-    ticket.check()
+    ticket.result()
     assert calls.result(there.facts(ticket.key)).key == TEXT.key
     assert calls.result(there.model(TEXT.model_id)) is not None
     calls.result(close(there))
@@ -250,9 +250,9 @@ def test_threads_ask_as_they_ask_here(there: Service) -> None:
 def test_what_is_refused_there_is_refused_here(there: Service) -> None:
     calls = Calls(there)
     with pytest.raises(TextError):
-        calls.submit(Request("copy", ("",))).check()
+        calls.submit(Request("copy", ("",))).result()
     with pytest.raises(Refused, match="There is no row 99"):
-        calls.submit(TEXT).check()
+        calls.submit(TEXT).result()
         calls.result(there.row(TEXT.key, HEAD, 99))
     with pytest.raises(Unknown):
         calls.result(there.facts("0" * 64))

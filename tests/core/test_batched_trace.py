@@ -18,6 +18,8 @@ from core.errors import InterventionError, RunCancelled, TextError, TooLarge
 from core.model.hooks import Look, hooked
 from core.model.text import from_ids
 from core.run.batched_trace import trace_together
+from core.run.trace import Trace
+from core.service import Waiting
 from core.service import engine as engine_module
 from tests.core.conftest import make_loaded
 from tests.core.test_engine import WORDS, Gate, engine, sentences
@@ -108,12 +110,12 @@ def test_what_cannot_run_together_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         trace_together(loaded, texts)
 
 
-def waiting(*tickets: engine_module.Ticket) -> None:
+def waiting(*tickets: Waiting[Trace]) -> None:
     while any(ticket.progress.stage != "waiting" for ticket in tickets):
         time.sleep(0.005)
 
 
-def ask(shared: core.Engine, *texts: str, **more: Any) -> list[engine_module.Ticket]:
+def ask(shared: core.Engine, *texts: str, **more: Any) -> list[Waiting[Trace]]:
     return [shared.submit(core.Request("one", (text,), **more)) for text in texts]
 
 
@@ -126,12 +128,13 @@ def test_short_texts_that_wait_run_in_one_pass_and_each_gets_its_own() -> None:
     tickets = ask(shared, *texts)
     edited = ask(shared, "the cat sat", interventions=(core.Temperature(2.0),))
     waiting(*tickets, *edited)
+    jobs = {job.request.texts[0]: job for job in shared._jobs.values() if not job.request.interventions}
     gate.open.set()
     for ticket, text in zip(tickets, texts, strict=True):
         run = ticket.result()
         assert run.source.text == text and shared.run(core.Request("one", (text,))) is run
         check_alone(run, core.trace(run.loaded, text))
-        assert (ticket.job.layers_done, ticket.job.layers_total) == (2, 2)
+        assert (jobs[text].layers_done, jobs[text].layers_total) == (2, 2)
     assert edited[0].result().interventions == (core.Temperature(2.0),)
     shared._pool.submit(lambda: None).result()
     assert gate.layers == 2 + 2 + 2 + 2 * 4, "the first, four in one pass, the edited one, and four to compare"
@@ -175,7 +178,7 @@ def test_who_leaves_a_pass_that_others_wait_for_ends_alone() -> None:
     stays, leaves, gone = ask(shared, "the cat sat", "on a mat", "and then")
     waiting(stays, leaves, gone)
     gone.cancel()
-    first.job.future.add_done_callback(lambda _: gate.open.clear())  # before the next turn is taken
+    first.future.add_done_callback(lambda _: gate.open.clear())  # before the next turn is taken
     gate.open.set()
     first.result()
     while leaves.progress.stage != "running":
@@ -196,7 +199,7 @@ def test_a_pass_that_nobody_waits_for_ends_at_its_next_layer() -> None:
     assert gate.begun.wait(10)
     tickets = ask(shared, "the cat sat", "on a mat")
     waiting(*tickets)
-    first.job.future.add_done_callback(lambda _: gate.open.clear())
+    first.future.add_done_callback(lambda _: gate.open.clear())
     gate.open.set()
     first.result()
     while tickets[1].progress.stage != "running":
@@ -219,11 +222,12 @@ def test_a_second_pass_over_one_text_does_not_ask_who_waited_for_the_others() ->
     assert gate.begun.wait(10)
     stays, other = ask(shared, "the cat sat", "on a mat")
     waiting(stays, other)
+    jobs = [shared._jobs[ticket.key] for ticket in (stays, other)]
     gate.open.set()
     run = stays.result()
     other.result()
-    for ticket in (stays, other):
-        ticket.job.cancelled.set()
+    for job in jobs:
+        job.cancelled.set()
     point = "decoder.blocks.1.hook_mlp_out"
     assert torch.equal(run.value(point), core.trace(run.loaded, "the cat sat").value(point))
 

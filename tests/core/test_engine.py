@@ -292,10 +292,10 @@ def test_a_line_aside_keeps_nobody_waiting_for_more_than_one_of_its_turns() -> N
     done: list[str] = []
     shared.begin(core.Request("one", ("aside",)), aside=True)
     aside = shared.submit(core.Request("one", ("aside",)))
-    aside.job.future.add_done_callback(lambda _: done.append("a run"))
+    aside.future.add_done_callback(lambda _: done.append("a run"))
     turns = [shared.again(partial(done.append, f"aside {i}"), aside=True) for i in range(3)]
     typed = shared.submit(core.Request("one", ("typed",)))
-    typed.job.future.add_done_callback(lambda _: done.append("typed"))
+    typed.future.add_done_callback(lambda _: done.append("typed"))
     assert (aside.progress.ahead, typed.progress.ahead) == (1, 2)
     turns.append(shared.again(partial(done.append, "typed again")))
     gate.open.set()
@@ -365,8 +365,9 @@ def test_a_mistake_beside_a_run_is_logged_and_keeps_nobody_waiting(caplog: pytes
 
     gate, told = threading.Event(), []
     shared = engine(Failing(), ended=fail)
-    ticket = shared.submit(core.Request("one", ("the cat",)))
-    ticket.job.listeners += [fail, lambda: told.append(1)]  # of a page that failed, and of another one
+    request = core.Request("one", ("the cat",))
+    ticket = shared.submit(request, fail)  # of a page that failed,
+    shared.submit(request, lambda: told.append(1))  # and of another one
     gate.set()
     assert ticket.result().source.text == "the cat" and told
     with pytest.raises(TextError):
@@ -442,16 +443,17 @@ def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
 
 def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     gate, shown = Gate(), []
-    shared = engine(gate, watch=lambda job: lambda so_far: shown.append((job.request.texts, job.future, so_far)))
+    shared = engine(gate, watch=lambda request, end, _: lambda so_far: shown.append((request.texts, end, so_far)))
     ticket = shared.submit(core.Request("one", ("the cat sat",)))
     assert gate.begun.wait(10) and ticket.progress == core.Progress("running", layers_done=0, layers_total=2)
     [(texts, end, start)] = shown
     assert texts == ("the cat sat",) and not end.done() and start.source.text == "the cat sat" and start.attention == ()
     with pytest.raises(RuntimeError, match="not come to its end"):
         start.last_residual(torch.tensor([0]))
+    job = shared._jobs[ticket.key]
     gate.open.set()
     run = ticket.result()
-    assert (ticket.job.layers_done, ticket.job.layers_total) == (2, 2)
+    assert (job.layers_done, job.layers_total) == (2, 2)
     assert [len(so_far.attention) for *_, so_far in shown] == [0, 1, 2]
     for record, kept in zip(shown[-1][2].attention, run.attention, strict=True):
         assert torch.equal(record.pattern(), kept.pattern())
@@ -470,13 +472,27 @@ def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest
     monkeypatch.setattr(chunks, "SIZES", (6,))
     monkeypatch.setattr(chunks, "budget", lambda device, free: whole.predicted_bytes - 1)
     monkeypatch.setattr(engine_module, "BETWEEN", 0.0)
-    seen: list[tuple[int, int]] = []
-    shared = engine(watch=lambda job: lambda _: job.listeners.append(lambda: seen.append((job.part, job.layers_done))))
-    ticket = shared.submit(request)
+    seen: list[tuple[int, int, int]] = []
+    begin = threading.Event()
+
+    class Waits(Loader):
+        def __call__(self, model_id: str, **given: Any) -> core.Loaded:
+            assert begin.wait(20)
+            return super().__call__(model_id, **given)
+
+    shared = engine(Waits())
+
+    def look() -> None:
+        now = ticket.progress
+        if now.layers_done:
+            seen.append((now.parts, now.part, now.layers_done))
+
+    ticket = shared.submit(request, look)
+    begin.set()
     run = ticket.result()
-    assert (whole.chunks, run.chunks, ticket.job.parts) == (1, 3, 3)
+    assert (whole.chunks, run.chunks) == (1, 3)
     steps = [step for i, step in enumerate(seen) if i == 0 or step != seen[i - 1]]
-    assert steps == [(part, layers) for part in range(3) for layers in (1, 2)]
+    assert steps == [(3, part, layers) for part in range(3) for layers in (1, 2)]
     for record, kept in zip(run.attention, whole.attention, strict=True):
         torch.testing.assert_close(record.pattern(), kept.pattern(), rtol=0, atol=2e-6)
 
@@ -528,6 +544,27 @@ def test_a_run_that_somebody_else_waits_for_goes_on() -> None:
         mine.cancel()
         gate.open.set()
         assert theirs.result() is blocked.result()
+
+
+def test_one_who_waits_no_longer_is_counted_once_however_often_that_is_said() -> None:
+    """A page that closes, its Cancel and its next request may say so at once, each in a thread of its own."""
+    gate = Gate()
+    shared = engine(gate)
+    request = core.Request("one", ("the cat sat",))
+    mine, theirs = shared.submit(request), shared.submit(request)
+    together = threading.Barrier(4)
+
+    def cancel() -> None:
+        together.wait(10)
+        mine.cancel()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert gate.begun.wait(10)
+        for done in [pool.submit(cancel) for _ in range(4)]:
+            done.result()
+    assert mine.cancelled and not theirs.cancelled and shared._jobs[request.key].waiting == 1
+    gate.open.set()
+    assert theirs.result().source.text == "the cat sat"
 
 
 def test_a_download_shows_its_bytes_and_keeps_no_other_run_waiting() -> None:

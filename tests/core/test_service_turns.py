@@ -18,14 +18,13 @@ import core
 from core.errors import Busy, RunCancelled, TextError, Unknown
 from core.run.chunks import Chunks
 from core.run.trace import Trace
-from core.service import Calls, Kept, MapTransform, RunDone
+from core.service import Calls, Kept, MapTransform, RunDone, into_loop
 from core.service.answers import HeadDone, LayerDone
-from core.service.engine import Job
 from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
 from tests.core.test_engine import WORDS, Gate, Loader
 
-# following a run
+# waiting for a run
 
 
 def test_follow_tells_every_change_and_ends_with_the_run() -> None:
@@ -86,18 +85,18 @@ def test_a_run_ends_when_the_last_who_follows_closes() -> None:
 def test_a_thread_follows_and_cancels() -> None:
     gate = Gate()
     calls = Calls(service(gate))
-    following = calls.submit(REQUEST)
-    assert gate.begun.wait(10) and not following.done() and not following.wait(0.01)
-    following.cancel()
+    waiting = calls.submit(REQUEST)
+    assert gate.begun.wait(10) and not waiting.done() and not waiting.wait(0.01)
+    waiting.cancel()
     with pytest.raises(RunCancelled):
-        following.check()
+        waiting.result()
     gate.open.set()
     again = calls.submit(REQUEST)
     assert again.wait(20) and again.progress.stage == "done"
-    again.check()
+    again.result()
     assert calls.result(calls.service.facts(again.key)).source.text == TEXT
     with pytest.raises(TextError):
-        calls.submit(core.Request("one", ("",))).check()
+        calls.submit(core.Request("one", ("",))).result()
 
 
 def test_a_run_that_is_not_small_is_shown_layer_by_layer() -> None:
@@ -143,7 +142,7 @@ def test_a_run_that_is_read_in_parts_is_shown_once(monkeypatch: pytest.MonkeyPat
     shared = service()
     begun: list[core.Trace] = []
     begin = shared._live._begin
-    monkeypatch.setattr(shared._live, "_begin", lambda job, so_far: (begun.append(so_far), begin(job, so_far))[1])
+    monkeypatch.setattr(shared._live, "_begin", lambda *run: (begun.append(run[-1]), begin(*run))[1])
     monkeypatch.setattr(
         sys.modules["core.run.trace"], "choose", lambda forward, hold, one_go, *_: Chunks(4, False, one_go)
     )
@@ -158,8 +157,8 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     seen: list[weakref.ref[Trace]] = []
     watch = shared.engine.watch
 
-    def watched(job: Job) -> Callable[[Trace], object]:
-        tell = watch(job)
+    def watched(*run: Any) -> Callable[[Trace], object]:
+        tell = watch(*run)
 
         def told(so_far: Trace) -> None:
             seen.append(weakref.ref(so_far))
@@ -175,6 +174,22 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
         pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
     gc.collect()
     assert len(seen) > 7 and not any(trace() for trace in seen[:8])
+
+
+def test_what_reaches_a_loop_is_called_there_and_nowhere_once_it_is_closed() -> None:
+    called: list[tuple[str, int]] = []
+
+    async def open_for_a_moment() -> Callable[[str], None]:
+        there = threading.get_ident()
+        tell = into_loop(lambda said: called.append((said, threading.get_ident())))
+        with ThreadPoolExecutor(1) as other:
+            other.submit(tell, "said").result()
+        await asyncio.sleep(0)
+        assert called == [("said", there)]
+        return tell
+
+    asyncio.run(open_for_a_moment())("too late")
+    assert len(called) == 1
 
 
 # nobody waits for somebody else

@@ -22,7 +22,7 @@ from app.shell import run as shell_run
 from app.shell import waiting
 from core.errors import Refused
 from core.run.request import Request
-from core.service import Facts, Following
+from core.service import Facts, Waiting
 
 
 def show() -> None:
@@ -35,18 +35,18 @@ def show() -> None:
     beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
     answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
-    if (ticket := answer.ticket) is not None:
+    if (under_way := answer.waiting) is not None:
 
         def above() -> None:
             _above(beneath, request, answer)
             _say(place, notices.waiting() + notes)
 
-        if _wait(ticket, working, so_far, above):
+        if _wait(under_way, working, so_far, above):
             _again(notes)
         answer = session_answer.answer(request, in_progress.picture_of)
     if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
         _again(notes)  # it turns out to read a target as well: with a second box
-    if request.write and answer.ticket is None and not answer.stopped:
+    if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
     notes = notices.take() + ([answer.sentence] if answer.sentence else []) + notes
     if answer.request is not None and answer.picture is not None and answer.facts is not None:
@@ -56,7 +56,7 @@ def show() -> None:
     else:
         shell_run.nothing_yet(model)
     # All the rest comes after the picture, which is what somebody waits for.
-    if ticket is not None:
+    if under_way is not None:
         working.empty()
     _above(beneath, request, answer)
     sentences = _say(place, notes)
@@ -121,7 +121,7 @@ def _above(place: DeltaGenerator, request: Request, answer: session_answer.Answe
         shell_request.beneath(request, answer)
 
 
-def _wait(ticket: Following, place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], None]) -> bool:
+def _wait(under_way: Waiting[None], place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], None]) -> bool:
     """Wait until a run has ended, and show what there is of it.
 
     The picture before stays where it is until there is something to see.
@@ -134,20 +134,20 @@ def _wait(ticket: Following, place: DeltaGenerator, so_far: DeltaGenerator, abov
 
     def look() -> None:
         nonlocal run, is_first
-        if run is None and (run := _so_far(ticket)) is not None:
-            is_first = component.underway(EXPLORE, picture.outline(run), screen.link(ticket.request), so_far)
+        if run is None and (run := _so_far(under_way)) is not None:
+            is_first = component.underway(EXPLORE, picture.outline(run), screen.link(under_way.request), so_far)
             if is_first:
                 above()  # now, since nothing may move when the picture is whole
 
-    waiting.wait(ticket, place, look)
+    waiting.wait(under_way, place, look)
     return is_first
 
 
-def _so_far(ticket: Following) -> Facts | None:
+def _so_far(under_way: Waiting[None]) -> Facts | None:
     """What is known of a run that goes on and is shown in parts."""
-    if not ticket.progress.is_shown:
+    if not under_way.progress.is_shown:
         return None
-    return service.calls().result(service.service().facts_so_far(ticket.key))
+    return service.calls().result(service.service().facts_so_far(under_way.key))
 
 
 @st.dialog(attention_words.RUN_SHAPES, width="large", on_dismiss=_closed)

@@ -76,8 +76,8 @@ def show() -> None:
                 request, more = shell_request.request()
             notes += more
             answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
-            if answer.ticket is not None:
-                waiting.wait(answer.ticket, working)
+            if answer.waiting is not None:
+                waiting.wait(answer.waiting, working)
                 answer = session_answer.answer(request, in_progress.picture_of)
                 working.empty()
             stopped = answer.stopped

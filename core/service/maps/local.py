@@ -14,8 +14,8 @@ from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
 from ...run.attention import Receipt
 from ...run.trace import Trace
 from ..answers import Column, Heads, Likeness, Measures, Row, Scores, SiteId, Thumbnails, Tile, Whole
+from ..arrival import arrival
 from ..in_progress import Live
-from ..kept import arrival
 from ..worker import Worker, array_of, check_below, run_sites
 from . import compute
 from .compute import MAP_KINDS, TILE, Map, MapTransform

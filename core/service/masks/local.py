@@ -19,8 +19,8 @@ from ...read.scaling import WIDTHS, Spread, sharpness, spread
 from ...run.request import Request
 from ...run.trace import Trace
 from ..answers import SiteId
+from ..arrival import arrival
 from ..engine import Engine
-from ..kept import arrival
 from ..worker import Worker, check_below
 from . import compute
 from .compute import Leak, Masked, Outcome, Padded, Unscaled

@@ -28,6 +28,7 @@ import torch
 from ...errors import Busy, Refused
 from ...learn import saved_runs
 from ...learn.watched_training import Frame, Point, Spec
+from ..arrival import into_loop
 
 MOST_ACTIVE = 2
 MOST_WAITING = 20
@@ -123,12 +124,8 @@ class Trainer:
         It is begun if nobody did. When the last who watches closes the generator, a run that has not ended is cancelled. Raises
         Busy where too many wait.
         """
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-        def tell() -> None:
-            with suppress(RuntimeError):  # that loop has been closed
-                loop.call_soon_threadsafe(changed.set)
-
+        changed = asyncio.Event()
+        tell = into_loop(changed.set)
         run = self._join(spec, tell)
         points = frames = 0
         before: News | None = None

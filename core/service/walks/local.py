@@ -7,8 +7,9 @@ from functools import partial
 
 from ...errors import Refused
 from ...read.layer_walk import Guess, Terms, Walk, guesses, terms, walk
+from ..arrival import arrival
 from ..engine import Engine
-from ..kept import Kept, arrival
+from ..kept import Kept
 from ..worker import Worker
 from .compute import AddedFacts, Walked, added, walk_bytes, walked, without_run
 

@@ -10,8 +10,9 @@ from ...run.trace import Trace
 from ...write.continuation import append_tokens
 from ...write.generate import Sampling
 from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, lens
+from ..arrival import arrival
 from ..engine import Engine
-from ..kept import Kept, arrival
+from ..kept import Kept
 from ..worker import Worker
 from .compute import BeamsGrown, Begun, Desk, Search, Written, begun_bytes, own_target
 
