@@ -30,8 +30,8 @@ DTYPE = re.compile(r"[<>|][biuf]\d{1,2}")
 
 CALLS = {
     name: inspect.signature(call)
-    for name, call in vars(Service).items()
-    if inspect.isfunction(call) and not name.startswith("_")
+    for name, call in inspect.getmembers(Service, inspect.isfunction)  # with those of the topics' protocols
+    if not name.startswith("_")
 }
 STREAMS = frozenset(name for name, call in CALLS.items() if "AsyncGenerator" in str(call.return_annotation))
 REFUSALS: Mapping[str, type[Exception]] = {

@@ -302,6 +302,16 @@ def test_app_asks_the_service_and_holds_no_run(path: Path) -> None:
     assert not found, f"{module} imports {found}: ask core.service for the numbers"
 
 
+def test_the_seam_names_what_is_asked_through_it_and_nothing_else() -> None:
+    def named(path: Path, module: str | None) -> set[str]:
+        found = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom))
+        return {alias.name for node in found if module in (None, node.module) for alias in node.names}
+
+    offered = named(ROOT / "core" / "service" / "__init__.py", None)
+    wanted = set().union(*(named(path, "core.service") for path in python_files("app", "cluster")))
+    assert offered == wanted
+
+
 @pytest.mark.parametrize("path", python_files(*PRODUCT), ids=module_name)
 def test_nothing_that_runs_a_file(path: Path) -> None:
     modules = sorted(name for name in imports(path) if name.split(".")[0] in UNSAFE_MODULES)

@@ -1,127 +1,42 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
-from ..read.comparison import AnswerChange, HeadDifference, WordChange
+# Names for app and cluster, each once: an unused one fails tests/test_layering.py.
+from ..read.comparison import AnswerChange, HeadDifference
 from ..read.word_order import shuffled_words
-from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, LookPlace, PatchHeads, SilenceHeads, Sweep
+from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
 from ..write.generate import Sampling
-from ..write.writing import TEMPERATURES, CacheCost, LensRow, Opening, Reading, Taken
-from .answers import (
-    Column,
-    Facts,
-    HeadDone,
-    Heads,
-    LayerDone,
-    Likeness,
-    Looked,
-    Measures,
-    NextWord,
-    RecordFacts,
-    Row,
-    RunDone,
-    Scores,
-    Side,
-    Site,
-    SiteId,
-    Thumbnails,
-    Tile,
-    Values,
-    Whole,
-)
+from ..write.writing import TEMPERATURES, Reading
+from .answers import Facts, NextWord, RecordFacts, Site, SiteId, SweepPart, Values
 from .arrival import into_loop
 from .calls import Calls
 from .in_progress import AT_ONCE
 from .kept import Kept
 from .local import LocalService
-from .maps.compute import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
+from .maps.answers import (
+    HIDDEN,
+    MAP_KINDS,
+    Column,
+    HeadDone,
+    Heads,
+    LayerDone,
+    Likeness,
+    MapKind,
+    MapTransform,
+    Row,
+    Scores,
+    Thumbnails,
+    Tile,
+)
+from .maps.compute import word_groups
 from .maps.heads import METRICS, THUMBNAIL
-from .masks.compute import Leak, Masked, Outcome, Padded, Unscaled
-from .positions.compute import Clock, OrderChange, PaperRules, StackPositions, paper_rules
+from .masks.answers import Masked, Outcome
+from .positions.answers import Clock, OrderChange, PaperRules, StackPositions
+from .positions.compute import paper_rules
 from .protocol import Service
-from .sweeps import SweepPart
+from .training.answers import FrameFacts, Looked, News
 from .training.local import looked
-from .training.trainer import FrameFacts, News, frame_facts
+from .training.trainer import frame_facts
 from .waiting import Waiting
-from .walks.compute import AddedFacts, NormFacts, SiteWalk, Walked
+from .walks.answers import AddedFacts, SiteWalk, Walked
 from .worker import cores
-from .writing.compute import MOST_WRITTEN, BeamsGrown, Begun, Written
-
-__all__ = [
-    "AT_ONCE",
-    "HIDDEN",
-    "MAP_KINDS",
-    "METRICS",
-    "MOST_LOOKS",
-    "MOST_WRITTEN",
-    "TEMPERATURES",
-    "THUMBNAIL",
-    "TILE",
-    "AddedFacts",
-    "AnswerChange",
-    "Asked",
-    "BeamsGrown",
-    "Begun",
-    "CacheCost",
-    "Calls",
-    "Clock",
-    "Column",
-    "CutLooks",
-    "Facts",
-    "FrameFacts",
-    "HeadDifference",
-    "HeadDone",
-    "HeadPlace",
-    "Heads",
-    "Kept",
-    "LayerDone",
-    "Leak",
-    "LensRow",
-    "Likeness",
-    "LocalService",
-    "LookPlace",
-    "Looked",
-    "MapKind",
-    "MapTransform",
-    "Masked",
-    "Measures",
-    "News",
-    "NextWord",
-    "NormFacts",
-    "Opening",
-    "OrderChange",
-    "Outcome",
-    "Padded",
-    "PaperRules",
-    "PatchHeads",
-    "Reading",
-    "RecordFacts",
-    "Row",
-    "RunDone",
-    "Sampling",
-    "Scores",
-    "Service",
-    "Side",
-    "SilenceHeads",
-    "Site",
-    "SiteId",
-    "SiteWalk",
-    "StackPositions",
-    "Sweep",
-    "SweepPart",
-    "Taken",
-    "Thumbnails",
-    "Tile",
-    "Unscaled",
-    "Values",
-    "Waiting",
-    "Walked",
-    "Whole",
-    "WordChange",
-    "Written",
-    "cores",
-    "frame_facts",
-    "into_loop",
-    "looked",
-    "paper_rules",
-    "shuffled_words",
-    "word_groups",
-]
+from .writing.answers import MOST_WRITTEN, BeamsGrown, Begun, Written

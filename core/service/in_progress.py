@@ -16,10 +16,11 @@ from functools import partial
 
 from ..run.request import Request
 from ..run.trace import Trace
-from .answers import Facts, HeadDone, LayerDone, RunDone, Thumbnails
+from .answers import Facts
 from .arrival import arrival
 from .facts import facts_of
-from .maps.compute import Map, MapTransform, row, tile
+from .maps.answers import HeadDone, LayerDone, MapTransform, RunDone, Thumbnails
+from .maps.compute import Map, row, tile
 from .maps.heads import thumbnails_of
 
 AT_ONCE = 150_000  # weights; of a run that has no more nothing is shown before it ends, since all of them are sent then

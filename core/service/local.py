@@ -23,25 +23,19 @@ from ..run.request import Progress
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.sweeps import Asked
-from .answers import (
-    Facts,
-    HeadDone,
-    LayerDone,
-    NextWord,
-    RunDone,
-    Values,
-)
+from .answers import Facts, NextWord, SweepPart, Values
 from .arrival import into_loop
 from .engine import Engine
 from .facts import facts_of
 from .in_progress import Live
+from .maps.answers import HeadDone, LayerDone, RunDone
 from .maps.compute import array
 from .maps.heads import OF_A_HEAD, small, values_of
 from .maps.local import LocalMaps
 from .masks.local import LocalMasks
 from .next_words import next_words_of
 from .positions.local import LocalPositions
-from .sweeps import SweepPart, Sweeps
+from .sweeps import Sweeps
 from .training.local import LocalTraining
 from .walks.local import LocalWalks
 from .writing.local import LocalWriting

@@ -16,7 +16,8 @@ import torch
 from ..errors import Busy, Refused
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
-from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweep, Sweeping, begin_edges, begin_heads, begin_patches
+from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
+from .answers import SweepPart
 from .arrival import arrival, into_loop
 from .kept import Kept
 from .worker import cores
@@ -31,15 +32,6 @@ FEWEST = 4  # rows that are worth a core of their own
 KEPT_BYTES = 16 << 20  # of sweeps that are done
 MOST_WAITING = 128  # sweeps that have begun or wait
 LABEL_BYTES = 80  # of a token's name in memory, about
-
-
-@dataclass(frozen=True, eq=False)
-class SweepPart:
-    """Rows of a sweep, from `first` on, of `of` in all."""
-
-    first: int
-    of: int
-    sweep: Sweep
 
 
 @dataclass(eq=False)

@@ -21,10 +21,7 @@ from ..run.predictions import Predictions
 from ..run.recorder import Held
 from ..run.request import Request
 from ..run.trace import Trace
-from .answers import (
-    Site,
-    SiteId,
-)
+from .answers import Site, SiteId
 from .arrival import arrival
 from .engine import Engine
 from .facts import sites_of

@@ -24,8 +24,8 @@ from app.transport import messages
 from core.learn import saved_runs, watched_training
 from core.learn.tasks import problems
 from core.learn.watched_training import Frame, Point, Spec
-from core.service import Looked, News
-from core.service.training.trainer import DIED, FrameFacts
+from core.service import FrameFacts, Looked, News
+from core.service.training.trainer import DIED
 from tests.app.axe import faults
 from tests.app.browsing import idle
 from tests.app.rail import rail, read, ready

@@ -30,13 +30,12 @@ from core.service import (
     PatchHeads,
     Service,
     SilenceHeads,
-    Sweep,
     SweepPart,
     Written,
 )
 from core.service.engine import Engine
 from core.sweep.ablations import RowAnswers
-from core.sweep.sweeps import HeadPlace
+from core.sweep.sweeps import HeadPlace, Sweep
 from core.write.generate import Sampling
 from tests.cluster.serving import Answers, answering_for, served
 

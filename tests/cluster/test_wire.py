@@ -78,7 +78,6 @@ def test_all_that_a_call_takes_and_gives_may_travel(name: str) -> None:
 
     for kind in get_type_hints(getattr(Service, name)).values():
         check(kind)
-    assert name in vars(Service)
 
 
 def test_every_edit_may_travel() -> None:

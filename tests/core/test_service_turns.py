@@ -18,8 +18,8 @@ import core
 from core.errors import Busy, RunCancelled, TextError, Unknown
 from core.run.chunks import Chunks
 from core.run.trace import Trace
-from core.service import Calls, Kept, MapTransform, RunDone, into_loop
-from core.service.answers import HeadDone, LayerDone
+from core.service import Calls, Kept, MapTransform, into_loop
+from core.service.maps.answers import HeadDone, LayerDone, RunDone
 from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
 from tests.core.test_engine import WORDS, Gate, Loader

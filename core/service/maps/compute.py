@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -22,36 +21,12 @@ from ...model.text import Tokens
 from ...read import aggregate, measures
 from ...run.attention import AttentionRecord
 from ...run.trace import Trace
-from ..answers import Column, Row, Scores, Tile
+from .answers import HIDDEN, TILE, Column, MapTransform, Row, Scores, Tile
 
-MapKind = Literal["head", "mean", "max", "rollout", "value"]
-MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
-HIDDEN = 255  # the reason of a key that the visitor took out, beside rules.REASONS
-TILE = 512  # cells along a side of a tile; what is larger is pooled
 POOL_ROWS = 1024  # a pooled tile looks at every query row up to here, and at evenly spaced ones above
 POOL_BLOCK = 64  # rows of a pooled tile computed together
 SINK_ROWS = 64  # rows from which it is told which key gets the most on average
 COLUMN_CELLS = 256_000_000  # weights computed for one column: twelve heads of 4,096 tokens, in some seconds
-
-
-@dataclass(frozen=True)
-class MapTransform:
-    """Which picture of a run. `members` are (record, head) of a mean or maximum, none: all heads of the record.
-
-    `hidden` counts tokens. With `words`, rows and columns are words instead of tokens.
-    """
-
-    record: int
-    head: int
-    kind: MapKind = "head"
-    members: tuple[tuple[int, int], ...] = ()
-    hidden: tuple[int, ...] = ()
-    words: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """One head as it is."""
-        return self.kind == "head" and not self.hidden and not self.words
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,8 @@ from ...read import measures
 from ...read.head_roles import openings, roles_of
 from ...run.attention import AttentionRecord
 from ...run.trace import Trace
-from ..answers import Heads, Likeness, Measures, Site, Thumbnails, Values, Whole
+from ..answers import Site, Values
+from .answers import Heads, Likeness, Measures, Thumbnails, Whole
 from .compute import array, reasons, spread
 
 THUMBNAIL = 32  # pixels along a side of the small picture of a head

@@ -13,12 +13,26 @@ from ...read import aggregate
 from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
 from ...run.attention import Receipt
 from ...run.trace import Trace
-from ..answers import Column, Heads, Likeness, Measures, Row, Scores, SiteId, Thumbnails, Tile, Whole
+from ..answers import SiteId
 from ..arrival import arrival
 from ..in_progress import Live
 from ..worker import Worker, array_of, check_below, run_sites
 from . import compute
-from .compute import MAP_KINDS, TILE, Map, MapTransform
+from .answers import (
+    MAP_KINDS,
+    TILE,
+    Column,
+    Heads,
+    Likeness,
+    MapTransform,
+    Measures,
+    Row,
+    Scores,
+    Thumbnails,
+    Tile,
+    Whole,
+)
+from .compute import Map
 from .heads import heads_of, likeness_of, measures_of, thumbnails_of, whole_of
 
 

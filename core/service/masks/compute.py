@@ -1,9 +1,8 @@
-"""What the masks of a run do, in plain data: scores before any mask, what a run makes of its text, padding, leakage, the scale."""
+"""What the masks of a run do, computed: scores before any mask, what a run makes of its text, padding, leakage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,80 +13,14 @@ from ...memory import admit_large
 from ...model.text import from_ids
 from ...read.conditional_loss import given, probabilities
 from ...read.padding import Inertness, own_records
-from ...read.scaling import Sharpness
 from ...run.trace import Trace
-from ..answers import Site, SiteId
+from ..answers import Site
 from ..maps.compute import array
 from ..maps.heads import masks_of
+from .answers import Leak, Masked, Outcome, Padded
 
 BEST = 5  # words that an outcome names
 MOST_ASKED = 64  # ids whose probability may be asked for at once
-
-
-@dataclass(frozen=True, eq=False)
-class Masked:
-    """The scores of some layers of a site before any mask, and the masks of the run."""
-
-    site: SiteId
-    layers: tuple[int, ...]
-    scores: np.ndarray  # float32 [layer, head, query, key]: (q·k · scale + bias) / temperature
-    masks: tuple[np.ndarray, ...]  # uint8 [query, key], reasons as in Tile; those that are alike are there once
-    mask_of: tuple[tuple[int, ...], ...]  # of each layer: which mask, or one for every head; -1 hides nothing
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a run makes of its text: the next word and the loss, or of a model that writes nothing the text's vector."""
-
-    words: tuple[tuple[int, str, float], ...]  # the likeliest next ones: id, as a reader sees it, probability
-    asked: tuple[float, ...]  # probabilities of the ids that were asked for
-    losses: np.ndarray  # float32 [pos - 1], nats; empty where nothing is foretold
-    vector: np.ndarray  # float32 [d_model]: the mean over real tokens of the last residual stream
-
-
-@dataclass(frozen=True, eq=False)
-class Padded:
-    """Some texts in one batch, seen from one of them, against that text alone."""
-
-    labels: tuple[tuple[str, ...], ...]  # of every text, padding included
-    padding: tuple[tuple[bool, ...], ...]
-    text: int  # which one is seen
-    layer: int
-    masked: np.ndarray  # float32 [head, query, key]: scores of this layer in the batch
-    free: np.ndarray  # the same where padding may be looked at
-    causal: bool  # of the attention: the future is hidden as well
-    scale: float
-    on_padding: np.ndarray  # float32 [layer, head]: mean weight on padding of the real rows, masked
-    on_padding_free: np.ndarray
-    weights: tuple[float, float]  # max |Δ| against the text alone, masked and not: of all weights
-    output: tuple[float, float]  # of the last residual stream
-    cosine: tuple[float, float]  # of the texts' vectors
-
-
-@dataclass(frozen=True, eq=False)
-class Leak:
-    """Leakage as arrays: see core.learn.leakage."""
-
-    layer: int
-    head: int
-    losses: np.ndarray
-    dropped: np.ndarray
-    relearnt: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    next_word: float
-    written: str
-    written_relearnt: str
-    steps: int
-    seconds: int
-
-
-@dataclass(frozen=True)
-class Unscaled:
-    """The same text with the division by √d and without it, over all heads."""
-
-    own: Sharpness
-    without: Sharpness
 
 
 def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> Masked:

@@ -23,7 +23,7 @@ from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker, check_below
 from . import compute
-from .compute import Leak, Masked, Outcome, Padded, Unscaled
+from .answers import Leak, Masked, Outcome, Padded, Unscaled
 
 
 class LocalMasks(Worker):

@@ -12,7 +12,7 @@ from ...read.word_order import Equivariance, MovedOn, equivariance, moved_on, un
 from ..answers import SiteId
 from ..worker import Worker, check_below
 from . import compute as positions
-from .compute import Clock, OrderChange, StackPositions
+from .answers import Clock, OrderChange, StackPositions
 
 
 class LocalPositions(Worker):

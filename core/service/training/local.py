@@ -10,11 +10,11 @@ from ...checkpoints import Loaded
 from ...errors import CheckpointError, Refused
 from ...learn import watched_training
 from ...learn.watched_training import Spec
-from ..answers import Looked
 from ..engine import Engine
 from ..maps.compute import array
 from ..worker import Worker
-from .trainer import News, Trainer
+from .answers import Looked, News
+from .trainer import Trainer
 
 LOOKS = 3  # frames of a training in one answer
 

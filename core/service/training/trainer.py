@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from ...errors import Busy, Refused
 from ...learn import saved_runs
 from ...learn.watched_training import Frame, Point, Spec
 from ..arrival import into_loop
+from .answers import FrameFacts, News, State
 
 MOST_ACTIVE = 2
 MOST_WAITING = 20
@@ -48,31 +49,6 @@ DIED = (
 )
 
 log = logging.getLogger("headlight")
-
-State = Literal["waiting", "running", "paused", "ended", "failed"]
-
-
-@dataclass(frozen=True)
-class FrameFacts:
-    """What a frame says beside its weights; live.Frame has the meaning of each."""
-
-    step: int
-    given: tuple[float, ...]
-    own: tuple[float, ...]
-    whole: int
-    gradients: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class News:
-    """What a run has come to since the news before: its state, its place in the queue, and what is new of it."""
-
-    state: State
-    place: int = 0  # how many wait or run before it, while it waits
-    seconds: float = 0.0  # that it will wait, about
-    points: tuple[Point, ...] = ()
-    frames: tuple[FrameFacts, ...] = ()
-    why: str = ""  # it failed
 
 
 @dataclass(eq=False)

@@ -11,7 +11,8 @@ from ..arrival import arrival
 from ..engine import Engine
 from ..kept import Kept
 from ..worker import Worker
-from .compute import AddedFacts, Walked, added, walk_bytes, walked, without_run
+from .answers import AddedFacts, Walked
+from .compute import added, walk_bytes, walked, without_run
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
 

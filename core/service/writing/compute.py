@@ -1,61 +1,25 @@
-"""What a Service answers about a text that is being written: tokens as they come, each with what could have come instead."""
+"""A text that is being written, step by step: each is one turn among the passes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
 
 from ...checkpoints import Loaded
 from ...device import dtype_name
-from ...plan import KVCache, kv_cache
+from ...plan import kv_cache
 from ...run.request import Request
 from ...run.trace import Trace
-from ...write.beams import BeamStep, grow
+from ...write.beams import grow
 from ...write.generate import Draft, Sampling, admit_writing
-from ...write.writing import Opening, Reading, Taken, Writer, beginning, check_path, check_room, labels
+from ...write.writing import Writer, beginning, check_path, check_room, labels
 from ..sweeps import LABEL_BYTES
-
-MOST_WRITTEN = 512  # tokens after a prompt, so that a link can name them
-Over = Literal["", "end", "positions", "most"]  # why no further token can be written
-
-
-@dataclass(frozen=True, eq=False)
-class Begun:
-    """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first."""
-
-    opening: Opening
-    prompt: tuple[int, ...]  # the tokens that were read before anything was written
-    prompt_labels: tuple[str, ...]
-    labels: dict[int, str]
-    over: Over
-    per_token: (
-        KVCache  # bytes of the keys and values of one token, and what they would be with other numbers of key heads
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Written:
-    """One more token. No reading after one that ends the text."""
-
-    taken: Taken
-    reading: Reading | None
-    labels: dict[int, str]
-    over: Over
+from .answers import MOST_WRITTEN, BeamsGrown, Begun, Over, Written
 
 
 def begun_bytes(begun: Begun) -> int:
     """About what an opened text takes."""
     arrays = [a for r in begun.opening.readings for a in (r.ids, r.logits, r.rest, r.rows)]
     return 2048 + begun.opening.losses.nbytes + sum(a.nbytes for a in arrays) + LABEL_BYTES * len(begun.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class BeamsGrown:
-    """One more step of a beam search."""
-
-    step: BeamStep
-    labels: dict[int, str]
 
 
 def own_target(request: Request) -> bool:

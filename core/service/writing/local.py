@@ -14,7 +14,8 @@ from ..arrival import arrival
 from ..engine import Engine
 from ..kept import Kept
 from ..worker import Worker
-from .compute import BeamsGrown, Begun, Desk, Search, Written, begun_bytes, own_target
+from .answers import BeamsGrown, Begun, Written
+from .compute import Desk, Search, begun_bytes, own_target
 
 BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
 

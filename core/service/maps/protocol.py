@@ -1,0 +1,82 @@
+"""What a screen asks about maps: what the weights of a run look like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...read.head_roles import OpeningLink, Role
+from ...run.attention import Receipt
+from ..answers import SiteId
+from .answers import TILE, Column, Heads, Likeness, MapTransform, Measures, Row, Scores, Thumbnails, Tile, Whole
+
+
+class Maps(Protocol):
+    """Pictures of a run's weights. What all answers have in common: core.service.protocol.Service."""
+
+    async def tile(
+        self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
+    ) -> Tile:
+        """A region of a map, ends excluded; pooled where it has more than cells × cells values."""
+        ...
+
+    async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
+        """Every value of a region, ends excluded, however large."""
+        ...
+
+    async def row(self, key: str, of: MapTransform, query: int) -> Row:
+        """One row of a map, and why cells of it have no number."""
+        ...
+
+    async def column(self, key: str, of: MapTransform, at: int) -> Column:
+        """Who looks at one column of a map. Raises Refused where too many weights would have to be worked out."""
+        ...
+
+    async def scores(self, key: str, record: int, head: int, query: int) -> Scores:
+        """What the softmax of one row of a head is made of."""
+        ...
+
+    async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
+        """Of every record of the run."""
+        ...
+
+    async def heads(self, key: str) -> dict[SiteId, Heads]:
+        """Every weight of the run."""
+        ...
+
+    async def whole(self, key: str) -> Whole:
+        """heads(), openings() and roles() of a small run in one answer: the maps that all three read are worked out once.
+
+        Roles are judged by every row here, also where roles() would draw some of them.
+        """
+        ...
+
+    async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
+        """A name for each head of every record, after where its attention goes: see core.read.head_roles.roles."""
+        ...
+
+    async def openings(self, key: str) -> tuple[OpeningLink, ...]:
+        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.openings."""
+        ...
+
+    async def opening(self, key: str, record: int, head: int) -> OpeningLink:
+        """Where to begin reading one head."""
+        ...
+
+    async def measures(self, key: str, site: SiteId) -> Measures:
+        """What one number can say about each head of a site: see core.measures."""
+        ...
+
+    async def norms(self, key: str, site: SiteId) -> np.ndarray:
+        """‖value · W_O‖ of each key as each head would write it, float32 [layer, head, key]. Kobayashi et al. 2020."""
+        ...
+
+    async def likeness(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Likeness:
+        """The row of a query by every head of a site, beside weights [key] of somebody else's: of a class that votes, say."""
+        ...
+
+    async def proof(self, key: str, record: int) -> Receipt:
+        """One record worked out again and compared."""
+        ...

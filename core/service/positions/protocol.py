@@ -1,0 +1,40 @@
+"""What a screen asks about how a run knows the order of its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ...read.word_order import Equivariance, MovedOn
+from ..answers import SiteId
+from .answers import Clock, OrderChange, StackPositions
+
+
+class Positions(Protocol):
+    """Positions, and what another order does. What all answers have in common: core.service.protocol.Service."""
+
+    async def positions(self, key: str) -> tuple[StackPositions, ...]:
+        """How each stack of the run knows the order of its tokens."""
+        ...
+
+    async def position_rows(self, key: str, stack: str, first: int, rows: int) -> np.ndarray:
+        """Rows of a stack's own table of positions, as it was loaded: float32 [pos, d_model]."""
+        ...
+
+    async def order_change(self, key: str, other: str, site: SiteId, reach: int = 8) -> OrderChange:
+        """How far each head of a site moved in another run of the same tokens, and what each gives to every distance."""
+        ...
+
+    async def equivariance(self, key: str, places: Sequence[int]) -> Equivariance:
+        """The proof that order comes in through positions alone: the words of an encoder's text moved to other places."""
+        ...
+
+    async def moved_on(self, key: str, by: int) -> MovedOn:
+        """What it does to the run's scores and weights to move the whole text on by so many places."""
+        ...
+
+    async def clock(self, key: str, record: int, head: int, query: int, at: int) -> Clock:
+        """One query and one key before rotary positions turned them, and all that makes their score of a distance."""
+        ...

@@ -1,0 +1,58 @@
+"""A walk in plain data: one token through one layer, with what a screen needs to compute again what a visitor changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class NormFacts:
+    """One norm of a layer: what it is given, and its own numbers."""
+
+    before: np.ndarray  # float32 [pos, d_model]
+    weight: np.ndarray  # float32 [d_model]: γ
+    bias: np.ndarray | None  # float32 [d_model]: β; None where it has none
+    eps: float
+    takes_mean: bool  # False: RMSNorm
+
+
+@dataclass(frozen=True, eq=False)
+class SiteWalk:
+    """One attention on the way: scores = (raw · scale + bias) / temperature, where reasons are 0."""
+
+    site: str  # attn or cross_attn
+    record: int  # which of Facts.records
+    keys: np.ndarray  # float32 [kv_head, key, d_head]: k as the queries meet it
+    scale: float
+    temperature: float
+    bias: np.ndarray | None  # float32 [head, key]: what distance adds; None where nothing is added
+    reasons: np.ndarray  # uint8 [head or 1, key]: why a key is hidden, as in rules.REASONS
+    by_head: np.ndarray  # float32 [head, d_model]: what each head writes
+
+
+@dataclass(frozen=True, eq=False)
+class Walked:
+    """What the token at `query` is at each step of one layer. values are those of walk.Walk, float32, in its order."""
+
+    stack: str
+    layer: int
+    query: int
+    values: dict[str, np.ndarray]
+    norms: dict[str, NormFacts]  # step -> its norm; of a norm after a sublayer, only of the followed token
+    sites: tuple[SiteWalk, ...]
+    start: dict[str, np.ndarray]  # token, type, position: float32 [d_model] each, in the order of their addition
+    embed: np.ndarray  # float32 [d_model]: what the first layer is given
+    embed_normed: bool
+    neurons: tuple[int, ...]  # that write the longest vectors, the longest first
+    neuron_lengths: tuple[float, ...]  # what one unit of each writes
+
+
+@dataclass(frozen=True, eq=False)
+class AddedFacts:
+    """How long a vector one sublayer adds to each token's stream."""
+
+    layer: int
+    sublayer: str
+    lengths: np.ndarray  # float32 [pos]

@@ -1,0 +1,31 @@
+"""What a screen asks about one token's way through a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ...read.layer_walk import Guess, Terms
+from .answers import AddedFacts, Walked
+
+
+class Walks(Protocol):
+    """One token through one layer. What all answers have in common: core.service.protocol.Service."""
+
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
+        """What one token is at each step of one layer."""
+        ...
+
+    async def terms(
+        self, key: str, stack: str, layer: int, query: int, step: str, index: Sequence[int], k: int = 6
+    ) -> Terms:
+        """One number of a walk as the sum that it is."""
+        ...
+
+    async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
+        """How long a vector every sublayer of a stack adds to every token."""
+        ...
+
+    async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
+        """What the head would make of a token's stream behind every addition; None asks for the last real token."""
+        ...

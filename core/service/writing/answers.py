@@ -1,0 +1,43 @@
+"""A text that is being written, in plain data: tokens as they come, each with what could have come instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...plan import KVCache
+from ...write.beams import BeamStep
+from ...write.writing import Opening, Reading, Taken
+
+MOST_WRITTEN = 512  # tokens after a prompt, so that a link can name them
+Over = Literal["", "end", "positions", "most"]  # why no further token can be written
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first."""
+
+    opening: Opening
+    prompt: tuple[int, ...]  # the tokens that were read before anything was written
+    prompt_labels: tuple[str, ...]
+    labels: dict[int, str]
+    over: Over
+    per_token: KVCache  # bytes of one token's keys and values, and what they would be with other numbers of key heads
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """One more token. No reading after one that ends the text."""
+
+    taken: Taken
+    reading: Reading | None
+    labels: dict[int, str]
+    over: Over
+
+
+@dataclass(frozen=True, eq=False)
+class BeamsGrown:
+    """One more step of a beam search."""
+
+    step: BeamStep
+    labels: dict[int, str]

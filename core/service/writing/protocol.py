@@ -1,0 +1,40 @@
+"""What a screen asks about what a model writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from ...write.generate import Sampling
+from ...write.writing import CacheCost, LensRow
+from .answers import BeamsGrown, Begun, Written
+
+
+class Writing(Protocol):
+    """A run's text written on, token by token. What all answers have in common: core.service.protocol.Service."""
+
+    def write(
+        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
+    ) -> AsyncGenerator[Begun | Written]:
+        """What follows the run's text: the text with the tokens of `path` behind it, then up to n more as they are written.
+
+        Each token is one turn among the passes, and none is written that nobody waits for. Labels of the tokens `also` come
+        with the first answer.
+        """
+        ...
+
+    def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
+        """The n_beams likeliest texts of up to n tokens behind the run's text, step by step, in turns as with write()."""
+        ...
+
+    async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
+        """What each layer would say behind one position of the text with `path` behind it, and how it ranks one token."""
+        ...
+
+    async def written_text(self, key: str, path: Sequence[int]) -> str:
+        """The run's text, of an encoder-decoder its target, with the tokens of `path` behind it: as one would type it."""
+        ...
+
+    async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
+        """How long the token behind n others takes with and without a cache, measured now, and whether both say the same."""
+        ...
