@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from app.attention import params as attention_params
 from app.attention import picture
 from app.attention import place as attention_place
+from app.kit import held
 from app.kit import params as kit_params
 from app.rooms.lessons import races, words
 from app.rooms.lessons.checks import check, number_words
@@ -147,7 +148,7 @@ def test_a_room_of_sizes_opens_as_its_step_asks(name: str) -> None:
     """No sentence says that a link asks for something in vain, and what was asked for is still in the address."""
     step = STEPS[name]
     page = {"memory": memory_page, "compute": compute_page, "shapes": shapes_page}[step.room]
-    titles = registry.titles()
+    titles = held.titles()
     asked = {key: titles.get(key, {}).get(value, value) for key, value in step.state.items()}
     app = AppTest.from_function(page, default_timeout=60)
     app.query_params.update(asked)
