@@ -24,6 +24,7 @@ from app.rooms.lessons.step import Candidate, Shown, Step, Truth, Unanswerable
 from app.rooms.lessons.steps import LESSONS, true_of
 from app.rooms.masks import sheet
 from app.rooms.train import records
+from app.session import past_trainings
 from app.session import service as session_service
 from app.session.words import EXAMPLE
 from app.shell import registry
@@ -405,8 +406,10 @@ def asked(name: str, service: Trained) -> Truth | Unanswerable:
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_a_run_that_was_not_trained_is_not_begun(name: str) -> None:
+def test_a_run_that_was_not_trained_is_not_begun(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = Trained()
+    assert isinstance(asked(name, nothing), Truth)  # it ended before, and Train has it
+    monkeypatch.setattr(past_trainings, "_sources", {})
     why = asked(name, nothing)
     assert isinstance(why, Unanswerable)
     assert "has not been trained here yet" in why.sentence
