@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.kit import stage
+from app.kit import held, progress, stage
 from app.session import answer, models
 from app.shell import bar, registry, style, words
 from app.streamlit_edge import collection, history
@@ -13,9 +13,10 @@ ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
 st.html(style.page_style())
-bar.spell_out({"model": models.TITLES, **registry.titles()}, registry.old_states())
+bar.spell_out({"model": models.TITLES, **held.titles()}, registry.old_states())
 shown = bar.bar(
-    [bar.Entry(room.id, room.title, room.group, room.line, room.steps) for room in ROOMS], registry.redirects()
+    [bar.Entry(room.id, room.title, room.group, room.line, progress.steps(room.id)) for room in ROOMS],
+    registry.redirects(),
 )
 stage.entered(shown, registry.params())
 with answer.room():

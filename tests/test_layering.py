@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from app.kit.room import Room
 from app.shell import bar, registry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -238,6 +240,21 @@ def test_every_room_has_its_line_in_the_registry_and_declares_itself() -> None:
     folders = {path.parent.name for path in (ROOT / "app" / "rooms").glob("*/__init__.py")}
     assert folders == {room.id for room in registry.rooms()} == set(registry.ROOMS)
     assert {room.group for room in registry.rooms()} <= set(bar.GROUPS)
+
+
+def test_every_field_of_a_room_is_of_several_rooms() -> None:
+    """What one room alone needs it registers itself, with what lies below: app/kit, app/session."""
+    rooms = registry.rooms()
+    for field in dataclasses.fields(Room):
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        those = [room.id for room in rooms if getattr(room, field.name) != default]
+        assert len(those) > 1, f"Room.{field.name} is set by {those} alone"
+
+
+@pytest.mark.parametrize("path", python_files("app/rooms"), ids=module_name)
+def test_no_room_reaches_another_through_the_registry(path: Path) -> None:
+    found = [name for name in imports(path) if is_part_of(name, "app.shell.registry") or is_part_of(name, "importlib")]
+    assert not found, f"{module_name(path)} imports {found}: what it needs of other rooms is told below them"
 
 
 def test_every_module_of_app_has_its_place() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
+from app.kit import held
 from app.kit.room import Room
+from app.session import resolving
 from app.transport import edited
 
 ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begins in the first
@@ -25,7 +27,10 @@ ROOMS: tuple[str, ...] = (  # the folders, in the order of the bar; a visit begi
 
 @edited.cached
 def rooms() -> tuple[Room, ...]:
-    """The rooms in the order of the bar. Raises ValueError where a folder and what it declares do not fit."""
+    """The rooms in the order of the bar. Raises ValueError where a folder and what it declares do not fit.
+
+    What lies below the rooms and needs to know of them is told here: no room asks for another.
+    """
     edited.forget_changed("app.rooms")
     found: list[Room] = []
     for name in ROOMS:
@@ -33,6 +38,8 @@ def rooms() -> tuple[Room, ...]:
         if not isinstance(room, Room) or room.id != name:
             raise ValueError(f"app/rooms/{name}/__init__.py needs a ROOM whose id is {name!r}")
         found.append(room)
+    held.know(found)
+    resolving.know({said: room.run for room in found for said in (room.id, *room.old)})
     return tuple(found)
 
 
@@ -43,15 +50,10 @@ def redirects() -> dict[str, str]:
 
 def old_states() -> dict[str, Mapping[str, str]]:
     """What old links say of a room -> what they mean of its parameters, where that is not how it opens."""
-    return {said: room.old_state for room in rooms() if room.old_state for said in room.old}
-
-
-def titles() -> dict[str, Mapping[str, str]]:
-    """What a link may name by an id, in any room: parameter -> {id: title}."""
-    return {name: known for room in rooms() for name, known in room.titles.items()}
+    return {said: state for room in rooms() for said, state in room.old.items() if state}
 
 
 def params() -> dict[str, list[str]]:
     """The names in the address that are a room's own: {room: names}."""
     every = [param.name for room in rooms() for param in room.params]
-    return {room.id: every if room.holds_rooms else [param.name for param in room.params] for room in rooms()}
+    return {room.id: every if held.holds(room.id) else [param.name for param in room.params] for room in rooms()}

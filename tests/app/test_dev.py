@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded
     expect(page.locator(".hl .bars .scale").first).to_contain_text("all of it")
     expect(page.get_by_role("button", name=re.compile("^Once more: "))).to_be_visible()
 
-    # the text of a room, as its view says it
+    # the text of a room, as its view says it, without a hand at the page
     page.goto(f"{edited.address}/?view=compute")
     page.locator(".planner[data-painted][data-view=compute]").wait_for()
     edited.edit(
@@ -113,19 +114,30 @@ def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded
         "def show() -> None:",
         "def show() -> None:\n    st.text('Edited.')\n\n\ndef _show() -> None:",
     )
-    page.reload()
     expect(page.get_by_text("Edited.")).to_be_visible()
 
     # what is half written does nobody harm for longer than it is there
     edited.edit("app/rooms/compute/view.py", "st.text('Edited.')", "st.text('Mended'")
-    page.reload()
     expect(page.get_by_text("Edited.")).to_have_count(0)
     edited.edit("app/rooms/compute/view.py", "st.text('Mended'", "st.text('Mended.')")
-    page.reload()
     expect(page.get_by_text("Mended.")).to_be_visible()
 
     assert (edited.runs(), edited.server.pid) == before and edited.server.poll() is None
     assert LOADED in edited.get("metrics")
+
+
+def test_a_view_that_is_edited_while_it_is_drawn_is_drawn_again_on_the_same_screen(edited: Edited, screen: Screen):
+    """The script is not at its end when the page shows what it draws: the address of the visit is nowhere but in that script."""
+    view, page = "app/rooms/memory/view.py", screen.page
+    slow = "def show() -> None:\n    _show()\n    st.text('Drawn.')\n    import time\n\n    time.sleep(3)\n\n\ndef _show() -> None:"
+    edited.edit(view, "def show() -> None:", slow)
+    page.goto(f"{edited.address}/?view=memory&memory_part=What+is+kept")
+    for now, then in pairwise(("Drawn.", "Drawn twice.", "Drawn three times.")):
+        expect(page.get_by_text(now)).to_be_visible()
+        edited.edit(view, f"'{now}'", f"'{then}'")
+    expect(page.get_by_text("Drawn three times.")).to_be_visible()
+    assert "view=memory" in page.url and "memory_part=What+is+kept" in page.url
+    assert page.locator(".planner[data-view=memory]").count() == 1
 
 
 def test_a_page_that_is_open_goes_on_with_the_files_that_it_has_loaded(edited: Edited, screen: Screen):

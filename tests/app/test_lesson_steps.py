@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from app.attention import params as attention_params
 from app.attention import picture
 from app.attention import place as attention_place
+from app.kit import held
 from app.kit import params as kit_params
 from app.rooms.lessons import races, words
 from app.rooms.lessons.checks import check, number_words
@@ -23,6 +24,7 @@ from app.rooms.lessons.step import Candidate, Shown, Step, Truth, Unanswerable
 from app.rooms.lessons.steps import LESSONS, true_of
 from app.rooms.masks import sheet
 from app.rooms.train import records
+from app.session import past_trainings
 from app.session import service as session_service
 from app.session.words import EXAMPLE
 from app.shell import registry
@@ -147,7 +149,7 @@ def test_a_room_of_sizes_opens_as_its_step_asks(name: str) -> None:
     """No sentence says that a link asks for something in vain, and what was asked for is still in the address."""
     step = STEPS[name]
     page = {"memory": memory_page, "compute": compute_page, "shapes": shapes_page}[step.room]
-    titles = registry.titles()
+    titles = held.titles()
     asked = {key: titles.get(key, {}).get(value, value) for key, value in step.state.items()}
     app = AppTest.from_function(page, default_timeout=60)
     app.query_params.update(asked)
@@ -404,8 +406,10 @@ def asked(name: str, service: Trained) -> Truth | Unanswerable:
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_a_run_that_was_not_trained_is_not_begun(name: str) -> None:
+def test_a_run_that_was_not_trained_is_not_begun(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = Trained()
+    assert isinstance(asked(name, nothing), Truth)  # it ended before, and Train has it
+    monkeypatch.setattr(past_trainings, "_sources", {})
     why = asked(name, nothing)
     assert isinstance(why, Unanswerable)
     assert "has not been trained here yet" in why.sentence

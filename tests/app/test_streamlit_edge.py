@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from streamlit import runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import Runtime, RuntimeConfig, app_session
-from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -25,7 +26,7 @@ from streamlit.runtime.session_manager import SessionInfo
 from streamlit.testing.v1 import AppTest
 
 from app import streamlit_edge
-from app.streamlit_edge import collection, components, departures, greeting, page
+from app.streamlit_edge import collection, components, departures, greeting, page, rerunning
 from app.transport import compress
 from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend
@@ -321,6 +322,42 @@ def test_memory_stays_flat_however_long_it_goes_on(monkeypatch: pytest.MonkeyPat
         assert not collection.collect(now + 60)  # nothing has run since
     finally:
         gc.enable()
+
+
+class Edited:
+    """As much of a session as an edit of its script needs."""
+
+    def __init__(
+        self, runner: object | None, script: str = "a", state: AppSessionState = AppSessionState.APP_NOT_RUNNING
+    ):
+        self._scriptrunner, self._client_state, self._state = runner, SimpleNamespace(page_script_hash=script), state
+        self._call_soon_on_event_loop = asyncio.get_running_loop().call_soon_threadsafe
+
+
+def test_an_edited_script_runs_again_once_and_after_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit would stop that one and begin another with the state of the last that came to its end: another address."""
+    began: list[object] = []
+    monkeypatch.setattr(AppSession, "_on_source_file_changed", lambda session, _=None: began.append(session))
+    monkeypatch.setattr(rerunning, "LOOK", 0)
+    rerunning.after_what_runs()
+
+    async def edit() -> None:
+        idle, busy, new = Edited(None), Edited(object()), Edited(None, script="")
+        gone = Edited(None, state=AppSessionState.SHUTDOWN_REQUESTED)
+        for session in (idle, busy, new, gone, busy):
+            await asyncio.to_thread(AppSession._on_source_file_changed, cast(AppSession, session), "view.py")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert began == [idle]
+        busy._scriptrunner = None
+        while len(began) < 2:
+            await asyncio.sleep(0)
+        AppSession._on_source_file_changed(cast(AppSession, busy))
+        while len(began) < 3:
+            await asyncio.sleep(0)
+        assert began == [idle, busy, busy]
+
+    asyncio.run(asyncio.wait_for(edit(), 20))
 
 
 def test_who_stays_away_is_forgotten_without_another_who_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from starlette.testclient import TestClient
 import core
 from app.kit import params as kit_params
 from app.rooms.whatif import ahead, changes, export
-from app.session import answer, service
+from app.session import answer, resolving, service
 from app.session import screen as session_screen
 from app.session.models import MODELS
 from app.shell import routes
@@ -36,6 +36,7 @@ from core.run.request import Request
 from core.service import Facts, SilenceHeads
 from tests.app.browsing import Screen
 from tests.app.lab import everywhere
+from tests.app.served import ask
 from tests.app.test_accessibility import findings
 
 APP = "app/main.py"
@@ -288,14 +289,13 @@ def test_both_sides_have_their_own_edits_and_can_be_swapped(client: TestClient) 
 
 def test_a_link_to_this_room_has_the_changes_that_are_kept_there() -> None:
     address = f"?{urlencode({'view': 'whatif', 'text': UNCLE, 'with': 'noscale', 'edits': 'temperature_2'})}"
-    assert changes.linked(address).interventions == (core.NoScale(), core.Temperature(2))
     elsewhere = address.replace("whatif", "explore")
-    assert changes.linked(elsewhere).interventions == (core.NoScale(),)
+    here, there = [ask(resolving.resolve(session_screen.from_link(one))).interventions for one in (address, elsewhere)]
+    assert here == (core.NoScale(), core.Temperature(2)) and there == (core.NoScale(),)
     opening = kit_params.opening(changes.PARAMS, facts())
     values, notes = kit_params.read(changes.PARAMS, facts(), {"against": address.replace("temperature_2", "x_1")})
     assert values["against"] == "" and "whose model is here" in notes[0]
     silent = (Ablate("decoder", 0, 5),)
-    assert changes.beside(opening | {"against": address}, facts(), silent) == changes.linked(address)
     assert changes.beside(opening | {"other": "copy"}, facts(), silent) == Request("copy", (DOROTHY,), None, silent)
 
 

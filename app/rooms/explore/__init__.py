@@ -10,6 +10,6 @@ ROOM = Room(
     group="look",
     line=shell_words.EXPLORE_LINE,
     show=view.show,
-    old=("Explore",),
+    old={"Explore": {}},
     routes=routes.ROUTES,
 )

@@ -11,6 +11,6 @@ ROOM = Room(
     line=generate_words.LINE,
     show=view.show,
     params=choices.PARAMS,
-    wrote=routes.wrote,
+    run=routes.run_of,
     routes=routes.ROUTES,
 )

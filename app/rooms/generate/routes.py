@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -13,10 +13,12 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from app.rooms.generate import choices, message, words
-from app.session import service
+from app.session import resolving, service
+from app.session.screen import Screen
 from app.transport import rate_limits, routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
+from core.run.request import Request as RunRequest
 from core.service import MOST_WRITTEN, Begun, Facts, Sampling, Written
 
 T = TypeVar("T")
@@ -86,6 +88,16 @@ async def wrote(facts: Facts, said: Mapping[str, str]) -> dict[str, str]:
     if not path:
         return {}
     return {"text" if facts.target is None else "target": await service.service().written_text(facts.key, path)}
+
+
+async def run_of(linked: RunRequest, there: Screen) -> RunRequest:
+    """The run that a link to the room shows: of its text with the words that were taken. Raises BadParameter, Refused.
+
+    Whose tokens they are is the link's own model, also where another one reads the words.
+    """
+    taken = await wrote(await resolving.facts_of(there.request), there.params)
+    texts = (taken.get("text", linked.texts[0]),)
+    return replace(linked, texts=texts, target_text=taken.get("target", linked.target_text))
 
 
 @rate_limits.costing("sweeps")

@@ -1,8 +1,12 @@
 """Lessons: steps that ask before they show, each in the room that it is about."""
 
+from app.kit import held, progress
 from app.kit.params import Param
 from app.kit.room import Room
 from app.rooms.lessons import opening, view, words
+
+held.register("lessons")
+progress.register("lessons", len(opening.steps()))
 
 ROOM = Room(
     id="lessons",
@@ -10,8 +14,6 @@ ROOM = Room(
     group="learn",
     line=words.LINE,
     show=view.show,
-    old=("Lessons",),
+    old={"Lessons": {}},
     params=tuple(Param(name, "", lambda text, _: text, "") for name in opening.OWN),
-    steps=len(opening.steps()),
-    holds_rooms=True,
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown
+from app.session import past_trainings
 from core.errors import Refused
 from core.learn.watched_training import LIVE, STEPS, UNSEEN, Spec
 from core.service import FrameFacts
@@ -48,7 +49,7 @@ async def both(shown: Shown) -> tuple[Race, Race]:
 
 
 async def race(shown: Shown, spec: Spec) -> Race:
-    """What there is of a run by now, or what it comes to where the room has it kept: a run follows from its description alone.
+    """What there is of a run by now, or what it comes to where it ended before: a run follows from its description alone.
 
     Nothing is begun: raises Refused where there is neither.
     """
@@ -58,7 +59,7 @@ async def race(shown: Shown, spec: Spec) -> Race:
     except Refused:
         news = None
     if news is None or news.state != "ended":
-        news = (shown.kept and shown.kept(spec)) or news
+        news = past_trainings.news(spec) or news
     if news is None:
         raise Refused(words.NO_TRAINING.format(run=name))
     return Race(name, spec, {point.step: point.loss for point in news.points}, news.frames)

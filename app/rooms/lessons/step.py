@@ -6,8 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from core.learn.watched_training import Spec
-from core.service import Facts, News, Service
+from core.service import Facts, Service
 
 Kind = Literal["point", "drag", "shape", "choose", "do"]
 Form = Literal[
@@ -78,9 +77,6 @@ class Shown:
     values: Mapping[str, str]  # the step's state, with what the visitor changed in it
     facts: Facts | None = None
     text: str = ""  # what the request box says
-    kept: Callable[[Spec], News | None] | None = (
-        None  # what a training came to that ended before, where the room has it
-    )
 
 
 Ask = Callable[[Shown], Coroutine[Any, Any, Truth | Unanswerable]]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from app.attention import component as attention_component
-from app.kit import cover, stage
+from app.kit import cover, held, stage
 from app.rooms.lessons import component, opening, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
-from app.session import answer, examples, notices, room, service
+from app.session import answer, examples, notices, service
 from app.session.models import MODELS, TITLES
-from app.shell import registry
 from core.errors import Refused
 
 log = logging.getLogger("headlight")
@@ -23,7 +23,7 @@ OWN = "lessons_own"  # in the session: the visitor's own sentence, by model
 def show() -> None:
     """Draw the view."""
     asked = opening.read(st.query_params)
-    rooms, titles = {one.id: one for one in registry.rooms()}, registry.titles()
+    titles = held.titles()
     if asked.note and asked.note not in notices.waiting():
         notices.add(asked.note)
     row = st.container(horizontal=True, gap=None, key="lessons")
@@ -33,7 +33,7 @@ def show() -> None:
             {
                 "step": asked.step,
                 "fresh": asked.fresh,
-                "rooms": {one.id: one.title for one in rooms.values()},
+                "rooms": held.names(),
                 "models": TITLES,
                 "states": {name: opening.state(step, titles) for name, step in opening.steps().items()},
                 "own": own_sentences(),
@@ -43,10 +43,9 @@ def show() -> None:
         return  # the rail leads to the step's own address, which has its state
     step = opening.steps()[asked.step]
     cover.put(cover.Cover(asked.step, step.cover, step.kind, dict(step.state), asked.seen))
-    room.hold(step.room)
     with right:
-        rooms[step.room].show()
-        component.truth({"step": asked.step, **truth(step, shown(step, titles, rooms[step.room].kept))})
+        held.show(step.room)
+        component.truth({"step": asked.step, **truth(step, shown(step, titles))})
 
 
 def own_sentences() -> dict[str, str]:
@@ -60,12 +59,12 @@ def own_sentences() -> dict[str, str]:
     return session.get(OWN, {})
 
 
-def shown(step: Step, titles: Any, kept: Any = None) -> Shown:
+def shown(step: Step, titles: Mapping[str, Mapping[str, str]]) -> Shown:
     """What is on the screen for a step to ask about."""
     values = opening.shown(step, st.query_params.to_dict(), titles)
     values |= attention_component.values() if step.room == "explore" else stage.values(step.room)
     facts = answer.last_facts() if step.model else None
-    return Shown(service.service(), values, facts, st.session_state.get("text") or "", kept)
+    return Shown(service.service(), values, facts, st.session_state.get("text") or "")
 
 
 def truth(step: Step, on: Shown) -> dict[str, Any]:

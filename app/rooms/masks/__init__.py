@@ -10,6 +10,6 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=component.PARAMS,
-    edits=view.edits,
+    run=view.run_of,
     routes=routes.ROUTES,
 )

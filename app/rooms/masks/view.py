@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
@@ -11,12 +11,11 @@ from app.kit import params as kit_params
 from app.kit import stage
 from app.rooms.masks import choices, sheet, words
 from app.rooms.masks.component import STAGE
-from app.session import service
+from app.session import resolving, service
 from app.session.screen import Screen
 from app.shell import request, run
-from core.edits import Edit
 from core.errors import Refused
-from core.service import Facts
+from core.run.request import Request
 
 LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut
 
@@ -50,13 +49,14 @@ def show() -> None:
     stage.draw(STAGE, followed, header, body)
 
 
-async def edits(facts: Facts, said: Mapping[str, str]) -> Sequence[Edit]:
-    """What a link to the room changes in its run: what is painted, or the scale where it is taken away."""
-    shown = _shown(await sheet.opened(service.service(), facts), said)
-    values, _ = kit_params.read(choices.PARAMS, shown, said)
+async def run_of(linked: Request, there: Screen) -> Request:
+    """The run that a link to the room shows: with what is painted, or without the scale where it is taken away."""
+    facts = await resolving.facts_of(linked)
+    shown = _shown(await sheet.opened(service.service(), facts), there.params)
+    values, _ = kit_params.read(choices.PARAMS, shown, there.params)
     if values["lab"] == "scale" and values["scale"] == "off":
-        return (choices.NO_SCALE,)
-    return choices.edits(values, facts) if values["lab"] == "paint" else ()
+        return resolving.edited(linked, (choices.NO_SCALE,))
+    return resolving.edited(linked, choices.edits(values, facts) if values["lab"] == "paint" else ())
 
 
 def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:

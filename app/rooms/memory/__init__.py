@@ -10,6 +10,6 @@ ROOM = Room(
     group="count",
     line=words.LINE,
     show=view.show,
-    old=("Memory",),
+    old={"Memory": {}},
     titles={"plan_model": controls.IDS},
 )

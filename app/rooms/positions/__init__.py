@@ -10,6 +10,6 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=choices.PARAMS,
-    edits=routes.edits,
+    run=routes.run_of,
     routes=routes.ROUTES,
 )

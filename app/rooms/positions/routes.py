@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -12,11 +10,12 @@ from app.export import offline
 from app.kit import params as kit_params
 from app.rooms.positions import choices, export, message, words
 from app.rooms.positions.component import OFFLINE
-from app.session import service
+from app.session import resolving, service
+from app.session.screen import Screen
 from app.shell import style
 from app.transport import routes
-from core.edits import Intervention
-from core.service import Facts, paper_rules
+from core.run.request import Request as RunRequest
+from core.service import paper_rules
 
 REACH = 8  # tokens to either side, of the bars by distance
 MOST_PROVEN = 256  # tokens: five passes, and every weight of each
@@ -24,10 +23,13 @@ BY = 100  # places that a whole text is moved on by
 LONGEST = 1 << 20
 
 
-async def edits(facts: Facts, said: Mapping[str, str]) -> Sequence[Intervention]:
-    """What a link to the room changes in its run: the order of the words, where that is what it shows."""
-    values, _ = kit_params.read(choices.PARAMS, facts, said)
-    return choices.edits_of(facts, values, choices.places_of(facts, values)) if values["lab"] == "order" else ()
+async def run_of(linked: RunRequest, there: Screen) -> RunRequest:
+    """The run that a link to the room shows: with another order of the words, where that is what it shows."""
+    facts = await resolving.facts_of(linked)
+    values, _ = kit_params.read(choices.PARAMS, facts, there.params)
+    if values["lab"] != "order":
+        return linked
+    return resolving.edited(linked, choices.edits_of(facts, values, choices.places_of(facts, values)))
 
 
 @routes.alike

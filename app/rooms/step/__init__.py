@@ -11,6 +11,6 @@ ROOM = Room(
     line=step_words.LINE,
     show=view.show,
     params=params.PARAMS,
-    edits=view.edits,
+    run=view.run_of,
     routes=routes.ROUTES,
 )

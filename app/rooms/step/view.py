@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import streamlit as st
 
@@ -10,10 +10,11 @@ from app.kit import params as kit_params
 from app.kit import stage
 from app.rooms.step import export, message, params
 from app.rooms.step.component import STAGE
+from app.session import resolving, screen, service
 from app.session import room as session_room
-from app.session import screen, service
 from app.shell import run as shell_run
-from core.edits import Edit, from_text
+from core.edits import from_text
+from core.run.request import Request
 from core.service import Facts
 
 BEGUN = "step_begun"  # in the session: the visit to the room, and the run, whose first walk was begun
@@ -39,10 +40,10 @@ def show() -> None:
     stage.draw(STAGE, followed, header)
 
 
-async def edits(run: Facts, said: Mapping[str, str]) -> Sequence[Edit]:
-    """What a link to the room changes in its run: what was tried in one head and then run so."""
-    values, _ = kit_params.read(params.PARAMS, run, said)
-    return from_text(values["edits"])
+async def run_of(linked: Request, there: screen.Screen) -> Request:
+    """The run that a link to the room shows: with what was tried in one head and then run so."""
+    values, _ = kit_params.read(params.PARAMS, await resolving.facts_of(linked), there.params)
+    return resolving.edited(linked, from_text(values["edits"]))
 
 
 def _begin(run: Facts, values: Mapping[str, str]) -> None:

@@ -2,6 +2,9 @@
 
 from app.kit.room import Room
 from app.rooms.train import component, records, routes, view, words
+from app.session import past_trainings
+
+past_trainings.register("train", records.news)
 
 ROOM = Room(
     id="train",
@@ -10,8 +13,6 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=component.PARAMS,
-    old=("Training", "training"),
-    old_state={"recorded": "on"},
+    old={said: {"recorded": "on"} for said in ("Training", "training")},
     routes=routes.ROUTES,
-    kept=records.news,
 )

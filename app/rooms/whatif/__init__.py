@@ -10,5 +10,6 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=changes.PARAMS,
+    run=changes.run_of,
     routes=routes.ROUTES,
 )

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from app.kit.params import Param, one_of, whole
 from app.rooms.whatif import words
-from app.session import screen
+from app.session import resolving, screen
 from app.session.models import MODELS, spec_of
 from core.edits import Ablate, Edit, EditMask, from_text, to_text
 from core.errors import InterventionError
@@ -71,20 +71,17 @@ def _edits(text: str, _: Any) -> str:
         raise ValueError from error
 
 
-def linked(address: str) -> Request:
-    """The run of the screen that a link leads to; of a screen of this room with the changes that are kept there.
-
-    Raises ValueError.
-    """
-    of = screen.from_link(address)
-    kept = base(of.params) if of.room == ROOM else ()
-    return replace(of.request, interventions=(*of.request.interventions, *kept))
+async def run_of(linked: Request, there: screen.Screen) -> Request:
+    """The run that a link to the room shows: with the changes that are kept there. Raises InterventionError."""
+    return resolving.edited(linked, base(there.params))
 
 
 def _against(text: str, _: Any) -> str:
     if screen.is_link(text):
         try:
-            linked(text)  # of a model that there is, with edits that can be read
+            there = screen.from_link(text)  # of a model that there is, with edits that can be read
+            if there.room == ROOM:
+                base(there.params)
         except InterventionError as error:
             raise ValueError from error
     elif len(text) > LONGEST:
@@ -93,15 +90,11 @@ def _against(text: str, _: Any) -> str:
 
 
 def beside(said: Mapping[str, str], shown: Facts, own: tuple[Edit, ...] = ()) -> Request:
-    """The run that is held against the one on the screen, which has edits of its `own`, before what is changed in it.
+    """The run of another sentence, and of another model where one is chosen, that is held against the one on the screen.
 
-    It is of another sentence, and of another model where one is chosen, and otherwise as the one on the screen; or it is the run
-    of a link that stands in place of the sentence, with all that the link says of it and nothing else.
+    It is before what is changed in it, with the edits of the one on the screen, its `own`.
     """
     against, other = said["against"], said["other"]
-    if screen.is_link(against):
-        of = linked(against)
-        return replace(of, model_id=other) if other else of
     target = None if shown.target is None else shown.target.text
     return Request(other or shown.spec.id, (against or shown.source.text,), target, own)
 

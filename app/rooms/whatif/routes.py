@@ -18,8 +18,7 @@ from starlette.routing import Route
 from app.export import files
 from app.kit import params as kit_params
 from app.rooms.whatif import ahead, changes, export, words
-from app.session import screen, service
-from app.shell import registry
+from app.session import resolving, screen, service
 from app.transport import messages, rate_limits, routes
 from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.edits import Edit, edit_text, from_text, to_text
@@ -61,27 +60,11 @@ async def read(request: Request) -> Both:
         own = from_text(request.query_params.get(screen.EDITS, ""))
     except InterventionError:
         raise BadParameter(words.EDITS_UNREADABLE.format(allowed=words.EDITS_ALLOWED)) from None
-    b = changes.beside(said, facts, own)
     if screen.is_link(said["against"]):
-        b = await as_there(said["against"], b)
+        b = await resolving.resolve(screen.from_link(said["against"]), said["other"])
+    else:
+        b = changes.beside(said, facts, own)
     return Both(said, facts, own, changes.base(said), b)
-
-
-async def as_there(address: str, run: RunRequest) -> RunRequest:
-    """The run of a link as its room shows it, by what is chosen there: a painted mask, an order of the words, words that were written."""
-    there = screen.from_link(address)
-    room_id = registry.redirects().get(there.room, there.room)
-    room = next((room for room in registry.rooms() if room.id == room_id), None)
-    asked = service.service()
-    if room is not None and room.edits is not None:
-        facts = await asked.facts(await asked.submit(run))
-        return replace(run, interventions=(*run.interventions, *await room.edits(facts, there.params)))
-    if room is not None and room.wrote is not None:
-        # Whose tokens they are, also where another model reads the words.
-        facts = await asked.facts(await asked.submit(there.request))
-        wrote = await room.wrote(facts, there.params)
-        return replace(run, texts=(wrote.get("text", run.texts[0]),), target_text=wrote.get("target", run.target_text))
-    return run
 
 
 async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
