@@ -32,14 +32,14 @@ from .in_progress import AT_ONCE
 from .kept import Kept
 from .local import LocalService
 from .maps.compute import HIDDEN, MAP_KINDS, TILE, MapKind, MapTransform, word_groups
-from .maps.heads import METRICS, THUMBNAIL
+from .maps.heads import METRICS, THUMBNAIL, TensorPlace
 from .masks.compute import Leak, Masked, Outcome, Padded, Unscaled
 from .positions.compute import Clock, OrderChange, PaperRules, StackPositions, paper_rules
 from .protocol import Service
 from .sweeps import SweepPart
 from .training.local import looked
 from .training.trainer import FrameFacts, News, frame_facts
-from .walks.compute import AddedFacts, NormFacts, SiteWalk, Walked
+from .walks.compute import AddedFacts, NormFacts, SiteWalk, Walked, WalkNumber
 from .worker import cores
 from .writing.compute import MOST_WRITTEN, BeamsGrown, Begun, Written
 
@@ -107,10 +107,12 @@ __all__ = [
     "Sweep",
     "SweepPart",
     "Taken",
+    "TensorPlace",
     "Thumbnails",
     "Tile",
     "Unscaled",
     "Values",
+    "WalkNumber",
     "Walked",
     "Whole",
     "WordChange",

@@ -35,7 +35,7 @@ from .engine import Engine
 from .facts import facts_of
 from .in_progress import Live
 from .maps.compute import array
-from .maps.heads import OF_A_HEAD, small, values_of
+from .maps.heads import OF_A_HEAD, TensorPlace, small, values_of
 from .maps.local import LocalMaps
 from .masks.local import LocalMasks
 from .next_words import next_words_of
@@ -104,10 +104,10 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     # numbers of a run
 
-    async def values(self, key: str, stack: str, layer: int, site: str, what: str, head: int, most: int) -> Values:
-        run = await self._run(key)
+    async def values(self, key: str, of: TensorPlace, most: int) -> Values:
+        run, stack, layer, what, head = await self._run(key), of.stack, of.layer, of.what, of.head
         if what in OF_A_HEAD:
-            named = "cross_attn" if site == "cross" else "attn"
+            named = "cross_attn" if of.site == "cross" else "attn"
             records = [r for r in run.attention if (r.stack, r.layer, r.site) == (stack, layer, named)]
             if not records or not 0 <= head < records[0].n_heads:
                 raise Refused(f"This run has no head {head} in layer {layer} of its {stack}.")

@@ -44,11 +44,12 @@ from .answers import (
     Whole,
 )
 from .maps.compute import TILE, MapTransform
+from .maps.heads import TensorPlace
 from .masks.compute import Leak, Masked, Outcome, Padded, Unscaled
 from .positions.compute import Clock, OrderChange, StackPositions
 from .sweeps import SweepPart
 from .training.trainer import News
-from .walks.compute import AddedFacts, Walked
+from .walks.compute import AddedFacts, Walked, WalkNumber
 from .writing.compute import BeamsGrown, Begun, Written
 
 
@@ -176,12 +177,8 @@ class Service(Protocol):
 
     # numbers at any moment of a run, and its next words
 
-    async def values(self, key: str, stack: str, layer: int, site: str, what: str, head: int, most: int) -> Values:
-        """The first `most` × `most` numbers of a tensor.
-
-        `what` is one of heads.OF_A_HEAD, position, embed, final, or a point of the residual stream, of which it is ‖x‖ of
-        4 · most tokens. `site` is attn or cross.
-        """
+    async def values(self, key: str, of: TensorPlace, most: int) -> Values:
+        """The first `most` × `most` numbers of a tensor; of the residual stream ‖x‖ of 4 · most tokens."""
         ...
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
@@ -230,9 +227,7 @@ class Service(Protocol):
         """What one token is at each step of one layer."""
         ...
 
-    async def terms(
-        self, key: str, stack: str, layer: int, query: int, step: str, index: Sequence[int], k: int = 6
-    ) -> Terms:
+    async def terms(self, key: str, number: WalkNumber, k: int = 6) -> Terms:
         """One number of a walk as the sum that it is."""
         ...
 

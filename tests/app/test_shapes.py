@@ -24,6 +24,7 @@ from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes
 from core.plan.saved import saved_layer
+from core.service import TensorPlace
 from tests.app.browsing import Screen, box_of
 from tests.app.pages import lend
 from tests.app.served import ask, serve
@@ -292,7 +293,7 @@ def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them
 
 def thumbnail(run: core.Trace, stack: str, layer: int, site: str, what: str, head: int) -> dict[str, Any]:
     service, facts = serve(run)
-    return described(ask(service.values(facts.key, stack, layer, site, what, head, MOST)))
+    return described(ask(service.values(facts.key, TensorPlace(stack, layer, site, what, head), MOST)))
 
 
 def test_values_are_the_run_s(screen: Shapes, run: core.Trace):

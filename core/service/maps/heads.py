@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,6 +22,17 @@ METRICS = ("entropy", "distance", "sink", "previous", "induction", "diagonal")
 METRIC_CELLS = 48_000_000  # weights that are computed for the measures of one site
 METRIC_ROWS = 256  # of each head, at most
 OF_A_HEAD = ("q", "k", "scores", "mask", "weights", "z")  # tensors that have heads
+
+
+@dataclass(frozen=True)
+class TensorPlace:
+    """Where a tensor stands in a run. `layer`, `site` and `head` count where `what` is of a layer, of an attention, of a head."""
+
+    stack: str
+    layer: int
+    site: str  # attn or cross
+    what: str  # one of OF_A_HEAD, position, embed, final, or a point of the residual stream
+    head: int
 
 
 def thumbnails_of(record: AttentionRecord) -> Thumbnails:
