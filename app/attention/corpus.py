@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from core.checkpoints import catalog
@@ -36,7 +36,7 @@ def message(known: dict[str, Any], run: Facts, record: int, head: int) -> dict[s
         for name, told in found["metrics"].items()
     ]
     asked = {"model": run.spec.id, "site": site.id, "layer": place.layer, "head": head}
-    examples = [_example(known["texts"], asked, *told) for told in found["examples"]]
+    examples = [_example(known["texts"], asked, Example(*told)) for told in found["examples"]]
     return {
         "texts": source["n_texts"],
         "most_tokens": source["most_tokens"],
@@ -46,15 +46,23 @@ def message(known: dict[str, Any], run: Facts, record: int, head: int) -> dict[s
     }
 
 
-def _example(
-    texts: dict[str, str], asked: dict[str, Any], text: int, at: int, value: float, start: int, stop: int
-) -> dict[str, Any]:
+class Example(NamedTuple):
+    """One row of one text of the corpus in which a head does much of what it is named for."""
+
+    text: int
+    query: int
+    value: float
+    start: int  # of the query's word in the text, in characters
+    stop: int
+
+
+def _example(texts: dict[str, str], asked: dict[str, Any], of: Example) -> dict[str, Any]:
     """An excerpt around the row, and the link that opens it there."""
-    whole = texts[str(text)]
+    whole = texts[str(of.text)]
     return {
-        "before": whole[max(0, start - AROUND) : start],
-        "word": whole[start:stop],
-        "after": whole[stop : stop + AROUND],
-        "value": value,
-        "link": f"?{urlencode({**asked, 'query': at, 'text': whole})}",
+        "before": whole[max(0, of.start - AROUND) : of.start],
+        "word": whole[of.start : of.stop],
+        "after": whole[of.stop : of.stop + AROUND],
+        "value": of.value,
+        "link": f"?{urlencode({**asked, 'query': of.query, 'text': whole})}",
     }

@@ -245,7 +245,8 @@ def find_all(
         names, source = names_of(name, family)
         if name == first and config.tied and config.head != "none":
             names = names + names_of("head.unembed.weight", family)[0]
-        places[name] = find(name, names, source, shape_of(model, name), config, family, available)
+        shape = their_shape(shape_of(model, name), source, config)
+        places[name] = find(name, names, source, shape, family, available)
     return places
 
 
@@ -254,10 +255,10 @@ def find(
     names: list[str],
     source: Source,
     shape: tuple[int, ...],
-    config: ModelConfig,
     family: Family,
     available: Mapping[str, Stored],
 ) -> Place:
+    """Where one of our tensors lies, which their files have under one of `names` or under several, in this shape."""
     found = [available[name] for name in names if name in available]
     if not found and source.zeros_if_absent:
         return Place(None, source)
@@ -267,10 +268,9 @@ def find(
             "They may be incomplete, or belong to another config.json."
         )
     stored, twins = found[0], tuple(found[1:])
-    expected = their_shape(shape, source, config)
-    if stored.shape != expected and stored.shape != (1, *expected):  # final_logits_bias is kept as one row
+    if stored.shape != shape and stored.shape != (1, *shape):  # final_logits_bias is kept as one row
         raise CheckpointError(
-            f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but config.json makes it {list(expected)}."
+            f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but config.json makes it {list(shape)}."
         )
     if stored.dtype not in FLOATS:
         raise CheckpointError(

@@ -30,6 +30,7 @@ from ..checkpoints.own import config_values, write_whole
 from ..device import multiplies_bfloat16
 from ..edits import Intervention, hooks_of
 from ..errors import CheckpointError, ConfigError
+from ..model.fused import FusedCall
 from ..model.hooks import Hook, chain, hook_points, hooked
 from ..model.transformer import Transformer
 
@@ -140,7 +141,6 @@ def train(
         raise ConfigError(
             "train() teaches a decoder to write the next token: the model needs decoder layers and a head"
         )
-    device = next(model.parameters()).device
     optimiser = optimiser or make_optimiser(model, recipe)
     step, seconds = (0, 0.0) if folder is None else restore(folder, model, optimiser, recipe)
     if start is not None and not step:
@@ -149,30 +149,34 @@ def train(
     edits = dict(hooks_of(model, interventions))
     for name, hook in (hooks or {}).items():
         edits[name] = chain(edits[name], hook) if name in edits else hook
-    return _loop(model, batches, recipe, optimiser, device, step, seconds, folder, save_every, edits)
+    return _loop(_Training(model, batches, recipe, optimiser, edits, step, seconds), folder, save_every)
 
 
-def _loop(
-    model: Transformer,
-    batches: Callable[[int], Batch],
-    recipe: Recipe,
-    optimiser: torch.optim.Optimizer,
-    device: torch.device,
-    step: int,
-    seconds: float,
-    folder: Path | None,
-    save_every: int,
-    edits: Mapping[str, Hook],
-) -> Iterator[TrainStep]:
-    start = time.perf_counter() - seconds
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """A training before it goes on: what learns, from what and how, and how far earlier runs have brought it."""
+
+    model: Transformer
+    batches: Callable[[int], Batch]
+    recipe: Recipe
+    optimiser: torch.optim.Optimizer
+    edits: Mapping[str, Hook]  # of every step
+    step: int
+    seconds: float
+
+
+def _loop(training: _Training, folder: Path | None, save_every: int) -> Iterator[TrainStep]:
+    model, recipe, optimiser, step = training.model, training.recipe, training.optimiser, training.step
+    device = next(model.parameters()).device
+    start = time.perf_counter() - training.seconds
     while step < recipe.steps:
         rate = learning_rate(step, recipe)
         for group in optimiser.param_groups:
             group["lr"] = rate
         model.requires_grad_(True)
         try:
-            with hooked(model, edits):
-                loss, accuracy, gradient = learn(model, batches(step).to(device), recipe, optimiser, step)
+            with hooked(model, training.edits):
+                loss, accuracy, gradient = learn(model, training.batches(step).to(device), recipe, optimiser, step)
         finally:
             model.requires_grad_(False)
         step += 1
@@ -222,20 +226,13 @@ class PlainAttention(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         if func is FUSED:
-            return plain_attention(*args, **(kwargs or {}))
+            return plain_attention(FusedCall(*args, **(kwargs or {})))
         return func(*args, **(kwargs or {}))
 
 
-def plain_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    attn_mask: Tensor | None = None,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """F.scaled_dot_product_attention without a choice of kernels; its formats are those that autocast would give it."""
+def plain_attention(call: FusedCall) -> Tensor:
+    """What F.scaled_dot_product_attention gives, without its choice of kernels; the formats are those of autocast."""
+    q, k, v, attn_mask, dropout, is_causal, scale, enable_gqa = call
     device = q.device.type
     if torch.is_autocast_enabled(device):
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
@@ -243,7 +240,7 @@ def plain_attention(
         attn_mask = torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
     with torch.autocast(device, enabled=False):
         return torch.ops.aten._scaled_dot_product_attention_math(
-            q, k, v, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa
+            q, k, v, attn_mask, dropout, is_causal, scale=scale, enable_gqa=enable_gqa
         )[0]
 
 

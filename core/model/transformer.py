@@ -161,6 +161,17 @@ class MLP(nn.Module):
         return self.down(self.hook_post(post))  # [batch, pos, d_ff] -> [batch, pos, d_model]
 
 
+class LayerInputs(NamedTuple):
+    """Inputs of one layer beside the stream."""
+
+    mask: MaskRule
+    bias: BiasRule | None
+    turn: Turn | None
+    memory: Tensor | None  # [batch, key, d_model]: what cross-attention looks at
+    memory_mask: MaskRule | None
+    cache: LayerCache | None
+
+
 class Block(nn.Module):
     """One layer of the residual stream. The sublayers f are attention, cross-attention where there is an encoder, and the MLP.
 
@@ -196,30 +207,13 @@ class Block(nn.Module):
         self.hook_mlp_out = HookPoint(*stream)
         self.hook_resid_post = HookPoint(*stream)
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: MaskRule,
-        bias: BiasRule | None,
-        turn: Turn | None,
-        memory: Tensor | None,
-        memory_mask: MaskRule | None,
-        cache: LayerCache | None = None,
-    ) -> Tensor:
-        x = self.mixed(x, mask, bias, turn, memory, memory_mask, cache)
+    def forward(self, x: Tensor, inputs: LayerInputs) -> Tensor:
+        x = self.mixed(x, inputs)
         return self.hook_resid_post(x) if self.parallel else self.fed(x)
 
-    def mixed(
-        self,
-        x: Tensor,
-        mask: MaskRule,
-        bias: BiasRule | None,
-        turn: Turn | None,
-        memory: Tensor | None,
-        memory_mask: MaskRule | None,
-        cache: LayerCache | None = None,
-    ) -> Tensor:
+    def mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
         """The stream after all in which a token reads others; in parallel order, after everything."""
+        mask, bias, turn, memory, memory_mask, cache = inputs
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
         def attention(h: Tensor) -> Tensor:
@@ -290,8 +284,8 @@ class Embedding(nn.Module):
         return self.sinusoid[positions].to(self.token.weight.dtype)
 
 
-class LayerInputs(NamedTuple):
-    """Inputs of every layer of one pass beside the stream."""
+class StackInputs(NamedTuple):
+    """What every layer of a stack reads in one pass beside the stream."""
 
     n: int  # tokens that the pass reads
     n_seen: int  # tokens before them, which a cache holds
@@ -336,13 +330,13 @@ class Stack(nn.Module):
 
         With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
         """
-        inputs = self.layer_inputs(ids.shape[1], ids.device, keep, memory, memory_keep, cache)
+        inputs = self.inputs(ids.shape[1], ids.device, keep, memory, memory_keep, cache)
         x = self.embed(ids, inputs.positions, type_ids)
         for layer in range(len(self.blocks)):
             x = self.through(layer, x, inputs)
         return self.hook_final(self.norm(x))
 
-    def layer_inputs(
+    def inputs(
         self,
         n: int,
         device: torch.device,
@@ -350,24 +344,22 @@ class Stack(nn.Module):
         memory: Tensor | None = None,
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
-    ) -> LayerInputs:
-        """Inputs of the layers beside the stream of n tokens; the rest is what forward() takes."""
+    ) -> StackInputs:
+        """What the layers read beside the stream of n tokens; the rest is what forward() takes."""
         n_seen = 0 if cache is None else cache.n_seen
         all_positions = self.hook_positions(self.positions(n_seen + n, device, keep))
         positions = all_positions[:, n_seen:] if n_seen else all_positions
         bias = self.bias(positions, all_positions)
         turns = self.turns(positions, n_seen + n)
         memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
-        return LayerInputs(n, n_seen, positions, bias, turns, keep, memory, memory_mask, cache)
+        return StackInputs(n, n_seen, positions, bias, turns, keep, memory, memory_mask, cache)
 
-    def through(self, layer: int, x: Tensor, inputs: LayerInputs) -> Tensor:
+    def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
         """The stream x [batch, pos, d_model] after one layer."""
-        return self.blocks[layer](x, *self.given(layer, inputs))
+        return self.blocks[layer](x, self.layer_inputs(layer, inputs))
 
-    def given(
-        self, layer: int, inputs: LayerInputs
-    ) -> tuple[MaskRule, BiasRule | None, Turn | None, Tensor | None, MaskRule | None, LayerCache | None]:
-        """Inputs of one layer beside the stream."""
+    def layer_inputs(self, layer: int, inputs: StackInputs) -> LayerInputs:
+        """The same for one layer: its own mask where it has a window, its own rotary angles and its part of the cache."""
         config, n = self.config, inputs.n
         windowed = config.is_windowed(layer)
         held = None if inputs.cache is None else inputs.cache.layers[layer]
@@ -382,7 +374,7 @@ class Stack(nn.Module):
             first_query=n_key - n,
         )
         bias = inputs.bias if inputs.bias is None or n_key == inputs.n_seen + n else inputs.bias.of_last_keys(n_key)
-        return mask, bias, inputs.turns[windowed], inputs.memory, inputs.memory_mask, held
+        return LayerInputs(mask, bias, inputs.turns[windowed], inputs.memory, inputs.memory_mask, held)
 
     def positions(self, n: int, device: torch.device, keep: Tensor | None) -> Tensor:
         """[batch or 1, pos]: each token's place among the real tokens, so that padding on either side moves nothing."""

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from ..errors import Refused, TooLarge
 from ..memory import admit, free_bytes
 from ..model.config import ModelConfig
+from ..model.fused import FusedCall
 from ..model.hooks import hook_points, hooked
 from ..model.transformer import Transformer
 from .live_bytes import LiveBytes
@@ -276,19 +277,12 @@ class _Textbook(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is not F.scaled_dot_product_attention:
             return func(*args, **kwargs)
-        return _spelled(*args, **kwargs)
+        return _spelled(FusedCall(*args, **kwargs))
 
 
-def _spelled(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    attn_mask: Tensor | None = None,
-    *,
-    is_causal: bool = False,
-    scale: float,
-    enable_gqa: bool = False,
-) -> Tensor:
+def _spelled(call: FusedCall) -> Tensor:
+    q, k, v, attn_mask, _, is_causal, scale, enable_gqa = call
+    assert scale is not None
     if enable_gqa and k.shape[1] != q.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = q @ k.mT

@@ -6,7 +6,7 @@ unfused program reads and writes, each operand once per operation; a fused kerne
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from ..model.config import ModelConfig
@@ -57,7 +57,7 @@ def prefill(config: ModelConfig, workload: Workload | None = None, **options: An
     rows = _Rows(config, work)
     operations: list[Operation] = []
     for name, _, n, memory_len in work.stacks(config):
-        operations += rows.stack(name, n, n_key=n, memory_len=memory_len)
+        operations += rows.all_of(name, n, n_key=n, memory_len=memory_len)
     return (*operations, *rows.head(work.batch * work.last_len))
 
 
@@ -89,13 +89,29 @@ def decode(
     )
     work.check(config)
     rows = _Rows(config, work)
-    return (*rows.stack("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch))
+    return (*rows.all_of("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch))
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """Who looks at whom in one attention over one text."""
+
+    queries: int
+    keys: int
+    computed: int  # of the keys: those that no cache holds yet
+    seen: int  # pairs of a query and a key that are not masked, a head
+    hides: bool  # whether anything is masked
+    own: bool  # self-attention
 
 
 @dataclass(frozen=True)
 class _Rows:
+    """Rows of one part of the pass, which happens `times` times."""
+
     config: ModelConfig
     work: Workload
+    stack: str = ""  # of the head: none
+    times: int = 1
 
     @property
     def batch(self) -> int:
@@ -105,21 +121,20 @@ class _Rows:
     def by(self) -> int:
         return self.work.by
 
-    def stack(
+    def all_of(
         self, name: Literal["encoder", "decoder"], n: int, *, n_key: int, memory_len: int, cached: bool = False
     ) -> list[Operation]:
         """The rows of one stack: its layers with a window are rows of their own where some have one and some have none."""
-        config = self.config
+        config, once = self.config, replace(self, stack=name)
         n_layers = dict(config.stacks)[name]
-        causal = name == "decoder"
-        rows = [self._move(name, "embedding", 1, self.batch * n * config.d_model, 1, 1, "a row of the table each")]
+        rows = [once._move("embedding", self.batch * n * config.d_model, 1, 1, "a row of the table each")]
         narrow = config.window is not None and config.window < n_key
         windowed = config.n_windowed(n_layers) if narrow else 0
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
             if times:
-                rows += self._layer(name, times, n, n_key, memory_len, causal, window, cached)
+                rows += replace(once, times=times)._layer(n, n_key, memory_len, window, cached)
         if config.final_norm:
-            rows.append(self._norm(name, "final norm", 1, n))
+            rows.append(once._norm("final norm", n))
         return rows
 
     def head(self, positions: int) -> list[Operation]:
@@ -128,74 +143,52 @@ class _Rows:
             return []
         rows = []
         if config.head == "mlm":
-            rows.append(self._linear("", "head dense", 1, positions, config.d_model, config.d_model, True))
-        words = self._linear("", "unembed", 1, positions, config.d_model, config.vocab_size, config.head_bias)
+            rows.append(self._linear("head dense", positions, config.d_model, config.d_model, True))
+        words = self._linear("unembed", positions, config.d_model, config.vocab_size, config.head_bias)
         return [*rows, words]
 
-    def _layer(
-        self,
-        stack: str,
-        times: int,
-        n: int,
-        n_key: int,
-        memory_len: int,
-        causal: bool,
-        window: int | None,
-        cached: bool,
-    ) -> list[Operation]:
+    def _layer(self, n: int, n_key: int, memory_len: int, window: int | None, cached: bool) -> list[Operation]:
         config, tokens = self.config, self.batch * n
         reach = min(n_key, window) if cached and window else n_key  # a cache holds no more than the window
-        seen = _cells(n, reach, causal=causal and not cached, window=None if cached else window)
-        hides = (causal and not cached) or (window is not None and not cached)
-        rows = [self._norm(stack, "attn norm", times, n)]
-        rows += self._attention(stack, "attn", times, n, n, reach, seen, hides=hides, own=True)
-        rows.append(self._residual(stack, "attn residual", times, n))
+        causal, window = self.stack == "decoder" and not cached, None if cached else window
+        seen, hides = _cells(n, reach, causal=causal, window=window), causal or window is not None
+        rows = [self._norm("attn norm", n)]
+        rows += self._attention("attn", _Looks(n, reach, n, seen, hides, own=True))
+        rows.append(self._residual("attn residual", n))
         if memory_len:
-            rows.append(self._norm(stack, "cross norm", times, n))
+            rows.append(self._norm("cross norm", n))
             computed = 0 if cached else memory_len
-            cells = n * memory_len
-            rows += self._attention(stack, "cross attn", times, n, computed, memory_len, cells, hides=False, own=False)
-            rows.append(self._residual(stack, "cross residual", times, n))
-        rows.append(self._norm(stack, "mlp norm", times, n))
+            looks = _Looks(n, memory_len, computed, n * memory_len, hides=False, own=False)
+            rows += self._attention("cross attn", looks)
+            rows.append(self._residual("cross residual", n))
+        rows.append(self._norm("mlp norm", n))
         ups = 2 if config.gated else 1
         for name in ("mlp up", "mlp gate")[:ups]:
-            rows.append(self._linear(stack, name, times, tokens, config.d_model, config.d_ff, config.mlp_bias))
-        rows.append(self._move(stack, "mlp activation", times, tokens * config.d_ff, 1, 1, config.activation))
+            rows.append(self._linear(name, tokens, config.d_model, config.d_ff, config.mlp_bias))
+        rows.append(self._move("mlp activation", tokens * config.d_ff, 1, 1, config.activation))
         if config.gated:
-            rows.append(self._move(stack, "mlp product", times, tokens * config.d_ff, 2, 1, "gate × up"))
-        rows.append(self._linear(stack, "mlp down", times, tokens, config.d_ff, config.d_model, config.mlp_bias))
-        rows.append(self._residual(stack, "mlp residual", times, n))
+            rows.append(self._move("mlp product", tokens * config.d_ff, 2, 1, "gate × up"))
+        rows.append(self._linear("mlp down", tokens, config.d_ff, config.d_model, config.mlp_bias))
+        rows.append(self._residual("mlp residual", n))
         return rows
 
-    def _attention(
-        self,
-        stack: str,
-        name: str,
-        times: int,
-        n: int,
-        computed_keys: int,
-        n_key: int,
-        seen: int,
-        *,
-        hides: bool,
-        own: bool,
-    ) -> list[Operation]:
-        """n queries at n_key keys, `computed_keys` of which are computed now; `seen` cells a head are not masked."""
-        config, tokens = self.config, self.batch * n
+    def _attention(self, name: str, looks: _Looks) -> list[Operation]:
+        config, n, n_key = self.config, looks.queries, looks.keys
+        tokens = self.batch * n
         q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-        rows = [self._linear(stack, f"{name} q", times, tokens, config.d_model, q, config.qkv_bias)]
-        for letter in ("k", "v") if computed_keys else ():
-            keys = self.batch * computed_keys
-            rows.append(self._linear(stack, f"{name} {letter}", times, keys, config.d_model, kv, config.qkv_bias))
+        rows = [self._linear(f"{name} q", tokens, config.d_model, q, config.qkv_bias)]
+        for letter in ("k", "v") if looks.computed else ():
+            keys = self.batch * looks.computed
+            rows.append(self._linear(f"{name} {letter}", keys, config.d_model, kv, config.qkv_bias))
         cells = self.batch * config.n_heads * n * n_key
-        product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * seen * config.d_head
+        product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * looks.seen * config.d_head
         q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * kv * self.work.kv_by
         if self.work.attention in ("efficient", "flash"):
             rows.append(
                 Operation(
-                    stack,
+                    self.stack,
                     f"{name} fused",
-                    times,
+                    self.times,
                     2 * product,
                     2 * useful,
                     q_bytes + 2 * kv_bytes,
@@ -208,25 +201,31 @@ class _Rows:
             formula = "2 · batch · heads · queries · keys · d_head"
             weights = cells * self.by
             rows.append(
-                Operation(stack, f"{name} scores", times, product, useful, q_bytes + kv_bytes, weights, 0, formula)
+                Operation(
+                    self.stack, f"{name} scores", self.times, product, useful, q_bytes + kv_bytes, weights, 0, formula
+                )
             )
-            rows.append(self._move(stack, f"{name} scale", times, cells, 1, 1, "÷ √d_head"))
-            if own and config.position in ("alibi", "relative"):
+            rows.append(self._move(f"{name} scale", cells, 1, 1, "÷ √d_head"))
+            if looks.own and config.position in ("alibi", "relative"):
                 bias = config.n_heads * n * n_key * self.by
                 rows.append(
-                    Operation(stack, f"{name} bias", times, 0, 0, weights + bias, weights, 0, "what distance adds")
+                    Operation(
+                        self.stack, f"{name} bias", self.times, 0, 0, weights + bias, weights, 0, "what distance adds"
+                    )
                 )
-            if hides:
+            if looks.hides:
                 mask = n * n_key  # one byte a cell
                 rows.append(
-                    Operation(stack, f"{name} mask", times, 0, 0, weights + mask, weights, 0, "−∞ where hidden")
+                    Operation(
+                        self.stack, f"{name} mask", self.times, 0, 0, weights + mask, weights, 0, "−∞ where hidden"
+                    )
                 )
-            rows.append(self._move(stack, f"{name} softmax", times, cells, 1, 1, "about 5 operations a cell"))
+            rows.append(self._move(f"{name} softmax", cells, 1, 1, "about 5 operations a cell"))
             rows.append(
                 Operation(
-                    stack,
+                    self.stack,
                     f"{name} weights × v",
-                    times,
+                    self.times,
                     product,
                     useful,
                     weights + kv_bytes,
@@ -235,30 +234,30 @@ class _Rows:
                     formula,
                 )
             )
-        rows.append(self._linear(stack, f"{name} o", times, tokens, q, config.d_model, config.out_bias))
+        rows.append(self._linear(f"{name} o", tokens, q, config.d_model, config.out_bias))
         return rows
 
-    def _linear(self, stack: str, name: str, times: int, tokens: int, d_in: int, d_out: int, bias: bool) -> Operation:
+    def _linear(self, name: str, tokens: int, d_in: int, d_out: int, bias: bool) -> Operation:
         flops = 2 * tokens * d_in * d_out
         weights = linear(d_in, d_out, bias=bias) * self.work.weight_by
         reads = tokens * d_in * self.by + weights
         writes = tokens * d_out * self.by
-        return Operation(stack, name, times, flops, flops, reads, writes, weights, "2 · tokens · in · out")
+        return Operation(self.stack, name, self.times, flops, flops, reads, writes, weights, "2 · tokens · in · out")
 
-    def _norm(self, stack: str, name: str, times: int, n: int) -> Operation:
+    def _norm(self, name: str, n: int) -> Operation:
         numbers = self.batch * n * self.config.d_model * self.by
         weights = norm(self.config, self.config.d_model) * self.work.weight_by
-        return Operation(stack, name, times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream")
+        return Operation(
+            self.stack, name, self.times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream"
+        )
 
-    def _residual(self, stack: str, name: str, times: int, n: int) -> Operation:
-        return self._move(stack, name, times, self.batch * n * self.config.d_model, 2, 1, "x + f(x)")
+    def _residual(self, name: str, n: int) -> Operation:
+        return self._move(name, self.batch * n * self.config.d_model, 2, 1, "x + f(x)")
 
-    def _move(
-        self, stack: str, name: str, times: int, numbers: int, reads: int, writes: int, formula: str
-    ) -> Operation:
+    def _move(self, name: str, numbers: int, reads: int, writes: int, formula: str) -> Operation:
         """Something done to every number: no product, all traffic."""
         size = numbers * self.by
-        return Operation(stack, name, times, 0, 0, reads * size, writes * size, 0, formula)
+        return Operation(self.stack, name, self.times, 0, 0, reads * size, writes * size, 0, formula)
 
 
 def _cells(n: int, n_key: int, *, causal: bool, window: int | None) -> int:

@@ -27,6 +27,7 @@ from ..model.hooks import HookPoint, hook_points, hooked
 from ..model.transformer import Transformer, cast
 from .dtypes import check_activations, check_lengths
 from .live_bytes import LiveBytes
+from .workload import Workload
 
 
 @dataclass(frozen=True)
@@ -95,29 +96,20 @@ def trace_shapes(
     """
     check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
     check_activations(dtype)
+    work = Workload(batch=batch, source_len=source_len, target_len=target_len, training=training, padded=padded)
     model_dtype = getattr(torch, dtype_name(dtype))
     with ExitStack() as contexts:
         fused = path == "fused"
         contexts.enter_context(FakeTensorMode() if fused else torch.device("meta"))
         model = cast(Transformer(config), model_dtype).eval()
-        return _run(model, batch, source_len, target_len, training=training, fused=fused, padded=padded, loss=loss)
+        return _run(model, work, fused=fused, loss=loss)
 
 
-def _run(
-    model: Transformer,
-    batch: int,
-    source_len: int,
-    target_len: int,
-    *,
-    training: bool,
-    fused: bool,
-    padded: bool,
-    loss: bool,
-) -> TracedRun:
+def _run(model: Transformer, work: Workload, *, fused: bool, loss: bool) -> TracedRun:
     def empty(n: int, dtype: torch.dtype) -> Tensor | None:
         if not n:
             return None
-        x = torch.zeros(batch, n, dtype=dtype)
+        x = torch.zeros(work.batch, n, dtype=dtype)
         _set_axes(x, ("batch", "pos"))
         return x
 
@@ -127,22 +119,22 @@ def _run(
     weights = live.live
     saved = Saved(model, steps)
     watched = {} if fused else {name: _look for name in hook_points(model) if name.endswith("hook_scores")}
-    ids, target_ids = empty(source_len, torch.long), empty(target_len, torch.long)
-    keep = empty(source_len, torch.bool) if padded else None
-    target_keep = empty(target_len, torch.bool) if padded else None
+    ids, target_ids = empty(work.source_len, torch.long), empty(work.target_len, torch.long)
+    keep = empty(work.source_len, torch.bool) if work.padded else None
+    target_keep = empty(work.target_len, torch.bool) if work.padded else None
     with ExitStack() as contexts:
-        contexts.enter_context(nullcontext() if training else torch.no_grad())
+        contexts.enter_context(nullcontext() if work.training else torch.no_grad())
         for context in (
             live,
             flops,
             hooked(model, watched),
             steps.watch(),
-            saved.watch() if training else nullcontext(),
+            saved.watch() if work.training else nullcontext(),
         ):
             contexts.enter_context(context)
         out = model(ids, target_ids, keep, target_keep)
     kept, forward = live.live - weights, flops.total
-    if training and loss:
+    if work.training and loss:
         with live, flops:
             wrong = _loss(out)
             del out  # as a program that no longer needs its scores

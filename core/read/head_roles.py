@@ -267,7 +267,7 @@ def _opening(
     padded = not real.all()
     maps = [pattern_of(i) * real if padded else pattern_of(i) for i in range(len(records))]
     found = None
-    for cells in (_links(queries, keys, n_rows, n_keys, cross, strict, device) for strict in (True, False)):
+    for cells in (_links(queries, keys, real, cross, strict) for strict in (True, False)):
         found = found or _most_unusual(maps, cells, real, cross, skip_positional=long and not cross)
     found = found or _most_unusual(maps, real, real, cross, skip_positional=False)
     # Nothing has a weight where every look is hidden, or where there are no numbers: a picture opens on the first cell then.
@@ -286,10 +286,9 @@ def _real(tokens: Tokens, n: int, device: torch.device) -> Tensor:
     return ~torch.tensor(tokens.padding[:n], device=device)
 
 
-def _links(
-    queries: Tokens, keys: Tokens, n_rows: int, n_keys: int, cross: bool, strict: bool, device: torch.device
-) -> Tensor:
-    """[query, key] bool: the cells that a picture may open on. Not `strict`: any two words that are not neighbours."""
+def _links(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: bool) -> Tensor:
+    """[query, key] bool: the cells that a picture may open on, as many as `real` has. Not `strict`: any two words that are not neighbours."""
+    (n_rows, n_keys), device = real.shape, real.device
     long = max(len(queries), len(keys)) > SHORT
     rows = torch.tensor(_words(queries, strict, strict and long and not cross)[:n_rows], device=device)
     columns = torch.tensor(_words(keys, strict, strict and long and not cross)[:n_keys], device=device)

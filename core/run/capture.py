@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..memory import admit_large
+from ..model.fused import FusedCall
 from ..model.rules import GivenBias, MaskRule, ScoreRule
 from .attention import AttentionRecord
 from .recorder import Held
@@ -67,7 +68,7 @@ class _Recorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is _FUSED:
-            self.record(*args, **kwargs)
+            self.record(FusedCall(*args, **kwargs))
         elif func is F.multi_head_attention_forward:
             # A Python function that torch runs with this mode switched off, so its inner call is met another way.
             seen, given = _with_fused(func, self.fused), signature(func).bind(*args, **kwargs).arguments
@@ -79,26 +80,16 @@ class _Recorder(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def fused(self, *args: Any, **kwargs: Any) -> Tensor:
-        self.record(*args, **kwargs)
+        self.record(FusedCall(*args, **kwargs))
         return _FUSED(*args, **kwargs)
 
     @torch.no_grad()
-    def record(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        *,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> None:
+    def record(self, call: FusedCall) -> None:
         """Keep one call. The tensors are copied: q, k and v are often views of one projection that would stay alive.
 
         Raises TooLarge where the copies would not fit.
         """
+        query, key, value, attn_mask, _, is_causal, scale, _ = call
         size = sum(x.nbytes for x in (query, key, value, attn_mask) if x is not None)
         admit_large(size, query.device, f"What attention number {len(self.records)} keeps", "Capture a shorter input.")
         q, k, v = (_four_axes(x).detach().clone(memory_format=torch.contiguous_format) for x in (query, key, value))

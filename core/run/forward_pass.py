@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -43,6 +43,10 @@ class Pass:
         points = hook_points(self.loaded.model) if self.outside else {}
         hooks = ((name, self.outside.get(point)) for name, point in points.items())
         return frozenset(name for name, hook in hooks if hook is not None and not isinstance(hook, Look))
+
+    def of(self, text: int) -> Pass:
+        """The same over one text of the batch, with its padding."""
+        return replace(self, prompt=self.prompt.of(text))
 
     def run(self, *watchers: Mapping[str, Hook]) -> Tensor:
         """The last residual [batch, pos, d_model]. Watchers see what the edits left."""

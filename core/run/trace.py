@@ -268,7 +268,7 @@ class Trace:
         chosen = checked_positions(self._last_read, None if position is None else [position])[0] if predicts else None
         from ..sweep.ablations import ablate_each
 
-        return ablate_each(self.forward, self.index, self._last_read, chosen, token, watch)
+        return ablate_each(self.forward.of(self.index), chosen, token, watch)
 
 
 def trace(

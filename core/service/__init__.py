@@ -6,7 +6,7 @@ from ..read.word_order import shuffled_words
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
-from .answers import Facts, NextWord, RecordFacts, Site, SiteId, SweepPart, Values
+from .answers import Facts, NextWord, RecordFacts, Site, SiteId, SweepPart, TensorPlace, Values
 from .arrival import into_loop
 from .calls import Calls
 from .in_progress import AT_ONCE
@@ -37,6 +37,6 @@ from .training.answers import FrameFacts, Looked, News
 from .training.local import looked
 from .training.trainer import frame_facts
 from .waiting import Waiting
-from .walks.answers import AddedFacts, SiteWalk, Walked
+from .walks.answers import AddedFacts, SiteWalk, Walked, WalkNumber
 from .worker import cores
 from .writing.answers import MOST_WRITTEN, BeamsGrown, Begun, Written

@@ -103,6 +103,17 @@ class Facts:
         return self.tokens(site.query), self.tokens(site.key)
 
 
+@dataclass(frozen=True)
+class TensorPlace:
+    """Where a tensor stands in a run. `layer`, `site` and `head` count where `what` is of a layer, of an attention, of a head."""
+
+    stack: str
+    layer: int
+    site: str  # attn or cross
+    what: str  # one of maps.heads.OF_A_HEAD, position, embed, final, or a point of the residual stream
+    head: int
+
+
 @dataclass(frozen=True, eq=False)
 class Values:
     """The first numbers of one tensor of a run, and its size. NaN where a mask hides one."""

@@ -23,7 +23,7 @@ from ..run.request import Progress
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.sweeps import Asked
-from .answers import Facts, NextWord, SweepPart, Values
+from .answers import Facts, NextWord, SweepPart, TensorPlace, Values
 from .arrival import into_loop
 from .engine import Engine
 from .facts import facts_of
@@ -98,10 +98,10 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     # numbers of a run
 
-    async def values(self, key: str, stack: str, layer: int, site: str, what: str, head: int, most: int) -> Values:
-        run = await self._run(key)
+    async def values(self, key: str, of: TensorPlace, most: int) -> Values:
+        run, stack, layer, what, head = await self._run(key), of.stack, of.layer, of.what, of.head
         if what in OF_A_HEAD:
-            named = "cross_attn" if site == "cross" else "attn"
+            named = "cross_attn" if of.site == "cross" else "attn"
             records = [r for r in run.attention if (r.stack, r.layer, r.site) == (stack, layer, named)]
             if not records or not 0 <= head < records[0].n_heads:
                 raise Refused(f"This run has no head {head} in layer {layer} of its {stack}.")

@@ -18,7 +18,7 @@ from ..run.request import Progress, Request
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.sweeps import Asked
-from .answers import Facts, NextWord, SweepPart, Values
+from .answers import Facts, NextWord, SweepPart, TensorPlace, Values
 from .maps.answers import HeadDone, LayerDone, RunDone
 from .maps.protocol import Maps
 from .masks.protocol import Masks
@@ -85,12 +85,8 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
 
     # numbers at any moment of a run, and its next words
 
-    async def values(self, key: str, stack: str, layer: int, site: str, what: str, head: int, most: int) -> Values:
-        """The first `most` × `most` numbers of a tensor.
-
-        `what` is one of heads.OF_A_HEAD, position, embed, final, or a point of the residual stream, of which it is ‖x‖ of
-        4 · most tokens. `site` is attn or cross.
-        """
+    async def values(self, key: str, of: TensorPlace, most: int) -> Values:
+        """The first `most` × `most` numbers of a tensor; of the residual stream ‖x‖ of 4 · most tokens."""
         ...
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:

@@ -155,7 +155,9 @@ def nbytes(value: object) -> int:
         return sum(map(nbytes, value))
     if isinstance(value, Predictions):
         return 2048 + WORD_BYTES * sum(map(len, value.ids))
-    return 2048 + sum(part.nbytes for part in getattr(value, "__dict__", {}).values() if isinstance(part, np.ndarray))
+    return 2048 + sum(
+        part.nbytes for part in getattr(value, "__dict__", {}).values() if isinstance(part, Tensor | np.ndarray)
+    )
 
 
 def cores() -> int:

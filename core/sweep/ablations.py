@@ -94,7 +94,15 @@ def together(outcomes: Sequence[RowAnswers]) -> RowAnswers:
 
 
 Places = tuple[slice, slice]
-Edits = Callable[[int, int], Mapping[str, Hook]]  # the hooks of rows start to stop, each with its own edit
+
+
+@dataclass(frozen=True, eq=False)
+class Edits:
+    """The edits of many rows, one each, in the order of the pass."""
+
+    what: str  # is done to a row, for a refusal
+    attentions: tuple[str, ...]  # [row]: the attention that is edited, and none before it
+    hooks: Callable[[int, int], Mapping[str, Hook]]  # of rows start to stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +121,6 @@ class Rows:
     watched: tuple[int, ...]  # tokens whose probabilities are read, of a prediction
     trunk: Trunk
     plain: Tensor  # logits [vocab] or last residual [pos, d_model] of the run itself, float32
-    what: str  # is done to a row, for a refusal
 
     @property
     def n(self) -> int:
@@ -124,7 +131,9 @@ class Rows:
         device = self.forward.loaded.device
         each = self.forward.transient() + self.forward.loaded.config.vocab_size * 16 * (self.position is not None)
         most = max(1, min(self.n, min(BATCH_BYTES, memory.free_bytes(device) // 2) // each))
-        memory.admit_large(most * each, device, f"{self.what} in a run of {self.forward.prompt.source_len:,} tokens")
+        memory.admit_large(
+            most * each, device, f"{self.edits.what} in a run of {self.forward.prompt.source_len:,} tokens"
+        )
         return most
 
     def before(self) -> RowAnswers:
@@ -149,9 +158,11 @@ class Rows:
         forward.weights.check()
         with torch.inference_mode():
             if self.trunk.streams:
-                final = self.trunk.grow(self.begins[start:stop], self.edits(start, stop), self.position)
+                final = self.trunk.grow(self.begins[start:stop], self.edits.hooks(start, stop), self.position)
             else:
-                final = replace(forward, prompt=_copies(forward.prompt, stop - start)).run(self.edits(start, stop))
+                final = replace(forward, prompt=_copies(forward.prompt, stop - start)).run(
+                    self.edits.hooks(start, stop)
+                )
                 final = final if self.position is None else final[:, self.position]
             outcome = self._read(_answered(forward, final))
         forward.weights.check()  # a training may go on beside this
@@ -183,30 +194,26 @@ class Rows:
 
 def rows_of(
     forward: Pass,
-    text: int,
-    tokens: Tokens,
-    attentions: Sequence[str],
     edits: Edits,
     position: int | None,
     token: int | None,
-    what: str,
     also: tuple[int, ...] = (),
     looks: Mapping[str, Hook] | None = None,
 ) -> Rows:
-    """Rows of one text of a batch, each edited in its own of `attentions` and nowhere before it, in the order of the pass.
+    """Rows of a pass over one text, each with its own of the edits.
 
     Watched are a token, the likeliest of the run itself where none is named, and `also`. `looks` see the run itself.
     """
-    alone = replace(forward, prompt=forward.prompt.of(text))
     forward.weights.check()
     with torch.inference_mode():
-        trunk = trunk_of(alone, looks or {})
-        plain = _answered(alone, trunk.final if position is None else trunk.final[:, position])[0]
+        trunk = trunk_of(forward, looks or {})
+        plain = _answered(forward, trunk.final if position is None else trunk.final[:, position])[0]
     forward.weights.check()
     watched = () if position is None else (int(plain.argmax()) if token is None else token, *also)
     stacks = [name for name, _ in forward.loaded.config.stacks]
-    begins = tuple((stacks.index(stack), layer) for stack, layer, _ in map(place_of, attentions))
-    return Rows(alone, tokens, begins, edits, position, watched, trunk, plain, what)
+    begins = tuple((stacks.index(stack), layer) for stack, layer, _ in map(place_of, edits.attentions))
+    (tokens,) = forward.prompt.last_read
+    return Rows(forward, tokens, begins, edits, position, watched, trunk, plain)
 
 
 def in_batches(rows: Rows) -> Iterator[RowAnswers]:
@@ -264,7 +271,7 @@ def silenced(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt, sizes: Ma
             found[f"{name}.hook_z"] = partial(_each, cells, lambda z, _, real=real: silent(real, z))
         return found
 
-    return hooks
+    return Edits("Silencing a head", tuple(name for name, _ in heads), hooks)
 
 
 def patched(heads: Sequence[tuple[str, int]], other: Mapping[str, Tensor], places: Mapping[str, Places]) -> Edits:
@@ -283,7 +290,7 @@ def patched(heads: Sequence[tuple[str, int]], other: Mapping[str, Tensor], place
         some = _by_attention(heads[start:stop])
         return {f"{name}.hook_z": partial(_each, cells, partial(taken, name)) for name, cells in some.items()}
 
-    return hooks
+    return Edits("Taking over a head's output", tuple(name for name, _ in heads), hooks)
 
 
 def cut(cells: Sequence[tuple[int, int]], attentions: Sequence[str], head: int | None, n_heads: int) -> Edits:
@@ -297,7 +304,7 @@ def cut(cells: Sequence[tuple[int, int]], attentions: Sequence[str], head: int |
 
         return {f"{name}.hook_rule": hide for name in attentions}
 
-    return hooks
+    return Edits("Cutting a look", (attentions[0],) * len(cells), hooks)
 
 
 def _by_attention(heads: Sequence[tuple[str, int]]) -> dict[str, list[tuple[int, int]]]:
@@ -318,17 +325,14 @@ def _each(cells: list[tuple[int, int]], change: Callable[[Tensor, int], Tensor],
 
 def ablate_each(
     forward: Pass,
-    text: int,
-    tokens: Tokens,
     position: int | None,
     token: int | None,
     watch: Callable[[int, int], object],
 ) -> HeadEffects:
-    """The effect of every head on the prediction after `position`, or with None on the text's vector: see Trace.ablate_each."""
+    """The effect of every head on what a pass over one text predicts after `position`, or with None on the text's vector: see
+    Trace.ablate_each."""
     heads = heads_of(forward)
-    edits = silenced(heads, "zero", forward.prompt.of(text))
-    names = [name for name, _ in heads]
-    rows = rows_of(forward, text, tokens, names, edits, position, token, "Silencing a head")
+    rows = rows_of(forward, silenced(heads, "zero", forward.prompt), position, token)
     done: list[RowAnswers] = []
     for outcome in in_batches(rows):
         done.append(outcome)

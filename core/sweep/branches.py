@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..model.hooks import Hook
-from ..model.transformer import Block, LayerInputs, Stack
+from ..model.transformer import Block, Stack, StackInputs
 from ..run.forward_pass import Pass
 from ..run.prompt import model_inputs
 
@@ -54,9 +54,7 @@ class Trunk:
                     if rows > len(x):
                         x = torch.cat([x, stream.expand(rows - len(x), -1, -1)])
                         read = None if memory is None else memory[:rows]
-                        inputs = stack.layer_inputs(
-                            x.shape[1], device, _times(keep, rows), read, _times(memory_keep, rows)
-                        )
+                        inputs = stack.inputs(x.shape[1], device, _times(keep, rows), read, _times(memory_keep, rows))
                     if inputs is not None and stack is model.stacks[-1] and layer == len(streams) - 1:
                         x = self._last(stack, x, inputs, position)
                     elif inputs is not None:
@@ -67,7 +65,7 @@ class Trunk:
             x if position is None else x[:, min(position, x.shape[1] - 1)]
         )  # of one position alone it is the only one
 
-    def _last(self, stack: Stack, x: Tensor, inputs: LayerInputs, position: int | None) -> Tensor:
+    def _last(self, stack: Stack, x: Tensor, inputs: StackInputs, position: int | None) -> Tensor:
         """The stream after the last layer, of the position that is asked for alone where nothing else is looked at after its
         attention: its MLP is two thirds of the layer. An edit there may count positions, so it gets all of them."""
         at, name = len(stack.blocks) - 1, self.forward.loaded.config.stacks[-1][0]
@@ -75,7 +73,7 @@ class Trunk:
         behind = any(point.startswith(here) and "attn.hook_" not in point for point in self.forward.edits)
         if position is None or block.parallel or behind:
             return stack.through(at, x, inputs)
-        return block.fed(block.mixed(x, *stack.given(at, inputs))[:, position : position + 1])
+        return block.fed(block.mixed(x, stack.layer_inputs(at, inputs))[:, position : position + 1])
 
 
 def trunk_of(forward: Pass, looks: Mapping[str, Hook]) -> Trunk:

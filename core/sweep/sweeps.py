@@ -230,12 +230,12 @@ def begin_heads(run: Trace, asked: SilenceHeads) -> Sweeping:
         raise InterventionError(f"A head is silenced to zero or to the mean, not {to!r}.")
     sizes = {r.name: r.n_heads // r.n_kv_heads if asked.groups else 1 for r in run.records}
     heads = [(name, head) for name, head in heads_of(run.forward) if head % sizes[name] == 0]
-    edits = silenced(heads, to, run.forward.prompt.of(run.index), sizes)
+    alone = run.forward.of(run.index)
+    edits = silenced(heads, to, alone.prompt, sizes)
     at = asked_position(run, asked.position, token)
-    names = [name for name, _ in heads]
     written: dict[str, Tensor] = {}
     looks = _lengths(run, at, sizes, written)
-    rows = rows_of(run.forward, run.index, read_last(run), names, edits, at, token, "Silencing a head", looks=looks)
+    rows = rows_of(alone, edits, at, token, looks=looks)
     places = tuple(HeadPlace(*place_of(name), head, sizes[name]) for name, head in heads)
     lengths = np.array([written[name][head // sizes[name]].item() for name, head in heads], np.float32)
     return Sweeping(places, rows, lengths=lengths)
@@ -271,8 +271,7 @@ def begin_edges(run: Trace, asked: CutLooks) -> Sweeping:
     if not cells:
         raise InterventionError(f"Query {query} may look at one token alone, which cannot be cut. Choose a later one.")
     edits = cut(cells, [record.name for record in records], head, run.config.n_heads)
-    first = [records[0].name] * len(cells)
-    rows = rows_of(run.forward, run.index, read_last(run), first, edits, at, token, "Cutting a look")
+    rows = rows_of(run.forward.of(run.index), edits, at, token)
     return Sweeping(tuple(LookPlace(i, j) for i, j in cells), rows, single, query)
 
 
@@ -305,8 +304,7 @@ def begin_patches(
     edits = patched(heads, {name: found[f"{name}.hook_z"] for name in names}, places)
     at = asked_position(run, position, token)
     also = () if at is None else (other.predictions(k=1).ids[0][0],)
-    what = "Taking over a head's output"
-    rows = rows_of(run.forward, run.index, read_last(run), [name for name, _ in heads], edits, at, token, what, also)
+    rows = rows_of(run.forward.of(run.index), edits, at, token, also)
     return Sweeping(tuple(HeadPlace(*place_of(name), head) for name, head in heads), rows)
 
 

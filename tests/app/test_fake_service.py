@@ -23,7 +23,7 @@ from app.shell import routes
 from app.transport import messages
 from core.errors import Unknown
 from core.run.request import Progress, Request
-from core.service import Calls, Column, Facts, LocalService, MapTransform, Row, Service, Tile
+from core.service import Calls, Column, Facts, LocalService, MapTransform, Row, Service, TensorPlace, Tile
 
 TEXT = "A recorded cat sat."
 REQUEST = Request(service.DEFAULT_MODEL, (TEXT,))
@@ -109,7 +109,7 @@ def recording() -> bytes:
             "openings": await asked.openings(key),
             "proof": await asked.proof(key, 0),
             "scores": await asked.scores(key, 0, 0, 1),
-            "values": await asked.values(key, "encoder", 0, "attn", "weights", 0, 48),
+            "values": await asked.values(key, TensorPlace("encoder", 0, "attn", "weights", 0), 48),
         }
 
     with ThreadPoolExecutor(1) as apart:  # a thread in which no loop of the browser's tests runs

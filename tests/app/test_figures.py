@@ -54,7 +54,7 @@ def test_bars_are_the_plans_components(name: str) -> None:
 def test_curves_are_the_plans_totals_with_budgets_and_points() -> None:
     budgets = [("here", 8 << 30), ("card", 24 * 10**9)]
     table = tables.curves(GPT2)
-    figure = figures.curves(table, budgets, 512, "eager", ceiling=1024, measured=MEASURED, batch=2)
+    figure = figures.curves(table, GPT2, budgets, MEASURED)
     found = traces(figure)
     for way in tables.WAYS:
         for n, value in list(zip(found[way].x, found[way].y, strict=True))[::7]:
@@ -139,7 +139,7 @@ def every_figure(setup: Setup, theme: kit_figure.Theme) -> list[go.Figure]:
     groups = compute_tables.operation_groups(steps["prefill"])
     found = [
         figures.bars(tables.components(setup), setup.attention, theme),
-        figures.curves(tables.curves(setup), [("here", 1 << 33)], 50, "flash", measured=MEASURED, theme=theme),
+        figures.curves(tables.curves(setup), setup, [("here", 1 << 33)], MEASURED, theme),
         figures.kept(tables.kept_groups(planned), planned.lesson_terms, theme),
         compute_figures.operations(groups, causal=True, theme=theme),
         compute_figures.roofline(DEVICES[0], steps, whole, theme),

@@ -24,6 +24,7 @@ from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes
 from core.plan.saved import saved_layer
+from core.service import TensorPlace
 from tests.app.browsing import Screen, box_of
 from tests.app.pages import lend
 from tests.app.served import ask, serve
@@ -55,7 +56,7 @@ CONFIGS = {
 def drawn(name: str) -> tuple[Diagram, TracedRun]:
     config = CONFIGS[name]
     lengths: dict[str, Any] = LENGTHS | ({"target_len": 5} if config.kind == "encoder-decoder" else {})
-    return diagram(config, **lengths), trace_shapes(config, **lengths)
+    return diagram(config, Workload(**lengths)), trace_shapes(config, **lengths)
 
 
 # what is drawn is what was traced
@@ -104,7 +105,7 @@ def test_a_layer_of_every_depth_has_the_same_shapes():
 
 def test_the_lessons_rows():
     """Lesson A1: B=32, S=50, D=512, H=8, d_k=64, F=2048, N=6."""
-    found = diagram(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
+    found = diagram(PRESETS["lesson-encoder"].config, Workload(batch=32, source_len=50))
     rows = {row.id.removeprefix("encoder."): row for part in found.parts for row in part.rows}
     stream, heads, square, hidden = (32, 50, 512), (32, 8, 50, 64), (32, 8, 50, 50), (32, 50, 2048)
     shapes = {
@@ -133,14 +134,14 @@ def test_the_lessons_rows():
     assert rows["attn.mask"].step.shape[1] == 1  # one for all heads: broadcast
     assert {part.section: part.times for part in found.parts}["layer"] == 6
     assert rows["attn.kt"].view and "key_padding_mask" in rows["attn.padding"].means
-    alone = diagram(PRESETS["lesson-encoder"].config, batch=1, source_len=50)
+    alone = diagram(PRESETS["lesson-encoder"].config, Workload(source_len=50))
     assert not any(row.kind == "padding" for part in alone.parts for row in part.rows)
 
 
 def test_dropout_has_rows_of_its_own_in_training_alone():
     """A1, F7: five places, the bytes of their masks, and autograd keeps as many as Memory says."""
     config = PRESETS["lesson-encoder"].config
-    plain, dropped = (diagram(config, batch=32, source_len=50, dropout=on) for on in (False, True))
+    plain, dropped = (diagram(config, Workload(batch=32, source_len=50, dropout=on)) for on in (False, True))
     rows = {row.id: row for part in dropped.parts for row in part.rows if row.kind.startswith("dropout")}
     assert not any("dropout" in row.id for part in plain.parts for row in part.rows)
     shapes = {name.removeprefix("encoder."): row.step.shape for name, row in rows.items()}
@@ -166,7 +167,7 @@ def test_dropout_has_rows_of_its_own_in_training_alone():
 
 def test_gpt3_is_laid_out_whole():
     config = PRESETS["gpt3"].config
-    found = diagram(config, batch=1, source_len=2048)
+    found = diagram(config, Workload(source_len=2048))
     assert found.parameters == parameters(config).total
     assert found.flops == core.plan(config, source_len=2048).flops
 
@@ -176,7 +177,9 @@ def test_cross_attention_has_neither_bias_nor_turns():
     rows = {row.id: row for part in found.parts for row in part.rows}
     assert "bias" in rows["decoder.attn.scores"].equation
     assert "bias" not in rows["decoder.cross.scores"].equation
-    turned = diagram(small(n_encoder_layers=1, n_decoder_layers=1, position="rotary"), **LENGTHS, target_len=5)
+    turned = diagram(
+        small(n_encoder_layers=1, n_decoder_layers=1, position="rotary"), Workload(**LENGTHS, target_len=5)
+    )
     rows = {row.id: row for part in turned.parts for row in part.rows}
     assert not rows["decoder.attn.split_qkv"].view and rows["decoder.cross.split_kv"].view
     assert "turned" in rows["decoder.attn.split_qkv"].title and "turned" not in rows["decoder.cross.split_kv"].title
@@ -292,7 +295,7 @@ def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them
 
 def thumbnail(run: core.Trace, stack: str, layer: int, site: str, what: str, head: int) -> dict[str, Any]:
     service, facts = serve(run)
-    return described(ask(service.values(facts.key, stack, layer, site, what, head, MOST)))
+    return described(ask(service.values(facts.key, TensorPlace(stack, layer, site, what, head), MOST)))
 
 
 def test_values_are_the_run_s(screen: Shapes, run: core.Trace):

@@ -31,6 +31,8 @@ from core.service import (
     Service,
     SilenceHeads,
     SweepPart,
+    TensorPlace,
+    WalkNumber,
     Written,
 )
 from core.service.engine import Engine
@@ -54,7 +56,8 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("measures", ("decoder",)),
     ("norms", ("decoder",)),
     ("proof", (1,)),
-    ("values", ("decoder", 0, "attn", "q", 0, 8)),
+    ("values", (TensorPlace("decoder", 0, "attn", "q", 0), 8)),
+    ("terms", (WalkNumber("decoder", 0, 5, "attn.q", (0, 1)),)),
     ("predictions", ([3, 4], 3)),
     ("next_words", (range(2, 5),)),
     ("roles", ()),

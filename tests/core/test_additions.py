@@ -15,7 +15,7 @@ import core
 from core.errors import Refused
 from core.read.additions import additions, by_head, loudest, start
 from core.read.layer_walk import normed, walk
-from core.service import LocalService, Walked
+from core.service import LocalService, Walked, WalkNumber
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS, animal
 
@@ -96,7 +96,7 @@ def test_a_service_walks_in_plain_data_with_the_mock_s_numbers() -> None:
     assert found.values["attn.raw"][1, 2] == pytest.approx(21.69, abs=5e-3)
     assert list(found.norms) == ["attn.norm", "mlp.norm"] and found.norms["attn.norm"].takes_mean
     assert found.norms["attn.norm"].before.shape == (16, 384)
-    sum_of = ask(shared.terms(key, "encoder", 3, 10, "attn.q", (1, 5), 4))
+    sum_of = ask(shared.terms(key, WalkNumber("encoder", 3, 10, "attn.q", (1, 5)), 4))
     assert_plain(sum_of)
     assert sum_of.value == pytest.approx(float(found.values["attn.q"][1, 5]))
     assert sum(sum_of.products) + sum_of.rest + sum_of.bias == pytest.approx(sum_of.value, abs=1e-5)
@@ -112,9 +112,9 @@ def test_what_a_layer_does_not_have_is_refused_in_a_sentence() -> None:
         (shared.walk(key, "encoder", 6, 10), "no layer 6 in 'encoder': .* 0 to 5"),
         (shared.walk(key, "decoder", 0, 10), "no layer 0 in 'decoder'"),
         (shared.walk(key, "encoder", 0, 16), "no position 16 of 16"),
-        (shared.terms(key, "encoder", 3, 10, "mlp.gate", (0,)), "no step 'mlp.gate'"),
-        (shared.terms(key, "encoder", 3, 10, "attn.q", (12, 0)), r"no number \[12, 0\] in attn.q"),
-        (shared.terms(key, "encoder", 3, 10, "x", (0,)), "is not a sum"),
+        (shared.terms(key, WalkNumber("encoder", 3, 10, "mlp.gate", (0,))), "no step 'mlp.gate'"),
+        (shared.terms(key, WalkNumber("encoder", 3, 10, "attn.q", (12, 0))), r"no number \[12, 0\] in attn.q"),
+        (shared.terms(key, WalkNumber("encoder", 3, 10, "x", (0,))), "is not a sum"),
         (shared.additions(key, "decoder"), "no stack called 'decoder'"),
         (shared.guesses(key), "has no head"),
     ):

@@ -179,12 +179,12 @@ def test_rules_over_distance(tiny: Tiny, kind: str) -> None:
 def test_clocks_give_the_score_of_a_distance(king: core.Trace) -> None:
     old, the, record = 11, 10, king.attention[1]
     before = unturned(king, record)
-    clock = clock_of(king, record, before.q, before.k, 0, old, the)
+    clock = clock_of(king, record, before, 0, old, the)
     assert clock.places == (11, 10) and not clock.masked and clock.factor == 1 and len(clock.frequencies) == 16
     scores = scores_of(clock, range(-10, 31))
     assert scores[11] == pytest.approx(clock.score, abs=1e-4) and clock.score == pytest.approx(7.251, abs=1e-3)
     assert scores[10:].argmax() == 1
-    assert clock_of(king, record, before.q, before.k, 0, the, old).masked
+    assert clock_of(king, record, before, 0, the, old).masked
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_clocks_of_partial_grouped_and_stretched_rotary(tiny: Tiny, config: dict
     record = run.attention[-1]
     before = unturned(run, record)
     for head, query, key in ((0, 8, 1), (record.n_heads - 1, 5, 5), (1, 2, 7)):
-        clock = clock_of(run, record, before.q, before.k, head, query, key)
+        clock = clock_of(run, record, before, head, query, key)
         assert scores_of(clock, [query - key])[0] == pytest.approx(clock.score, abs=1e-4)
 
 

@@ -18,7 +18,7 @@ from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknow
 from core.model.rules import REASONS
 from core.read import aggregate, measures
 from core.read import head_roles as heads_of_a_run
-from core.service import HIDDEN, MapTransform, Service, word_groups
+from core.service import HIDDEN, MapTransform, Service, TensorPlace, WalkNumber, word_groups
 from core.service.maps import compute
 from core.service.maps.heads import values_of
 from tests.core.conftest import make_loaded
@@ -50,7 +50,7 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
     stack, keys = found["facts"].records[0].stack, found["facts"].records[0].n_key
     found["likeness"] = await shared.likeness(key, site, 1, [1 / keys] * keys)  # type: ignore[arg-type]
     for what in ("q", "k", "scores", "mask", "weights", "z", "position", "embed", "final", "resid_pre"):
-        found[f"values of {what}"] = await shared.values(key, stack, 0, "attn", what, 1, 48)
+        found[f"values of {what}"] = await shared.values(key, TensorPlace(stack, 0, "attn", what, 1), 48)
     return found
 
 
@@ -79,7 +79,7 @@ def test_nothing_that_is_kept_of_an_answer_holds_its_run() -> None:
     ask(everything(shared, request, "decoder"))
     for call in (
         shared.walk(key, "decoder", 1, 2),
-        shared.terms(key, "decoder", 1, 2, "attn.q", (0, 0)),
+        shared.terms(key, WalkNumber("decoder", 1, 2, "attn.q", (0, 0))),
         shared.additions(key, "decoder"),
         shared.tile(key, MapTransform(1, 0, "rollout"), (0, 3), (0, 3)),
         shared.tile(key, MapTransform(1, 0, "value"), (0, 3), (0, 3)),
@@ -247,8 +247,8 @@ def test_values_of_grouped_heads_are_those_that_they_share() -> None:
         (lambda s, key: s.norms(key, "cross"), "no attention called 'cross'"),
         (lambda s, key: s.proof(key, 7), "no record 7"),
         (lambda s, key: s.scores(key, 0, 0, 99), "no query 99"),
-        (lambda s, key: s.values(key, "decoder", 8, "attn", "q", 0, 48), "no head 0 in layer 8"),
-        (lambda s, key: s.values(key, "decoder", 0, "attn", "nonsense", 0, 48), "no nonsense in layer 0"),
+        (lambda s, key: s.values(key, TensorPlace("decoder", 8, "attn", "q", 0), 48), "no head 0 in layer 8"),
+        (lambda s, key: s.values(key, TensorPlace("decoder", 0, "attn", "nonsense", 0), 48), "no nonsense in layer 0"),
         (lambda s, key: s.facts("0" * 64), "no longer known"),
     ],
 )

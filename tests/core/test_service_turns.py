@@ -18,7 +18,7 @@ import core
 from core.errors import Busy, RunCancelled, TextError, Unknown
 from core.run.chunks import Chunks
 from core.run.trace import Trace
-from core.service import Calls, Kept, MapTransform, into_loop
+from core.service import Calls, Kept, MapTransform, TensorPlace, into_loop
 from core.service.maps.answers import HeadDone, LayerDone, RunDone
 from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
@@ -224,7 +224,7 @@ def test_a_tile_waits_for_nobody_s_second_pass_and_no_second_pass_runs_outside_a
                 shared.proof(key, 0),
                 shared.norms(key, "decoder"),
                 shared.row(key, MapTransform(0, 0, "value"), 3),
-                shared.values(key, "decoder", 0, "attn", "z", 1, 48),
+                shared.values(key, TensorPlace("decoder", 0, "attn", "z", 1), 48),
             )
         ]
         await asyncio.sleep(0)

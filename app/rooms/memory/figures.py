@@ -14,6 +14,7 @@ from app.kit.figure import FigureDraft
 from app.kit.numbers import both
 from app.kit.theme import PALETTES
 from app.rooms.memory import words
+from app.sizes.setup import Setup
 from core.plan.measured import Measured
 from core.plan.workload import Attention
 
@@ -72,21 +73,18 @@ def bars(
 
 def curves(
     table: pd.DataFrame,
+    setup: Setup,
     budgets: Sequence[tuple[str, int]],
-    at: int,
-    chosen: str,
-    *,
-    ceiling: int | None = None,
     measured: Measured | None = None,
-    batch: int = 1,
     theme: kit_figure.Theme = "light",
     scale: float = 1.0,
 ) -> go.Figure:
     """Bytes in all against source tokens, both logarithmic; lines across are budgets, crosses what was measured here.
 
-    `table` has the columns n, eager, efficient, flash and scores, for `batch` texts; `at` is the length that the sliders say, `ceiling` the last
-    position of a learned table.
+    `table` has the columns n, eager, efficient, flash and scores, of `setup` at other lengths than its own. A learned table of
+    positions ends somewhere, which has a line too.
     """
+    ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
     colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
     lengths = table["n"].tolist()
     figure = FigureDraft()
@@ -97,7 +95,7 @@ def curves(
             y=values,
             name=way,
             mode="lines",
-            line={"color": colours[colour], "dash": dash, "width": 4 if way == chosen else 2},
+            line={"color": colours[colour], "dash": dash, "width": 4 if way == setup.attention else 2},
             customdata=[both(value) for value in values],
             hovertemplate="%{x:,} tokens: %{customdata}<extra>" + way + "</extra>",
         )
@@ -111,7 +109,7 @@ def curves(
         hovertemplate="%{x:,} tokens: %{customdata}<extra>" + words.SCORES_LINE + "</extra>",
     )
     if measured is not None:
-        if measured.batch != batch:  # what was measured is not of the curves: it has a line of its own to lie on
+        if measured.batch != setup.batch:  # what was measured is not of the curves: it has a line of its own to lie on
             figure.add_scatter(
                 x=[point.n for point in measured.points],
                 y=[point.predicted for point in measured.points],
@@ -138,7 +136,7 @@ def curves(
             x=0.01 + 0.2 * i, xref="paper", y=log10(budget), text=name, showarrow=False, xanchor="left", yanchor="bottom",
             font={"size": 14, "color": palette["mute"]},
         )  # fmt: skip
-    figure.add_vline(x=at, line={"color": palette["ink"], "width": 1, "dash": "dot"})
+    figure.add_vline(x=setup.source_len, line={"color": palette["ink"], "width": 1, "dash": "dot"})
     if ceiling is not None:
         figure.add_vline(x=ceiling, line={"color": palette["mute"], "width": 2})
         figure.add_annotation(

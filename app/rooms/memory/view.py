@@ -136,12 +136,9 @@ def _length(setup: Setup, look: Look) -> None:
     figure = partial(
         charts.figures(FIGURES).curves,
         tables.curves(setup),
+        setup,
         budgets,
-        setup.source_len,
-        setup.attention,
-        ceiling=ceiling,
-        measured=measured,
-        batch=setup.batch,
+        measured,
     )
     shown, broken = tables.curves_table(setup, measured), tables.fits_table(setup, found)
     files = [

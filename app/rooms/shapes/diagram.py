@@ -9,12 +9,20 @@ from typing import Any
 
 from app.rooms.shapes import words
 from core.model.config import ModelConfig
-from core.plan import TracedRun, TracedStep, parameters, trace_shapes, with_layers
+from core.plan import TracedRun, TracedStep, Workload, parameters, trace_shapes, with_layers
 from core.plan.dtypes import bytes_of
 
 SITES = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}
 SUBLAYERS = ("attn_norm", "cross_norm", "mlp_norm")
 BIAS = ".relative_bias.embedding"
+JOINS = frozenset(("embed", "resid_mid", "resid_cross", "resid_post"))  # where a sublayer's result is added
+BESIDE = frozenset(("tokens", "token", "scaled", "type", "position", "angles"))  # on their way to the residual stream
+MERGED = {"qkv": 3, "kv": 2, "split_qkv": 3, "split_kv": 2}  # rows that stand for several tensors of one shape
+# What of a run has a tensor's values, by the last part of its step's name.
+SOURCES = {f"hook_{name}": name for name in ("position", "embed", "final", "q", "k", "scores", "z")}
+SOURCES |= {f"hook_{name}": name for name in ("attn_out", "cross_out", "mlp_out")}
+SOURCES |= {f"hook_resid_{name}": f"resid_{name}" for name in ("pre", "mid", "cross", "post")}
+SOURCES |= {"hook_pattern": "weights", "mask": "mask"}
 FUSED = frozenset(("shared", "scores", "weights"))  # what the fused kernel never writes, and the mask where it is plain
 
 
@@ -95,22 +103,16 @@ class Diagram:
         }
 
 
-def diagram(
-    config: ModelConfig,
-    *,
-    batch: int,
-    source_len: int,
-    target_len: int = 0,
-    dtype: str = "float32",
-    dropout: bool = False,
-) -> Diagram:
-    """Trace one layer of each stack, whose shapes all layers of it have, and lay it out.
+def diagram(config: ModelConfig, of: Workload) -> Diagram:
+    """Trace one layer of each stack, whose shapes all layers of it have, and lay it out: a pass over such texts in such a format.
 
-    `dropout` puts in the rows that training has where the textbook drops numbers (Vaswani et al. 2017, §5.4): the sum of the
+    Its dropout puts in the rows that training has where the textbook drops numbers (Vaswani et al. 2017, §5.4): the sum of the
     embeddings and what each sublayer adds, and beside them the weights and the hidden layer. Raises ConfigError for lengths below 1.
     """
-    run = trace_shapes(with_layers(config, 1), batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
-    parts = tuple(_parts(run, config, dropout))
+    batch, source_len, target_len = of.batch, of.source_len, of.target_len
+    one = with_layers(config, 1)
+    run = trace_shapes(one, batch=batch, source_len=source_len, target_len=target_len, dtype=of.dtype)
+    parts = tuple(_parts(run, config, of.dropout))
     count = parameters(config).total
     return Diagram(
         config,
@@ -119,7 +121,7 @@ def diagram(
         target_len,
         parts,
         parameters=count,
-        weights=count * bytes_of(dtype),
+        weights=count * bytes_of(of.dtype),
         flops=sum(part.times * sum(step.flops for step in part.steps) for part in parts),
     )
 
@@ -188,7 +190,7 @@ class _Rows:
                 if tail.endswith(".flatten"):
                     self._attention(site, sublayers[site])
                 elif tail.endswith(".o"):  # named so only where a norm stands between it and its hook
-                    self._add(f"{SITES[site]}_out", step, site=SITES[site], lane=1)
+                    self._add(f"{SITES[site]}_out", step, site=SITES[site])
             else:
                 self._in_layer(tail, step)
         return self.rows
@@ -196,18 +198,14 @@ class _Rows:
     def _add(
         self,
         kind: str,
-        step: TracedStep,
-        *,
-        reads: Sequence[str | None] | None = None,
+        *steps: TracedStep,
         site: str = "",
-        count: int = 1,
-        flops: int | None = None,
+        reads: Sequence[str | None] | None = None,
         view: bool | None = None,
-        lane: int = 0,
-        joins: bool = False,
-        source: str | None = None,
         fill: Mapping[str, str] | None = None,
     ) -> Row:
+        """A row of a kind, for the tensor of the first step, with the FLOPs of all `steps`; it reads the row before where nothing is said."""
+        step = steps[0]
         fills = self.words | {"site": site or "final"} | dict(fill or {})
         title, equation, code, means = (_fill(text, fills) for text in words.ROWS[kind])
         middle = f"{site}." if site and kind not in ("attn_out", "cross_out", "resid_mid", "resid_cross") else ""
@@ -220,26 +218,31 @@ class _Rows:
             equation,
             code,
             means,
-            step.flops * count if flops is None else flops,
-            count,
+            sum(one.flops for one in steps),
+            MERGED.get(kind, 1),
             step.view if view is None else view,
-            lane,
-            joins,
+            self._lane(kind, site),
+            kind in JOINS,
             list(dict.fromkeys(one for one in given if one)),
-            source,
+            SOURCES.get(step.name.rsplit(".", 1)[-1]),
             kind in FUSED or (kind == "mask" and self._is_plain(site)),
         )
         self.rows.append(row)
         return row
 
-    def _drop(self, what: str, site: str = "", lane: int = 0) -> None:
+    def _lane(self, kind: str, site: str) -> int:
+        if self.config.parallel and site == "mlp":
+            return 2
+        return 1 if site or kind in BESIDE else 0
+
+    def _drop(self, what: str, site: str = "") -> None:
         """Behind the row that was made last, in training alone: some of its numbers become 0."""
         if not self.dropout:
             return
         step = self.rows[-1].step
         numbers = step.bytes // _by(step)
         dropped = replace(step, name=f"{step.name.rpartition('.')[0]}.dropout", op="dropout", flops=0, view=False)
-        self._add(f"dropout_{what}", dropped, site=site, lane=lane, fill={"kept": f"{numbers:,}"})
+        self._add(f"dropout_{what}", dropped, site=site, fill={"kept": f"{numbers:,}"})
 
     def _is_plain(self, site: str) -> bool:
         """Whether the fused kernel knows the mask by itself: all, or all but the future, and nothing added to scores."""
@@ -265,25 +268,25 @@ class _Rows:
                 0,
                 False,
             )
-            self._add("tokens", ids, reads=[], lane=1)
-            self._add("token", step, lane=1)
+            self._add("tokens", ids, reads=[])
+            self._add("token", step)
         elif name == "embed.hook_token":
             if self.config.embed_scale != 1:
-                self._add("scaled", step, lane=1)
+                self._add("scaled", step)
         elif name.startswith("embed.token_type"):
-            self._add("type", step, reads=[], lane=1)
+            self._add("type", step, reads=[])
         elif name == "embed.position":
             return
         elif name == "embed.hook_position":
-            self._add("position", step, reads=[], view=False, lane=1, source="position")
+            self._add("position", step, reads=[], view=False)
         elif name == "embed.hook_embed":
             summed = [self._id("scaled") or self._id("token"), self._id("position"), self._id("type")]
-            self._add("embed", step, reads=summed, joins=True, source="embed")
+            self._add("embed", step, reads=summed)
             self._drop("embed")
         elif name.startswith("hook_angles"):
-            self._add("angles", step, reads=[], view=False, lane=1)
+            self._add("angles", step, reads=[], view=False)
         elif name == "hook_final":
-            self._add("final", step, source="final")
+            self._add("final", step)
         elif name == "hook_logits":
             self._add("logits", step)
         elif name == "dense":
@@ -294,34 +297,33 @@ class _Rows:
             self._add("head_act", step)
 
     def _in_layer(self, tail: str, step: TracedStep) -> None:
-        lane = 2 if self.config.parallel and tail.startswith(("mlp", "hook_mlp")) else 1
         if tail == "hook_resid_pre":
-            self._add("resid_pre", step, source="resid_pre")
+            self._add("resid_pre", step)
         elif tail in SUBLAYERS:
-            self._add("norm", step, site=tail.removesuffix("_norm"), lane=lane, reads=[self._stream()])
+            self._add("norm", step, site=tail.removesuffix("_norm"), reads=[self._stream()])
         elif tail in ("hook_attn_out", "hook_cross_out", "hook_mlp_out"):
             site = tail.removeprefix("hook_").removesuffix("_out")
             kind = "out_norm" if step.op != "linear" else f"{site}_out"
-            self._add(kind, step, site=site, lane=lane, source=f"{site}_out")
-            self._drop("out", site, lane)
+            self._add(kind, step, site=site)
+            self._drop("out", site)
         elif tail in ("mlp.gate", "mlp.up"):
             read = self._id("norm") if self.config.norm_order != "post" else self._stream()
-            self._add(tail.split(".")[1], step, site="mlp", lane=lane, reads=[read])
+            self._add(tail.split(".")[1], step, site="mlp", reads=[read])
         elif tail == "mlp.hook_post":
             gated = self.config.gated
             made = [self._id("gate_act"), self._id("up")] if gated else None
-            self._add("gated" if gated else "act", step, site="mlp", lane=lane, reads=made)
-            self._drop("hidden", "mlp", lane)
+            self._add("gated" if gated else "act", step, site="mlp", reads=made)
+            self._drop("hidden", "mlp")
         elif tail.startswith("mlp.") and step.op in ("relu", "gelu", "silu"):
-            self._add("gate_act", step, site="mlp", lane=lane)
+            self._add("gate_act", step, site="mlp")
         elif tail == "mlp.down":
-            self._add("mlp_out", step, site="mlp", lane=lane)
+            self._add("mlp_out", step, site="mlp")
         elif tail in ("hook_resid_mid", "hook_resid_cross", "hook_resid_post"):
             added = [self._stream(), self.rows[-1].id]
             if self.config.parallel:
                 added.insert(1, (f"{self.stack}.attn.dropout_out" if self.dropout else self._id("attn_out")) or "")
             kind = tail.removeprefix("hook_")
-            self._add(kind, step, joins=True, reads=added, source=kind)
+            self._add(kind, step, reads=added)
 
     def _stream(self) -> str:
         return next((row.id for row in reversed(self.rows) if row.lane == 0), self.before)
@@ -338,13 +340,11 @@ class _Rows:
         (q,), (k,), (v,) = by["q"], by["k"], by["v"]
         fused = not cross and q.shape == k.shape
         if fused:
-            self._add("qkv", q, site=short, count=3, flops=q.flops + k.flops + v.flops, lane=1, reads=[x])
+            self._add("qkv", q, k, v, site=short, reads=[x])
         else:
-            self._add("q", q, site=short, lane=1, reads=[x])
+            self._add("q", q, site=short, reads=[x])
             text = "memory" if cross else "x"
-            self._add(
-                "kv", k, site=short, count=2, flops=k.flops + v.flops, lane=1, reads=[memory], fill={"memory": text}
-            )
+            self._add("kv", k, v, site=short, reads=[memory], fill={"memory": text})
         made_q, made_k = (self._id("qkv"),) * 2 if fused else (self._id("q"), self._id("kv"))
         turned = not cross and config.position == "rotary"
         still = not turned or config.qk_norm  # then it is the norm's result that turns
@@ -355,59 +355,48 @@ class _Rows:
                 "split_qkv",
                 hook_q,
                 site=short,
-                count=3,
                 view=still,
-                lane=1,
                 reads=[made_q, made_k],
-                source="q",
                 fill=more,
             )
             split_q = split_k = self._id("split_qkv")
         else:
-            split_q = self._add(
-                "split_q", hook_q, site=short, view=still, lane=1, reads=[made_q], source="q", fill=more
-            ).id
-            split_k = self._add(
-                "split_kv", hook_k, site=short, count=2, view=still, lane=1, reads=[made_k], source="k", fill=more
-            ).id
+            split_q = self._add("split_q", hook_q, site=short, view=still, reads=[made_q], fill=more).id
+            split_k = self._add("split_kv", hook_k, site=short, view=still, reads=[made_k], fill=more).id
         values = split_k
         for name in ("q_norm", "k_norm"):
             for step in by.get(name, []):
                 read = split_q if name == "q_norm" else split_k
-                made = self._add(name, step, site=short, lane=1, reads=[read], fill={} if turned else {"turned": ""}).id
+                made = self._add(name, step, site=short, reads=[read], fill={} if turned else {"turned": ""}).id
                 split_q, split_k = (made, split_k) if name == "q_norm" else (split_q, made)
         if config.n_kv_heads < config.n_heads:
-            shared = self._add("shared", by["repeat_interleave"][0], site=short, lane=1, reads=[split_k, values])
+            shared = self._add("shared", by["repeat_interleave"][0], site=short, reads=[split_k, values])
             split_k = values = shared.id
         for step in by.get("embedding", []):
-            self._add("bias", step, site=short, lane=1, reads=[])
-        turned_k = self._add("kt", by["mT"][0], site=short, view=True, lane=1, reads=[split_k])
+            self._add("bias", step, site=short, reads=[])
+        turned_k = self._add("kt", by["mT"][0], site=short, view=True, reads=[split_k])
         product, (scores,) = by["matmul"][0], by["hook_scores"]
         self._add(
             "scores",
             scores,
+            product,
             site=short,
-            flops=product.flops,
-            lane=1,
             reads=[split_q, turned_k.id, self._id("bias") if "embedding" in by else None],
-            source="scores",
             fill={"scores": self.words["scores_bare"], "scores_code": self.words["scores_code_bare"]} if cross else {},
         )
         for step in by.get("mask", []):
             padding = self._padding(short, scores)
             fill = {"mask": self._mask(site)}
-            self._add("mask", step, site=short, lane=1, reads=[padding], source="mask", fill=fill)
+            self._add("mask", step, site=short, reads=[padding], fill=fill)
         self._add(
             "weights",
             by["hook_pattern"][0],
             site=short,
-            lane=1,
             reads=[self._id("scores"), self._id("mask")],
-            source="weights",
         )
-        self._drop("weights", short, 1)
-        self._add("z", by["hook_z"][0], site=short, lane=1, reads=[self.rows[-1].id, values], source="z")
-        self._add("join", by["flatten"][-1], site=short, lane=1)
+        self._drop("weights", short)
+        self._add("z", by["hook_z"][0], site=short, reads=[self.rows[-1].id, values])
+        self._add("join", by["flatten"][-1], site=short)
 
     def _padding(self, site: str, scores: TracedStep) -> str | None:
         """What a batch of texts of different lengths adds to the mask; the texts of the trace are of one length, and one needs none."""
@@ -416,7 +405,7 @@ class _Rows:
             return None
         shape = (batch, 1, 1, n_key)
         step = TracedStep("keep", "", scores.axes, shape, "bool", batch * n_key, 0, False)
-        return self._add("padding", step, site=site, lane=1, reads=[], view=False).id
+        return self._add("padding", step, site=site, reads=[], view=False).id
 
     def _mask(self, site: str) -> str:
         said = words.MASKS["cross" if site == "cross_attn" else self.stack]

@@ -18,7 +18,7 @@ from app.transport.limits import whole
 from app.transport.routes import answering, kept, number
 from app.transport.routes import asked as asked_of
 from core.errors import Refused
-from core.service import Values
+from core.service import TensorPlace, Values
 
 WIDEST, LONGEST = 1 << 17, 1 << 24  # features and tokens of a product that is timed
 MOST = 48  # rows and columns of a thumbnail: the first ones, so that each pixel is one number
@@ -47,7 +47,7 @@ async def values(request: Request) -> Response:
     run, stack, site, what = (asked.get(name, "") for name in ("run", "stack", "site", "what"))
 
     async def make() -> bytes:
-        found = await service.service().values(run, stack, layer, site, what, head, MOST)
+        found = await service.service().values(run, TensorPlace(stack, layer, site, what, head), MOST)
         return json.dumps(described(found), separators=(",", ":")).encode()
 
     try:

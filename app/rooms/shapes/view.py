@@ -93,7 +93,9 @@ def show() -> None:
                 words.DROPOUT, of in LECTURES, key="dropped", bind="query-params", help=words.DROPOUT_HELP
             )
             data = _packed(
-                config, title, batch=batch, source_len=source_len, target_len=target_len, dropout=bool(drops)
+                config,
+                title,
+                Workload(batch=batch, source_len=source_len, target_len=target_len, dropout=bool(drops)),
             )
     except Refused as refusal:
         notes.append(str(refusal))
@@ -130,9 +132,8 @@ def _run(answer: session_answer.Answer, notes: list[str]) -> dict[str, Any] | No
     if run is None or answer.request is None:
         return None
     target = 0 if run.target is None else len(run.target)
-    packed = _packed(
-        run.config, run.spec.title, batch=run.texts, source_len=len(run.source), target_len=target, dtype=run.dtype
-    )
+    of = Workload(batch=run.texts, source_len=len(run.source), target_len=target, dtype=run.dtype)
+    packed = _packed(run.config, run.spec.title, of)
     link = screen.link(answer.request)
     return packed | {"run": answer.request.key, "link": dict(link), "tokens": _tokens(run)}
 
@@ -141,30 +142,19 @@ def _tokens(run: Facts) -> dict[str, list[str]]:
     return {"source": list(run.source.labels), "target": [] if run.target is None else list(run.target.labels)}
 
 
-def _packed(
-    config: ModelConfig,
-    title: str,
-    *,
-    batch: int,
-    source_len: int,
-    target_len: int,
-    dtype: str = "float32",
-    dropout: bool = False,
-) -> dict[str, Any]:
-    check_positions(config, source_len=source_len, target_len=target_len)
-    made = _diagram(config, batch, source_len, target_len, dtype, dropout)
+def _packed(config: ModelConfig, title: str, of: Workload) -> dict[str, Any]:
+    """The message of the diagram of a model that is run on this, or trained where dropout is on."""
+    check_positions(config, source_len=of.source_len, target_len=of.target_len)
+    made = _diagram(config, of)
     about = f"{title} · {words.NORM_ORDERS[config.norm_order]} · {words.POSITION_NAMES[config.position]}"
-    workload = Workload(batch=batch, source_len=source_len, target_len=target_len, dtype=dtype)
-    code = export.snippet(config, workload, "plan.parameters.total, plan.flops")
-    caption = shapes_export.caption(about, config, batch, (source_len, target_len), date.today())
+    code = export.snippet(config, replace(of, dropout=False), "plan.parameters.total, plan.flops")
+    caption = shapes_export.caption(about, config, of.batch, (of.source_len, of.target_len), date.today())
     return made | {"title": about, "heads": config.n_heads, "caption": caption, "snippet": code}
 
 
 @lru_cache(maxsize=64)
-def _diagram(
-    config: ModelConfig, batch: int, source_len: int, target_len: int, dtype: str, dropout: bool
-) -> dict[str, Any]:
-    found = diagram(config, batch=batch, source_len=source_len, target_len=target_len, dtype=dtype, dropout=dropout)
+def _diagram(config: ModelConfig, of: Workload) -> dict[str, Any]:
+    found = diagram(config, of)
     plain = found.to_dict()
     for part, packed in zip(found.parts, plain["parts"], strict=True):
         for row in packed["rows"]:

@@ -14,6 +14,7 @@ from app.session import service
 from app.shell import style
 from app.transport.routes import BadParameter, alike, answering, number, whole
 from app.transport.routes import message as bytes_of
+from core.service import WalkNumber
 
 MOST = 1 << 30
 SHOWN = 5  # terms of a sum
@@ -41,10 +42,9 @@ async def made(key: str, stack: str, layer: int, query: int, head: int) -> bytes
 async def terms(request: Request) -> Response:
     """One number as the sum that it is: as for a walk, with step and index, its place in that step's tensor."""
     key, stack, layer, query = _place(request)
-    index = [whole("index", part, 0, MOST) for part in request.query_params.get("index", "").split(".")[:4]]
-    found = await service.service().terms(
-        key, stack, layer, query, request.query_params.get("step", "")[:40], index, SHOWN
-    )
+    index = tuple(whole("index", part, 0, MOST) for part in request.query_params.get("index", "").split(".")[:4])
+    of = WalkNumber(stack, layer, query, request.query_params.get("step", "")[:40], index)
+    found = await service.service().terms(key, of, SHOWN)
     return JSONResponse(
         {
             "value": found.value,

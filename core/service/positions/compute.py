@@ -13,7 +13,7 @@ from ...model.positions import alibi_slopes, relative_bucket
 from ...model.rules import DistanceBias
 from ...model.transformer import Stack
 from ...read import measures
-from ...read.word_order import closest_rows, cosine_by_distance, score_by_distance
+from ...read.word_order import Unturned, closest_rows, cosine_by_distance, score_by_distance
 from ...run.attention import AttentionRecord
 from ...run.prompt import too_long
 from ...run.recorder import PositionRecord, table_rows
@@ -144,16 +144,16 @@ def _line(run: Trace, stack: str, without: Trace | None = None) -> Tensor:
     return places
 
 
-def clock_of(run: Trace, record: AttentionRecord, q: Tensor, k: Tensor, head: int, query: int, key: int) -> Clock:
-    """q [head, query, d_head] and k [kv_head, key, d_head] are those of core.read.word_order.unturned."""
+def clock_of(run: Trace, record: AttentionRecord, before: Unturned, head: int, query: int, key: int) -> Clock:
+    """The clock of two words, whose query and key stand in `before`, as core.read.word_order.unturned gives them."""
     shared = head // (record.n_heads // record.n_kv_heads)
     config, rule = run.config, record.rule
     places = next(found.places for found in run.positions if found.stack == record.stack)
     windowed = config.is_windowed(record.layer)
     frequencies, factor = _stack(run, record.stack).frequencies(len(places), windowed, places.device)
     return Clock(
-        q=array(q[head, query]),
-        k=array(k[shared, key]),
+        q=array(before.q[head, query]),
+        k=array(before.k[shared, key]),
         frequencies=array(frequencies),
         scale=rule.scale / rule.temperature,
         factor=factor,

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from torch import Tensor
 
-from ...read.word_order import Equivariance, MovedOn, equivariance, moved_on, unturned
+from ...read.word_order import Equivariance, MovedOn, Unturned, equivariance, moved_on, unturned
 from ..answers import SiteId
 from ..worker import Worker, check_below
 from . import compute as positions
@@ -53,9 +52,8 @@ class LocalPositions(Worker):
         ):
             check_below(what, value, n)
 
-        async def make() -> tuple[Tensor, Tensor]:
-            before = await self._again(key, lambda run: unturned(run, found))
-            return before.q, before.k
+        async def make() -> Unturned:
+            return await self._again(key, lambda run: unturned(run, found))
 
-        q, k = await self._kept.get(("unturned", key, record), make)
-        return await self._work(partial(positions.clock_of, await self._run(key), found, q, k, head, query, at))
+        before = await self._kept.get(("unturned", key, record), make)
+        return await self._work(partial(positions.clock_of, await self._run(key), found, before, head, query, at))

@@ -7,6 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 
+@dataclass(frozen=True)
+class WalkNumber:
+    """One number of a walk: whose walk, the step, and the number's place in that step's tensor."""
+
+    stack: str
+    layer: int
+    query: int
+    step: str
+    index: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class NormFacts:
     """One norm of a layer: what it is given, and its own numbers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from ...errors import Refused
@@ -11,7 +10,7 @@ from ..arrival import arrival
 from ..engine import Engine
 from ..kept import Kept
 from ..worker import Worker
-from .answers import AddedFacts, Walked
+from .answers import AddedFacts, Walked, WalkNumber
 from .compute import added, walk_bytes, walked, without_run
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
@@ -28,12 +27,10 @@ class LocalWalks(Worker):
         found = await self._walk(key, stack, layer, query)
         return await arrival(self.engine.again(partial(walked, found)))
 
-    async def terms(
-        self, key: str, stack: str, layer: int, query: int, step: str, index: Sequence[int], k: int = 6
-    ) -> Terms:
-        found = await self._walk(key, stack, layer, query)
+    async def terms(self, key: str, number: WalkNumber, k: int = 6) -> Terms:
+        found = await self._walk(key, number.stack, number.layer, number.query)
         try:
-            return await self._work(partial(terms, found, step, tuple(index), k))
+            return await self._work(partial(terms, found, number.step, number.index, k))
         except KeyError as error:
             raise Refused(f"This layer has {error.args[0]}.") from None
         except (IndexError, ValueError) as error:

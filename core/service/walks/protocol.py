@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from ...read.layer_walk import Guess, Terms
-from .answers import AddedFacts, Walked
+from .answers import AddedFacts, Walked, WalkNumber
 
 
 class Walks(Protocol):
@@ -16,9 +15,7 @@ class Walks(Protocol):
         """What one token is at each step of one layer."""
         ...
 
-    async def terms(
-        self, key: str, stack: str, layer: int, query: int, step: str, index: Sequence[int], k: int = 6
-    ) -> Terms:
+    async def terms(self, key: str, number: WalkNumber, k: int = 6) -> Terms:
         """One number of a walk as the sum that it is."""
         ...
 
