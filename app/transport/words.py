@@ -29,5 +29,5 @@ WAIT_ONE = "This is more than one visitor can have at a time. Try again in a sec
 WAITING_TITLE = "Headlight"
 FULL = "All places are taken: {n} people are here now."
 CLOSING = "The server is restarting. It will be back in a moment."
-NO_FILES = "Nobody can leave a file here."
+NO_FILES = "Files cannot be uploaded here."
 TRIES_AGAIN = "This page tries again every {seconds} seconds."

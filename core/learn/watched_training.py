@@ -295,7 +295,7 @@ def archive(spec: Spec, frame: Frame) -> bytes:
         card = (
             f"# {task.title}, step {frame.step} of {spec.steps}\n\n"
             f"Trained on {frame.step * BATCH:,} problems with seed {spec.seed}.{learnt}\n"
-            f"On its own it answers {frame.whole} of {UNSEEN} problems that it never learnt from.\n"
+            f"Writing freely, it answers {frame.whole} of {UNSEEN} problems that it was not trained on.\n"
         )
         (folder / "card.md").write_text(card, "utf-8")
         buffer = BytesIO()

@@ -109,7 +109,7 @@ class Sweep:
     )
 
     def __repr__(self) -> str:
-        what = "the text's vectors" if self.position is None else f"the prediction behind token {self.position}"
+        what = "the text's vectors" if self.position is None else f"the prediction after token {self.position}"
         edited = "heads" if self._of_heads else "looks"
         return f"<Sweep over {len(self.places)} {edited}: what each changes of {what}>"
 
