@@ -25,7 +25,7 @@ NO_MOST = "{name} is how many visitors fit at a time, a whole number from 1; it 
 WAIT = "This is more than one visitor can have at a time. Try again in {seconds} seconds."
 WAIT_ONE = "This is more than one visitor can have at a time. Try again in a second."
 
-# nobody new is let in
+# no one new is let in
 WAITING_TITLE = "Headlight"
 FULL = "All places are taken: {n} people are here now."
 CLOSING = "The server is restarting. It will be back in a moment."

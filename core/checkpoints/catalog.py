@@ -1,6 +1,6 @@
 """The models on offer: where each comes from, under which licence, and the digest its weights must have.
 
-Those that ship lie in models/. What a training leaves behind (digests, sizes, points along the way) is in models/index.json,
+Those that ship lie in models/. The results of a training (digests, sizes, points along the way) is in models/index.json,
 which `python -m scripts.catalog` writes; a model that is not in it is not on offer.
 """
 

@@ -180,7 +180,7 @@ class _Rows:
         hides: bool,
         own: bool,
     ) -> list[Operation]:
-        """n queries at n_key keys, `computed_keys` of which are computed now; `seen` cells a head are not masked."""
+        """n queries at n_key keys, `computed_keys` of them computed now; `seen` cells a head are not masked."""
         config, tokens = self.config, self.batch * n
         q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
         rows = [self._linear(stack, f"{name} q", times, tokens, config.d_model, q, config.qkv_bias)]

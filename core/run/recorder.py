@@ -1,4 +1,4 @@
-"""Recorder: what one run leaves behind, shapes of everything and values of little."""
+"""Recorder: what one run leaves, shapes of everything and values of little."""
 
 from __future__ import annotations
 

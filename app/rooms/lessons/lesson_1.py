@@ -132,7 +132,7 @@ def _mask(shown: Shown, site: str) -> tuple[Intervention, ...]:
 
 
 async def masked_late(shown: Shown) -> Truth:
-    """What a row sums to if its mask comes behind the softmax."""
+    """What a row sums to if its mask comes after the softmax."""
     facts = truths.run(shown)
     of = truths.site(shown, facts)
     record, layer, head, query = truths.record_of(shown, of)

@@ -59,7 +59,7 @@ async def revised(shown: Shown) -> Truth:
     ]
     return Truth(
         "drag",
-        f"It writes “{labels[0]}”, of which it was {100 * chances[0]:.1f} % sure. How sure is it of its next word then?",
+        f"It writes “{labels[0]}”, with a probability of {100 * chances[0]:.1f} %. How sure is it of its next word then?",
         f"Its next best is “{labels[1]}”. Every word that is written is read again, and all probabilities are computed again.",
         words.FOOTER_RUN.format(what=f"the text with “{labels[0]}” after it"),
         number=100 * float(chances[1]),
