@@ -52,7 +52,7 @@ MIDDLEWARE = [
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
-    """Nobody is the first visitor: the default model and its first picture are ready before the port answers."""
+    """No visitor is the first: the default model and its first picture are ready before the port answers."""
     admission.house.most = admission.most()
     files.allow(admission.house.most)
     rate_limits.begin()

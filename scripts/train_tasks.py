@@ -74,7 +74,7 @@ PLANS: dict[str, Plan] = {
         Plan("reverse", "reverse", "Writes backwards what it has read."),
         Plan("sort", "sort", "Writes letters in the order of the alphabet."),
         Plan("addition", "addition", "Adds two numbers, lowest digit first.", {"d_model": 64, "d_ff": 256}, 3000),
-        Plan("induction", "induction", "Finds a letter again and goes on from there.", {"position": "rotary"}, 2000),
+        Plan("induction", "induction", "Finds a letter again and continues from there.", {"position": "rotary"}, 2000),
         Plan("brackets", "brackets", "Closes the brackets that are open.", {}, 2000),
         # The same task, data and recipe, and one thing changed. `copy` itself is Pre-LN with 4 × 16.
         Plan("copy-post-ln", "copy", "As copy, with Post-LN.", COPY | {"norm_order": "post"}, points=False),

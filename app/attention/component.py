@@ -29,7 +29,7 @@ NAMES = (
     *(option.url for option in attention_params.OPTIONS.values()),
 )  # ours in the URL
 MANNER = ("show", "scale", "bounds")  # options that say how a picture is shown, and not of what
-MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when somebody goes back
+MOST_LEFT = 50  # pictures of a visit whose links are remembered, to know them when a visitor goes back
 
 # What the modules of the browser know from here: words, colours, options and style
 scripts.add()
@@ -49,7 +49,7 @@ class Mounts:
 
     picture: Callable[..., Any]
     underway: Callable[..., Any]  # tells the picture before of a run that still goes on, and draws on its place
-    opens: Callable[[], None]  # called before the script runs when somebody asks for what is opened over the picture
+    opens: Callable[[], None]  # called before the script runs when a visitor asks for what is opened over the picture
 
 
 def register(entry: str, opens: Callable[[], None]) -> Mounts:
@@ -151,7 +151,7 @@ def _mount(mounts: Mounts, header: dict[str, Any], body: bytes) -> None:
 def underway(mounts: Mounts, header: dict[str, Any], link: Mapping[str, str], so_far: DeltaGenerator) -> bool:
     """Let the browser draw a run that still goes on where the picture before is, as soon as the head that is opened is there.
 
-    `header` is that of the picture to come. Not where what is shown is more than one head as it is: that is worked out from
+    `header` is that of the picture to come. Not where what is shown is more than one head as it is: that is computed from
     the whole run. Into `so_far` goes what tells the picture before of it; the first one of a visit is drawn where it will be.
 
     Returns whether it was drawn there, so that explore() has its place only in another run of the script.
@@ -215,11 +215,11 @@ def _open(memory: dict[str, Any], place: attention_place.Place, options: dict[st
 def _next_place(
     before: Mapping[str, Any], place: attention_place.Place, header: Mapping[str, Any]
 ) -> attention_place.Place:
-    """The place in a new text of the same model: a head that somebody chose stays, else the picture opens by rule."""
+    """The place in a new text of the same model: a head that a visitor chose stays, else the picture opens by rule."""
     label = attention_place.label_of(before, place)
     if not header.get("openings"):
         return attention_place.carried_place(header, place, label)
-    if place == attention_place.opening_place(before):  # nobody has chosen another one
+    if place == attention_place.opening_place(before):  # no one has chosen another one
         return attention_place.opening_place(header)
 
     def begin(record: int, head: int) -> int:

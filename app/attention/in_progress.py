@@ -30,7 +30,7 @@ async def made_of(request: Request) -> picture.Picture:
 
 
 async def picture_of_run(key: str) -> picture.Picture:
-    """The same of a run that somebody has asked for, by its key. Raises Unknown where nobody has."""
+    """The same of a run that a visitor has asked for, by its key. Raises Unknown where no one has."""
 
     async def make() -> picture.Picture:
         run = await service.service().facts(key)
@@ -49,9 +49,9 @@ async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
 
 
 async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:
-    """Messages, each behind its length as a u32, as the pass goes on: every record's thumbnails, {site, layer, at, how}.
+    """Messages, each after its length as a u32, as the pass goes on: every record's thumbnails, {site, layer, at, how}.
 
-    Behind those of `record` come its map and a row of it, as the routes would answer, {path, params}; and {ms} when the run
+    After those of `record` come its map and a row of it, as the routes would answer, {path, params}; and {ms} when the run
     has ended. They stop without it where the run does.
     """
     sites = picture.outline(run)["sites"]

@@ -115,7 +115,7 @@ OPTIONS: dict[str, Option] = {
 
 
 def default_options() -> dict[str, Any]:
-    """Every option as it is where nobody chose."""
+    """Every option at its default."""
     return {name: option.default for name, option in OPTIONS.items()}
 
 

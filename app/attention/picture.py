@@ -1,7 +1,7 @@
 """Attention as bytes for the browser: the picture of a run, all its heads, one tile of a large one, or one row.
 
 A message is [u32 length of the header, little-endian][header: JSON, padded to 4 bytes][raw numbers]. Weights travel as
-uint16, so a value on the screen is exact to 1/65535; pictures of heads that nobody has opened yet travel as uint8.
+uint16, so a value on the screen is exact to 1/65535; pictures of heads that no one has opened yet travel as uint8.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def is_whole(run: Facts) -> bool:
 def outline(run: Facts) -> dict[str, Any]:
     """The header of a larger run's picture, known before the pass begins; `size` is that of the body.
 
-    `follows` says that the other weights come behind it, as heads_message() has them.
+    `follows` says that the other weights come after it, as heads_message() has them.
     """
     sites, size = [_site(site) for site in run.sites], 0
     for site in sites:
@@ -127,7 +127,7 @@ def _about(run: Facts) -> dict[str, Any]:
         "reasons": REASONS,
         # of a model that takes longer texts too; one with a table of positions refuses them
         "learnt": None if run.config.has_position_table else run.config.n_ctx,
-        "writes": run.writes,  # the next word, behind each token that a decoder reads
+        "writes": run.writes,  # the next word, after each token that a decoder reads
         "device": run.device,
         "dtype": run.dtype,
     }

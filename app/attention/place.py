@@ -30,7 +30,7 @@ class Place:
 
 
 def opening_place(header: Mapping[str, Any]) -> Place:
-    """Where a picture opens when nobody asked for a place: by the rule of core.read.head_roles.openings, where that was looked for.
+    """Where a picture opens when no place was asked for: by the rule of core.read.head_roles.openings, where that was looked for.
 
     Else, and so for the model's own examples, at the head that its first one shows.
     """

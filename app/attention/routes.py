@@ -83,7 +83,7 @@ async def norms(request: Request) -> Response:
 
 @answering
 async def next_words(request: Request) -> Response:
-    """What the model is about to write behind each token of a part of the text: run, from, to (end excluded)."""
+    """What the model is about to write after each token of a part of the text: run, from, to (end excluded)."""
     run = await _run(request)
     tokens = run.source if run.target is None else run.target
     start = number(request, "from", 0, len(tokens) - 1)
@@ -146,7 +146,7 @@ async def layers(request: Request) -> Response:
     site = run.site_of(record)
     head = number(request, "head", 0, site.n_heads - 1)
     query = number(request, "query", 0, site.n_query - 1) if "query" in request.query_params else None
-    # Held by nobody on the way: a proxy that collects the answer would keep the layers back until the last.
+    # Not held on the way: a proxy that collects the answer would keep the layers back until the last.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     coming = in_progress.parts(run, record, head, query)
     return StreamingResponse(coming, media_type="application/octet-stream", headers=headers)

@@ -126,7 +126,7 @@ def _span(params: Mapping[str, str], axis: str, n: int) -> tuple[int, int]:
 
 
 async def numbers(service: Service, run: Facts, selection: Selection, most: int) -> files.Numbers:
-    """Exact values of the selection. Raises Refused above `most` cells, before anything is worked out."""
+    """Exact values of the selection. Raises Refused above `most` cells, before anything is computed."""
     (q0, q1), (k0, k1) = region(run, selection)
     if (cells := (q1 - q0) * (k1 - k0)) > most:
         raise Refused(words.EXPORT_TOO_LARGE.format(rows=q1 - q0, columns=k1 - k0, cells=cells, most=most))
@@ -150,7 +150,7 @@ async def writes(service: Service, run: Facts, selection: Selection) -> tuple[tu
         return ()
     (q0, q1), _ = region(run, selection)
     groups, _ = transform.axes(run, transform_of(selection))
-    ends = [group.stop - 1 for group in groups[q0:q1]]  # of a word, behind its last piece
+    ends = [group.stop - 1 for group in groups[q0:q1]]  # of a word, after its last piece
     found: list[tuple[str, float]] = []
     for start in range(0, len(ends), NEXT_AT_ONCE):
         words = await service.next_words(run.key, ends[start : start + NEXT_AT_ONCE], 1)

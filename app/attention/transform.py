@@ -41,7 +41,7 @@ def label(tokens: Tokens, group: range) -> str:
 
 
 async def first(service: Service, run: Facts, record: int, head: int, query: int | None) -> tuple[list[Any], bytes]:
-    """The head that is opened, and the row of its locked query, as the routes would answer, so that nobody asks them.
+    """The head that is opened, and the row of its locked query, as the routes would answer, so that no one asks them.
 
     [[path, parameters, offset, bytes], ...] and the answers one after the other; nothing where they are too large to come
     with the picture.

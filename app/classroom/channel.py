@@ -28,7 +28,7 @@ PACED: frozenset[Topic] = frozenset({"votes", "class"})
 
 
 class Listener:
-    """One stream. What was not sent yet is overtaken by what is newer, so a slow reader holds a few hundred bytes and nobody up."""
+    """One stream. What was not sent yet is overtaken by what is newer, so a slow reader holds a few hundred bytes and delays no other."""
 
     def __init__(self, is_teacher: bool) -> None:
         self.is_teacher = is_teacher
@@ -126,7 +126,7 @@ class Channel:
 
 
 class Stream(StreamingResponse):
-    """The answer that a listener reads; `left` is called when nobody reads it any more, however that came."""
+    """The answer that a listener reads; `left` is called when no one reads it any more, however that came."""
 
     def __init__(self, messages: AsyncIterator[bytes], left: Callable[[], None]) -> None:
         super().__init__(messages, media_type="text/event-stream", headers=HEADERS)
@@ -145,7 +145,7 @@ def event(name: str, data: object) -> bytes:
 
 
 def end_all(channels: Iterable[Channel]) -> None:
-    """The server ends: whoever listens is let go, and comes again to the next one."""
+    """The server ends: every listener is let go, and comes again to the next one."""
     for channel in channels:
         for listener in channel.listeners:
             listener.end()

@@ -1,4 +1,4 @@
-"""Codes that open a class, keys that tell its teacher from its followers, and how often somebody may guess a code."""
+"""Codes that open a class, keys that tell its teacher from its followers, and how often a visitor may guess a code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.classroom import sentences
 ALPHABET = "BCDFGHJKLMNPQRSTVWXYZ3479"  # no vowels, which make words, and no sign that is read as another: 0 1 2 5 6 8
 SIGNS = 8  # 25^8: 37 bits
 OURS = "HEADLIGHT_CODES"  # the first signs of the codes of this process, where there are several
-BETWEEN = str.maketrans("", "", " -\u2009\u00a0")  # what somebody types between the signs
+BETWEEN = str.maketrans("", "", " -\u2009\u00a0")  # what a visitor types between the signs
 NONCE = MARK = 16  # bytes of a follower's key, and of what proves that the class gave it
 MINUTE = 60.0  # seconds
 WRONG_OF_ONE = 30  # codes a minute from one address: from then on a wrong one has to wait
@@ -47,7 +47,7 @@ def ours(value: str | None = None) -> str:
 
 
 def read(text: object) -> str:
-    """The code that somebody typed, in capitals and without what stands between; "" for what can be none."""
+    """The code that a visitor typed, in capitals and without what stands between; "" for what can be none."""
     if not isinstance(text, str) or len(text) > 4 * SIGNS:
         return ""
     found = text.translate(BETWEEN).upper()
@@ -86,7 +86,7 @@ def _mark(secret: bytes, nonce: bytes) -> bytes:
 class Guesses:
     """Wrong codes of the last minute, by address; right ones cost nothing, since a whole school may have one address.
 
-    A right code opens its class while its address has to wait: one pupil who types wrong codes locks nobody out. So what bounds guessing
+    A right code opens its class while its address has to wait: one pupil who types wrong codes locks no one out. So what bounds guessing
     is how many codes are looked up at all, MOST_OF_ONE and MOST_OF_ALL a minute. There are 25^8 = 1.5e11 codes. One address has a chance
     of 300 · 60 / 1.5e11 = 1 in 8 million to find a certain class within an hour. All addresses together, that guess day and night
     against 50 open classes, find one of them on one day in 700 (3,000 · 1,440 · 50 / 1.5e11 = 0.14 %); what they see is a sentence

@@ -42,7 +42,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Question:
-    """Which row of which head the class is asked about."""
+    """The row and the head that the class is asked about."""
 
     run: str
     site: str

@@ -1,4 +1,4 @@
-"""The page of a follower, the same for every code: nothing is looked up until somebody sends one."""
+"""The page of a follower, the same for every code: nothing is looked up until a visitor sends one."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ EXPLORE = "explore"  # the view whose screen is a run and a place in it
 
 async def screen_of(shown: Shown) -> Screen:
     """The screen to tell everybody, with nothing in it that the picture does not have. Raises Unknown for a run, or a room, that
-    nobody has on the screen."""
+    no one has on the screen."""
     packed = None
     if shown.view == EXPLORE:
         header = (await in_progress.picture_of_run(shown.run)).header

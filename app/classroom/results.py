@@ -75,7 +75,7 @@ async def _moved(
 
 
 def csv_lines(run: Facts, question: Question, weights: np.ndarray) -> Iterator[str]:
-    """A line for every place of the sentence: its word, votes, their share and the head's weight. No times: nobody is told apart."""
+    """A line for every place of the sentence: its word, votes, their share and the head's weight. No times: no one is told apart."""
     of, tally, said = question.asked, question.tally(), max(1, question.said)
     site = next(site for site in run.sites if site.id == of.site)
     names = {

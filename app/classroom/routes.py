@@ -186,7 +186,7 @@ async def vote(request: Request) -> Response:
             raise Denied("often", 429, sentences.TOO_OFTEN, 5)
         case "full":
             raise Denied("full", 503, sentences.FULL_CLASS.format(n=MOST_FOLLOWERS))
-    raise Denied("key", 404, sentences.NO_CLASS)  # a key of ours that nobody follows with
+    raise Denied("key", 404, sentences.NO_CLASS)  # a key of ours that no one follows with
 
 
 @guarded

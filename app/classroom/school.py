@@ -12,7 +12,7 @@ MOST_CLASSES = 50
 
 
 class School:
-    """Every class that is not over. A class that is over, or was never there, cannot be told from one that nobody may enter."""
+    """Every class that is not over. A class that is over, or was never there, cannot be told from one that no one may enter."""
 
     def __init__(self, random: codes.RandomBytes, clock: Callable[[], float]) -> None:
         self.clock = clock

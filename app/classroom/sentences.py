@@ -2,7 +2,7 @@
 
 NO_CLASS = "No class has this code. It may have closed its door, or be over. Ask for the code again."
 FULL_SERVER = "This server holds {n} classes, and that is the most. Try again in a few minutes."
-FULL_CLASS = "{n} follow already, and that is the most. Look on with somebody else."
+FULL_CLASS = "{n} follow already, and that is the most. Look at someone else’s screen."
 WRONG_CODES = "Too many wrong codes came from where you are. Try again in {seconds} seconds."
 ONLY_TEACHER = "Only the teacher can do this."
 TOO_LONG = "This is longer than what a class needs to say."
@@ -11,11 +11,11 @@ NOT_KNOWN = "This is no message of a class: {what}."
 NOT_OPEN = "This question is not open."
 NO_PLACE = "This word cannot be said: it is no word of the sentence that may be looked at."
 TOO_OFTEN = "You change your word very often. Try again in a few seconds."
-NOBODY_SAID = "Nobody has said anything in this round."
-NOT_REVEALED = "Nobody sees this before the teacher uncovers it."
+NOBODY_SAID = "No one has answered in this round."
+NOT_REVEALED = "No one sees this before the teacher uncovers it."
 NO_RUN = "This run is no longer held. Show the sentence again, and the class sees it."
 NO_PICTURE = "This picture is no longer on the teacher's screen."
-NO_SIGNS = "{name} is with what the codes of classes begin that this process opens: some of {signs}, each once. “{value}” is not."
+NO_SIGNS = "{name} is the first characters of the codes of this process’s classes: some of {signs}, each once. “{value}” is not."
 NO_ADDRESS = "Only this computer can open this page. Start it with ADDRESS=0.0.0.0."
 
 # the table of votes

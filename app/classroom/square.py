@@ -66,7 +66,7 @@ def _own_address() -> str:
     """This computer's address in its network; "" where it is in none. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # an address for documentation, which nobody has
+            probe.connect(("192.0.2.1", 9))  # an address for documentation, which no one has
             found = probe.getsockname()[0]
         except OSError:
             return ""

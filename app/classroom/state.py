@@ -28,7 +28,7 @@ class Screen:
     view: str
     picture: str = ""
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    cover: str = ""  # what of it nobody sees yet: "", "head", "row" or "lesson:part:row"
+    cover: str = ""  # what of it no one sees yet: "", "head", "row" or "lesson:part:row"
     packed: bytes | None = field(default=None, repr=False)  # what it is drawn from, where that is no run's picture
 
 
@@ -113,7 +113,7 @@ class Classroom:
         return codes.is_follower_key(self._secret, key)
 
     def join(self) -> str:
-        """A key for somebody new. It takes no place: that is taken by who follows."""
+        """A key for a new follower. It takes no place: that is taken by who follows."""
         return codes.follower_key(self._secret, self._random)
 
     # coming and going
@@ -132,7 +132,7 @@ class Classroom:
             return True
 
     def leave(self, key: str) -> None:
-        """A follower's stream has ended. The place is kept until somebody else needs it, so that a lost connection loses no vote."""
+        """A follower's stream has ended. The place is kept until another visitor needs it, so that a lost connection loses no vote."""
         with self._lock:
             found = self._inside[key]
             found.streams -= 1

@@ -31,7 +31,7 @@ def load_line(run: Facts) -> str:
         return f"from core.learn import watched_training\n\nloaded = watched_training.trained({literal(spec.id)})  # learns it again: the same weights"
     if spec.source == "built":
         return f"loaded = ...  # {spec.title}: core.build(config), {spec.note or 'random weights'}"
-    if spec.source == "folder":  # where it lies on the server is nobody's business
+    if spec.source == "folder":  # where it lies on the server is no one's business
         arguments = [literal(f"path/to/{Path(spec.location).name}")]
     else:
         arguments = [literal(spec.id)]

@@ -18,7 +18,7 @@ KEY = "cover"  # in the session
 class Cover:
     """What is covered: `part` is a word of the room's own, such as "row"; browser/cover.js knows what else there is to it."""
 
-    step: str  # of which step of the lessons: another one has another cover
+    step: str  # the step of the lessons: each has a cover of its own
     part: str  # "": nothing
     asks: str  # how the step is answered; of "point" the room tells what is pointed at
     values: dict[str, str]  # what the room shows, as the step opens it: which row, which head

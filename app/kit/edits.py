@@ -33,7 +33,7 @@ def listed(edits: Iterable[Edit]) -> str:
 
 
 def _where(edit: Edit) -> str:
-    """Of which head, layer, stack and kind of attention; "every head" where an edit is of all."""
+    """Its head, layer, stack and kind of attention; "every head" where an edit is of all."""
     head, layer = getattr(edit, "head", None), getattr(edit, "layer", None)
     stack, site = getattr(edit, "stack", None), getattr(edit, "site", None)
     parts = [words.EDIT_HEAD.format(head=head) if head is not None else words.EDIT_EVERY_HEAD]

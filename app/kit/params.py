@@ -35,7 +35,7 @@ class Param:
 
 
 def one_of(name: str, *values: str) -> Param:
-    """One of some words, the first where nobody chose."""
+    """One of some words, the first by default."""
 
     def read(text: str, _: Any) -> str:
         if text not in values:
@@ -71,7 +71,7 @@ def number(name: str, default: float, low: float, high: float) -> Param:
 
 
 def opening(params: Sequence[Param], shown: Any) -> dict[str, str]:
-    """The text of every parameter where nobody chose."""
+    """The text of every parameter by default."""
     return {param.name: param.default if isinstance(param.default, str) else param.default(shown) for param in params}
 
 

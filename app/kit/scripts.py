@@ -18,7 +18,7 @@ LINK = BROWSER / "share.css"  # to copy by hand
 
 
 def add() -> None:
-    """Put them into the registry; whoever registers a component that needs them does so."""
+    """Put them into the registry; anyone who registers a component that needs them does so."""
     modules.add("streamlit_edge/browser", page.HERE.with_name("browser"))
     modules.add("kit/browser", BROWSER)
     modules.add_constants(

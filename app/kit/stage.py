@@ -56,7 +56,7 @@ class Drawn:
     used: int = 0
 
     def forget(self) -> None:
-        """Give its message back, whoever holds it."""
+        """Give its message back, for any holder."""
         self.make, self.nbytes = _forgotten, 0
 
     @cached_property
@@ -81,7 +81,7 @@ _uses = count(1)
 
 
 def drawn(digest: str) -> Drawn | None:
-    """A room that somebody has on the screen now, unless it was forgotten."""
+    """A room that a visitor has on the screen now, unless it was forgotten."""
     with _drawing:
         found = _drawn.get(digest)
         if found is not None:
@@ -133,7 +133,7 @@ def stage(
     """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`.
 
     A class can follow a room whose message, with what is chosen, says all that is on the screen: what it asks of routes beside that
-    they answer anybody, and work out once for all. `told` are parameters that the class hears of and no link says, such as that a
+    they answer anybody, and compute once for all. `told` are parameters that the class hears of and no link says, such as that a
     training goes on.
     """
     scripts.add()
@@ -248,7 +248,7 @@ def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | No
 
 
 def _bound() -> None:
-    """Forget the rooms that were shown or asked for longest ago, whoever has them on the screen, until the rest fit."""
+    """Forget the rooms that were shown or asked for longest ago, on a screen or not, until the rest fit."""
     if sum(one.nbytes for one in _drawn.values()) <= MOST_KEPT:
         return
     held = 0

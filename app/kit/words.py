@@ -16,12 +16,12 @@ MOST_EDITS = 4  # in one line
 EDITS_MORE = "; and {n} more"
 EDITS = {
     "ablate": "{where} is silenced",
-    "scale": "what {where} gives is multiplied by {factor}",
+    "scale": "the output of {where} is multiplied by {factor}",
     "noscale": "scores of {where} are not divided by √d",
     "temperature": "scores of {where} are divided by {value}",
     "mask": "some looks of {where} are cut",
     "aspadding": "some tokens count as padding",
-    "setmask": "the mask of {where} is another",
+    "setmask": "the mask of {where} is replaced",
     "window": "{where} looks no further than {size} tokens",
     "nocausal": "the decoder sees the future",
     "nopadding": "padding can be looked at",
@@ -47,9 +47,9 @@ EDIT_CROSS = "(cross-attention)"
 
 # what the browser's part of every room writes; it fills in the braces itself
 COMPONENT = {
-    "project_keys": "Large type, controls folded away. P does it too, Page keys go through the parts, B or . makes it black, Escape leaves.",
+    "project_keys": "Large type, controls folded away. P does it too, PgUp and PgDn go through the parts, B or . makes it black, Escape leaves.",
     "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
-    "files_json_help": "Every word that was written, with what was written behind it, and the lines that say what they are.",
+    "files_json_help": "Every word that was written, with the words written after it, and lines that describe them.",
     "files_csv_help": "The exact numbers, below lines that say what they are.",
     "files_by_hand": "This browser does not let the page copy. The text is selected: copy it.",
     "close": "Close",

@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     title: str
     group: str  # of GROUPS
     line: str  # what one can do there
-    steps: int = 0  # of which it says how many were looked at
+    steps: int = 0  # the bar counts those that were looked at
 
 
 def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
@@ -133,7 +133,7 @@ def markup(entries: Sequence[Entry]) -> str:
 
 
 def keys(entries: Sequence[Entry]) -> dict[str, str]:
-    """{room: the key that chooses it}; none for what comes behind the tenth."""
+    """{room: the key that chooses it}; none for what comes after the tenth."""
     ordered = [entry for name in GROUPS for entry in entries if entry.group == name]
     numbered = [entry.id for entry in ordered if entry.group != "learn"]
     lettered = {entry.id: entry.title[0].lower() for entry in ordered if entry.group == "learn"}

@@ -1,4 +1,4 @@
-"""How a server ends: nobody new comes in, what runs is answered."""
+"""How a server ends: no one new comes in, what runs is answered."""
 
 from __future__ import annotations
 

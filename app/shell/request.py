@@ -69,7 +69,7 @@ def request() -> tuple[Request, list[str]]:
     )
     target = None
     if config is None:
-        # Nobody knows yet whether it reads a target: what the link or the box before said waits until that is known.
+        # No one knows yet whether it reads a target: what the link or the box before said waits until that is known.
         target = st.session_state.get("target") or st.query_params.get("target")
         if "target" in st.session_state:
             st.session_state["target"] = target
@@ -226,7 +226,7 @@ def was_written(asked: Request, run: Facts | None) -> None:
 
 
 def _with_what_to_write(asked: Request) -> Request:
-    """A request with what the visitor wants written behind it: behind this very text and model, not when they come back."""
+    """A request with what the visitor wants written after it: after this very text and model, not when they come back."""
     more = replace(asked, write=WRITTEN_AT_ONCE)
     if WRITING.get() == more:
         return more

@@ -23,7 +23,7 @@ async def metrics(_: Request) -> Response:
 
 
 async def readyz(_: Request) -> Response:
-    """Whether somebody new may be sent here: 503 while all places are taken, and from when the server is asked to end."""
+    """Whether a new visitor may be sent here: 503 while all places are taken, and from when the server is asked to end."""
     house = admission.house
     state = "closing" if house.closing else "full" if house.full else "ready"
     return JSONResponse({"status": state, "visitors": house.inside}, 200 if state == "ready" else 503)

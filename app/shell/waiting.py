@@ -21,7 +21,7 @@ IN_LINE = 1.5  # and where several others have their turn before it: looks of al
 def wait(run: Waiting[None], place: DeltaGenerator, look: Callable[[], object] = lambda: None, side: str = "") -> None:
     """Wait until a run of a side has ended, say in `place` how far it is, and offer the way out of it. `look` is called at each look.
 
-    What is on the screen stays there meanwhile. Whatever the visitor does breaks this off; the script begins anew, and comes
+    What is on the screen stays there meanwhile. Whatever the visitor does breaks this off; the script begins again, and comes
     back here if the run still goes on.
     """
     said_at = time.monotonic() + answer.AT_ONCE - SOON
@@ -50,7 +50,7 @@ def run_again(place: DeltaGenerator, side: str = "") -> None:
 
 
 def progress(run: Waiting[None]) -> tuple[str, float | None]:
-    """How far a run is, in words and as a share where somebody knows it."""
+    """How far a run is, in words and as a share where that is known."""
     title, now = models.spec_of(run.request.model_id).title, run.progress
     if now.bytes_total:
         done, total = numbers.size(now.bytes_done), numbers.size(now.bytes_total)
@@ -66,7 +66,7 @@ def progress(run: Waiting[None]) -> tuple[str, float | None]:
 
 
 def working(share: float | None, scheme: str) -> str:
-    """A line on top of the words that say how far a run is: as long as what is done, or moving where nobody knows.
+    """A line on top of the words that say how far a run is: as long as what is done, or moving where that is unknown.
 
     All of it lies over the page: nothing may jump because something takes long.
     """

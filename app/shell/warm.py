@@ -1,4 +1,4 @@
-"""What is done before the port answers, so that nobody is the first visitor."""
+"""What is done before the port answers, so that no visitor is the first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("headlight")
 
 
 def warm_up() -> None:
-    """Load the default model and run the example, so that nobody is the first visitor."""
+    """Load the default model and run the example, so that no visitor is the first."""
     # The server needs a core of its own to answer while a sentence runs.
     torch.set_num_threads(max(1, cores() - 1))
     # Tracing without allocating wants dynamo, whose import is seconds.

@@ -71,6 +71,6 @@ UNKNOWN_MODEL = (
 
 # where a room has no run to show yet, or none of this text
 TRY_EXAMPLE = "Try: {example}"
-TAKE_FITTING = "Take that example"
+TAKE_FITTING = "Use this example"
 NOTHING_YET = "Type a sentence above, or take the example, to see what the model does with it."
 TAKE_EXAMPLE = "Take the example"

@@ -385,14 +385,14 @@ def _known_choices(view: str, titles: Mapping[str, str]) -> charts.Choices:
 
 
 def one_of(name: str, options: Sequence[str], key: str, first: str = "") -> str:
-    """A select box of a view's own, bound to the URL; `first` is what it says where nobody has chosen."""
+    """A select box of a view's own, bound to the URL; `first` is what it says by default."""
     label, more = words.LABELS[name]
     at = options.index(first) if first else 0
     return st.selectbox(label, options, index=at, key=key, bind="query-params", persist_state="session", help=more)
 
 
 def show_table(table: Any, name: str, title: str = words.TABLE) -> None:
-    """The numbers of a picture: folded, drawn when somebody opens them. As files they are in the menu above the chart."""
+    """The numbers of a picture: folded, drawn when a visitor opens them. As files they are in the menu above the chart."""
     with st.expander(title, key=f"table_{name}", on_change="rerun") as box:
         if box.open:
             st.dataframe(table, hide_index=True, column_config=_columns(table), key=f"frame_{name}")

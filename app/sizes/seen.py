@@ -31,7 +31,7 @@ modules.add_constants("sizes/browser/constants.js", PALETTES=PALETTES, STYLE=mod
 def keep(view: str, chart: str, said: Mapping[str, Any], link: Mapping[str, str], figure: Callable[..., Any]) -> str:
     """Keep a chart for others, who may ask for it as long as this visitor shows it; the digest of what it says.
 
-    `said` is what its files say about it, all its numbers among them; figure(theme=, scale=) draws it, once somebody asks.
+    `said` is what its files say about it, all its numbers among them; figure(theme=, scale=) draws it, once a visitor asks.
     """
     digest = hashlib.blake2b(repr((view, chart, said, link)).encode(), digest_size=16).hexdigest()
 

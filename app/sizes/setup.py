@@ -58,7 +58,7 @@ def shaped(
 ) -> ModelConfig:
     """`config` with other sizes; heads share d_model where one of both is another. Raises ConfigError where they do not fit together.
 
-    A table of sinusoids is worked out for as many positions as are asked for; a learned table stays as long as it is.
+    A table of sinusoids is computed for as many positions as are asked for; a learned table stays as long as it is.
     """
     n_ctx = max(config.n_ctx, longest) if config.position == "sinusoidal" else config.n_ctx
     shares = (d_model, n_heads) != (config.d_model, config.n_heads)

@@ -24,14 +24,14 @@ LABELS = {
     "optimizer": ("Optimizer", "Adam and AdamW hold two float32 numbers for each parameter, momentum one, SGD none."),
     "recompute": (
         "Recompute",
-        "none: everything is kept for the backward pass. attention: scores and weights are worked out again. "
+        "none: everything is kept for the backward pass. attention: scores and weights are computed again. "
         "full: only the input of each layer is kept.",
     ),
     "weights": ("Weights’ data type", "The format of the weights alone. int8 needs one byte each."),
     "kv": ("KV cache’s data type", "The format of the KV cache."),
     "dropout": ("Dropout", "Counts the masks that training with dropout keeps, one byte a number."),
-    "devices": ("Lines for", "Graphics cards whose memory is drawn beside this machine's."),
-    "vary": ("How far can it grow", "What is made larger until it no longer fits."),
+    "devices": ("Compare cards", "Graphics cards whose memory is drawn beside this machine's."),
+    "vary": ("Find the largest", "What is made larger until it no longer fits."),
     "device": ("Card", "The card whose rates are the roof."),
 }
 SAME = "same data type"

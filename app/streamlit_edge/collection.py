@@ -1,7 +1,7 @@
 """Garbage is collected in idle moments, and what is loaded for good is kept out of it.
 
 Streamlit calls gc.collect(2) at the end of every run of a script, holding everybody up; .streamlit/config.toml says not to
-(runner.postScriptGC). Alone that would let the server grow, so it is done here as soon as nobody waits, and under a load that
+(runner.postScriptGC). Alone that would let the server grow, so it is done here as soon as no one waits, and under a load that
 never ends now and then.
 """
 

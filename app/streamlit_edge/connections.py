@@ -1,7 +1,7 @@
 """Connections that stall are closed, and a message that is too large is refused before it is in memory.
 
 uvicorn looks at the clock only between two requests. Without this half a request is waited for as long as its sender likes, an answer
-that nobody reads is kept as long, and whoever opens enough of such connections has all files of the server. Streamlit refuses a
+that no one reads is kept as long, and anyone who opens enough of such connections has all files of the server. Streamlit refuses a
 message of server.maxWidgetStateSize or more when it has all of it; until then uvicorn takes server.maxMessageSize, which is for what is sent.
 """
 

@@ -23,9 +23,9 @@ class _Visit:
 def when_gone(act: Callable[[], object] | None) -> None:
     """Have this done, and nothing else that was said before, when the visitor of this script goes; it must be quick.
 
-    Streamlit releases what belongs to a session alone when that is disconnected; but it does so too when somebody, anybody, clears
+    Streamlit releases what belongs to a session alone when that is disconnected; but it does so too when any visitor clears
     its caches. Whether the visitor has gone is known once Streamlit has put the session away, which is after this call of its.
-    Without this a run goes on for a visitor who has left, and others wait for their turn behind it.
+    Without this a run goes on for a visitor who has left, and others wait for their turn after it.
     """
     context = get_script_run_ctx()
     if context is not None:

@@ -1,7 +1,7 @@
 """SIGTERM: what runs is answered first, then the server stops.
 
 Streamlit, or uvicorn where that serves, stops the server at once, by a handler that it sets before or just after the server has
-begun. Without this whoever waits for a run when an operator puts a new version in place gets nothing.
+begun. Without this anyone who waits for a run when an operator puts a new version in place gets nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The theme, which every run of a script sends, is put together once.
 
-Streamlit reads every option of it and turns each into protobuf anew for every run of every visitor, while the file they stand in is
+Streamlit reads every option of it and turns each into protobuf again for every run of every visitor, while the file they stand in is
 read when the server starts: a tenth of what its own thread has to do for a sentence. Without this all still works, more slowly.
 """
 

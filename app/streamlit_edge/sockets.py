@@ -11,7 +11,7 @@ def send_at_once(loop: asyncio.AbstractEventLoop) -> None:
     """Have whatever this loop listens to send small messages at once (TCP_NODELAY), as asyncio means to.
 
     asyncio asks for it only where a socket's protocol is spelled out, and the one that Streamlit binds and hands to uvicorn
-    has none. The second half of every answer, the body behind its headers, then waits for the browser's delayed
+    has none. The second half of every answer, the body after its headers, then waits for the browser's delayed
     acknowledgement of the first: some 40 ms (github.com/Kludex/uvicorn/issues/3149). The lifespan is the one place of ours that
     runs before the port is listened on.
     """

@@ -49,9 +49,9 @@ def most(value: str | None = None) -> int:
 
 
 class Doors:
-    """ASGI middleware: counts the visitors, and lets nobody new in while the house is full or about to close.
+    """ASGI middleware: counts the visitors, and lets no one new in while the house is full or about to close.
 
-    No room takes files, so nobody may leave one here.
+    No room takes files, so no one may leave one here.
     """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:
@@ -90,7 +90,7 @@ def is_page(scope: Scope, base: str = "") -> bool:
 
 
 def waiting() -> HTMLResponse:
-    """What somebody sees for whom there is no place now. The address, and so a link's sentence, stays."""
+    """What a visitor sees when all places are taken. The address, and so a link's sentence, stays."""
     said = words.CLOSING if house.closing else words.FULL.format(n=f"{house.inside:,}")
     body = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{AGAIN}">'

@@ -11,7 +11,7 @@ log = logging.getLogger("headlight")
 
 async def every(seconds: float, look: Callable[[], object]) -> None:
     """Until it is cancelled. Should it fail, that stands in the log, and it is done again when the time has come: a server that never
-    again collects its garbage, or closes what has stalled, would end days later and nobody would know of what."""
+    again collects its garbage, or closes what has stalled, would end days later and no one would know of what."""
     while True:
         await asyncio.sleep(seconds)
         try:

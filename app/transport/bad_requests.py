@@ -18,7 +18,7 @@ class Strange:
     """ASGI middleware: no cookies with a backslash in them, and no messages of a websocket but Streamlit's own.
 
     A cookie never holds a backslash, and Python before 3.11.10 takes a time that grows with their number squared to read them in
-    quotation marks: 64 KB, 20 s in which nobody gets an answer (CVE-2024-7592).
+    quotation marks: 64 KB, 20 s in which no one gets an answer (CVE-2024-7592).
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -31,7 +31,7 @@ class Strange:
         headers = [(name, readable(value) if name == b"cookie" else value) for name, value in scope["headers"]]
         scope = {**scope, "headers": headers}
         if scope["type"] == "http":
-            with suppress(ClientDisconnect):  # gone before all of the request was here: nobody is left to be answered
+            with suppress(ClientDisconnect):  # gone before all of the request was here: no one is left to be answered
                 await self.app(scope, receive, send)
             return
         closed = False

@@ -1,4 +1,4 @@
-"""What is read anew while somebody edits it (`make dev`): whether that is so, and what has changed on disk."""
+"""What is read again while a developer edits it (`make dev`): whether that is so, and what has changed on disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _imported: dict[str, Stamps] = {}  # package -> its files when it was looked at 
 
 
 def cached(work: Callable[[], Found]) -> Callable[[], Found]:
-    """functools.cache, but worked out at every call while files are edited."""
+    """functools.cache, but computed at every call while files are edited."""
     return work if ON else cache(work)
 
 
@@ -48,9 +48,9 @@ def reload_words(before: Stamps, now: Stamps) -> None:
 
 
 def forget_changed(package: str) -> None:
-    """While files are edited: if a module of a package has changed, the next to import one of them gets all of them anew.
+    """While files are edited: if a module of a package has changed, the next to import one of them gets all of them again.
 
-    That is for modules that nobody else holds and that hold nothing that lasts.
+    That is for modules that no one else holds and that hold nothing that lasts.
     """
     if not ON:
         return

@@ -29,7 +29,7 @@ def assembled(head: bytes, body: bytes, more: Mapping[str, Any] | None = None) -
 
 
 def framed(header: dict[str, Any], body: bytes) -> bytes:
-    """One message behind its length, for a stream of several."""
+    """One message after its length, for a stream of several."""
     message = pack(header, body)
     return struct.pack("<I", len(message)) + message
 
@@ -53,7 +53,7 @@ def float32(values: np.ndarray) -> np.ndarray:
 
 
 class Body:
-    """Raw numbers behind one header: each array goes in at a multiple of 4 bytes."""
+    """Raw numbers after one header: each array goes in at a multiple of 4 bytes."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []

@@ -1,6 +1,6 @@
 """Every browser file under an address that carries its hash: one registry for all components, compressed once, kept a year.
 
-They are read once, when a component is registered. While somebody edits them (edited.ON) they are looked at whenever an address
+They are read once, when a component is registered. While a developer edits them (edited.ON) they are looked at whenever an address
 is asked for, and what has changed, and all that imports it, has another address from then on.
 """
 
@@ -128,7 +128,7 @@ def resolved(name: str, path: str) -> str:
 
 
 def closure(entry: str) -> list[str]:
-    """A module and all that it needs, in an order in which each stands behind what it imports.
+    """A module and all that it needs, in an order in which each stands after what it imports.
 
     Raises ValueError for modules that import each other in a ring.
     """
@@ -198,7 +198,7 @@ def component(
 
 
 async def module(request: Request) -> Response:
-    """One module. An address that is not one of today's is refused, and nobody is to remember that."""
+    """One module. An address that is not one of today's is refused, and no one is to remember that."""
     look()
     wanted = f"{request.path_params['digest']}/{request.path_params['name']}"
     if wanted not in _served:

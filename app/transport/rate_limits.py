@@ -113,7 +113,7 @@ def sentence(wait: float) -> str:
 def costing(
     what: str,
 ) -> Callable[[Callable[[Request], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]]:
-    """A route of which a visitor may have so many; beyond, it says how long to wait."""
+    """A route that limits the requests of a visitor; beyond the limit it says how long to wait."""
 
     def of(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         @wraps(make)

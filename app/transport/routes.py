@@ -42,7 +42,7 @@ def answering(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
 
 
 def alike(make: Callable[[Request], Awaitable[bytes]]) -> Callable[[Request], Awaitable[Response]]:
-    """A route whose address says all about its answer: a class that asks for it at once has it worked out and packed once."""
+    """A route whose address says all about its answer: a class that asks for it at once has it computed and packed once."""
 
     @answering
     @wraps(make)

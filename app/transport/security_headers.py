@@ -1,4 +1,4 @@
-"""The headers that tell a browser what a page of ours may do: nothing from elsewhere, in nobody's frame that the operator did not name."""
+"""The headers that tell a browser what a page of ours may do: nothing from elsewhere, and in the frames that the operator named."""
 
 from __future__ import annotations
 

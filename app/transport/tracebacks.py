@@ -6,7 +6,7 @@ import logging
 import traceback
 from collections.abc import Iterator
 
-# What torch and the system say is of shapes, memory and files, never of what somebody typed.
+# What torch and the system say is of shapes, memory and files, never of what a visitor typed.
 SPEAK = (RuntimeError, OSError, MemoryError)
 
 

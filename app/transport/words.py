@@ -25,9 +25,9 @@ NO_MOST = "{name} is how many visitors fit at a time, a whole number from 1; it 
 WAIT = "This is more than one visitor can have at a time. Try again in {seconds} seconds."
 WAIT_ONE = "This is more than one visitor can have at a time. Try again in a second."
 
-# nobody new is let in
+# no one new is let in
 WAITING_TITLE = "Headlight"
 FULL = "All places are taken: {n} people are here now."
 CLOSING = "The server is restarting. It will be back in a moment."
-NO_FILES = "Nobody can leave a file here."
+NO_FILES = "Files cannot be uploaded here."
 TRIES_AGAIN = "This page tries again every {seconds} seconds."

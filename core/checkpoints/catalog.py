@@ -1,6 +1,6 @@
 """The models on offer: where each comes from, under which licence, and the digest its weights must have.
 
-Those that ship lie in models/. What a training leaves behind (digests, sizes, points along the way) is in models/index.json,
+Those that ship lie in models/. The results of a training (digests, sizes, points along the way) is in models/index.json,
 which `python -m scripts.catalog` writes; a model that is not in it is not on offer.
 """
 
@@ -54,7 +54,7 @@ MINILM = ModelSpec(
     sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     licence="Apache-2.0",
     n_params=22_565_376,
-    note="An encoder that reads English: 6 layers of 12 heads, trained to tell which sentences mean the same.",
+    note="An encoder that reads English: 6 layers of 12 heads, trained to recognise sentences with the same meaning.",
     hub="sentence-transformers/all-MiniLM-L6-v2",
 )
 
@@ -62,7 +62,7 @@ MINILM = ModelSpec(
 SHIPPED: dict[str, tuple[str, str, str]] = {
     "storyteller": (
         "Storyteller",
-        "A decoder that goes on with a story. It learnt from old English children's books, and its sense rarely outlives a sentence.",
+        "A decoder that continues a story. It learnt from old English children's books, and rarely makes sense for more than a sentence.",
         "Once upon a time there was a",
     ),
     "translator": (
@@ -72,12 +72,12 @@ SHIPPED: dict[str, tuple[str, str, str]] = {
     ),
     "copy": (
         "Copy",
-        "A tiny decoder that writes the letters before = once more behind it. It reads a to p and =.",
+        "A tiny decoder that writes the letters before = once more after it. It reads a to p and =.",
         "iklippan=iklippan",
     ),
     "reverse": (
         "Reverse",
-        "A tiny decoder that writes the letters before = backwards behind it. It reads a to p and =.",
+        "A tiny decoder that writes the letters before = backwards after it. It reads a to p and =.",
         "nfogc=cgofn",
     ),
     "sort": (
@@ -92,7 +92,7 @@ SHIPPED: dict[str, tuple[str, str, str]] = {
     ),
     "induction": (
         "Induction",
-        "A tiny decoder that finds the letter behind | earlier in the text and goes on from there. It reads a to p and |.",
+        "A tiny decoder that finds the letter after | earlier in the text and continues from there. It reads a to p and |.",
         "nhpcgojbalim|cgojbalim",
     ),
     "brackets": (

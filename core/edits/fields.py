@@ -166,7 +166,7 @@ class Distances:
 
     def kept(self, value: Any, name: str) -> tuple[int | None, int | None]:
         if not isinstance(value, (tuple, list)) or len(value) != 2 or (value[0] is None and value[1] is None):
-            raise InterventionError(f"{name} are (first, last), of which one may be None, not {shown(value)}.")
+            raise InterventionError(f"{name} are (first, last), and one may be None, not {shown(value)}.")
         first, last = (None if end is None else _whole(end, f"An end of {name}", -HIGHEST) for end in value)
         if first is not None and last is not None and first > last:
             raise InterventionError(f"{name} go from {first} to {last}, which is nothing. Give the lower one first.")

@@ -80,7 +80,7 @@ def with_weights(loaded: Loaded, tensors: Mapping[str, Tensor]) -> Loaded:
     state = loaded.model.state_dict()
     expected = {name for name in state if name.startswith(learnt(loaded.config))}
     if set(tensors) != expected:
-        raise CheckpointError(f"{WEIGHTS} holds other weights than the last layer and the norm behind it.")
+        raise CheckpointError(f"{WEIGHTS} holds other weights than the last layer and the norm after it.")
     for name, tensor in tensors.items():
         if tensor.shape != state[name].shape:
             raise CheckpointError(f"{WEIGHTS}: {name} is {list(tensor.shape)}, not {list(state[name].shape)}.")

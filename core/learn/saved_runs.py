@@ -1,6 +1,6 @@
-"""Runs of Train that have ended, as files: whoever asks for one has it at once. `python -m scripts.train_runs` makes them.
+"""Runs of Train that have ended, as files: anyone who asks for one has it at once. `python -m scripts.train_runs` makes them.
 
-Of the runs that Train opens on their last frame ships, so that the model of a run which nobody has trained here can be looked at.
+Of the runs that Train opens on their last frame ships, so that the model of a run that was never trained here can be looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from ..checkpoints.catalog import MODELS
 from .watched_training import Frame, Point, Spec, name_of
 
-FOLDER = MODELS / "live" / "training"  # what is there is made where it is used, and ships with nobody
+FOLDER = MODELS / "live" / "training"  # made where it is used, and not shipped
 # The last frame of the runs that Train opens on; `python -m scripts.train_records` makes them.
 ENDS = MODELS / "trained"
 FACTS = ("step", "given", "own", "whole", "gradients")  # of a frame, beside its weights
@@ -60,7 +60,7 @@ def read(folder: Path, spec: Spec) -> tuple[list[Point], list[Frame]] | None:
                 weights.setdefault(int(step), {})[name] = file.get_tensor(key)
             return points, [_frame(facts, weights[facts["step"]]) for facts in json.loads(said["frames"])]
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-        log.warning("%s cannot be read, and the run is trained again where somebody asks for it: %s", path.name, error)
+        log.warning("%s cannot be read, and the run is trained again when it is asked for: %s", path.name, error)
         return None
 
 

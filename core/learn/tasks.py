@@ -119,14 +119,14 @@ def sample(task: Task, n: int, *, seed: int | str, held_out: bool = False) -> tu
 
 
 def solved(task: Task, chosen: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """The same of problems that somebody chose. Raises Refused as encode() does."""
+    """The same of chosen problems. Raises Refused as encode() does."""
     if task.same_place:
         ids = encode(task, chosen)
         return ids, ids >= len((PAD, START, END))
     answers = [task.answer(problem) for problem in chosen]
     ids = encode(task, [problem + answer for problem, answer in zip(chosen, answers, strict=True)])
     places = torch.arange(ids.shape[1])
-    first = torch.tensor([1 + len(problem) for problem in chosen])[:, None]  # behind <s> and the problem
+    first = torch.tensor([1 + len(problem) for problem in chosen])[:, None]  # after <s> and the problem
     last = first + torch.tensor([len(answer) for answer in answers])[:, None]  # where </s> stands
     return ids, (first <= places) & (places <= last)
 

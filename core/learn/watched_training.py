@@ -56,7 +56,7 @@ class Twin:
 
     @property
     def from_step_0(self) -> bool:
-        """Whether its weights have another shape or meaning, so that it cannot go on from somebody else's."""
+        """Whether its weights have another shape or meaning, so that it cannot continue from another run's."""
         return bool(self.config)
 
 
@@ -159,7 +159,7 @@ def frame_steps(spec: Spec) -> list[int]:
 def run(spec: Spec, start: State | None = None, states: States | None = None) -> Iterator[Point | Frame | None]:
     """The points and frames of a run in the order of their steps; the frame of a step comes after its point.
 
-    So does the frame of step 0 after the first point: to judge a model takes as long as ten steps, and nobody waits for that to
+    So does the frame of step 0 after the first point: to judge a model takes as long as ten steps, and no one waits for that to
     see a curve begin. A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not
     given it is computed first, with None for each step of it. A loss that is no finite number ends the run with its point.
 
@@ -295,7 +295,7 @@ def archive(spec: Spec, frame: Frame) -> bytes:
         card = (
             f"# {task.title}, step {frame.step} of {spec.steps}\n\n"
             f"Trained on {frame.step * BATCH:,} problems with seed {spec.seed}.{learnt}\n"
-            f"On its own it answers {frame.whole} of {UNSEEN} problems that it never learnt from.\n"
+            f"Writing freely, it answers {frame.whole} of {UNSEEN} problems that it was not trained on.\n"
         )
         (folder / "card.md").write_text(card, "utf-8")
         buffer = BytesIO()
@@ -444,7 +444,7 @@ class Look:
     best: tuple[str, ...]  # the likeliest symbol there
     own: str  # what it writes on its own
     finds: Tensor  # [layer, head]: mean weight on what the symbol to be written follows from
-    ahead: Tensor  # [layer, head]: mean weight on the place behind, where that symbol stands
+    ahead: Tensor  # [layer, head]: mean weight on the next place, where that symbol is
 
 
 @dataclass(frozen=True)

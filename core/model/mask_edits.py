@@ -20,7 +20,7 @@ Cells = tuple[tuple[int, range], ...]  # a query and a run of its keys, in risin
 UNTOUCHED, ALLOWED, HIDDEN = range(3)
 
 TABLE_BYTES = 1 << 24  # the most that the edits of one run compile to: 16 MiB
-MOST_REGIONS = 20_000  # rectangles and cells of one run, each of which is painted once
+MOST_REGIONS = 20_000  # rectangles and cells of one run, each painted once
 MOST_BANDS = 16  # in one attention: a band is computed for each block again
 
 

@@ -151,7 +151,7 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
     )
     if not any(sequence is not None for sequence in tokens.sequence_ids):
         raise TextError(
-            "This model finds nothing to read in the text: it holds only spaces or signs that the model skips. Type a word."
+            "This model finds nothing to read in the text: it holds only spaces or characters that the model ignores. Type a word."
         )
     return tokens
 

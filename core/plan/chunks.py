@@ -1,7 +1,7 @@
 """What a traced run in chunks of rows holds and peaks at, on the device and on the host, known before it starts.
 
 Read off core.run.chunks as core.plan.peak is read off core.model: what grows with the text lies beside the moments of one
-chunk, the last of which looks at all keys.
+chunk; the last one looks at all keys.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def pass_moments(
         batch * (workload.source_len + workload.target_len) * (INT + (1 if workload.padded else 0))
     )  # ids, and which of them are real
     if traced:
-        inputs += batch * workload.source_len * INT  # and of which part of the text each is
+        inputs += batch * workload.source_len * INT  # and the part of the text that each is of
         inputs += (4 * len(config.stacks) + 1) * SAMPLED * by  # and a few numbers of the weights, to know them again
     held = captured = 0
     for name, n_layers, n, memory_len in workload.stacks(config):

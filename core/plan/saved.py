@@ -137,7 +137,7 @@ class _Layer:
         return items + after
 
     def norm(self, name: str, width: int, rows: int, *, shared_input: bool = False) -> list[SavedItem]:
-        """`shared_input`: somebody before keeps the same input tensor."""
+        """`shared_input`: an earlier layer keeps the same input tensor."""
         size = rows * width
         kept = SavedItem(f"{name} input", size * self.by, "to normalise it again")
         if self.config.norm == "layer":

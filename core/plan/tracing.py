@@ -242,7 +242,7 @@ class Steps(TorchFunctionMode):
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Hooks on a model of our own, which nobody shares: they say which module is at work."""
+        """Hooks on a model of our own, which no one shares: they say which module is at work."""
         handles = []
         for name, module in self.model.named_modules():
             if isinstance(module, HookPoint):

@@ -20,7 +20,7 @@ from . import measures
 
 NAMED_FROM = 0.35  # a smaller share of the average row names no head
 ONE_WORD_BITS = 1.0  # cross-attention below this mean entropy looks at one word at a time
-REPEATS = 3  # rows with an earlier copy of their token, below which nobody is called an induction head
+REPEATS = 3  # rows with an earlier copy of their token, below which no head is called an induction head
 CELLS = 1 << 18  # weights looked at to name the heads of one record; of longer texts some rows are looked at
 FEWEST_ROWS = 16  # looked at however long the text is
 
@@ -126,7 +126,7 @@ def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[Op
 
 
 def opening_of(trace: Trace, record: int, head: int) -> OpeningLink:
-    """The same in one head, which somebody has chosen: where to begin reading it. Raises IndexError for another one."""
+    """The same in one chosen head: where to begin reading it. Raises IndexError for another one."""
     found = trace.attention[record]
     if not 0 <= head < found.n_heads:
         raise IndexError(f"head {head} of {found.n_heads}")

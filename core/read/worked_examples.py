@@ -72,7 +72,7 @@ class Reshape:
 
 
 def one_head(x: Tensor | None = None) -> OneHead:
-    """One head with its numbers, for x [3, 4] of its own or a given one: whoever changes a number of x sees what follows."""
+    """One head with its numbers, for x [3, 4] of its own or a given one: anyone who changes a number of x sees what follows."""
     seeded = torch.Generator().manual_seed(SEED)
     own = torch.randn(3, WIDTH, generator=seeded)
     w_q, w_k, w_v = (linear(WIDTH, WIDTH, seeded) for _ in range(3))
@@ -130,7 +130,7 @@ def reshape() -> Reshape:
 def follow(shape: tuple[int, int, int], n_heads: int, index: tuple[int, int, int], parts: int = 1) -> tuple[Place, ...]:
     """Where one number of a projection [batch, pos, parts · d_model] goes as it is cut into heads and put together again.
 
-    parts is 3 for a fused q, k and v, of which `split` takes one. A view or a transpose only renames a place in memory;
+    parts is 3 for a fused q, k and v; `split` takes one of them. A view or a transpose only renames a place in memory;
     contiguous() copies, and the number gets a new one. Raises IndexError for an index outside, and ValueError for a width
     that the heads do not divide.
     """

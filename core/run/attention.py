@@ -76,7 +76,7 @@ class AttentionRecord:
     edited_z: Callable[[], Tensor] | None = None  # [batch, head, query, d_head]
     edited_result: Callable[[], Tensor] | None = None  # [batch, query, head, d_model]
     lengths: Tensor | None = None  # ‖what all heads together added‖ in the pass, [batch, query]
-    chosen: int | None = None  # the text that it is seen from; None until somebody says which of several
+    chosen: int | None = None  # the text that it is seen from; None until one of several is chosen
     run_device: torch.device | None = None  # where the run was, if its q, k and v lie elsewhere since
 
     # what it is

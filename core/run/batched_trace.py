@@ -1,4 +1,4 @@
-"""Several short texts in one padded pass, each of which leaves the run that it would have left by itself."""
+"""Several short texts in one padded pass; each leaves the run that it would leave alone."""
 
 from __future__ import annotations
 

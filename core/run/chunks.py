@@ -4,7 +4,7 @@ Most of what a pass peaks at grows with the rows that are read at once: the hidd
 after they are turned. A decoder's tokens never see what comes later, so it can read a text some rows at a time and keep
 keys and values, as it does when it writes (core.model.cache). What the trace keeps is the same as in one go: q is laid down
 chunk by chunk, and the cache itself is k and v of the whole text in the end. Where a card has no room for that either, q
-goes to the host with each chunk, k and v after the last one; records then bring the rows that somebody looks at back to
+goes to the host with each chunk, k and v after the last one; records then bring the rows that are looked at back to
 the card.
 
 Edits that give a token nothing of later ones go along: each chunk is edited as its rows of the whole text are. Second
@@ -72,7 +72,7 @@ def needs_one_go(edit: Intervention) -> bool:
 
 
 def advice(forward: Pass) -> str:
-    """What somebody can do about a run that does not fit; where an edit keeps it from going in chunks, which one that is."""
+    """Advice about a run that does not fit; where an edit keeps it from going in chunks, which one that is."""
     config = forward.loaded.config
     edit = next(filter(needs_one_go, forward.interventions), None)
     if config.kind != "decoder" or edit is None:
@@ -140,7 +140,7 @@ class ChunkRecorder(Recorder):
             self.at = name
             look(whole)
         elif name.endswith(".hook_o"):
-            self.on_attention(())  # nothing to show yet, but whoever watches may end the run
+            self.on_attention(())  # nothing to show yet, but anyone who watches may end the run
 
     def gather(self, name: str, point: HookPoint, x: Any) -> Any:
         """What the point is of the whole text, as far as it is kept; complete with the last chunk."""

@@ -1,4 +1,4 @@
-"""Recorder: what one run leaves behind, shapes of everything and values of little."""
+"""Recorder: what one run leaves, shapes of everything and values of little."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Recorder:
         self.steps.append(mask)
         if attention not in self.spelled_out:
             for what in ("scores", "pattern"):
-                note = "inside the fused kernel: never a tensor, worked out again for what is looked at"
+                note = "inside the fused kernel: never a tensor, computed again for what is looked at"
                 dtype = dtype_name(q.dtype)
                 self.steps.append(
                     Step(f"{attention}.hook_{what}", SCORE_AXES, shape, dtype, size * q.element_size(), False, note)
@@ -246,11 +246,11 @@ STREAM_WORDS = {
     "embed": "the embedding",
     "resid_pre": "the residual stream before the layer",
     "attn_out": "attention",
-    "resid_mid": "the residual stream behind attention",
+    "resid_mid": "the residual stream after attention",
     "cross_out": "cross-attention",
-    "resid_cross": "the residual stream behind cross-attention",
+    "resid_cross": "the residual stream after cross-attention",
     "mlp_out": "the MLP",
-    "resid_post": "the residual stream behind the layer",
+    "resid_post": "the residual stream after the layer",
     "final": "the last norm",
 }
 STREAM = tuple(STREAM_WORDS)
@@ -352,7 +352,7 @@ def logits_step(loaded: Loaded, batch: int) -> tuple[Step, ...]:
         return ()
     shape = (batch, 1, loaded.config.vocab_size)
     size = shape[0] * shape[2] * loaded.dtype.itemsize
-    note = "worked out when asked for, one position at a time"
+    note = "computed when asked for, one position at a time"
     return (Step("head.hook_logits", ("batch", "pos", "vocab"), shape, dtype_name(loaded.dtype), size, False, note),)
 
 

@@ -1,4 +1,4 @@
-"""Request and Progress: what somebody asks an engine for, and how far the run of it is."""
+"""Request and Progress: a question to an engine, and the progress of its run."""
 
 from __future__ import annotations
 

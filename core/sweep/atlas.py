@@ -237,7 +237,7 @@ def _part(folder: Path, first: int) -> Path:
 
 
 def table_of_part(loaded: Loaded, first: int, texts: Sequence[str], most_tokens: int) -> pa.Table:
-    """The rows of some texts, the first of which is number `first` of the corpus."""
+    """The rows of some texts; the first one is number `first` of the corpus."""
     tables = []
     for i, text in enumerate(texts):
         try:

@@ -77,7 +77,7 @@ class Trunk:
 
 
 def trunk_of(forward: Pass, looks: Mapping[str, Hook]) -> Trunk:
-    """A pass over one text, as it is run now, with somebody else's looks at it. Hooks from outside that change something may have a
+    """A pass over one text, as it is run now, with other callers' looks at it. Hooks from outside that change something may have a
     memory of their own, so every row then runs them all; those that only look, as an engine's at how far a run is, change no row.
     """
     config = forward.loaded.config

@@ -109,7 +109,7 @@ class Sweep:
     )
 
     def __repr__(self) -> str:
-        what = "the text's vectors" if self.position is None else f"the prediction behind token {self.position}"
+        what = "the text's vectors" if self.position is None else f"the prediction after token {self.position}"
         edited = "heads" if self._of_heads else "looks"
         return f"<Sweep over {len(self.places)} {edited}: what each changes of {what}>"
 
@@ -177,7 +177,7 @@ def sweep_heads(
     watch: Callable[[int, int], object] = lambda done, of: None,
     groups: bool = False,
 ) -> Sweep:
-    """Every head silenced in turn: what each alone changes of the prediction of `token` (None: the likeliest) behind
+    """Every head silenced in turn: what each alone changes of the prediction of `token` (None: the likeliest) after
     `position` (None: the last real token); for an encoder that is asked about no position, of the text's vectors.
 
     Silent is an output of zero, or with "mean" the mean of the head's outputs over the text. Michel et al. 2019. With `groups`,
@@ -332,7 +332,7 @@ def _last(run: Trace, name: str) -> slice:
 
 
 def _lengths(run: Trace, position: int | None, sizes: Mapping[str, int], found: dict[str, Tensor]) -> dict[str, Look]:
-    """Looks that leave in `found` how long a vector each head [head] of an attention writes into the stream, before a norm behind
+    """Looks that leave in `found` how long a vector each head [head] of an attention writes into the stream, before a norm after
     it: after the position that is asked about; where none is, and in the encoder of two stacks, the mean over the tokens of the
     text. `sizes` are {attention: how many heads are counted as one}."""
     prompt = run.forward.prompt.of(run.index)

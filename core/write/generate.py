@@ -404,7 +404,7 @@ def admit_writing(
     held = kv_cache(config, batch=rows, n=n, memory_len=source_len if target_len else 0, dtype=dtype)
     # A full cache moves into one with room for as much again: 1 + 2 times what it holds.
     needed = run.total - run.weights + (3 * held.total if cached else 0) + 4 * rows * config.vocab_size * 4
-    memory.admit(needed, memory.free_bytes(loaded.device), f"Writing {max_tokens:,} tokens behind {source_len:,}")
+    memory.admit(needed, memory.free_bytes(loaded.device), f"Writing {max_tokens:,} tokens after {source_len:,}")
 
 
 def _stops(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:

@@ -313,7 +313,7 @@ def check_path(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[int
         raise GenerationError(f"The text has its end at token {ends[0] + 1} of the path, and nothing can follow it.")
     if config.has_position_table and n + len(path) - len(ends) > config.n_ctx:
         raise GenerationError(
-            f"{n:,} tokens and {len(path):,} behind them are more than the {config.n_ctx:,} positions of {loaded.spec.title}. "
+            f"{n:,} tokens and {len(path):,} after them are more than the {config.n_ctx:,} positions of {loaded.spec.title}. "
             "Take fewer."
         )
     return tuple(path)

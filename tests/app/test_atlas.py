@@ -85,7 +85,7 @@ def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(screen
     button.focus()
     screen.page.keyboard.press("Enter")
     expect(panel.get_by_role("row")).to_have_count(1 + len(atlas.METRICS))
-    expect(panel).to_contain_text("to the token before. On average 99.9 %")
+    expect(panel).to_contain_text("attention to the previous token, 99.9 % on average")
     screen.page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     screen.page.keyboard.press("ArrowRight")

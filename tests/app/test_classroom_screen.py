@@ -142,8 +142,12 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
     fact = over(teacher).locator(".fact")
     expect(fact).to_have_text(re.compile(r"The room: animal, street, was, 33 % each\. The head: 68 % animal\."))
     expect(over(teacher).locator(".grid [role=option]")).to_have_count(72)
-    expect(phone.page.locator(".follow .result")).to_have_text(re.compile(r"You said animal: 67\.\d %, rank 1 of 16\."))
-    expect(loser.page.locator(".follow .result")).to_have_text(re.compile(r"You said street: 5\.\d %, rank \d of 16\."))
+    expect(phone.page.locator(".follow .result")).to_have_text(
+        re.compile(r"You chose animal: 67\.\d %, rank 1 of 16\.")
+    )
+    expect(loser.page.locator(".follow .result")).to_have_text(
+        re.compile(r"You chose street: 5\.\d %, rank \d of 16\.")
+    )
     expect(late.page.locator(".follow .own").last).to_have_text(
         re.compile(r"(Your word has a head of its own|No head of 72)")
     )
@@ -242,7 +246,7 @@ def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Scre
     tap(desk, "animal")
     counted(teacher, 1)  # the word that is to be uncovered has come
     teacher.page.keyboard.press("r")
-    expect(desk.page.locator(".follow .result")).to_have_text(re.compile(r"You said animal: 67\.\d %, rank 1 of 16\."))
+    expect(desk.page.locator(".follow .result")).to_have_text(re.compile(r"You chose animal: 67\.\d %, rank 1 of 16\."))
 
 
 @pytest.mark.parametrize(
@@ -406,12 +410,12 @@ def test_who_chooses_a_room_sees_it_and_the_bar_leads_back_to_the_question(scree
     teacher.page.keyboard.press("a")
     counted(teacher, 1)
     teacher.page.keyboard.press("r")
-    expect(phone.page.locator(".follow .result")).to_contain_text("You said street")
+    expect(phone.page.locator(".follow .result")).to_contain_text("You chose street")
     look = phone.page.get_by_role("button", name=text("look"), exact=True)
     expect(look).to_be_visible()
     go_to(teacher.page, masks_words.TITLE)
     expect(look).to_be_hidden()  # where no head can be looked at
-    expect(phone.page.locator(".follow .result")).to_contain_text("You said street")
+    expect(phone.page.locator(".follow .result")).to_contain_text("You chose street")
 
 
 def test_a_question_says_its_kind_of_attention_and_its_word_in_full(screen: Screen, another: Another):
@@ -465,7 +469,7 @@ def test_what_the_mask_hides_is_no_word_of_a_question(screen: Screen, another: A
     teacher.page.keyboard.press("r")
     expect(over(teacher).locator(".legend")).to_contain_text("% of 1 vote")
     expect(over(teacher).locator(".legend")).not_to_contain_text("votes")
-    expect(phone.page.locator(".follow .result")).to_contain_text("You said upon")
+    expect(phone.page.locator(".follow .result")).to_contain_text("You chose upon")
     shown = phone.page.get_by_role("table", name=text("table_label")).get_by_role("rowheader").all_inner_texts()
     assert {label.split("\n")[0] for label in shown} == {"<s>", "Once", "upon", "a", "time", "there"}
 

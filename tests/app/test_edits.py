@@ -30,7 +30,7 @@ def test_the_place_of_an_edit_is_named() -> None:
     )
     assert edits.said(one) == "head 5 of layer 0 of the decoder is silenced"
     assert edits.said(cross) == "head 2 of layer 1 of the decoder (cross-attention) gives its mean over the text"
-    assert edits.said(loud) == "what head 2 of layer 11 of the encoder gives is multiplied by -0.5"
+    assert edits.said(loud) == "the output of head 2 of layer 11 of the encoder is multiplied by -0.5"
     assert edits.said(every) == "every head sees everything"
 
 

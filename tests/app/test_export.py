@@ -172,7 +172,7 @@ def test_a_map_under_its_words_is_saved_as_it_is_drawn(screen: Screen):
     screen.until("root.querySelector('.writes').textContent.includes('next in the text')")
     root = ElementTree.fromstring(saved(screen, "SVG")[1])
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
-    assert "→ snow" in texts and "96.0 %" in texts and "is about to write" in texts
+    assert "→ snow" in texts and "96.0 %" in texts and "will write" in texts
 
 
 def test_a_folded_map_is_saved_as_it_is_folded(screen: Screen):
@@ -185,9 +185,7 @@ def test_a_folded_map_is_saved_as_it_is_folded(screen: Screen):
     written = ["".join(node.itertext()) for node in ElementTree.fromstring(data).iter(f"{SVG}text")]
     assert all(key in written for key in keys)
     folded = len(screen.tokens()) - len(keys)
-    assert any(
-        f"{folded} of {len(screen.tokens())} columns are folded away; together they hold" in line for line in written
-    )
+    assert any(f"{folded} of {len(screen.tokens())} columns are folded (" in line for line in written)
     assert not any("Click" in line for line in written)
 
 

@@ -87,7 +87,7 @@ def test_several_heads_are_core_s_and_named(screen: Screen, run: Trace, kind: st
         f"{name} of 3 heads: L3 H1, L3 H4, L5 H2" if members else f"{name} of all 12 heads of layer 3"
     )
     assert title(screen) in screen.root.locator("caption").inner_text()
-    assert ("tokens’ worth" in screen.root.locator(".facts").inner_text()) == (kind != "max")
+    assert ("As spread out as" in screen.root.locator(".facts").inner_text()) == (kind != "max")
 
 
 def test_rollout_is_core_s(screen: Screen, run: Trace):
@@ -95,7 +95,7 @@ def test_rollout_is_core_s(screen: Screen, run: Trace):
     assert_row(screen, aggregate.rollout(run.attention, LAYER)[IT])
     assert title(screen) == "Attention rollout, layers 0 to 3"
     assert "arXiv:2005.00928" in (screen.root.locator(".map h2 .hint").get_attribute("title") or "")
-    assert screen.facts().startswith("Rollout traces")
+    assert screen.facts().startswith("Rollout attributes")
 
 
 def test_norms_are_core_s_and_not_called_shares(screen: Screen, run: Trace):

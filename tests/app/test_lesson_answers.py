@@ -60,9 +60,9 @@ ANSWERS: dict[str, tuple[str, Callable[[Locator], None], tuple[str, str], Callab
     "point": (
         "1.2",
         press("animal"),
-        ("You said animal: 67.7 %, rank 1 of 16.", SAID["row_right"]),
+        ("You chose animal: 67.7 %, rank 1 of 16.", SAID["row_right"]),
         press("street"),
-        ("You said street: 5.0 %, rank 4 of 16.", "This head gives most to animal: 67.7 %."),
+        ("You chose street: 5.0 %, rank 4 of 16.", "This head gives most to animal: 67.7 %."),
     ),
     "point at all": (
         "1.6",
@@ -74,23 +74,23 @@ ANSWERS: dict[str, tuple[str, Callable[[Locator], None], tuple[str, str], Callab
     "drag": (
         "3.5",
         slide(12.6),
-        ("You said 12.600 MiB.", "It is 12.500 MiB."),
+        ("You chose 12.600 MiB.", "It is 12.500 MiB."),
         slide(3),
-        ("You said 3.000 MiB: 9.500 MiB too little.", "It is 12.500 MiB."),
+        ("You chose 3.000 MiB: 9.500 MiB too low.", "It is 12.500 MiB."),
     ),
     "shape": (
         "1.5",
         press("4", "3", "2"),
-        ("You said [4, 3, 2].", SAID["plain_right"]),
+        ("You chose [4, 3, 2].", SAID["plain_right"]),
         press("2", "4", "3"),
-        ("You said [2, 4, 3].", "It is [4, 3, 2]."),
+        ("You chose [2, 4, 3].", "It is [4, 3, 2]."),
     ),
     "choose": (
         "2.4",
         press("It is refused, and the text is kept"),
         ("You chose: It is refused, and the text is kept.", SAID["chosen_right"]),
         lambda rail: rail.locator(".options button").filter(has_not_text="It is refused").first.click(),
-        ("You chose: ", "So it is: It is refused, and the text is kept."),
+        ("You chose: ", "The answer is It is refused, and the text is kept."),
     ),
 }  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_what_ties_is_right_whichever_was_pointed_at(page: Page, address: str) -
     for name in ("street", "[SEP]"):
         press(name)(rail)
         lines = look(rail)
-        expect(lines.nth(0)).to_have_text(re.compile(rf"You said {re.escape(name)}: 6\.[23] %, rank 1 of 16\."))
+        expect(lines.nth(0)).to_have_text(re.compile(rf"You chose {re.escape(name)}: 6\.[23] %, rank 1 of 16\."))
         expect(lines.nth(1)).to_contain_text("are within 1 % of each other: each of them is right.")
         expect(rail).to_have_attribute("data-right", "true")
         cover_again(rail)

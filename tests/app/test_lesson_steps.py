@@ -204,9 +204,9 @@ def test_where_it_looks() -> None:
     assert is_so.footer == "Checked against this run: layer 3, head 1, row 10."
     street = next(one for one in is_so.candidates if one.label == "street")
     said = check(is_so, [list(street.place)])
-    assert said.words[:2] == ("You said street: 5.0 %, rank 4 of 16.", "This head gives most to animal: 67.7 %.")
+    assert said.words[:2] == ("You chose street: 5.0 %, rank 4 of 16.", "This head gives most to animal: 67.7 %.")
     said = check(is_so, [[2]])
-    assert said.words[:2] == ("You said animal: 67.7 %, rank 1 of 16.", "That is where it looks most.")
+    assert said.words[:2] == ("You chose animal: 67.7 %, rank 1 of 16.", "That is where it looks most.")
 
 
 def test_the_visitors_own_sentence_is_asked_about() -> None:
@@ -425,9 +425,9 @@ def test_a_race_is_judged_by_its_frames() -> None:
     assert "0 of 48 words on its own against 48" in is_so.reason
     is_so = asked("5.3", service)
     assert isinstance(is_so, Truth) and is_so.number == 185
-    assert check(is_so, 300).words[0] == "You said 300: 115 too much."
+    assert check(is_so, 300).words[0] == "You chose 300: 115 too high."
     late = asked("5.4", Trained((own, [0.01] * 40, end[0][:1]), (twin, [0.001] * 40, end[1][:1])))
-    assert isinstance(late, Unanswerable) and "has not come to step 600 yet" in late.sentence
+    assert isinstance(late, Unanswerable) and "has not reached step 600 yet" in late.sentence
 
 
 def test_runs_within_one_per_cent_are_both_right() -> None:
@@ -516,7 +516,7 @@ def test_a_tie_is_right_both_ways() -> None:
         assert checked.right and checked.rank == 1
         assert checked.words[1] == "a and b are within 1 % of each other: each of them is right."
     assert check(ROW, [[2]]).words[:2] == (
-        "You said c: 0.0 %, rank 3 of 3.",
+        "You chose c: 0.0 %, rank 3 of 3.",
         "This head gives most to a and b: 50.0 %.",
     )
 

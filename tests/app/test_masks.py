@@ -310,7 +310,7 @@ def facts_of(model: str, text: str) -> Facts:
 def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     """A cell painted is 0 at once, then the next word falls; keys do the same; the link brings all of it back."""
     room.open(model="Storyteller", text=KING, **PLACE)
-    room.says("Nobody sees the future. old gives 82 % to king, and the next word is man with 48 %.")
+    room.says("No word sees the future. old gives 82 % to king, and the next word is man with 48 %.")
     own = core.trace(core.load("storyteller"), KING)
     assert room.weight(3) == pytest.approx(own.attention[3].pattern(6, 11)[0, 0, 3].item(), abs=1e-4)
     pad = room.root.locator(".brush")
@@ -328,7 +328,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     assert float(aside.get_attribute("data-chance") or 0) == pytest.approx(0.385, abs=1e-3)
     room.page.wait_for_url(lambda url: "forbid=11-3" in url)
     room.root.get_by_role("button", name="after softmax").click()
-    room.says("the row of old sums to 0.20: the 80 % that it lost goes to nobody.")
+    room.says("the row of old sums to 0.20: the missing 80 % goes to no word.")
     room.fresh()
     room.root.get_by_role("button", name="before softmax").click()
     room.root.get_by_role("button", name="this head").click()
@@ -338,7 +338,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     link = room.page.url
     pad.focus()
     room.page.keyboard.press("Escape")
-    room.says("Nobody sees the future.")
+    room.says("No word sees the future.")
     pad.focus()
     room.page.keyboard.press("ArrowLeft")
     room.page.keyboard.press("Space")
@@ -359,17 +359,17 @@ def test_a_first_visit_sees_what_a_mask_does_and_can_have_the_model_s_own(room: 
     edited = core.trace(core.load("minilm"), EXAMPLE, interventions=[EditMask(cells=[(10, 2)])])
     largest = edited.attention[3].pattern(1, 10)[0, 0].max().item()
     assert room.weight(0) == pytest.approx(largest, abs=2e-3)
-    expect(room.root.locator("aside")).to_contain_text("The strongest look of it is taken away here")
+    expect(room.root.locator("aside")).to_contain_text("the strongest link from it is blocked")
     assert "forbid" not in room.page.url  # it opens so
     # a mask of all heads changes the scores: no number is said of a run that has not answered yet
     with room.late("masks/edited"):
         room.press("after softmax")
-        room.says("Masked after the softmax, what it gives to hidden words goes to nobody.")
+        room.says("Masked after the softmax, the attention of it to hidden words is lost.")
         room.has("early", "true")
     edits = [EditMask(cells=[(10, 2)]), MaskAfterSoftmax()]
     late = core.trace(core.load("minilm"), EXAMPLE, interventions=edits)
     total = late.attention[3].pattern(1, 10)[0, 0].sum().item()
-    room.says(f"the row of it sums to {total:.2f}: the {100 * (1 - total):.0f} % that it lost goes to nobody.")
+    room.says(f"the row of it sums to {total:.2f}: the missing {100 * (1 - total):.0f} % goes to no word.")
     room.has("early", "false")
     room.press("Reset")
     room.says("Every word may look at every word. it gives 68 % to animal.")
@@ -381,7 +381,7 @@ def test_a_first_visit_sees_what_a_mask_does_and_can_have_the_model_s_own(room: 
     room.open(model="MiniLM-L6", text=EXAMPLE, layer="0", head="2", query="5")  # a head chosen in another room
     room.says("t may not look at “'”. The >99.9 % that went there is shared out among the rest")
     room.open(model="MiniLM-L6", text=EXAMPLE, mask="causal", **PLACE)  # a link that says what the mask is
-    room.says("Now nobody sees the future.")
+    room.says("Now no word sees the future.")
 
 
 def test_presets_the_table_and_files(room: Room, browser: Browser, tmp_path: Path):
@@ -429,11 +429,11 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     shown = [float(text) for text in cells.nth(3 * 12 + 4).locator("td").all_inner_texts()[1:]]
     assert shown == pytest.approx([leaky.before[3, 4].item(), leaky.after[3, 4].item()], abs=1e-4)
     room.press("Why ÷ √d")
-    room.says("bits of choice left of")
+    room.says("bits of entropy instead of")
     record = run.attention[3]
     undivided = (record.scores(6, 11)[0, 0] * record.q.shape[-1] ** 0.5).softmax(-1)
     bits = measures.entropy(undivided[None]).item()
-    everywhere(room.root, lambda: room.says(f"{bits:.2f} bits of choice left of"))
+    everywhere(room.root, lambda: room.says(f"{bits:.2f} bits of entropy instead of"))
     expect(room.root.locator(".table")).to_have_attribute(
         "aria-label", words.COMPONENT["scale_random"]
     )  # it stays open
@@ -465,7 +465,7 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
     room.says("The dog ran. is filled up with 7 tokens of padding.")
     expect(room.root.locator("aside")).to_contain_text("65 %")
     room.root.get_by_role("button", name="not masked").click()
-    room.says("65 % of this head’s attention goes to words that nobody wrote")
+    room.says("65 % of this head’s attention goes to words that are not in the text")
     everywhere(room.root, lambda: room.says("cosine 0.82"))
     room.press("Table")
     expect(room.root.locator(".table tbody tr")).to_have_count(13 * 13)

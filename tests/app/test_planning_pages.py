@@ -475,7 +475,7 @@ def png(data: bytes) -> tuple[int, int, dict[str, str]]:
             },
             ["Attention “slow”", "Data type “<b>float8</b>”", "Part “Everything”", "Batch “1e9”", "projector “maybe”"],
         ),
-        ("Memory", {"memory_part": "Longer texts", "memory_devices": "Abacus"}, ["Lines for “Abacus”"]),
+        ("Memory", {"memory_part": "Longer texts", "memory_devices": "Abacus"}, ["Compare cards “Abacus”"]),
         (
             "Compute",
             {"compute_part": "Roofline", "compute_card": "Abacus", "cards": "abacus:1:2"},

@@ -284,8 +284,8 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
 ) -> None:
     room.open()
     room.says(
-        "Without positions a sentence is a bag of words. The head that looked one word back (layer 0, head 2) falls from "
-        ">99.9 % to 11 %: it no longer knows where back is.",
+        "Without positions a sentence is a bag of words. The previous-token head (layer 0, head 2) falls from "
+        ">99.9 % to 11 %: it can no longer tell which word is previous.",
         "it → animal (layer 3, head 1) falls from 68 % to 4 %.",
     )
     everywhere(room.root, lambda: room.says("it → animal (layer 3, head 1) falls from 68 % to 4 %."))
@@ -311,7 +311,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     room.says(
         "You swapped animal and street. it → animal (layer 3, head 1) falls from 68 % to 2", "and street gets 52 %"
     )
-    room.says("The head for one word back keeps >99.9 %: it reads places, not words.")
+    room.says("The previous-token head keeps >99.9 %: it follows position, not meaning.")
     room.has("pending", "false")
     assert room.map(1) == pytest.approx(0.52, abs=5e-3)
     expect(room.root.locator(".slot.moved")).to_have_count(2)
@@ -330,7 +330,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     room.page.goto(link)
     room.says("You swapped animal and street.")
     room.has("head", "3.1")
-    code, rows = room.csv("How far each head moves")
+    code, rows = room.csv("How much each head changes")
     assert rows[0][:3] == ["layer", "head", "moved"] and len(rows) == 73
     moved = {(int(layer), int(head)): float(value) for layer, head, value, *_ in rows[1:]}
     said = printed(code)
@@ -411,7 +411,7 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
 
 def test_clocks_and_a_decoders_order(room: Room) -> None:
     room.open(lab="clock", model="Storyteller", text=KING)
-    room.says("only the distance counts: at 1 it is 7.25, wherever the two words stand")
+    room.says("only the distance counts: at distance 1 the score is 7.25, wherever the two words are")
     king = local().engine.run(core.Request("storyteller", (KING,)))
     assert room.number("score") == pytest.approx(king.attention[1].scores(0, 11, 10).item(), abs=1e-4)
     assert room.number("shift") < 1e-4

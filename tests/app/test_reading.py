@@ -179,7 +179,7 @@ def test_a_long_text_is_folded_and_its_strongest_key_is_on_the_screen(screen: Sc
     note = screen.root.locator(".map > .note").inner_text()
     folded = float(re.search(r"hold <?([\d.]+) %", note).group(1))  # type: ignore[union-attr]
     assert folded / 100 + row[keys].sum().item() == pytest.approx(1, abs=2e-3)
-    assert f"{len(row) - len(keys)} of {len(row)} columns are folded away" in note
+    assert f"{len(row) - len(keys)} of {len(row)} columns are folded" in note
     box = screen.root.locator(".matrix").bounding_box()
     assert box is not None
     strip = screen.root.locator(".strip").bounding_box()

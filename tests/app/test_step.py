@@ -183,7 +183,7 @@ def test_any_link_gives_a_room(model: str) -> None:
         ("norm", "rms", "batch"),
         ("x", "0-1:10", "-9 to 9"),
         ("x", "3-1:1", "as in 0-1:0.52"),
-        ("edits", "nothing", "Run it so"),
+        ("edits", "nothing", "Run with this change"),
     ],
 )
 def test_what_is_asked_in_vain_gets_a_sentence_with_what_there_is(name: str, text: str, says: str) -> None:

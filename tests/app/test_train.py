@@ -300,7 +300,7 @@ def test_a_run_goes_on_from_a_step_with_one_thing_changed(page: Page, address: s
     page.get_by_role("button", name=words.COMPONENT["pause"], exact=True).click()
     page.locator('.train[data-state="paused"]').wait_for()
     at = data(page)["last"]
-    expect(fork).to_contain_text(f"Go on from step {at} with one thing changed")
+    expect(fork).to_contain_text(f"Continue from step {at} with one thing changed")
     expect(fork.get_by_role("button", name="2 heads")).to_have_count(0)  # it would need a new start
     fork.get_by_role("button", name="no mask", exact=True).click()
     expect(page.locator(".train")).to_have_attribute("data-twinlast", re.compile(r"^[1-9]"), timeout=PATIENCE)

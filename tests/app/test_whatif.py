@@ -558,7 +558,7 @@ def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browse
         "all => all.slice(1, -1).every(one => one.children[0].getBoundingClientRect().left === one.children[1].getBoundingClientRect().left)"
     ), "each word stands over its counterpart"
     expect(root.locator(".fact")).to_contain_text(
-        "Give layer 0 head 5 what it gave for the other sentence, and Em falls from 90 % to 28 %."
+        "With layer 0 head 5 taken from the other sentence, Em falls from 90 % to 28 %."
     )
     # what stands beside is another run and no change of this one; a word that the sweep does not list has its bound
     expect(root.locator(".aligned .name")).to_have_text(["as it is", "the other"])

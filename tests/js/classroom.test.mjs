@@ -147,7 +147,7 @@ test("the fact says what both did, in each of its cases", () => {
     fact([1, 1, 1, 1, 1, 0]),
     "The room: 5 words, 20 % each. The head: 68 % animal. They agree on 46.0 % of the weight.",
   );
-  assert.equal(fact([0, 0, 0, 0, 0, 0]), "Nobody has said. The head: 68 % animal.");
+  assert.equal(fact([0, 0, 0, 0, 0, 0]), "No answers. The head: 68 % animal.");
 });
 
 test("what both gave to the same word adds up to their agreement", () => {
@@ -163,15 +163,15 @@ test("what both gave to the same word adds up to their agreement", () => {
 });
 
 test("a phone says how its own word did, and which head has it", () => {
-  assert.equal(text(votes.said(LABELS, 3, HEAD, 6)), "You said street: 5.0 %, rank 5 of 6.");
+  assert.equal(text(votes.said(LABELS, 3, HEAD, 6)), "You chose street: 5.0 %, rank 5 of 6.");
   assert.equal(
     text(votes.said(LABELS, 2, HEAD, 6)),
-    "You said animal: 67.7 %, rank 1 of 6. That is where it looks most.",
+    "You chose animal: 67.7 %, rank 1 of 6. That is where it looks most.",
   );
   assert.deepEqual([0, 1, 8].map(votes.others), [
-    "Nobody else said so.",
-    "1 other said the same.",
-    "8 others said the same.",
+    "No one else chose it.",
+    "1 other chose the same.",
+    "8 others chose the same.",
   ]);
   const rows = [
     [
@@ -274,7 +274,7 @@ test("no code is wider than the room that is kept for it", () => {
     const kept = widest(sign) - width - 0.035;
     assert.ok(kept > 0 && kept < 0.12, `${sign}: ${kept}`);
   }
-  assert.ok(widest("door closed") < 7.3);
+  assert.ok(widest("closed") < 7.3);
 });
 
 test("a code is read as people type it", () => {

@@ -133,7 +133,7 @@ const shown = (changes) => ({
 test("the model's own mask, in a sentence", () => {
   assert.equal(
     said(factOf(shown({ changed: false }), WORDS)),
-    "Nobody sees the future. king gives 53 % to king, and the next word is man with 48 %.",
+    "No word sees the future. king gives 53 % to king, and the next word is man with 48 %.",
   );
 });
 
@@ -174,7 +174,7 @@ test("nothing allowed, after the softmax, windows and no mask have sentences of 
   const sums = Float64Array.from([1, 1, 1, 0.198]);
   assert.equal(
     said(factOf(shown({ after: true, sums, painted: 1 }), WORDS)),
-    "Masked after the softmax, the row of king sums to 0.20: the 80 % that it lost goes to nobody.",
+    "Masked after the softmax, the row of king sums to 0.20: the missing 80 % goes to no word.",
   );
   assert.match(said(factOf(shown({ preset: "none" }), WORDS)), /^Without a mask every word sees the future/);
   assert.match(said(factOf(shown({ preset: "window", window: 1 }), WORDS)), /sees only itself/);
@@ -191,7 +191,7 @@ test("until the run is there no sentence gives a number that only the run can gi
   );
   assert.equal(
     said(factOf(shown({ ...early, after: true }), WORDS)),
-    "Masked after the softmax, what king gives to hidden words goes to nobody.",
+    "Masked after the softmax, the attention of king to hidden words is lost.",
   );
   const open = paintedMask(CAUSAL, new Set(), new Set([3]));
   assert.equal(

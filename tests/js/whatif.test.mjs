@@ -108,7 +108,7 @@ const DATA = {
 
 test("below the answer stands what moved, and that other heads may stand in", () => {
   const honest =
-    "This answer changes: other heads may stand in for a silenced one, and zero is only one way to silence.";
+    "This answer changes: other heads may make up for a silenced one, and zero is only one way to silence.";
   assert.equal(
     beneath({ ...SIDE, kl: Math.LN2, elsewhere: 1 }, true, false),
     `The whole distribution moved by 1.00 bits (KL). 1 head looks elsewhere by more than 2 % of its weight. ${honest}`,

@@ -24,7 +24,7 @@ export class Alike {
   // Whether this place counts: heads to compare, and their weights here
   get isWanted() {
     const { site, options, picture, overview } = this.view;
-    if (overview.areSeveral) return false; // "this one" would be one that nobody sees
+    if (overview.areSeveral) return false; // "this one" would be one that no one sees
     return (
       site.layers * site.heads > SHOWN &&
       site.n_query * site.n_key > 8 &&

@@ -21,7 +21,7 @@ export class Arcs {
     this.view = view;
     this.canvas = document.createElement("canvas");
     this.canvas.className = "arcs";
-    this.shown = ""; // which row of which head the arcs are of
+    this.shown = ""; // the row and head of the arcs
     this.since = 0;
     this.frame = 0;
   }

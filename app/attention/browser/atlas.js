@@ -39,7 +39,7 @@ export class Atlas {
     this.panel.addEventListener("keydown", (e) => e.stopPropagation()); // arrows scroll it and choose no head
   }
 
-  // How many texts the model has been surveyed over; 0 for a model without an atlas, and while nobody knows
+  // How many texts the model has been surveyed over; 0 for a model without an atlas, and while that is unknown
   get texts() {
     const { remote } = this.view;
     if (remote.offline || this.view.lens().kind !== "head") return 0;
@@ -74,7 +74,7 @@ export class Atlas {
     const found = remote.get("atlas", of, read);
     this.panel.setAttribute("aria-label", words.atlas_help);
     this.panel.dataset.of = found ? `${of.record}.${of.head}` : "";
-    if (found && found === this.filled) return; // a link that is made anew while it is pressed would lose the click, and the focus
+    if (found && found === this.filled) return; // a link that is made again while it is pressed would lose the click, and the focus
     this.filled = found;
     if (!found) return this.panel.replaceChildren(el("p", "", words.atlas_loading));
     if (found.refused) return this.panel.replaceChildren(el("p", "", found.refused));

@@ -60,7 +60,7 @@ export function kept(lens, query, keep) {
 }
 
 /**
- * A row of a small run, all of which is here.
+ * A row of a small run, which is here as a whole.
  * @param {Lens} lens
  * @param {number} query
  */

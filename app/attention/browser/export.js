@@ -26,7 +26,7 @@ const PAPER = "#ffffff";
 const FALLBACK = "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"; // where the page's font is not installed
 
 export class Export {
-  /** @type {HTMLElement} Made anew whenever the menu opens */
+  /** @type {HTMLElement} Made again whenever the menu opens */
   status;
 
   /** @param {View} view @param {HTMLElement} parent */
@@ -259,7 +259,7 @@ export class Export {
     };
   }
 
-  // What a picture is of, for whoever has nothing else: the text, and the link that opens it
+  // What a picture is of, for a reader who has nothing else: the text, and the link that opens it
   /** @param {Still} view @returns {string[]} */
   said(view) {
     const { text, target } = view.picture.link;

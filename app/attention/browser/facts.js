@@ -115,7 +115,7 @@ export class Facts {
     return [...this.written(q), ...phrase(this.writesOf(q) ? words.looks_at : template, parts)];
   }
 
-  // What the model writes behind the chosen token of a decoder, as the beginning of the headline
+  // What the model writes after the chosen token of a decoder, as the beginning of the headline
   /** @param {string[]} q */
   written(q) {
     const next = this.writesOf(q);
@@ -134,7 +134,7 @@ export class Facts {
     return nextOf(this.view, lens.queryOf(query));
   }
 
-  // What the model is about to write behind the chosen row
+  // What the model is about to write after the chosen row
   /** @param {number | null} row */
   drawNext(row) {
     this.next.box.hidden = !writes(this.view);

@@ -21,7 +21,7 @@ const DIGITS = 0.44; // and for each sign of their number, of more than four
 const OPENED = 4; // keys that a click on a gap shows at each of its ends
 
 export class Fold {
-  /** @type {number[]} Keys that somebody unfolded, or reached by the keyboard */
+  /** @type {number[]} Keys that a visitor unfolded, or reached by the keyboard */
   extra = [];
   /** @type {number | null} The row that the band is around, where that is not the locked one */
   centre = null;

@@ -1,4 +1,4 @@
-// Which columns of a long map are shown, and which are folded away: those that somebody looks at here stay.
+// Which columns of a long map are shown, and which are folded away: those that a visitor looks at here stay.
 
 const LEAST = 0.002; // of a row; who gets less may be folded away
 const BAND = 0.05; // of another row of the band

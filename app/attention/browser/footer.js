@@ -11,7 +11,7 @@ const LONG = 10_000; // ms from which on a pass is said in seconds
 const numberOf = (text) => (/^[0-9]+([.,][0-9]+)?$/.test(text) ? Number(text.replace(",", ".")) : NaN);
 
 export class Footer {
-  // Made anew at every layout
+  // Made again at every layout
   /** @type {HTMLElement} */
   scale;
   /** @type {HTMLElement} */
@@ -66,7 +66,7 @@ export class Footer {
     const ran = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
     const on = fill(words.run_on, { device: picture.device, dtype: picture.dtype });
     const text = ran + on;
-    this.run.disabled = Boolean(picture.offline); // nobody is there to work the table out
+    this.run.disabled = Boolean(picture.offline); // no server is there to compute the table
     if (this.run.textContent === text) return;
     this.run.replaceChildren(ran, el("i", "", on)); // a laptop's one line leaves the second part to where one points at it
     this.run.title = `${text}\n${words.run_shapes}`;
@@ -150,7 +150,7 @@ export class Footer {
   draw() {
     this.drawLegend();
     const { site, place, picture, query, remote } = this.view;
-    // Worked out when somebody looks: for every layer of every sentence it would cost more than the sentence itself.
+    // Computed when a visitor looks: for every layer of every sentence it would cost more than the sentence itself.
     const params = { record: site.records[place.layer] };
     const receipt = remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
     if (!receipt && this.proofs.dataset.run === picture.key) return; // those of the layer before, for a moment

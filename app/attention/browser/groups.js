@@ -3,7 +3,7 @@
 /** @typedef {{name: string, heads: number[]}} Group Heads are numbered layer · heads + head */
 /** @typedef {{pitch: number, places: [x: number, y: number][], titles: {name: string, n: number, y: number}[], height: number}} Grouped */
 
-// From the most telling name to the least; "rests on …" comes last, behind "mixed"
+// From the most telling name to the least; "rests on …" comes last, after "mixed"
 const ORDER = [
   "one back",
   "one ahead",
@@ -18,7 +18,7 @@ const ORDER = [
 const MOST_GROUPED = 160; // heads; of more, rows of layers are easier to read
 
 /**
- * Whether small maps stand in groups by what the heads do where nobody chose: of a text that is seen whole, whose heads are few
+ * Whether small maps stand in groups by what the heads do, by default: for a text that is seen whole, whose heads are few
  * and have keys of their own. Beside a folded map rows of layers leave room for the whole of it.
  * @param {{isLong: boolean, heads: number, isShared: boolean}} of
  */

@@ -5,7 +5,7 @@ import { add, el, fill } from "../../kit/browser/dom.js";
 
 export class Guide {
   isKept = false; // it stays without a pointer on its button
-  /** @type {HTMLButtonElement} Made anew at every layout */
+  /** @type {HTMLButtonElement} Made again at every layout */
   button;
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */

@@ -1,6 +1,6 @@
 // What the large map shows, as numbers: one head, several, rollout or norms; with tokens hidden and sub-words merged.
 //
-// Everything on the screen and in the exports reads its numbers here. A small run is worked out in the browser, a large
+// Everything on the screen and in the exports reads its numbers here. A small run is computed in the browser, a large
 // one asked for by route. The order is always the same: heads put together, then hidden keys taken out and rows
 // renormalised, then pieces merged to words: keys added up, queries averaged.
 
@@ -143,7 +143,7 @@ export class Lens {
 
   // ------------------------------------------------------------------ numbers
 
-  // Whether all of its numbers are in the browser; norms come when somebody wants them first
+  // Whether all of its numbers are in the browser; norms come when a visitor wants them first
   get whole() {
     return (
       this.picture.whole && (this.kind !== "value" || this.site.norms(this.layer, this.head, this.remote) !== null)

@@ -70,7 +70,7 @@ export class HeadMap {
   declined;
   /** @type {{query: number | null, pin: number | null}} What was locked before a double click */
   before;
-  /** @type {HTMLButtonElement} Made anew at every layout */
+  /** @type {HTMLButtonElement} Made again at every layout */
   sinkButton;
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
@@ -264,7 +264,7 @@ export class HeadMap {
     ];
   }
 
-  // Whether there are columns whose width somebody may choose
+  // Whether there are columns whose width a visitor may choose
   get hasColumns() {
     return this.view.options.show === "map" && !this.isLong && !this.view.narrow;
   }
@@ -365,14 +365,14 @@ export class HeadMap {
     return this.even(width, height, em);
   }
 
-  // Whether the text is too long for all of its map to be read at this size, also where somebody chose to see all of it
+  // Whether the text is too long for all of its map to be read at this size, also where a visitor chose to see all of it
   /** @param {number} width @param {number} height @param {number} em */
   isLongIn(width, height, em) {
     if (this.view.narrow) return this.zoomed() || this.isCrowded(width, height, em);
     return !this.fold.isAsked && !this.header(width, height, em);
   }
 
-  // Whether somebody chose columns that are all equally wide
+  // Whether a visitor chose columns that are all equally wide
   get isEqual() {
     return this.view.options.widths === "equal";
   }
@@ -574,7 +574,7 @@ export class HeadMap {
     return { query: query === null ? null : lens.queryOf(query), column, key };
   }
 
-  // The weights of a long row are all small: unless somebody chose otherwise, it is drawn on the scale that shows them.
+  // The weights of a long row are all small: unless a visitor chose otherwise, it is drawn on the scale that shows them.
   get scaleShown() {
     const { scale } = this.view.options;
     return scale === "auto" ? (this.view.lens().n_key > LONG ? "log" : "linear") : scale;
@@ -780,7 +780,7 @@ export class HeadMap {
       : [declined, how, lens.note, this.beyond].filter(Boolean).join(" ");
   }
 
-  // Said of a text that is longer than any that the model learnt on: what its heads do there, nobody taught them
+  // Said of a text that is longer than any that the model learnt on: what its heads do there, no one taught them
   get beyond() {
     const { picture } = this.view;
     const longest = Math.max(picture.tokens.source.length, picture.tokens.target?.length ?? 0);

@@ -1,9 +1,9 @@
-// What the model is about to write behind a token that its decoder reads: the likeliest words, and the text's own next one.
+// What the model is about to write after a token that its decoder reads: the likeliest words, and the text's own next one.
 
 const CHUNK = 64; // positions of one answer
 
 /**
- * words: the likeliest, most first; given: the text's own next word, its probability and rank, null behind the last token
+ * words: the likeliest, most first; given: the text's own next word, its probability and rank, null after the last token
  * @typedef {{words: [label: string, p: number][], given: [label: string, p: number, rank: number] | null}} Next
  */
 /** @typedef {{rows: Record<string, Next>, vocabulary: number, refused?: string}} Answer */
@@ -12,11 +12,11 @@ const CHUNK = 64; // positions of one answer
 /** @param {import("./types.js").Shown} view */
 export const writes = ({ picture, site, remote }) => picture.writes && site.id !== "encoder" && !remote.offline;
 
-// What comes behind one row of the lens, and out of how many words; null where nothing does, or while it is fetched
+// What comes after one row of the lens, and out of how many words; null where nothing does, or while it is fetched
 /** @param {import("./types.js").View} view @param {number} row @returns {(Next & {vocabulary: number}) | null} */
 export function nextOf(view, row) {
   if (!writes(view)) return null;
-  const token = [view.lens().queryTokens[row]].flat().at(-1) ?? 0; // of a word, behind its last piece
+  const token = [view.lens().queryTokens[row]].flat().at(-1) ?? 0; // of a word, after its last piece
   const from = Math.floor(token / CHUNK) * CHUNK;
   const to = Math.min(from + CHUNK, view.site.n_query);
   /** @param {Uint8Array} bytes @returns {Answer} */

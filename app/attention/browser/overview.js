@@ -90,7 +90,7 @@ export class Overview {
     return metricsOf(this.view.site).find((name) => name === this.view.options.metric) ?? "maps";
   }
 
-  // Whether small maps are to stand in groups by what the heads do: chosen, or by rule where nobody chose
+  // Whether small maps are to stand in groups by what the heads do: chosen, or else by rule
   get wantsGroups() {
     const { options, picture, site, map } = this.view;
     if (options.kind === "rollout" || cover.hides("heads")) return false; // it is of layers, or a lesson asks

@@ -11,7 +11,7 @@ import { isFree, takesArrows } from "../../kit/browser/keys.js";
 
 /** @typedef {"frozen" | "spotlight" | "projector"} Name */
 export class Projector {
-  /** @type {HTMLElement | undefined} Made anew at every layout */
+  /** @type {HTMLElement | undefined} Made again at every layout */
   entrance;
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */

@@ -6,7 +6,7 @@ export const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of 
 
 /** @typedef {{low: number, high: number}} Ends What the colours at both ends of a scale stand for */
 
-// Those of a scale whose largest value is `top`, where nobody has set any
+// The default ends of a scale whose largest value is `top`
 /** @param {"linear" | "log"} scale @param {number} top @param {number[] | null} bounds @returns {Ends} */
 export function endsOf(scale, top, bounds = null) {
   const [low, high] = bounds ?? [0, top];

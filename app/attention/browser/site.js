@@ -79,7 +79,7 @@ export class Site {
     return new Uint16Array(this.body, nth(this.weights_at, layer * this.heads + head, cells, 2), cells);
   }
 
-  // ‖value · W_O‖ of each key as this head would write it, float32 [key]; null until somebody has asked for them and they came
+  // ‖value · W_O‖ of each key as this head would write it, float32 [key]; null until a visitor has asked for them and they came
   /** @param {number} layer @param {number} head @param {import("../../kit/browser/remote.js").Remote} remote */
   norms(layer, head, remote) {
     if (this.norms_at !== undefined)

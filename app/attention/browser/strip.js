@@ -59,7 +59,7 @@ export class Strip {
     this.box.addEventListener("focusout", () => view.point(null));
   }
 
-  // Tokens that would be the same stay: nothing is made anew under a finger that is on it, nor scrolled back.
+  // Tokens that would be the same stay: nothing is made again under a finger that is on it, nor scrolled back.
   build() {
     const { site, place } = this.view;
     const tree = /** @type {Document | ShadowRoot} */ (this.view.root.getRootNode());

@@ -89,7 +89,7 @@ export class Tools {
       );
   }
 
-  // O opens and closes the options, anywhere but where somebody writes.
+  // O opens and closes the options, anywhere but where a visitor writes.
   /** @param {KeyboardEvent} e */
   letter(e) {
     if (e.key.toLowerCase() !== "o" || !isFree(e) || !this.view.root.isConnected) return;

@@ -222,7 +222,7 @@ export interface ViewPart {
   actions?(): HTMLElement[];
 }
 
-/** What numbers are worked out from. */
+/** What numbers are computed from. */
 export interface Shown {
   picture: Picture;
   site: Site;

@@ -13,7 +13,7 @@ const SPELLED = 0.3; // the agreement whose part of the bar has room for its num
 const ALIKE = 0.7; // the agreement that has the full colour
 
 export class AskPage {
-  // What is drawn anew while votes come
+  // What is drawn again while votes come
   /** @type {HTMLElement | undefined} */
   said;
   /** @type {HTMLElement | undefined} */

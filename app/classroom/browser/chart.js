@@ -12,7 +12,7 @@ import { isRightToLeft } from "../../attention/browser/direction.js";
 
 export const MOST_BLOCKS = 60; // followers whose votes are blocks one by one; above, plain bars
 const HEADROOM = 1.22; // of the tallest bar, for its number
-const LEAST = 0.6; // of all votes: the scale of a question that nobody has answered yet
+const LEAST = 0.6; // of all votes: the scale of a question that no one has answered yet
 const SEEN = 0.004; // of the weight: below it there is nothing to draw
 const SAID = 0.015; // below it a bar has no number
 const FALLS = 330; // ms
@@ -164,7 +164,7 @@ export class Chart {
     this.legend.replaceChildren(...items);
   }
 
-  // In words, for whoever does not see it
+  // In words, for a reader who does not see it
   /** @param {Question} question @param {Now} now */
   alt({ labels }, { counts, hidden, weights }) {
     const votes = shares(counts);

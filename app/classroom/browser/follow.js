@@ -468,7 +468,7 @@ class Follower {
     if (!this.place.hidden) dispatchEvent(new Event("resize")); // what was out of sight has its size again
   }
 
-  // How many have said: on its own, for a word that is drawn anew under a finger takes no tap
+  // How many have said: on its own, for a word that is drawn again under a finger takes no tap
   count() {
     const [text, bar] = [
       this.panel.querySelector(".count"),

@@ -26,7 +26,7 @@ export function placeOf(header, said) {
   };
 }
 
-/** The options that a screen names. Each is of the kind of its value where nobody chose. @param {Record<string, string>} said @returns {Record<string, any>} */
+/** The options that a screen names. Each has the kind of its default value. @param {Record<string, string>} said @returns {Record<string, any>} */
 export function optionsOf(said) {
   /** @type {Record<string, any>} */
   const options = {};

@@ -67,7 +67,7 @@ export class SharePage {
         : [el("span", "mute", words.nobody_yet)]),
     );
     this.door.textContent = door ? words.door_help : words.door_closed_help;
-    // Made anew only where they are others: news of a class come several times a second, and a button that is made anew under a finger
+    // Made again only where they are others: news of a class come several times a second, and a button that is made again under a finger
     // hears no click.
     const acts = [Boolean(teacher.asked), teacher.canAsk, door].join();
     if (acts === this.drawn) return;

@@ -673,7 +673,7 @@ export class Teacher {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   telling;
 
-  // How many have said, for a screen reader; not more often than somebody can hear it
+  // How many have said, for a screen reader; not more often than a listener can follow
   say() {
     const page = this.shownPage;
     if (!(page instanceof AskPage) || !this.asked?.open) return;

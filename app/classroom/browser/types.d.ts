@@ -48,7 +48,7 @@ export interface Taught {
   only_here: string;
 }
 
-/** The room as a head, worked out by the server where the browser has not all weights. */
+/** The room as a head, computed by the server where the browser has not all weights. */
 export interface Likeness {
   agree: number[][];
 }

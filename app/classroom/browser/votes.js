@@ -28,7 +28,7 @@ export function tally(counts, n) {
   return votes;
 }
 
-/** Votes as a row that sums to 1; zeros where nobody has said. @param {Row} votes */
+/** Votes as a row that sums to 1; zeros where no one has said. @param {Row} votes */
 export function shares(votes) {
   const n = sum(votes);
   return Array.from(votes, (count) => (n ? count / n : 0));
@@ -144,7 +144,7 @@ export function mostLike(all, at) {
   ];
 }
 
-// A word that is read from the right, so that the number behind it stays there
+// A word that is read from the right, so that the number after it stays there
 /** @param {string} label */
 const apart = (label) => (isRightToLeft([label]) ? `\u2068${label}\u2069` : label);
 

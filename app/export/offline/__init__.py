@@ -22,7 +22,7 @@ LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\(|\s*:)", re.MULTILINE)
 
 
 def answer(entry: str, page_style: Callable[[], str]) -> Callable[[Request], Awaitable[Response]]:
-    """The route that gives the page of a module, without its data; worked out when somebody first asks."""
+    """The route that gives the page of a module, without its data; computed when a visitor first asks."""
 
     @edited.cached
     def text() -> str:

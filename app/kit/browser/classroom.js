@@ -1,6 +1,6 @@
 // Between what is on the screen and the class that follows it. They are parts of one page, and share this module.
 //
-// A room says what it shows as soon as it does; app/classroom sends it on. On a follower's own page nobody offers to share it again.
+// A room says what it shows as soon as it does; app/classroom sends it on. On a follower's own page no one offers to share it again.
 
 /** @typedef {import("./types.js").ShownToClass} Shown */
 
@@ -10,7 +10,7 @@ class Classroom {
   /** @type {Shown | null} The run or the room on the screen, and what is chosen in it */
   shown = null;
   follows = false; // whether this page is a follower's
-  chose = () => {}; // something is chosen in the room, by whoever is at this page or by the room itself: a follower's page says what then
+  chose = () => {}; // something is chosen in the room, by the person at this page or by the room itself: a follower's page says what then
   share = () => {}; // opens a class, or the page with its code: the bar says how
   /** @type {Set<() => void>} */
   heard = new Set();
@@ -24,7 +24,7 @@ class Classroom {
     this.look();
   }
 
-  /** A room has left the page, which it may hear late: what another one, or the same one drawn anew, has shown since stays. @param {object} by */
+  /** A room has left the page, which it may hear late: what another one, or the same one drawn again, has shown since stays. @param {object} by */
   leave(by) {
     this.rooms.delete(by);
     this.look();

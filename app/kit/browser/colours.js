@@ -15,7 +15,7 @@ const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 /** @type {WeakMap<string[], Colours>} */
 const MADE = new WeakMap(); // of each ramp of the palettes
 
-// 256 colours along a ramp of five stops, as [r, g, b] and as CSS. Nobody changes them: the next to ask gets the same.
+// 256 colours along a ramp of five stops, as [r, g, b] and as CSS. No one changes them: the next to ask gets the same.
 /** @param {string[]} ramp @returns {Colours} */
 export function colours(ramp) {
   const known = MADE.get(ramp) ?? worked(ramp);

@@ -219,7 +219,7 @@ export class Guard {
     const { names, box, under, grown } = /** @type {Stashed} */ (this.stashed.get(node));
     this.stashed.delete(node);
     grown.disconnect();
-    if (box.parentNode !== node) return; // the room has drawn it anew
+    if (box.parentNode !== node) return; // the room has drawn it again
     box.replaceWith(...under.childNodes);
     for (const [name, text] of names) node.setAttribute(name, text);
   }

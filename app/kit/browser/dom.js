@@ -89,7 +89,7 @@ export function short(label) {
   return letters.length > 13 ? letters.slice(0, 12).join("") + "…" : label;
 }
 
-// A row of buttons of which one is pressed. options: [value, text, title]; act(value) when one is chosen.
+// A row of buttons, one of them pressed. options: [value, text, title]; act(value) when one is chosen.
 /**
  * @template Value
  * @param {string} label

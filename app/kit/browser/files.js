@@ -8,7 +8,7 @@ import { standalone } from "./standalone.js";
 import { WORDS as words } from "./words.js";
 
 export class Files {
-  /** @type {HTMLElement} Made anew whenever the menu opens */
+  /** @type {HTMLElement} Made again whenever the menu opens */
   status;
 
   // drawn() -> {group, width, height} or null where there is no picture; about() -> {title, alt, caption, snippet, name, tables}

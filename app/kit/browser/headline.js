@@ -1,4 +1,4 @@
-// The sentence above a chart of Memory, Compute or Training. While a slider moves, it says what the server has worked out for that
+// The sentence above a chart of Memory, Compute or Training. While a slider moves, it says what the server has computed for that
 // place, before the slider is let go; beside it are projector mode and the files of the chart.
 
 import { classroom } from "./classroom.js";

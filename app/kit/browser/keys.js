@@ -18,7 +18,7 @@ export function takesArrows(node) {
   return takesText(node) || (tagName === "INPUT" && ["range", "radio"].includes(type));
 }
 
-// Whether a key may be a shortcut: nobody has taken it, it is none of the browser's own, and it goes into no text
+// Whether a key may be a shortcut: no one has taken it, it is none of the browser's own, and it goes into no text
 /** @param {KeyboardEvent} e */
 export const isFree = (e) =>
   !(e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || takesText(e.composedPath()[0]));

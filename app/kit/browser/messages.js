@@ -30,7 +30,7 @@ export async function base64(bytes) {
   return url.slice(url.indexOf(",") + 1);
 }
 
-// What stands in a stream: messages of bytes, each behind its length as a u32.
+// What stands in a stream: messages of bytes, each after its length as a u32.
 /** @param {ReadableStream<Uint8Array>} stream */
 export async function* messages(stream) {
   const reader = stream.getReader();

@@ -49,7 +49,7 @@ export function npz(arrays) {
     const file = new TextEncoder().encode(`${name}.npy`);
     const bytes = npy(array);
     const crc = crc32(bytes);
-    /** @param {number} signature @param {number[]} [more] of 16 bits each, behind the lengths */
+    /** @param {number} signature @param {number[]} [more] of 16 bits each, after the lengths */
     const header = (signature, more = []) => {
       const isLocal = !more.length;
       const head = new DataView(new ArrayBuffer((isLocal ? 30 : 46) + file.length));

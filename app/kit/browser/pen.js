@@ -1,5 +1,5 @@
 // Draws SVG into what is there: of the shapes that follow each other in a group those stay that are of the same kind, and get what is
-// new about them. To make a shape anew costs some ten times as much, and one that is made anew while it is pressed loses the click.
+// new about them. To make a shape again costs some ten times as much, and one that is made again while it is pressed loses the click.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -24,7 +24,7 @@ export function linkTo(said) {
 export const spoken = (texts) => Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== ""));
 
 export class Share {
-  /** @type {HTMLButtonElement} Made anew by every layout that asks for actions() */
+  /** @type {HTMLButtonElement} Made again by every layout that asks for actions() */
   button;
   /** @type {HTMLButtonElement | undefined} */
   sharing;

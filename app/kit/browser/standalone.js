@@ -22,7 +22,7 @@ export async function standalone(about, { path, theme, message, remotes }) {
   let at = parts[0].length + parts[1].length;
   for (const id of remotes.flatMap((remote) => remote.ids)) {
     if (at > MOST) break;
-    const bytes = await bytesOf(id).catch(() => null); // the server may have let a run go that nobody looks at
+    const bytes = await bytesOf(id).catch(() => null); // the server may have let a run go that no one looks at
     if (!bytes) continue;
     answers.push([id, at, bytes.length]);
     parts.push(bytes, new Uint8Array(-bytes.length & 3));

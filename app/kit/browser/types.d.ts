@@ -15,7 +15,7 @@ export interface Mounted {
   destroy(): void;
 }
 
-/** A button of a row of which one is pressed. */
+/** A button of a row in which one is pressed. */
 export type Choice<Value> = [value: Value, text: string, title?: string];
 
 /** A line of the options of a picture. */
@@ -48,7 +48,7 @@ export interface Columns {
   rows: (string | number)[][];
 }
 
-/** What a room was drawn from, for a page of it that works offline: its message, and whoever holds answers. */
+/** What a room was drawn from, for a page of it that works offline: its message, and the holder of answers. */
 export interface OfflinePage {
   path: string;
   theme: string;

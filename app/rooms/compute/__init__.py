@@ -1,4 +1,4 @@
-"""Compute: what a model works out and moves."""
+"""Compute: what a model computes and moves."""
 
 from app.kit.room import Room
 from app.rooms.compute import view, words

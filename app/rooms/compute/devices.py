@@ -1,4 +1,4 @@
-"""The cards of the roofline with figures that somebody has typed over them, and how a link says so: "rtx-4090:1008:200"."""
+"""The cards of the roofline with figures that a visitor has typed over them, and how a link says so: "rtx-4090:1008:200"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of what a model works out and moves, pure: a plan's numbers in, a Plotly figure out."""
+"""Pictures of what a model computes and moves, pure: a plan's numbers in, a Plotly figure out."""
 
 from __future__ import annotations
 

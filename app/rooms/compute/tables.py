@@ -64,7 +64,7 @@ def formulas(config: ModelConfig, step: str) -> dict[str, Formula]:
     tokens before it, and it has one query.
     """
     whole = step == "prefill"
-    t, n, m = ("T", "n", "m") if whole else ("b", "", "n")  # tokens worked out now; queries and keys of one text
+    t, n, m = ("T", "n", "m") if whole else ("b", "", "n")  # tokens computed now; queries and keys of one text
     rows, cells = ("b·n", "b·n²") if whole else ("b", "b·n")
     linear, weights = f"O({rows}·d²)", f"O({rows}·d + d²)"
     ungrouped = config.n_kv_heads == config.n_heads and config.n_heads * config.d_head == config.d_model

@@ -1,4 +1,4 @@
-"""Compute: what a model works out and moves, operation by operation, and which of the two is the limit."""
+"""Compute: what a model computes and moves, operation by operation, and which of the two is the limit."""
 
 from __future__ import annotations
 

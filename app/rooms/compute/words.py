@@ -112,8 +112,7 @@ CROSS_TERMS = {
 }
 CROSS = "{title} reads {n} tokens and writes {m}."
 CROSS_SIZES = (
-    "O(n²): {own}FLOP. O(m²): {other}FLOP. O(nm): {cross}FLOP. "
-    "The projections and MLPs beside them take {linear} % of everything."
+    "O(n²): {own}FLOP. O(m²): {other}FLOP. O(nm): {cross}FLOP. The projections and MLPs take {linear} % of everything."
 )
 CROSS_WAYS = {"at_once": "target at once", "by_word": "word by word"}
 CROSS_NOTE = "At once: the whole target, as in training, full maps. Word by word: with a cache of keys and values, the encoder run once. Counted like every FLOP here, and equal to the trace of the same model."

@@ -31,7 +31,7 @@ def show() -> None:
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
     # What comes below keeps its place among the elements of the page, whatever there is above it. All of it is sent while the
-    # run goes on: behind its end, Streamlit would send each of them in a message of its own before the picture.
+    # run goes on: after its end, Streamlit would send each of them in a message of its own before the picture.
     beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
     answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
@@ -55,7 +55,7 @@ def show() -> None:
         _dialog(answer.facts)
     else:
         shell_run.nothing_yet(model)
-    # All the rest comes after the picture, which is what somebody waits for.
+    # All the rest comes after the picture, which is what a visitor waits for.
     if under_way is not None:
         working.empty()
     _above(beneath, request, answer)
@@ -83,7 +83,7 @@ def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:
 def _dialog(run: Facts) -> None:
     """What the visitor opened over the picture, in every run of the script: one without it would close it."""
     name, asked = OPENED.get() or ("", {})
-    # Whoever asks for the table while the next run is on its way reads about that one: it is on the screen when the table
+    # A visitor who asks for the table while the next run is on its way reads about that one: it is on the screen when the table
     # opens. The cells that `inspect` names are of the picture that was clicked, and of no other.
     if name == "shapes" and "run" not in asked:
         OPENED.put((name, asked := {"run": run.key}))
@@ -127,7 +127,7 @@ def _wait(under_way: Waiting[None], place: DeltaGenerator, so_far: DeltaGenerato
     The picture before stays where it is until there is something to see.
 
     Returns whether what there is of the visit's first picture has taken its place, below what `above` draws: the script
-    must then begin anew, to draw the picture there.
+    must then begin again, to draw the picture there.
     """
     run: Facts | None = None
     is_first = False

@@ -34,9 +34,9 @@ def snippet(facts: Facts, request: Request) -> str:
         "import core",
         "",
         about.load_line(facts),
-        f"path = [{PATH}]  # the tokens that were taken behind the text",
+        f"path = [{PATH}]  # the tokens that were taken after the text",
         f"opening = core.opening({', '.join(arguments)}, path=path)",
-        "for column in opening.readings:  # behind each token: what may come next, and how likely it is",
+        "for column in opening.readings:  # after each token: what may come next, and how likely it is",
         "    print(column.position, column.ids[:10], column.probs()[:10])",
     ]
     return "\n".join(lines) + "\n"

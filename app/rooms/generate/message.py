@@ -1,4 +1,4 @@
-"""What the browser gets of a text that is being written: a header in words and numbers, and behind it raw arrays."""
+"""What the browser gets of a text that is being written: a header in words and numbers, and after it raw arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def outline(facts: Facts) -> dict[str, Any]:
 
 
 def begun(answer: Begun, head: tuple[int, int] | None) -> bytes:
-    """A prompt and what is behind it."""
+    """A prompt and what is after it."""
     opening = answer.opening
     body = messages.Body()
     whole = sum(reading.rows.size for reading in opening.readings) <= WHOLE

@@ -31,7 +31,7 @@ FEWEST_TIMED = 16
 async def write(request: Request) -> Response:
     """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head, opened.
 
-    Messages come as tokens do: message.begun first, unless `opened` is 1, then message.written for each. Whoever goes away stops
+    Messages come as tokens do: message.begun first, unless `opened` is 1, then message.written for each. A reader who goes away stops
     the writing.
     """
     facts, asked = await _facts(request), request.query_params
@@ -66,7 +66,7 @@ async def beams(request: Request) -> Response:
 
 @answering
 async def lens(request: Request) -> Response:
-    """What each layer would say behind one position: run, path, position, token."""
+    """What each layer would say after one position: run, path, position, token."""
     facts = await _facts(request)
     path = _path(facts, request.query_params.get("path", ""))
     position = _number(request, "position", 0, 1 << 20, 0)
@@ -83,7 +83,7 @@ async def text(request: Request) -> Response:
 
 
 async def wrote(facts: Facts, said: Mapping[str, str]) -> dict[str, str]:
-    """What a link to the run says once the words are part of its text that were taken behind it. Raises BadParameter, Refused."""
+    """What a link to the run says once the words are part of its text that were taken after it. Raises BadParameter, Refused."""
     path = _path(facts, said.get("path", ""))
     if not path:
         return {}
@@ -158,7 +158,7 @@ async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) ->
             except Refused as error:
                 yield message.refused(str(error))
 
-    # Held by nobody on the way: a proxy that collects the answer would keep the words back until the last.
+    # Not held on the way: a proxy that collects the answer would keep the words back until the last.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(coming(), media_type="application/octet-stream", headers=headers)
 

@@ -29,7 +29,7 @@ def show() -> None:
     st.session_state[SHOWN] = shown.facts.key
     followed = stage.follow(STAGE, shown.facts)
     shown.say(*followed.notes, *([words.EDITS_LEFT_OUT] if shown.facts.interventions else []))
-    # Words that were taken behind another text, in an earlier visit to this room, do not go on from this one.
+    # Words that were taken after another text, in an earlier visit to this room, do not go on from this one.
     changed = before not in (None, shown.facts.key) and not asked
     link = Screen("generate", shown.request).said()
     header = {

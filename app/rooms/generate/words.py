@@ -19,7 +19,7 @@ COMPONENT = {
     # controls
     "first": "First column (Home)",
     "back": "One column back (←)",
-    "on": "One column on (→): behind the last one, one word is written",
+    "on": "One column on (→): after the last one, one word is written",
     "play": "Play",
     "stop": "Stop",
     "play_help": "Steps to the last column, then continues until you stop it (Space)",
@@ -85,9 +85,9 @@ COMPONENT = {
     # layers
     "layers": "What each layer would say here",
     "layers_note": "rank of “{word}”",
-    "layers_help": "A reading, not a thought: the last norm and the head are put behind every layer, which was not trained for it (logit lens).",
+    "layers_help": "A reading, not a thought: the last norm and the head are applied after every layer, which was not trained for it (logit lens).",
     "layers_caption": "What each layer would say, and the rank of “{word}”",
-    "word_row": "word",
+    "word_row": "embedding",
     "layer_row": "layer {n}",
     "layers_wait": "Reading the layers …",
     # cache
@@ -106,7 +106,7 @@ COMPONENT = {
     "sharing": "With {n} KV heads: {size}.",
     "sharing_one": "With 1 KV head: {size}.",
     "sharing_all": "With {n} KV heads, one a head: {size}.",
-    "memory": "Its own tokens only; beside them the source’s keys and values, {size}, worked out once.",
+    "memory": "Its own tokens only; also the source’s keys and values, {size}, computed once.",
     # footer
     "adds_up": "every column adds up to 1",
     "same": "the same words with and without the cache",
@@ -114,7 +114,7 @@ COMPONENT = {
     "read": "{n} tokens read",
     "read_one": "1 token read",
     "guide": "How to read this",
-    "guide_text": "A column stands for one token that was read. Its height is all of probability, cut into the words that may come next. The filled one was taken: it opens the next column. Grey words were given, and show how well the model foresaw them; green ones were written. The hatched part is all other words together. Surprise is −log2 of the probability of the word that came, before temperature, top-k and top-p. Words that are chosen because they are likely have little surprise: that is no loss.",
+    "guide_text": "A column stands for one token that was read. Its full height is probability 1, divided among the words that may come next. The filled one was taken: it opens the next column. Grey words were given, and show how well the model foresaw them; green ones were written. The hatched part is all other words together. Surprise is −log2 of the probability of the word that came, before temperature, top-k and top-p. Words that are chosen because they are likely have little surprise: it is not the training loss.",
     "table": "Table",
     "table_caption": "Every column as numbers",
     "table_heads": "position, reads, writes, probability, rank, surprise in bits, looks at, cache in KiB, ms",

@@ -98,8 +98,8 @@ async def transposed(_: Shown) -> Truth:
     keys, shape = small.keys()
     own = " × ".join(map(str, keys))
     return truths.shaping(
-        f"K is {own}: two sentences of three tokens of four numbers. Which shape has K.T?",
-        "All axes are turned round, the batch too. transpose(-2, -1) turns each sentence on its side: [2, 4, 3].",
+        f"K is {own}: two sentences of three tokens of four numbers. What is the shape of K.T?",
+        "All axes are reversed, the batch too. transpose(-2, -1) transposes each sentence: [2, 4, 3].",
         words.FOOTER_SMALL.format(what="K of the batch"),
         shape,
         keys,
@@ -132,7 +132,7 @@ def _mask(shown: Shown, site: str) -> tuple[Intervention, ...]:
 
 
 async def masked_late(shown: Shown) -> Truth:
-    """What a row sums to if its mask comes behind the softmax."""
+    """What a row sums to if its mask comes after the softmax."""
     facts = truths.run(shown)
     of = truths.site(shown, facts)
     record, layer, head, query = truths.record_of(shown, of)
@@ -237,7 +237,7 @@ STEPS = (
         room="step",
         state={"page": "batch"},
         text="Two sentences at once: a batch. The scores need K on its side, sentence by sentence. In PyTorch .T looks like the way to do it.",
-        question="K is 2 × 3 × 4. Which shape has K.T?",
+        question="K is 2 × 3 × 4. What is the shape of K.T?",
         kind="shape",
         cover="shape",
         rows=("C2",),

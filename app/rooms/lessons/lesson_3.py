@@ -19,7 +19,7 @@ TERMS = {
     "input": "the input",
     "qkv": "q, k and v",
     "scores": "the weights",
-    "attn_out": "what the heads bring",
+    "attn_out": "the heads’ outputs",
     "ffn_hidden": "the MLP’s hidden layer",
 }
 LENGTHS = (50, 512)  # tokens, as the lesson asks
@@ -28,13 +28,13 @@ SIZES = {"plan_model": "lesson-encoder", "plan_batch": "32", "plan_source": "50"
 
 
 async def split_run(shown: Shown) -> Truth:
-    """The shape of q behind the split into heads, as the run has it."""
+    """The shape of q after the split into heads, as the run has it."""
     facts = truths.run(shown)
     step = next(step for step in facts.steps if step.name.endswith("attn.hook_q"))
     batch, heads, n, d_head = step.shape
     width = facts.config.d_model
     return truths.shaping(
-        f"q is [{batch}, {n}, {heads * d_head}]. Which shape has it behind the split into {heads} heads?",
+        f"q is [{batch}, {n}, {heads * d_head}]. What is its shape once split into {heads} heads?",
         f"{heads * d_head} features are {heads} heads of {d_head}; the head goes in front, so that each has a matrix of its own.",
         words.FOOTER_RUN.format(what=step.name),
         step.shape,
@@ -43,11 +43,11 @@ async def split_run(shown: Shown) -> Truth:
 
 
 async def q_of_many(shown: Shown) -> Truth:
-    """The shape of q behind the split, traced for sizes that were never run."""
+    """The shape of q after the split, traced for sizes that were never run."""
     return _shape(
         shown,
         "hook_q",
-        "{batch} texts of {n} tokens, width {width}, {heads} heads. Which shape has q behind the split?",
+        "{batch} texts of {n} tokens, width {width}, {heads} heads. What is the shape of q after the split?",
         "Every text by itself, every head by itself: then tokens by features.",
     )
 
@@ -57,7 +57,7 @@ async def scores_of(shown: Shown) -> Truth:
     return _shape(
         shown,
         "hook_scores",
-        "{batch} text of {n} tokens, width {width}, {heads} heads. Which shape have the scores?",
+        "{batch} text of {n} tokens, width {width}, {heads} heads. What shape are the scores?",
         "A score for every head, query and key of every text: the only tensor with tokens times tokens.",
     )
 
@@ -96,7 +96,7 @@ async def padded_keys(shown: Shown) -> Truth:
     if not any(padding):
         raise Refused(words.NO_PADDING)
     return truths.marking(
-        f"{len(texts)} sentences share a batch, so the shorter one is filled up. Which of its keys may nobody look at?",
+        f"{len(texts)} sentences share a batch, so the shorter one is filled up. Which of its keys may no token look at?",
         f"Hidden from every row, padding changes nothing: no weight moves by more than {scientific(found.weights[0])}. "
         "Here True may look; in PyTorch’s key_padding_mask True is hidden.",
         words.FOOTER_RUN.format(what=f"{len(texts)} sentences in one batch, {sum(padding)} keys of padding"),
@@ -207,8 +207,8 @@ STEPS = (
         source=TRACE,
         room="shapes",
         state={"of": "run"},
-        text="Every tensor of this run, from the token numbers to the last norm, in the order of the pass. What turns round most is q on its way into the heads.",
-        question="Which shape has q behind the split into heads?",
+        text="Every tensor of this run, from the token numbers to the last norm, in the order of the pass. q changes shape most on its way into the heads.",
+        question="What is the shape of q once split into heads?",
         kind="shape",
         cover="shape",
         rows=("A1",),
@@ -222,7 +222,7 @@ STEPS = (
         room="shapes",
         state={"of": "lesson-encoder", "batch": "32", "length": "50"},
         text="The lesson’s encoder reads 32 sentences of 50 tokens at once. Nothing is allocated here: the real code runs on tensors that have a shape and no numbers.",
-        question="Which shape has q behind the split?",
+        question="What is the shape of q after the split?",
         kind="shape",
         cover="shape",
         rows=("A1", "F4", "F8"),
@@ -234,7 +234,7 @@ STEPS = (
         room="masks",
         state={"lab": "padding", "partner": "The dog ran.", "sentence": "1", "pad": "on"},
         text="Sentences of a batch must be equally long, so the shorter one is filled up. A mask says which keys are real, and the softmax never sees the others.",
-        question="Which keys of the shorter sentence may nobody look at?",
+        question="Which keys of the shorter sentence may no token look at?",
         kind="point",
         cover="row",
         rows=("A3", "F6"),
@@ -248,7 +248,7 @@ STEPS = (
         room="shapes",
         state={"of": "bert-base", "batch": "1", "length": "100"},
         text="Another model, another length: one text of 100 tokens in a model 768 wide with 12 heads. You know the rule by now.",
-        question="Which shape have the scores?",
+        question="What shape are the scores?",
         kind="shape",
         cover="shape",
         rows=("A2",),
@@ -259,7 +259,7 @@ STEPS = (
         source=TRACE,
         room="memory",
         state={**SIZES, "memory_part": "What is kept"},
-        text="To learn, a layer must keep what it worked out. The lesson counts five things: input, q k v, weights, what the heads bring, and the MLP’s hidden layer.",
+        text="To learn, a layer must keep what it computed. The lesson counts five things: input, q k v, weights, the heads’ outputs, and the MLP’s hidden layer.",
         question="The largest is the MLP’s hidden layer: how much is it?",
         kind="drag",
         cover="bar",

@@ -73,7 +73,7 @@ async def expanded(shown: Shown) -> Truth:
     hidden, config = len(walked.values["mlp.act"]), facts.config
     negative = int((walked.values["mlp.act"] <= 0).sum())
     return truths.shaping(
-        f"The stream is [{len(tokens)}, {config.d_model}]. Which shape has the hidden layer of the MLP?",
+        f"The stream is [{len(tokens)}, {config.d_model}]. What is the shape of the MLP’s hidden layer?",
         f"{config.d_model} → {hidden} → {config.d_model}, each token by itself. {config.activation.upper()} lets {hidden - negative} of {hidden} units of this token through above 0.",
         words.FOOTER_RUN.format(what=f"layer {layer}, MLP"),
         (len(tokens), hidden),
@@ -145,7 +145,7 @@ async def trained(shown: Shown) -> Truth:
         "X, the vectors of a text": rest,
     }
     return truths.choosing(
-        "Which of these does training change? Choose all.",
+        "Which of these does training change? Choose all that apply.",
         f"Numbers to learn: {found.embedding:,} in the embedding, {layer.attn:,} in the four matrices of an attention, {layer.mlp:,} in an MLP. Sinusoids follow from a rule, the softmax from its scores, X from the text.",
         words.FOOTER_COUNTED.format(what=of.title),
         {name: count > 0 for name, count in counts.items()},
@@ -187,7 +187,7 @@ STEPS = (
         source=PAIR,
         room="train",
         state={"task": "copy", "twin": "postln"},
-        text="The first transformer normed behind each addition; today the norm stands in front of each sublayer. Two small models race, alike but for this. Press Train.",
+        text="The first transformer normalised after each addition; today the norm comes before each sublayer. Two small models race, alike but for this. Press Train.",
         question="Which of the two has the lower loss at step 50?",
         kind="choose",
         cover="curve",
@@ -199,8 +199,8 @@ STEPS = (
         source=PAIR,
         room="step",
         state={"at": "up", "layer": "3", "head": "1", "query": "10"},
-        text="Attention moves numbers between tokens; the MLP works on each token alone. It makes it wide, bends it with an activation, and makes it narrow again.",
-        question="Which shape has the hidden layer of the MLP?",
+        text="Attention moves numbers between tokens; the MLP works on each token alone. It widens the row, applies a nonlinear activation, and narrows it again.",
+        question="What is the shape of the MLP’s hidden layer?",
         kind="shape",
         cover="shape",
         rows=("B3",),
@@ -240,7 +240,7 @@ STEPS = (
         room="compute",
         state={"plan_model": "transformer-base", "compute_part": "Parameters"},
         text="Training changes numbers, step by step, so that the loss falls. Not everything that is a number can be changed.",
-        question="Which of these does training change? Choose all.",
+        question="Which of these does training change? Choose all that apply.",
         kind="choose",
         cover="",
         rows=("E11", "F15", "F8"),

@@ -29,9 +29,9 @@ async def next_word(shown: Shown) -> Truth:
     found = await shown.service.predictions(facts.key, k=LISTED)
     named = await shown.service.next_words(facts.key, [found.positions[0]], LISTED)
     return truths.pointing(
-        f"Behind “{_ending(facts)}”: which of these {len(found.ids[0])} is likeliest?",
+        f"After “{_ending(facts)}”: which of these {len(found.ids[0])} is likeliest?",
         "The last row of the stream is held against every word of the vocabulary; the softmax makes shares of one whole of it.",
-        words.FOOTER_RUN.format(what=f"the word behind position {at}, of {facts.config.vocab_size:,}"),
+        words.FOOTER_RUN.format(what=f"the word after position {at}, of {facts.config.vocab_size:,}"),
         [Candidate(label, (id,), p) for id, (label, p) in zip(found.ids[0], named[0].words, strict=True)],
         places="token id",
         form="ranked",
@@ -59,9 +59,9 @@ async def revised(shown: Shown) -> Truth:
     ]
     return Truth(
         "drag",
-        f"It writes “{labels[0]}”, of which it was {100 * chances[0]:.1f} % sure. How sure is it of its next word then?",
-        f"Its next best is “{labels[1]}”. Every word that is written is read again, and all probabilities are worked out anew.",
-        words.FOOTER_RUN.format(what=f"the text with “{labels[0]}” behind it"),
+        f"It writes “{labels[0]}”, with a probability of {100 * chances[0]:.1f} %. How sure is it of its next word then?",
+        f"Its next best is “{labels[1]}”. Every word that is written is read again, and all probabilities are computed again.",
+        words.FOOTER_RUN.format(what=f"the text with “{labels[0]}” after it"),
         number=100 * float(chances[1]),
         unit="%",
         high=100,
@@ -134,14 +134,14 @@ async def heads_race(shown: Shown) -> Truth:
 
 
 async def again(shown: Shown) -> Truth:
-    """The tokens whose keys and values are worked out again without a cache."""
+    """The tokens whose keys and values are computed again without a cache."""
     facts = truths.writer(shown)
     begun = await _begun(shown, facts, _path(shown, facts))
     labels = [*begun.prompt_labels, *(begun.labels.get(id, str(id)) for id in _path(shown, facts))]
     if len(labels) < 2:
         raise Refused(words.ONE_TOKEN)
     return truths.marking(
-        f"{truths.said(labels[-1])} is read. Without a cache, whose keys and values are worked out a second time?",
+        f"{truths.said(labels[-1])} is read. Without a cache, whose keys and values are computed a second time?",
         f"All {len(labels) - 1} before it: they were known already, and no later token changes them. A cache keeps {begun.per_token.per_token:,} bytes for each.",
         words.FOOTER_RUN.format(what=f"{len(labels)} tokens so far"),
         ((label, i, i + 1 < len(labels)) for i, label in enumerate(labels)),
@@ -272,7 +272,7 @@ STEPS = (
         source=COURSE,
         room="generate",
         state={"t": "1"},
-        text="Temperature bends these chances, top-k and top-p cut them off. Whatever is chosen is read, and everything is worked out again for the word after it.",
+        text="Temperature bends these chances, top-k and top-p cut them off. The chosen word is read, and everything is computed again for the word after it.",
         question="How sure is it of its next word then?",
         kind="drag",
         cover="column",
@@ -323,7 +323,7 @@ STEPS = (
         room="generate",
         state={"cache": "without"},
         text="To write one more word, the model must know the keys and values of all before it. A cache keeps them; here there is none.",
-        question="Without a cache, whose keys and values are worked out a second time?",
+        question="Without a cache, whose keys and values are computed a second time?",
         kind="point",
         cover="bar",
         rows=("E6",),
@@ -336,7 +336,7 @@ STEPS = (
         source=COURSE,
         room="memory",
         state={"plan_model": "gpt2", "memory_part": "KV cache"},
-        text="What is kept need not be worked out again, but it must lie somewhere. Long texts fill a card with their cache.",
+        text="Nothing that is kept needs to be computed again, but it must lie somewhere. Long texts fill a card with their cache.",
         question="How many numbers does a cache hold for n tokens?",
         kind="choose",
         cover="headline",
@@ -360,7 +360,7 @@ STEPS = (
         source=COURSE,
         room="compute",
         state={"plan_model": "transformer-base", "compute_part": "Encoder–decoder"},
-        text="A translator reads n tokens and writes m. Three maps are worked out: encoder by itself, decoder by itself, and one against the other.",
+        text="A translator reads n tokens and writes m. Three maps are computed: encoder by itself, decoder by itself, and one against the other.",
         question="How does the cost of its attention maps grow?",
         kind="choose",
         cover="bar",

@@ -9,23 +9,23 @@ NO_ANSWER = {
     "do": "This step asks you to change something in the picture.",
 }
 ANSWER = {
-    "row_said": "You said {word}: {value}, rank {rank} of {n}.",
+    "row_said": "You chose {word}: {value}, rank {rank} of {n}.",
     "row_top": "This head gives most to {top}: {best}.",
     "row_right": "That is where it looks most.",
-    "ranked_said": "You said {word}: {value}, rank {rank} of {n}.",
-    "ranked_top": "Most has {top}: {best}.",
-    "ranked_right": "Nothing has more.",
-    "plain_said": "You said {word}.",
+    "ranked_said": "You chose {word}: {value}, rank {rank} of {n}.",
+    "ranked_top": "The largest is {top}: {best}.",
+    "ranked_right": "That is the largest.",
+    "plain_said": "You chose {word}.",
     "plain_top": "It is {top}.",
-    "plain_right": "That is so.",
+    "plain_right": "Correct.",
     "chosen": "You chose: {word}.",
-    "chosen_top": "So it is: {top}.",
-    "chosen_right": "So it is.",
+    "chosen_top": "The answer is {top}.",
+    "chosen_right": "Correct.",
     "nearly": "more than 99.9 %",
     "tied": "{top} are within 1 % of each other: each of them is right.",
     "is": "It is {true}.",
-    "too_much": "You said {word}: {far} too much.",
-    "too_little": "You said {word}: {far} too little.",
+    "too_much": "You chose {word}: {far} too high.",
+    "too_little": "You chose {word}: {far} too low.",
     "all_said": "You found {hit} of {of}, and pointed at {extra} that do not belong there.",
     "all_right": "You found all {of}, and nothing else.",
     "all_are": "They are: {true}.",
@@ -59,7 +59,7 @@ NO_CACHE = "{model} is an encoder: it reads a text whole and keeps no keys and v
 TEXT_ENDS = "{model} ends its text here, so there is no word after the next. Take another beginning."
 NO_TWIN = "This step is about a race of two. Choose a twin, and press Train."
 NO_TRAINING = "{run} has not been trained here yet. Press Train, say what you expect, then look."
-NO_STEP = "{run} has not come to step {step} yet. It is there in a few seconds."
+NO_STEP = "{run} has not reached step {step} yet. It is there in a few seconds."
 NEVER_RIGHT = "{run} never has 90 % right, so there is no such step."
 
 RACES = {  # by twin
@@ -83,7 +83,7 @@ FOOTER_SITE = "Checked against this run: {site}, layer {layer}, head {head}, row
 FOOTER_RUN = "Checked against this run: {what}."
 FOOTER_COUNTED = "Checked against what the planner counts: {what}."
 FOOTER_SMALL = "Checked against the numbers of this page: {what}."
-FOOTER_WORKED = "Worked out here: {what}."
+FOOTER_WORKED = "Computed here: {what}."
 FOOTER_TRAINED = "Checked against these runs: {what}."
 
 # the room
@@ -114,8 +114,8 @@ COMPONENT = {
     "offers": "The step’s own example can: “{text}”.",
     "take_example": "Take the example",
     "look": "Look",
-    "say_first": "nothing said yet",
-    "you_say": "you say {said}",
+    "say_first": "no answer yet",
+    "you_say": "your answer: {said}",
     "unsaid": "The answer: {true}.",
     "places": "{n} places",
     "answer": "Your answer",
@@ -132,7 +132,7 @@ COMPONENT = {
     "after": "The next step",
     "keys": "PgUp PgDn: clicker",
     "present": "Present",
-    "present_help": "Large type: the text above, the picture below. PgDn looks, then goes on; PgUp goes back; B makes it black; Escape leaves.",
+    "present_help": "Large type: the text above, the picture below. PgDn looks, then continues; PgUp goes back; B makes it black; Escape leaves.",
     "save": "Save the lesson",
     "save_help": "Questions, your answers and pictures as one page that works without this server.",
     "done_unknown": "This link’s progress (“done”) cannot be read, and yours stays as it is.",

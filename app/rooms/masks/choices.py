@@ -28,11 +28,11 @@ class Shown:
 
     facts: Facts
     openings: Mapping[str, tuple[int, int, int]]  # site -> layer, head, query
-    first_look: str = ""  # the cell that is forbidden where nobody chose any
+    first_look: str = ""  # the cell that is forbidden by default
 
     @property
     def site(self) -> str:
-        """The kind of attention that is painted where nobody chose: how the model reads what it writes, or its text."""
+        """The kind of attention that is painted by default: how the model reads what it writes, or its text."""
         return "decoder" if "decoder" in self.openings else "encoder"
 
     def widest(self, name: str) -> int:

@@ -74,7 +74,7 @@ def example_of(facts: Facts, site: Site) -> tuple[int, int, int] | None:
 
 
 def opening(facts: Facts, site: Site, found: Masked) -> tuple[int, int, int]:
-    """Layer, head and query where the picture of a site opens whose last row is what the model writes behind: the strongest look
+    """Layer, head and query where the picture of a site opens whose last row is what the model writes after: the strongest look
     at a word of the text, in that row. No special token, no neighbour, not the word itself; short words only where there is
     no longer one.
     """

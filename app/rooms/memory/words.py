@@ -41,7 +41,7 @@ BREAKS_NONE = "not even 1 of the {what} fits (it takes {next})."
 BREAKS_TABLE = "Its table of positions ends at {ceiling}, whatever the memory: beyond it the lines say what a longer table would take."
 TABLE_ENDS = " table ends at {n}"
 THIS_MACHINE = "This machine"
-BUDGET = "GB of your own"
+BUDGET = "Your memory, GB"
 BUDGET_HELP = "A memory of this many GB (10⁹ bytes) beside the others: a card that is not on the list, or an exercise."
 BUDGET_NAME = "{n:g} GB"
 BUDGET_WRONG = (
@@ -52,7 +52,9 @@ SCORES_AT = "Scores of one layer grow with n²: {rows}."
 MEASURED_LINE = "predicted, batch {batch}"
 LENGTH_AXIS = "source tokens"
 TOTAL_AXIS = "bytes in all"
-LENGTH_NOTE = "Lines across are what a device has: a card's figure is 10⁹ bytes to the GB, this machine's is free now. "
+LENGTH_NOTE = (
+    "Horizontal lines are the memories of devices: a card's figure is 10⁹ bytes to the GB, this machine's is free now. "
+)
 MEASURE = "Measure here"
 MEASURE_HELP = (
     "Runs this model with fresh weights on this machine's processor at the longest safe size, and at shorter ones; "
@@ -87,7 +89,7 @@ TERMS = {
 KEPT = "One {stack} layer: five terms come to {lesson}, autograd keeps {kept}."
 KEPT_ALL = "In all {layers} layers: {lesson_all} and {kept_all}. "
 KEPT_WHY = "The five terms leave out: {missed}."
-KEPT_FUSED = " The fused kernel keeps no weights: the log-sum-exp of each row is enough to work them out again."
+KEPT_FUSED = " The fused kernel keeps no weights: the log-sum-exp of each row is enough to compute them again."
 KEPT_NOTE = "Exact to the byte on the same layer run under autograd; masks of dropout are as a GPU keeps them."
 NOTHING = "nothing"
 

@@ -41,7 +41,7 @@ def opening_site(run: Facts) -> Site:
 
 
 def opening_head(run: Facts) -> tuple[int, int]:
-    """Layer and head where nobody chose: those of the model's first example that is about this attention."""
+    """Layer and head by default: those of the model's first example that is about this attention."""
     site = opening_site(run)
     shown = examples.shown_for(run.spec.id.partition("@")[0])
     found = next((one for one in shown if one.site in ("", site.id)), shown[0])
@@ -49,7 +49,7 @@ def opening_head(run: Facts) -> tuple[int, int]:
 
 
 def opening_query(run: Facts) -> int:
-    """The query that is locked where nobody chose: the example's token, or the last word."""
+    """The query that is locked by default: the example's token, or the last word."""
     tokens = run.tokens(opening_site(run).query)
     found = examples.shown_for(run.spec.id.partition("@")[0])[0].query_among(list(tokens.labels))
     spoken = [i for i in words_of(tokens) if any(letter.isalnum() for letter in tokens.labels[i])]

@@ -155,7 +155,7 @@ def _parts(run: TracedRun, config: ModelConfig, dropout: bool) -> list[Part]:
 
 
 def _with_dropout(steps: Sequence[TracedStep], rows: Sequence[Row]) -> list[TracedStep]:
-    """The steps of a part, and behind each whose numbers are dropped the step that drops them."""
+    """The steps of a part, and after each whose numbers are dropped the step that drops them."""
     found = list(steps)
     for before, row in pairwise(rows):
         if row.kind.startswith("dropout"):
@@ -236,7 +236,7 @@ class _Rows:
         return 1 if site or kind in BESIDE else 0
 
     def _drop(self, what: str, site: str = "") -> None:
-        """Behind the row that was made last, in training alone: some of its numbers become 0."""
+        """After the row that was made last, in training alone: some of its numbers become 0."""
         if not self.dropout:
             return
         step = self.rows[-1].step

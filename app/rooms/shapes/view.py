@@ -39,7 +39,7 @@ LECTURES = ("lesson-encoder",)  # that are told of a model that learns: they ope
 CHOICES = {RUN: words.OF_RUN, TYPED: words.OF_TYPED, PASTED: words.OF_PASTED} | {
     name: preset.title for name, preset in PRESETS.items()
 }
-TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is where nobody chose
+TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is by default
     "encoder": ("n_encoder_layers", 6),
     "decoder": ("n_decoder_layers", 0),
     "width": ("d_model", 512),
@@ -87,7 +87,7 @@ def show() -> None:
             line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
             config, title = _config(of, line, notes)
             batch, source_len, target_len = _lengths(of, config, line)
-            if config.position == "sinusoidal":  # such a table is worked out, as long as it is wanted
+            if config.position == "sinusoidal":  # such a table is computed, as long as it is wanted
                 config = replace(config, n_ctx=max(config.n_ctx, source_len, target_len))
             drops = line.toggle(
                 words.DROPOUT, of in LECTURES, key="dropped", bind="query-params", help=words.DROPOUT_HELP

@@ -25,10 +25,10 @@ FIELD_NAMES = {
     "vocabulary": "vocab",
     "context": "longest text",
 }
-NORM_ORDER = "where norms stand"
+NORM_ORDER = "order of the norms"
 NORM_ORDER_HELP = (
     "Pre-LN normalises what goes into each sublayer, Post-LN what comes out of it. Shapes and parameters stay as they are, but "
-    "the weights of a model that learnt with one order do not serve the other: it would have to be trained anew."
+    "the weights of a model that learnt with one order do not serve the other: it would have to be trained again."
 )
 POSITIONS = "positions"
 NORM = "kind of norm"
@@ -47,7 +47,7 @@ PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to trace
 PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
 PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
 PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
-PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Whoever opens the link has to paste it again."
+PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Anyone who opens the link has to paste it again."
 CONFIG_IN_LINK = "a whole link that this page made of a config.json; or paste the file again into “Sizes”"
 UNKNOWN_PLACE = "This link asks for {name} “{asked}”, which this diagram does not have: it opens where it usually does."
 UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
@@ -97,12 +97,12 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "gate": ("FFN gate", "x W_gate{mlp_bias}", "self.gate(x)", "{pos}, each widened from {d_model} to {d_ff}."),
     "gate_act": ("gate activation", "{act}(gate)", "{act_code}(self.gate(x))", "{pos}, {d_ff} each: how far each gate is open."),
     "up": ("FFN hidden", "x W₁{mlp_bias}", "self.up(x)", "{pos}, each widened from {d_model} to {d_ff}. Every token for itself."),
-    "act": ("activation", "{act}(h)", "{act_code}(h)", "{pos}, {d_ff} each: the same numbers, bent by {act}."),
+    "act": ("activation", "{act}(h)", "{act_code}(h)", "{pos}, {d_ff} each: the same numbers after {act}."),
     "gated": ("gate × hidden", "{act}(gate) · hidden", "{act_code}(self.gate(x)) * self.up(x)", "{pos}, {d_ff} each: what each gate lets through."),
     "mlp_out": ("FFN out", "h W₂{mlp_bias}", "self.down(h)", "For each of {pos} what the FFN adds to the residual stream: back to {d_model}."),
     "final": ("{final}", "{final_eq}", "{final_code}", "{pos}, and for each a vector of {d_model}: what the model makes of each token."),
     "dense": ("head dense", "x W + b", "self.dense(x)", "{pos}, each still {d_model} wide, once more mixed before the words are scored."),
-    "head_act": ("head activation", "{act}(h)", "{act_code}(h)", "The same {pos} of {d_model}, bent by {act}."),
+    "head_act": ("head activation", "{act}(h)", "{act_code}(h)", "The same {pos} of {d_model} after {act}."),
     "head_norm": ("head norm", "{norm}(h)", "self.norm(h)", "The same {pos}, each normalised over its {d_model}."),
     "logits": ("logits", "{unembed}", "self.unembed(x)", "For each of {pos} a score for each of {vocab}.{tied}"),
 }  # fmt: skip
@@ -260,13 +260,13 @@ WHY = {
     "scores_heads": "This swaps heads with positions. The head axis must stay where it is: .mT, or transpose(-2, -1), swaps only the last two.",
     "scores_heads_silent": "Heads and positions are swapped, and these sizes happen to fit or to broadcast: every head meets the keys of others.",
     "scores_unsplit": "Heads × heads for every token: each token compares its own heads with each other. No error here, and none at any length.",
-    "scores_unsplit_lengths": "Positions now stand where heads should: source and target have different lengths, so they do not meet.",
+    "scores_unsplit_lengths": "Positions are now where heads should be: source and target have different lengths, so they do not meet.",
     "mask_flat": "Axes are matched from the right: batch meets query. A padding mask needs two axes of 1 between batch and key.",
     "mask_flat_silent": "It fits by chance: axes are matched from the right, so batch meets query, not batch. With one text it even is right; the second text breaks it.",
     "mask_head": "Axes are matched from the right: batch meets head. One more axis of 1 is missing.",
     "mask_head_silent": "It fits by chance: batch meets head. With one text it even is right; with as many texts as heads, text 3 hides keys in head 3 of every text.",
-    "mask_rows": "This hides queries, not keys: the rows of padding are all −∞, which softmax turns into NaN, and everybody still looks at padding.",
-    "mask_rows_error": "The padding of the keys stands on the axis of the queries, and there are not as many of them.",
+    "mask_rows": "This hides queries, not keys: the rows of padding are all −∞, which softmax turns into NaN, and every query still looks at padding.",
+    "mask_rows_error": "The padding of the keys is on the axis of the queries, and there are not as many of them.",
     "softmax_columns": "The same shape, so nothing complains. But now every column sums to 1: keys share out their attention among queries, and with a causal mask the early rows hold almost all of it.",
     "softmax_heads": "The same shape, so nothing complains. But now heads compete for each pair of tokens, and no row sums to 1.",
     "z_transposed": "The last axis of the weights, key, must meet the key axis of v, which comes before d_head. v is not transposed.",
@@ -281,7 +281,7 @@ WHY = {
     "position_all": "The table has a row for every position the model knows. Take as many as the text has tokens.",
     "position_same": "The text is exactly as long as the table, so all of it is right. One token less and it raises.",
     "position_turned": "Positions and features are swapped: axes are matched from the right.",
-    "position_square": "As many tokens as features: it fits by chance, with the table lying on its side.",
+    "position_square": "As many tokens as features: it fits by chance, with the table transposed.",
     "position_axis": "The new axis makes batch out of positions: every token gets every position, one text for each. The result is as many times too large.",
     "position_axis_error": "The new axis puts positions where batch should be, and there are not as many texts as positions.",
     "position_features": "The last axis is cut, which has features: every position of the table is left, with the first few of its features. A course writes it so, as pe[:, :, :n].",

@@ -1,7 +1,7 @@
-"""A walk as one message for the browser: everything that is drawn, and what it needs to work out a change at once.
+"""A walk as one message for the browser: everything that is drawn, and what it needs to compute a change at once.
 
-Numbers that are read travel as float32; pictures of which nobody reads a number as float16. Of a long text the keys and values
-of one head travel, and the rows of a norm that stand around the followed token; the rest is asked for when somebody looks.
+Numbers that are read travel as float32; pictures without readable numbers as float16. Of a long text the keys and values
+of one head travel, and the rows of a norm that stand around the followed token; the rest is asked for when a visitor looks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TYPES = {"f4": "<f4", "f2": "<f2", "u1": "u1"}
 
 
 class Arrays:
-    """Arrays behind a header, each under its name."""
+    """Arrays after a header, each under its name."""
 
     def __init__(self) -> None:
         self.body = messages.Body()
@@ -164,7 +164,7 @@ def _norm(walk: Walked, step: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def lines_of(guesses: Sequence[Any], predictions: Any) -> Mapping[str, Any]:
-    """The guess behind every addition, and the next word's probabilities, as JSON."""
+    """The guess after every addition, and the next word's probabilities, as JSON."""
     return {
         "guesses": [
             {

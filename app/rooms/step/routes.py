@@ -1,4 +1,4 @@
-"""What Step through asks for later: another walk, the terms of one number, the guess behind every addition."""
+"""What Step through asks for later: another walk, the terms of one number, the guess after every addition."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def terms(request: Request) -> Response:
 
 @answering
 async def guesses(request: Request) -> Response:
-    """What the head would make of the stream behind every addition to one token, and the next word's probabilities."""
+    """What the head would make of the stream after every addition to one token, and the next word's probabilities."""
     key, query = request.query_params.get("run", ""), number(request, "query", 0, MOST)
     asked = service.service()
     found = await asked.guesses(key, query)

@@ -13,7 +13,7 @@ from core.read import worked_examples
 
 @cache
 def small_message() -> bytes:
-    """Every number of the three examples; the browser works out what follows from a number of x that is dragged."""
+    """Every number of the three examples; the browser computes what follows from a number of x that is dragged."""
     one, batch, reshape = worked_examples.one_head(), worked_examples.batch(), worked_examples.reshape()
     index = (0, 2, 5)
     header: dict[str, Any] = {

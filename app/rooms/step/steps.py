@@ -21,7 +21,7 @@ class Step:
     id: str  # in links, for ever
     kind: str  # which picture and which words: the id without what tells two of a kind apart
     lane: str
-    value: str  # which of the walk's values it shows; "" for those that are worked out from others
+    value: str  # which of the walk's values it shows; "" for those that are computed from others
     axes: Axes  # of the whole tensor, not of the followed token's part of it
 
 

@@ -47,7 +47,7 @@ async def run_of(linked: Request, there: screen.Screen) -> Request:
 
 
 def _begin(run: Facts, values: Mapping[str, str]) -> None:
-    """Have the walk that the browser will ask for worked out while the room is still on its way there."""
+    """Have the walk that the browser will ask for computed while the room is still on its way there."""
     now = (*st.session_state.get(stage.VISIT, ()), run.key)
     if st.session_state.get(BEGUN) == now:
         return

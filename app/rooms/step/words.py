@@ -11,7 +11,7 @@ ALLOWED_CELL = "a row and a column of the picture, as in 2.10"
 ALLOWED_DIVIDE = "a number from {low} to {high}"
 ALLOWED_HIDE = "keys from 0 to {last}, and one of them stays"
 ALLOWED_X = "numbers of x from -{most} to {most}, as in 0-1:0.52,2-3:-4"
-ALLOWED_EDITS = "edits as “Run it so” writes them"
+ALLOWED_EDITS = "edits as “Run with this change” writes them"
 
 # What the browser says. {q} is the followed token, {k} the key that is looked at.
 NAMES = {
@@ -108,7 +108,7 @@ EQUATIONS = {
 }
 SAYS = {
     "token": "{q} is row {id} of a table of {vocab} words: {d} numbers, the same in every sentence.",
-    "embed_position": "To what the word is, the model adds where it stands: row {p} of {n} {kind} positions.",
+    "embed_position": "To what the word is, the model adds its position: row {p} of {n} {kind} positions.",
     "embed": "Nothing is added for the position: {how}.",
     "embed_rotary": "this model turns its queries and keys later instead",
     "embed_bias": "this model adds to its scores by distance instead",
@@ -116,7 +116,7 @@ SAYS = {
     "x": "What the layers so far have made of {q}: one vector of length {x}.",
     "x_first": "What the embedding has made of {q}: one vector of length {x}.",
     "norm_layer": "LayerNorm measures each *row*: {q}’s own {d} numbers get mean 0 and deviation 1.",
-    "norm_rms": "RMSNorm divides {q}’s {d} numbers by their root mean square, {r}: no mean is taken off.",
+    "norm_rms": "RMSNorm divides {q}’s {d} numbers by their root mean square, {r}: no mean is subtracted.",
     "norm_batch": "BatchNorm measures each *column*: neighbours change the result.",
     "qkv": "{q} asks with its query; every token answers with a key and offers a value: {d} numbers each.",
     "qkv_cross": "{q} asks with its query; the source answers with its keys and values: {d} numbers each.",
@@ -136,7 +136,7 @@ SAYS = {
     "softmax": "{q} gives {w} of its attention to {k}. The {n} weights add up to 1.",
     "z": "Each value by its weight, added *down the column*: what head {h} brings to {q}, {w} from {k}.",
     "join": "The {H} heads’ {d} numbers are laid end to end: {H} × {d} = {wide}. Head {h} has {first} to {last}.",
-    "wo": "Each head writes a vector, and W_O adds them up. Head {h}’s has length {a}, number {rank} of {H}.",
+    "wo": "Each head writes a vector, and W_O adds them up. Head {h}’s has length {a}, rank {rank} of {H} by length.",
     "add_attn": "Attention does not replace {q}: it adds {a} to a vector of length {x}. Together: {s}.",
     "add_cross_attn": "Cross-attention adds {a} to a vector of length {x}. Together: {s}.",
     "add_mlp": "The MLP adds {a} to a vector of length {x}. Together: {s}.",
@@ -150,7 +150,7 @@ SAYS = {
     "next": "{q} came in as itself and leaves as a guess: {w}, {p}.",
     "next_since": "{q} came in as itself and leaves as a guess: {w}, {p}. The best since layer {l}’s {sublayer}.",
     "next_waiting": "{q} came in as itself and leaves as a guess.",
-    "result": "One vector for each of {n} tokens. {model} guesses no words: their mean stands for the text.",
+    "result": "One vector for each of {n} tokens. {model} predicts no words; their mean is the vector of the text.",
     "result_encoder": "One vector for each of {n} tokens. The decoder reads them in its cross-attention.",
 }
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
@@ -205,7 +205,7 @@ COMPONENT = {
     "changed_act": "you changed the activation: no receipt of the run",
     "from_here": "from here, the run’s own numbers",
     "put_back": "Put it back",
-    "run_it": "Run it so",
+    "run_it": "Run with this change",
     "run_it_help": "A real run with this change, from this layer to the end: {what}.",
     "run_divide": "every head of this layer divides by {c}",
     "run_hide": "head {h} of this layer may not look at {k}",
@@ -238,7 +238,7 @@ COMPONENT = {
     "neuron": "neuron {j}",
     "neurons": "{n} neurons {what}, {per} a row",
     "neurons_before": "before the activation",
-    "neurons_after": "behind the product",
+    "neurons_after": "after the product",
     "neurons_ten": "The ten neurons that write the longest vectors",
     "neuron_is": "= h {h} × ‖W_2[:, {j}]‖ {w}",
     "neuron_title": "neuron {j}: its {d} numbers times row {j} of self.{what}.weight",
@@ -291,7 +291,7 @@ COMPONENT = {
     "turn_pair": "{i}, {j}: {r} rad",
     "turn_says": "Thin: before. Thick: after. Length before {a}, after {b}. Scores then depend on how far apart two tokens are.",
     "turn_title": "q[{j}] of head {h}, turned: its pair by cos and sin",
-    "scores_along": "q × k, number by number: added along each row →",
+    "scores_along": "q × k, element by element: each row adds up to its score →",
     "z_down": "weight × value: added down each column ↓",
     "head_z": "head {h}’s z",
     "col_raw": "q · k",
@@ -316,7 +316,7 @@ COMPONENT = {
     "mask_keep": "At least one key stays: {k} is the last one.",
     "hide": "Hide {k}",
     "show": "Show {k} again",
-    "largest": "the largest score, {x}, is taken off first: no weight changes, and nothing overflows",
+    "largest": "the largest score, {x}, is subtracted first: the weights stay the same, and exp cannot overflow",
     "sum_of": "the sum of all {n}",
     "sum_weights": "Σ weights",
     "z_title": "z[{j}] of head {h}: {n} values, each by its weight",
@@ -382,8 +382,8 @@ COMPONENT = {
     "small_x_label": "x[{r}, {c}]",
     "small_changed": "you changed x",
     "small_fused": "✓ equals PyTorch’s own numbers, max |Δ| {error}",
-    "small_at_once": "worked out in the browser, at once",
-    "small_torch": "torch.manual_seed(42) · worked out by PyTorch",
+    "small_at_once": "computed in the browser, at once",
+    "small_torch": "torch.manual_seed(42) · computed by PyTorch",
     "small_scores": "scores = Q Kᵀ",
     "small_scaled": "÷ √4",
     "small_weights": "weights = softmax",
@@ -397,7 +397,7 @@ COMPONENT = {
     "small_weight": "{n}[{r}, {c}] = {x}: a weight, learnt in training; here random.",
     "batch_title": "A batch of two sentences",
     "batch_facts": "3 tokens, 4 numbers each",
-    "batch_says": "transpose(-2, -1) turns each sentence on its side. .T turns the whole batch round: numbers of *both* sentences end up in one sheet.",
+    "batch_says": "transpose(-2, -1) transposes each sentence. .T reverses all axes, the batch too: numbers of *both* sentences end up in one sheet.",
     "batch_sentence": "sentence {s}",
     "batch_sheet": "sheet {e}",
     "batch_right": "Q @ K.transpose(-2, -1)  ✓ [2,\u00a03,\u00a03]",

@@ -25,7 +25,7 @@ EXAMPLES = {"copy": "feedback", "echo": "feedback", "reverse": "feedback", "sort
 
 
 def opening_example(task: str) -> str:
-    """What is watched where nobody typed anything."""
+    """What is watched where no one typed anything."""
     return EXAMPLES.get(task) or problems(LIVE[task], 1, seed="watched", held_out=True)[0].rstrip("=")
 
 

@@ -53,20 +53,20 @@ async def run(request: Request) -> Response:
 
 @answering
 async def now(request: Request) -> Response:
-    """What there is of a training, as one line: nobody watches by it, so one that waits goes on waiting."""
+    """What there is of a training, as one line: no one watches by it, so one that waits goes on waiting."""
     return Response(line(await service.service().training(spec_of(request))), headers=NEVER_KEPT)
 
 
 @answering
 async def pause(request: Request) -> Response:
-    """Keep a training where it is for whoever watches it next, once nobody watches it."""
+    """Keep a training where it is for anyone who watches it next, once no one watches it."""
     await service.service().pause_training(spec_of(request))
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
 @answering
 async def looks(request: Request) -> Response:
-    """An example as the next frames behind the step `after` see it: a message of maps as bytes, 255 for a weight of 1."""
+    """An example as the next frames after the step `after` see it: a message of maps as bytes, 255 for a weight of 1."""
     spec, typed = spec_of(request), request.query_params.get("example", "")
     after = routes.whole("after", request.query_params.get("after", "0"), 0, 1 << 20) - 1
     found = await service.service().looks(spec, typed, after)

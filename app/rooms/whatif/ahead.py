@@ -22,7 +22,7 @@ PATIENCE = 2.0  # seconds in which the browser comes for it
 Name = tuple[str, str]  # the visitor, and the key of the run
 
 _lock = threading.Lock()
-_begun: dict[Name, Future[None]] = {}  # that nobody has come for yet
+_begun: dict[Name, Future[None]] = {}  # that no one has come for yet
 
 
 def begin(said: Mapping[str, str], shown: Facts) -> None:
@@ -47,7 +47,7 @@ def take(visitor: str, key: str) -> Future[None] | None:
 
 
 async def _sweep(name: Name, asked: Asked) -> None:
-    """Sweep, and end where nobody comes for it."""
+    """Sweep, and end where no one comes for it."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
     def end() -> None:
@@ -55,7 +55,7 @@ async def _sweep(name: Name, asked: Asked) -> None:
             task.cancel()
 
     loop.call_later(PATIENCE, end)
-    with suppress(Refused, IndexError):  # whoever asks for it is told
+    with suppress(Refused, IndexError):  # the one who asks for it is told
         async with aclosing(service.service().sweep(name[1], asked)) as parts:
             async for _ in parts:
                 pass

@@ -19,8 +19,8 @@ AGAINST_ALLOWED = "another sentence of at most 2,000 characters, or a link to a 
 OTHER_ALLOWED = "a model that is offered here, such as storyteller or copy@00122"
 MOVED_ALLOWED = "a head by its kind of attention, layer and number, such as decoder.5.3"
 PATCH_NEEDS_TEXT = (
-    "Whose head? Type another sentence beside “another sentence”, of the same number of tokens. "
-    "Then each head in turn gives what it gave there."
+    "Whose head? Type another sentence beside “another sentence”, with the same number of tokens. "
+    "Then each head in turn is replaced by the same head there."
 )
 
 # changes, by their text in a link, else by their kind
@@ -56,11 +56,11 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "moved_row": "moved",
     "change": "Change",
     "silence": "silence a head",
-    "silence_help": "Each head is silenced in turn: what it gives becomes zero, or its mean over the text.",
+    "silence_help": "Ablation. Each head is silenced in turn: its output becomes zero, or its mean over the text.",
     "cut": "cut a look",
-    "cut_help": "Each look, of a query at a key, is forbidden in turn.",
+    "cut_help": "Each attention link, of a query to a key, is blocked in turn.",
     "patch": "take a head from another sentence",
-    "patch_help": "Each head in turn gives what it gave for another sentence: which of them carries the difference?",
+    "patch_help": "Activation patching. Each head’s output in turn is replaced by its output for another sentence: which head carries the difference?",
     "toggles": {
         "nocausal": ["no causal mask", "Every query may look at the future."],
         "nopositions": ["no positions", "The order of the words is taken away."],
@@ -77,7 +77,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "undo": "Undo",
     "undo_help": "Back to the plain run. Key: U.",
     "swap": "Swap sides",
-    "swap_help": "The changed run becomes the one above, and what is above is held against it. Both are in the link.",
+    "swap_help": "The changed run becomes the one above, and what is above is compared with it. Both are in the link.",
     "keep": "Keep",
     "keep_help": "Keep this change, and sweep again with it: changes add up.",
     "kept": "Kept changes",
@@ -118,8 +118,8 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "few_groups_turn": "{n} of {heads} groups of heads turn it by less than 0.01.",
     "few_looks": "{n} of {heads} looks change it by less than 3 points.",
     "few_turn": "{n} of {heads} heads turn it by less than 0.01.",
-    "writes_most": " The head that writes most here, {head}, changes it by {d}.",
-    "writes_most_turn": " The head that writes most here, {head}, turns it by {d}: rank {rank} of {heads}.",
+    "writes_most": " The head with the largest output here, {head}, changes it by {d}.",
+    "writes_most_turn": " The head with the largest output here, {head}, turns it by {d}: rank {rank} of {heads}.",
     "together": " The {n} heads of a group read the same keys and values, and are silent together.",
     "shared": " {heads} heads share the keys and values of {kv}; each is silenced by itself.",
     "never_cut": " The first row has one key and is never cut.",
@@ -127,7 +127,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "silent": "Silence {head} and ",
     "cut_look": "If {query} may not look at {key}{where}, ",
     "in_one": " in {head}",
-    "patched": "Give {head} what it gave for the other sentence, and ",
+    "patched": "With {head} taken from the other sentence, ",
     "with": "With {changes}, ",
     "with_and": " and ",
     "of_text": "the other sentence",
@@ -141,7 +141,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "most_moves": " {token} moves most.",
     "plain": "Nothing is changed. {word} is the likeliest, {p}.",
     "plain_turn": "Nothing is changed. Choose a head to silence it.",
-    "unlike": "{word}, {p}, is what the run above says; here it is {other}, {q}. Their vocabularies differ: no probability can be held against another.",
+    "unlike": "{word}, {p}, is the likeliest in the run above; here it is {other}, {q}. Their vocabularies differ: no probability can be held against another.",
     "predicts": "What the model predicts",
     "after": "after {token}",
     "vectors": "Which vectors moved",
@@ -155,12 +155,12 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     ],
     "entropy": "An average row of attention had {a} bits of entropy; now {b}.",
     "loss": "The loss over the text itself goes from {a} to {b}.",
-    "honest": "This answer changes: other heads may stand in for a silenced one, and zero is only one way to silence.",
+    "honest": "This answer changes: other heads may make up for a silenced one, and zero is only one way to silence.",
     "looks_elsewhere": "looks elsewhere now",
     "looks_elsewhere_there": "looks elsewhere there",
-    "itself": "as it was",
-    "last_layer": "No head reads what this one writes before the end, so no attention moved.",
-    "no_difference": "The texts have other lengths, or the models other shapes: there is no difference map.",
+    "itself": "unchanged",
+    "last_layer": "No later head reads the output of this one, so no attention changed.",
+    "no_difference": "The texts differ in length, or the models in shape: there is no difference map.",
     "no_maps": "This text is too long for maps of both runs. What moved most is told in the table.",
     "difference": "difference",
     "less": "less",
@@ -186,7 +186,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "differs": "the batch differs from the single run by {d}",
     "sweeping": "{n} of {of} …",
     "swept": "{of} runs, {ms} ms, {device} {dtype}",
-    "loading": "Working it out …",
+    "loading": "Computing …",
     "failed": "The server does not answer. It is asked again in a moment.",
     "head_name": "L{layer} H{head}",
     "head_long": "layer {layer} head {head}",
@@ -195,7 +195,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "how": "How to read this",
     "how_text": "Rows are layers, columns are heads. Each cell is a run of its own in which that head alone is silent, and its number is how the "
     "probability of the answer changed, in points. Where a head looks is one picture; what depends on it is another. A large effect in an "
-    "early layer also breaks everything behind it: it is not a place where a fact is kept. Colours are square-root scaled so that small "
+    "early layer also breaks everything after it: it is not a place where a fact is kept. Colours are square-root scaled so that small "
     "changes show; the numbers are not. Keys: arrows move, U undoes, L switches to looks.",
     "chosen": "{place}: {change}",
     "stronger": "‹ stronger",

@@ -49,7 +49,7 @@ class Bar {
     );
 
     /** @type {import("../../classroom/browser/teacher.js").Teacher | null} */
-    this.teacher = null; // until this browser has a class: nobody else loads what it takes
+    this.teacher = null; // until this browser has a class: no one else loads what it takes
     this.classroom = "";
     /** @type {Record<string, string>} Rooms that say what they show to a class, and where their modules are */
     this.entries = {};
@@ -147,7 +147,7 @@ class Bar {
     if (name) name.textContent = this.titles.get(room) ?? "";
   }
 
-  // Where the pointer rests somebody is about to go: what the room is made of comes before it is asked for.
+  // Where the pointer rests a visitor is about to go: what the room is made of comes before it is asked for.
   /** @param {HTMLAnchorElement} link */
   rest(link) {
     const entry = this.entries[link.dataset.room ?? ""];
@@ -229,7 +229,7 @@ class Bar {
     e.stopPropagation();
   }
 
-  // 1 to 9 and 0 for the rooms in their order, L for the lessons, J for a class; not where somebody writes
+  // 1 to 9 and 0 for the rooms in their order, L for the lessons, J for a class; not where a visitor writes
   /** @param {KeyboardEvent} e */
   key(e) {
     if (!isFree(e) || e.shiftKey || e.repeat) return;
@@ -245,7 +245,7 @@ class Bar {
   }
 }
 
-// Whether this tab teaches a class, also after it was loaded anew
+// Whether this tab teaches a class, also after it was loaded again
 function hasClass() {
   try {
     return sessionStorage.getItem(KEPT) !== null;

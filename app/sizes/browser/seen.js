@@ -1,4 +1,4 @@
-// Memory or Compute on the page of somebody who follows: the sentence of a chart, the chart, and what stands beside it. The teacher has
+// Memory or Compute on the page of a follower: the sentence of a chart, the chart, and what stands beside it. The teacher has
 // the sliders. Plotly is fetched when the first chart is to be seen: Streamlit, which has it, is not on this page.
 
 import { PALETTES, STYLE } from "./constants.js";

@@ -83,7 +83,7 @@ export function goTo(address, replace) {
   dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
 }
 
-/** Have the address say this, which nobody follows and Back does not take back. @param {string} address */
+/** Have the address say this, which no one follows and Back does not take back. @param {string} address */
 export function note(address) {
   History.prototype.replaceState.call(history, history.state, "", settled(address));
 }

@@ -1,6 +1,6 @@
 // Enter in a box of text shows the text, and Shift+Enter begins a line.
 //
-// Streamlit sends its box with lines by Ctrl+Enter. The box is as high as its text while somebody writes in it, and one line
+// Streamlit sends its box with lines by Ctrl+Enter. The box is as high as its text while a visitor writes in it, and one line
 // high once the text is sent (page.css). Without this script Enter begins a line, and most people never send their text.
 (() => {
   const boxes = ".st-key-text textarea, .st-key-target textarea";

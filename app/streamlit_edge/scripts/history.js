@@ -1,9 +1,9 @@
 // Each thing that a visitor does is one step, which Back takes; and what an address says of the page itself is the browser's alone.
 //
-// Streamlit writes the value of a box over the history entry that is there, and puts what the server says of the address behind it.
+// Streamlit writes the value of a box over the history entry that is there, and puts what the server says of the address after it.
 // So there was no way back from another sentence or model, and a head could take two steps. Without this script Back skips sentences.
 //
-// Of somebody who goes back twice before the server has answered, the first answer comes when the second entry is there, and is written
+// Of a visitor who goes back twice before the server has answered, the first answer comes when the second entry is there, and is written
 // over it. The entry that they end in is put right by the last answer (history.py). One that they only passed gets what it said when they
 // came there for the first time, as soon as they come again: without this script Forward would show what another entry says.
 //

@@ -209,7 +209,7 @@ class View {
       this.theme();
       this.redraw("layout");
     });
-    // Before Streamlit hears of what somebody does elsewhere on the page
+    // Before Streamlit hears of what a visitor does elsewhere on the page
     this.elsewhere = (/** @type {Event} */ e) => {
       if (this.telling !== null && !e.composedPath().includes(root)) this.tellNow();
     };
@@ -258,7 +258,7 @@ class View {
     this.theme();
     if (!isNew && this.themeName === before) return;
     this.stale.add("layout");
-    this.drawNow(); // somebody waits for it: not in the frame after next, behind what else has arrived
+    this.drawNow(); // a visitor waits for it: not in the frame after next, after what else has arrived
   }
 
   // Whether there is another picture to draw: a script that ran for something else sends the same bytes again, and the
@@ -288,7 +288,7 @@ class View {
     this.unmark();
     const isSame = this.picture?.key === header.key;
     const isAhead = this.told > (header.told ?? 0); // of the server, by what was chosen since that said where it opens
-    this.told = Math.max(this.told, header.told ?? 0); // a view that was drawn anew counts on
+    this.told = Math.max(this.told, header.told ?? 0); // a view that was drawn again counts on
     if (isAhead && !isSame && this.telling !== null) this.tellNow(); // of the picture before, as long as that is there
     this.open(
       header,
@@ -341,7 +341,7 @@ class View {
   /** @param {Picture} header */
   follows(header) {
     if (this.picture?.key === header.key) return;
-    this.told = Math.max(this.told, header.told); // a view that was drawn anew counts on
+    this.told = Math.max(this.told, header.told); // a view that was drawn again counts on
     const known = this.underway;
     if (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(header.opened)) {
       known.header = header; // what was chosen meanwhile is in it
@@ -400,8 +400,8 @@ class View {
     this.remote.held = false;
     this.unmark();
     this.stale.add("run");
-    this.drawNow(); // somebody waits for it, and not for what follows:
-    requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that nobody could give before
+    this.drawNow(); // a visitor waits for it, and not for what follows:
+    requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that no one could give before
   }
 
   // There is no picture before.
@@ -430,7 +430,7 @@ class View {
     setTimeout(() => this.underway?.key === key && this.underway.ms === null && this.giveUp(), LEAVES_AFTER);
   }
 
-  // Nobody waits any longer for the run that goes on. What is there of it goes, unless that is all.
+  // No one waits any longer for the run that goes on. What is there of it goes, unless that is all.
   giveUp() {
     const run = this.underway;
     this.underway = null;
@@ -475,7 +475,7 @@ class View {
   }
 
   // An answer is there, or cannot be had. The large picture is drawn again only where it may be another one: rows and
-  // scores come while somebody moves over it.
+  // scores come while a visitor moves over it.
   /** @param {string} [path] */
   arrived(path) {
     if (this.picture.whole && this.options.hide.length) this.ranks.clear(); // exact numbers may have come for faint rows
@@ -641,7 +641,7 @@ class View {
     return ranking;
   }
 
-  // Who looks at a key of the lens; null while that is fetched. Of a large run it is a lot of work, which nobody gets for
+  // Who looks at a key of the lens; null while that is fetched. Of a large run it is a lot of work, which no one gets for
   // having moved the pointer across a token.
   /** @param {number} key */
   column(key) {
@@ -995,7 +995,7 @@ class View {
     return true;
   }
 
-  // The page's typeface, as the last layout found it: asking the browser again would have it work out every style first
+  // The page's typeface, as the last layout found it: asking the browser again would have it compute every style first
   font() {
     return this.family;
   }

@@ -294,7 +294,7 @@ export class Asks {
     this.view.soon();
   }
 
-  // What a link says of the text with what was written behind it; null where the server does not say
+  // What a link says of the text with what was written after it; null where the server does not say
   /** @returns {Promise<Record<string, string> | null>} */
   async text() {
     try {
@@ -307,7 +307,7 @@ export class Asks {
     return null;
   }
 
-  // The layers behind a column, once the ring rests there
+  // The layers after a column, once the ring rests there
   /** @param {import("./types.js").Column} column */
   lens(column) {
     clearTimeout(this.resting);

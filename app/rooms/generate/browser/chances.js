@@ -43,7 +43,7 @@ export function chances(node, { temperature, topK, topP }, vocab) {
 }
 
 // What is known of one word here: its own chance and rank. Words without a name have them where core told them. `own` are the
-// column's own chances, where they are worked out already.
+// column's own chances, where they are computed already.
 /** @param {Node} node @param {number} id @param {number} vocab @param {Chances} [own] @returns {{prob: number, rank: number} | null} */
 export function known(node, id, vocab, own) {
   const told = node.told.get(id);

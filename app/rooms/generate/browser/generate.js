@@ -169,7 +169,7 @@ class Generate {
     const isNew = this.header?.key !== header.key;
     if (isNew || byLink) this.asks.stop();
     if ((isNew && this.header && !byLink) || (header.changed && !classroom.follows))
-      this.chosen.choose({ path: "", other: "", f: "" }); // words behind another text
+      this.chosen.choose({ path: "", other: "", f: "" }); // words after another text
     if (isNew) {
       this.asks.begin(header.key);
       this.say("");
@@ -316,7 +316,7 @@ class Generate {
         read: this.nameAt(node.position),
         known: take === null ? null : known(node, take, header.vocab, own),
       };
-      // Worked out for the columns that are in sight: a slider has one frame for all of them.
+      // Computed for the columns that are in sight: a slider has one frame for all of them.
       found.push(
         Object.defineProperty(/** @type {Column} */ (column), "shown", {
           get: () => {
@@ -427,7 +427,7 @@ class Generate {
       complete,
       this.root.dataset.theme,
     ].join(" ");
-    // A slice that was made anew while it is pressed would lose the click: what stays the same is not drawn again.
+    // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
     this.part("strips", text, () =>
       strips(
         this.strips,

@@ -80,7 +80,7 @@ export function bars(box, scene, acts) {
   const sampled = scene.how === "sample" && !column.given;
   const n = Math.min(BARS, node.ids.length);
   const most = Math.max(0.02, ...own.probs.slice(0, n), ...shown.probs.slice(0, n));
-  // The same buttons at every drawing: one that was made anew while it is pressed would lose the click.
+  // The same buttons at every drawing: one that was made again while it is pressed would lose the click.
   while (box.children.length > n) box.lastElementChild?.remove();
   while (box.children.length < n) {
     const track = el("b");

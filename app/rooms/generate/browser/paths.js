@@ -1,4 +1,4 @@
-// Paths: the tokens that were taken behind a text, as links write them, and the branches that were left.
+// Paths: the tokens that were taken after a text, as links write them, and the branches that were left.
 
 import { BRANCHES } from "./constants.js";
 

@@ -43,7 +43,7 @@ export function strips(box, scene, shade, focus) {
   box.replaceChildren(...found);
 }
 
-// Brings the ring of a long text into sight: it asks the page for sizes, so it comes behind all that is written.
+// Brings the ring of a long text into sight: it asks the page for sizes, so it comes after all that is written.
 /** @param {HTMLElement} box */
 export function bringRing(box) {
   const strip = /** @type {HTMLElement | null} */ (box.querySelector(".own"));

@@ -1,4 +1,4 @@
-// The same as tables: on the page for whoever sees no picture, and as CSV.
+// The same as tables: on the page for readers who see no picture, and as CSV.
 
 import { csv } from "../../../kit/browser/csv.js";
 import { add, fill, worded } from "../../../kit/browser/dom.js";

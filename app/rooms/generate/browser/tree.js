@@ -1,4 +1,4 @@
-// The tree of all that was written behind a text, as JSON: each word with its chance, and the words that were written behind it.
+// The tree of all that was written after a text, as JSON: each word with its chance, and the words that were written after it.
 
 import { known } from "./chances.js";
 

@@ -16,7 +16,7 @@ export interface Header {
   link: Record<string, string>; // to the text and its model
   about: { caption: string; snippet: string; name: string };
   chosen: FromPython;
-  offline?: boolean; // on the page of somebody who follows
+  offline?: boolean; // on the page of a follower
   changed?: boolean; // another text than at the last visit, and a link that says nothing of it
 }
 

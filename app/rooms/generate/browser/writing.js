@@ -1,11 +1,11 @@
-// A text that is being written: what the server has told of it so far, and the words that come while somebody waits for them.
+// A text that is being written: what the server has told of it so far, and the words that come while a visitor waits for them.
 
 import { messages, unpack } from "../../../kit/browser/messages.js";
 import { written } from "./paths.js";
 
 /** @typedef {import("./types.js").Node} Node */
 
-const MOST_KEPT = 1500; // columns beside those of the text, of which the oldest go first
+const MOST_KEPT = 1500; // columns beside those of the text; the oldest go first
 
 export class Writing {
   /** @param {string} key of the run */
@@ -35,7 +35,7 @@ export class Writing {
     return this.given.length > 0;
   }
 
-  // The column behind a path, if it is known
+  // The column after a path, if it is known
   /** @param {number[]} path */
   node(path) {
     return path.length ? this.nodes.get(written(path)) : this.given.at(-1);
@@ -69,7 +69,7 @@ export class Writing {
     return this.labels.get(id) ?? String(id);
   }
 
-  // Ask for the text with a path behind it, and for n words more; taken(path) is called at each of them. Returns the sentence of
+  // Ask for the text with a path after it, and for n words more; taken(path) is called at each of them. Returns the sentence of
   // a refusal, or "". Throws where the server does not answer, and where `signal` has stopped it.
   /**
    * @param {number[]} path

@@ -33,7 +33,7 @@ export function number({ digits, unit }, value) {
   return unit ? `${text} ${unit}` : text;
 }
 
-// What would be right, for somebody who looks without having said anything
+// What would be right, for a visitor who looks without having said anything
 /** @param {Truth} truth @returns {Answer} */
 export function rightOf(truth) {
   if (truth.kind === "point") return truth.candidates.slice(0, truth.all_of ? truth.best : 1).map(({ place }) => place);
@@ -43,7 +43,7 @@ export function rightOf(truth) {
   return truth.values ?? {};
 }
 
-// Buttons of which one has the focus, and the arrow keys go on to the next; Enter says it.
+// Buttons, one of them with the focus; the arrow keys move it and Enter answers.
 /**
  * @param {string[]} labels @param {string} className @param {string} label
  * @param {(at: number, done: boolean) => void} act @param {boolean} several

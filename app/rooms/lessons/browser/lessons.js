@@ -25,7 +25,7 @@ const NAMES = Object.keys(STEPS);
 /** @type {Set<Lessons>} */
 const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
-const VISIT = new Map(); // what was said and seen as long as the page is open; nobody else keeps it
+const VISIT = new Map(); // what was said and seen as long as the page is open; no one else keeps it
 const PATIENCE = 5000; // ms that a picture is waited for
 /** @type {Told | null} */
 let latest = null; // what is true of the run on the screen, as long as the room is there
@@ -253,7 +253,7 @@ class Lessons {
     return this.told?.step === this.step ? this.told.truth : undefined;
   }
 
-  // The answer beside what is true; null as long as nobody looks
+  // The answer beside what is true; null as long as no one looks
   /** @returns {import("./types.js").Checked | null} */
   get checked() {
     const { truth } = this;

@@ -130,7 +130,7 @@ export class Rail {
     );
   }
 
-  // All steps of all lessons, for somebody who looks for one
+  // All steps of all lessons, for a visitor who looks for one
   drawAll() {
     const passed = done(NAMES.length);
     this.lessons.replaceChildren(

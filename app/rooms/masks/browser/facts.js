@@ -1,4 +1,4 @@
-// The sentence of Paint a mask, as pieces of text: every number in it is worked out from what is on the screen.
+// The sentence of Paint a mask, as pieces of text: every number in it is computed from what is on the screen.
 
 import { isCausal } from "./rules.js";
 import { named } from "./sheet.js";

@@ -133,7 +133,7 @@ function hidden(paint, own, outcome) {
 }
 
 // Cells that are worth trying: what the locked row looks at most, and everything but itself. The buttons stay as they are while an answer
-// comes: somebody may just be pressing one.
+// comes: a visitor may just be pressing one.
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
 function drawTries(paint, place) {
   const { n_key, n_query } = paint.site;

@@ -14,7 +14,7 @@ const ICONS = {
 };
 
 /**
- * The row of presets and options, made anew when one of them changes.
+ * The row of presets and options, made again when one of them changes.
  * @param {import("./paint.js").Paint} paint @param {HTMLElement} place
  */
 export function drawPresets(paint, place) {

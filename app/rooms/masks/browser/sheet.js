@@ -46,7 +46,7 @@ export class Scores {
   }
 }
 
-// Labels of which some occur twice: those carry their position.
+// Labels; those that occur twice carry their position.
 /** @param {string[]} labels @param {number} at @param {string} tone @returns {import("./types.js").Piece[]} */
 export function named(labels, at, tone) {
   const twice = labels.indexOf(labels[at]) !== labels.lastIndexOf(labels[at]);

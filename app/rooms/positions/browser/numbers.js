@@ -1,4 +1,4 @@
-// The numbers of the room that the browser works out itself: cosines of rows, clocks and their score, digits and waves, orders of words.
+// The numbers of the room that the browser computes itself: cosines of rows, clocks and their score, digits and waves, orders of words.
 
 /** @typedef {import("./types.js").Clock} Clock */
 

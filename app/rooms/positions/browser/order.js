@@ -506,7 +506,7 @@ export class Order {
     return made;
   }
 
-  // Words moved, where nobody has moved one yet: dealt out
+  // Words moved, where no one has moved one yet: dealt out
   /** @param {string} order */
   take(order) {
     const { view } = this;

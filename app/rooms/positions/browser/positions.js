@@ -119,7 +119,7 @@ class View {
       const at = /** @type {Element} */ (event.composedPath()[0]);
       if (at.closest("button:not(.slot), .grid, .map")) this.pressed = performance.now();
     });
-    this.released = () => setTimeout(() => (this.pressed = -Infinity)); // behind the click that follows
+    this.released = () => setTimeout(() => (this.pressed = -Infinity)); // after the click that follows
     for (const name of ["pointerup", "pointercancel"]) addEventListener(name, this.released);
     this.watch = new ResizeObserver(() => this.host.clientWidth !== this.width && this.redraw());
     this.watch.observe(this.host);

@@ -16,7 +16,7 @@ import { diverging, path, picture, put, signed, ticks, whole } from "./draw.js";
 export function rule(view, host, own, rules, kind) {
   const bias = own?.bias ?? (kind === "alibi" ? rules.bias : null);
   const buckets = own?.buckets ?? (kind === "relative" ? rules.buckets : null);
-  const two = bias && buckets ? 2 : 1; // pictures, of which the first leaves half of a projected page's height
+  const two = bias && buckets ? 2 : 1; // pictures; the first leaves half of a projected page's height
   if (bias) lines(view, host, bias, kind, own !== null, two);
   if (buckets) steps(view, host, buckets);
 }

@@ -135,7 +135,7 @@ export class Strip {
     this.mark();
   }
 
-  // What is held, and what it is over: also after the words were drawn anew meanwhile
+  // What is held, and what it is over: also after the words were drawn again meanwhile
   mark() {
     for (const slot of /** @type {HTMLCollectionOf<HTMLElement>} */ (this.box.children)) {
       const word = Number(slot.dataset.word);

@@ -1,4 +1,4 @@
-// What the browser works out itself when a visitor changes something: one row of attention, an activation, a norm.
+// What the browser computes itself when a visitor changes something: one row of attention, an activation, a norm.
 
 /** @typedef {import("./types.js").Attended} Attended */
 

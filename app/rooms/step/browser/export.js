@@ -29,7 +29,7 @@ export function snippet(lines, on, cell) {
   if (kind === "next")
     return [
       ...code,
-      `numbers = guesses(run, ${header.query})  # behind every addition; only the last is the model's own`,
+      `numbers = guesses(run, ${header.query})  # after every addition; only the last is the model's own`,
       "",
     ].join("\n");
   if (["scale", "mask", "softmax", "z"].includes(kind)) {

@@ -1,4 +1,4 @@
-// The end of a decoder: the guess behind every addition, which is a reading, and the next word's probabilities.
+// The end of a decoder: the guess after every addition, which is a reading, and the next word's probabilities.
 
 import { add, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";

@@ -1,4 +1,4 @@
-// The MLP: its neurons before and behind the activation, the curve that they lie on, and those that write most.
+// The MLP: its neurons before and after the activation, the curve that they lie on, and those that write most.
 
 import { add, fill, worded } from "../../../kit/browser/dom.js";
 import { ACTIVATIONS } from "./compute.js";

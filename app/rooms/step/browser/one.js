@@ -82,7 +82,7 @@ export class OnePage {
     this.redraw();
   }
 
-  // What follows from x, into the pictures that are there: nothing is laid out anew.
+  // What follows from x, into the pictures that are there: nothing is laid out again.
   redraw() {
     const all = this.program();
     for (const [name, grid] of Object.entries(this.small.grids)) {

@@ -1,5 +1,5 @@
 // Step through: one token through one layer. The rail is the scrubber; a step is a sentence, an equation, a line of PyTorch, a
-// picture; below stands where the chosen number came from. Everything but another walk is worked out here.
+// picture; below stands where the chosen number came from. Everything but another walk is computed here.
 
 import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { Chosen, whole } from "../../../kit/browser/chosen.js";
@@ -257,7 +257,7 @@ export class View {
     });
   }
 
-  // A row that was clicked is made anew: to take the focus along costs two layouts, and nobody sees where a mouse left it.
+  // A row that was clicked is made again: to take the focus along costs two layouts, and no one sees where a mouse left it.
   leaveFocus() {
     const had = /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement;
     if (had && had !== this.pic && this.pic.contains(had) && !had.matches(":focus-visible, input"))

@@ -36,7 +36,7 @@ export function addUp(total, parts, { others = false, digits = 2 } = {}) {
   const left = whole - rounded.reduce((a, b) => a + b, 0);
   if (others || !left || !parts.length) return { total: whole, parts: rounded, others: others ? left : 0 };
   const sign = Math.sign(left);
-  // Who was rounded furthest the other way is moved first; nobody by more than one, unless rounding cannot explain it.
+  // Who was rounded furthest the other way is moved first; none by more than one, unless rounding cannot explain it.
   const order = parts
     .map((part, i) => ({ i, gain: sign * (part * unit - rounded[i]) }))
     .sort((a, b) => b.gain - a.gain);

@@ -128,10 +128,10 @@ export interface Picture {
   show(cell: Cell, pointed: boolean): void;
   from(cell: Cell): From;
   numbers(): Numbers;
-  again?(on: import("./shown.js").Shown): boolean; // shows another key or head in place; false where it has to be made anew
+  again?(on: import("./shown.js").Shown): boolean; // shows another key or head in place; false where it has to be made again
 }
 
-/** The guess behind one addition. */
+/** The guess after one addition. */
 export interface Guess {
   layer: number | null;
   sublayer: string;

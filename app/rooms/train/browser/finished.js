@@ -1,4 +1,4 @@
-// Runs that ended before and are kept, with their looks at an example: what Train shows where nobody has pressed anything yet.
+// Runs that ended before and are kept, with their looks at an example: what Train shows where no one has pressed anything yet.
 
 import { unpack } from "../../../kit/browser/messages.js";
 import { Remote } from "../../../kit/browser/remote.js";

@@ -86,7 +86,7 @@ export class Following {
     this.changed();
   }
 
-  // What there is stays; the server ends a run that nobody watches.
+  // What there is stays; the server ends a run that no one watches.
   close() {
     if (this.closed) return;
     this.closed = true;
@@ -94,7 +94,7 @@ export class Following {
     if (this.state === "waiting" || this.state === "running") this.state = "stopped";
   }
 
-  // The server lets the run wait where it is, once nobody watches it.
+  // The server lets the run wait where it is, once no one watches it.
   async pause() {
     if (this.closed) return;
     this.closed = true;

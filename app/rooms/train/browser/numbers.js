@@ -5,7 +5,7 @@
 const OVER = 5; // steps whose mean a loss is
 
 /** @type {WeakMap<Point[], (number | null)[]>} */
-const SMOOTH = new WeakMap(); // of each run: points only ever come behind those that there are
+const SMOOTH = new WeakMap(); // of each run: points only ever come after those that there are
 
 // The mean loss of the last five steps up to each; null where one of them is no number.
 /** @param {Point[]} points @returns {(number | null)[]} */
@@ -21,7 +21,7 @@ export function smooth(points) {
   return found;
 }
 
-// The last of what has a step that is not behind `step`; undefined where there is none.
+// The last of what has a step that is not after `step`; undefined where there is none.
 /** @template {{step: number}} T @param {T[]} of @param {number} step @returns {T | undefined} */
 export const upTo = (of, step) => of.findLast((one) => one.step <= step);
 

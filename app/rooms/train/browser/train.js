@@ -70,7 +70,7 @@ class Train {
     const ask = add(root, "div", "ask");
     this.tasks = add(ask, "div", "tasks");
     Object.assign(this.tasks, { role: "group", ariaLabel: words.task });
-    // Made once: news of a run come several times a second, and a button that is made anew under a finger hears no click.
+    // Made once: news of a run come several times a second, and a button that is made again under a finger hears no click.
     this.taskButtons = Object.entries(words.tasks).map(([name, text]) => {
       const button = add(this.tasks, "button");
       Object.assign(button, { type: "button", textContent: text, title: worded(words.lines, name) });
@@ -193,7 +193,7 @@ class Train {
     return button;
   }
 
-  // While a button is held down, news of a run take nothing away: a head that is drawn anew under a finger hears no click.
+  // While a button is held down, news of a run take nothing away: a head that is drawn again under a finger hears no click.
   /** @param {AbortSignal} signal */
   holding(signal) {
     this.root.addEventListener(
@@ -204,7 +204,7 @@ class Train {
     const release = () =>
       this.isHeld &&
       setTimeout(() => {
-        // behind the click
+        // after the click
         this.isHeld = false;
         this.redraw();
       });
@@ -254,7 +254,7 @@ class Train {
     return [this.run, this.twin].some((one) => one && (one.state === "waiting" || one.state === "running"));
   }
 
-  // Whether a race has nothing yet, and waits for its turn behind others
+  // Whether a race has nothing yet, and waits for its turn after others
   get isQueued() {
     const runs = [this.run, this.twin].filter((one) => one !== null);
     return runs.length > 0 && runs.every((one) => one.state === "waiting" && one.place > 0 && !one.points.length);
@@ -312,7 +312,7 @@ class Train {
     this.twin = this.values.twin === "none" ? null : this.follow(this.values.twin, this.from, glances);
   }
 
-  // On the page of somebody who follows: the runs that the teacher has begun, as long as the teacher lets them go on
+  // On the page of a follower: the runs that the teacher has begun, as long as the teacher lets them go on
   /** @param {string | undefined} race */
   asTaught(race) {
     const runs = [this.run, this.twin];
@@ -379,7 +379,7 @@ class Train {
     return one;
   }
 
-  // Out of sight for a while: nobody watches, and the server may end the run.
+  // Out of sight for a while: no one watches, and the server may end the run.
   hidden() {
     clearTimeout(this.hiding);
     if (document.hidden && this.isGoing) this.hiding = setTimeout(() => this.stop(), HIDDEN);
@@ -408,7 +408,7 @@ class Train {
     });
   }
 
-  // Whether a kept run is shown while nobody has begun one. A lesson covers what comes out of it.
+  // Whether a kept run is shown while no one has begun one. A lesson covers what comes out of it.
   get showsKept() {
     return !this.run && this.values.seed === "0" && !this.from;
   }

@@ -11,7 +11,7 @@ export interface Header {
   version: string;
   date: string;
   chosen: import("../../../kit/browser/chosen.js").FromPython;
-  offline?: boolean; // on the page of somebody who follows
+  offline?: boolean; // on the page of a follower
 }
 
 /** [step, loss or null where it is no number, share of the batch right] */

@@ -9,7 +9,7 @@ from app.export.about import version
 
 
 def caption(shown: list[str], today: date) -> str:
-    """Which curves, of which models."""
+    """The curves, and their models."""
     return about.line([*shown, f"Headlight {version()}", today.isoformat()])
 
 

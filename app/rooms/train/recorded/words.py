@@ -30,4 +30,4 @@ TABLE = "The same as a table"
 COLUMNS = {"model": "Model", "parameters": "Parameters", "learnt": "{share} right from step", "never": "never"}
 AT_STEP = "{measure} at step {step}"
 HEADS = "Look at the heads of"
-NOTHING = "No curves are there. `make models` trains the models that ship and leaves them behind."
+NOTHING = "No curves are there. `make models` trains the models that ship and keeps them."

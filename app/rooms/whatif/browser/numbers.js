@@ -14,7 +14,7 @@ export function points(x) {
   return whole === 0 ? "0" : `${x < 0 ? MINUS : "+"}${whole}`;
 }
 
-// The same with one digit behind the point, for a sentence: "−0.9"
+// The same with one digit after the point, for a sentence: "−0.9"
 /** @param {number} x */
 export function finer(x) {
   const tenths = (Math.abs(x) * 100).toFixed(1);
@@ -32,7 +32,7 @@ export function percent(p) {
 /** @param {number | null | undefined} p */
 export const tenth = (p) => (p === null || p === undefined ? "·" : (p * 100).toFixed(1));
 
-// The same of a word that may not be among the likeliest, of which the last has `least`: it has no more than that
+// The same of a word that may not be among the likeliest, whose last has `least`: it has no more than that
 /** @param {number | null | undefined} p @param {number | null | undefined} least */
 export const upTo = (p, least) =>
   (p === null || p === undefined) && least !== null && least !== undefined

@@ -197,7 +197,7 @@ class View {
 
   // ---------------------------------------------------------------- what is asked for
 
-  // The place that is changed now; the strongest where nobody chose
+  // The place that is changed now; the strongest by default
   /** @returns {Row | null} */
   get pick() {
     const { pick, sweep: what, site, layer, head, query, key } = this.values;
