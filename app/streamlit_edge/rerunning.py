@@ -20,8 +20,8 @@ def after_what_runs() -> None:
     """From now on, in this process: an edit lets the script of a page run again when the one that runs has ended."""
     theirs = AppSession._on_source_file_changed
 
-    def changed(session: AppSession, _: str | None = None) -> None:
-        session._call_soon_on_event_loop(lambda: begin(session))
+    def changed(self: AppSession, filepath: str | None = None) -> None:
+        self._call_soon_on_event_loop(lambda: begin(self))
 
     def begin(session: AppSession) -> None:
         if session not in _waiting:

@@ -14,7 +14,7 @@ import core
 from app.kit import held, progress
 from app.session import past_trainings, resolving, screen
 from app.shell import registry
-from core.edits import Ablate, to_text
+from core.edits import Ablate, Edit, to_text
 from core.learn.watched_training import Spec
 from core.run.request import Request
 from tests.app.served import ask
@@ -47,7 +47,7 @@ def ran(there: screen.Screen, model: str = "") -> Request:
         ({"view": "whatif", "edits": "temperature_2"}, (core.Temperature(2),)),
     ],
 )
-def test_what_is_chosen_comes_after_the_edits_of_the_link(said: Mapping[str, str], edits: tuple[object, ...]) -> None:
+def test_what_is_chosen_comes_after_the_edits_of_the_link(said: Mapping[str, str], edits: tuple[Edit, ...]) -> None:
     assert ran(link(**said)) == Request("storyteller", (TEXT,), None, (SILENT, *edits))
 
 
