@@ -15,6 +15,22 @@ PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
 # What pages name and is not ours: a published model's, what the newcomer will write, and what is not to be written
 OWN_FILES = {"config.json", "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt"}
 OWN_FILES |= {"figures.py", "tables.py", "tests/app/test_masks.py", "NN-title.md", "utils.py"}
+PRODUCT = ("core", "app", "cluster", "scripts", "benchmarks")
+# Parameters that a call has to name or order: positional and keyword-only ones, without self and cls; *args and **kwargs are
+# the caller's own affair. Who needs more gives them as a record with a name of its own, such as Sampling or LayerInputs.
+MOST_PARAMETERS = 6
+# Signatures that notebooks and scripts write out: each parameter is an option of its own, with a default, which a call leaves out.
+LONG_SIGNATURES = {
+    "core/checkpoints/own.py: save_model": "the files of a folder of weights, and the ids that open and end a text",
+    "core/learn/training.py: train": "whoever trains says what is kept, edited and gone on from",
+    "core/plan/operations.py: decode": "a step of writing, by the words that plan() has for it",
+    "core/plan/tracing.py: trace_shapes": "what is traced, by the words that plan() has for it",
+    "core/run/trace.py: trace": "the first line of every notebook",
+    "core/sweep/sweeps.py: sweep_edges": "which looks are cut, each part of the place left out or named",
+    "core/write/beams.py: beam_steps": "the texts, as stream() takes them, and how wide the search is",
+    "core/write/generate.py: generate": "the words that stream() has for the same",
+    "core/write/generate.py: stream": "the texts and how each token is chosen, by the field's names for it",
+}
 MODELS_LIMIT = 50_000_000  # bytes: a clone stays a matter of seconds
 
 PYTHON_FILES = sorted(
@@ -47,6 +63,27 @@ def asserts(node: ast.AST) -> bool:
             if name in ("raises", "expect") or name.startswith(("assert_", "check_")):
                 return True
     return False
+
+
+def long_signatures(package: str) -> list[str]:
+    """The functions of a package with more than MOST_PARAMETERS, each with its file."""
+    found = []
+    for path in (path for path in PYTHON_FILES if path.is_relative_to(ROOT / package)):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                named = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+                named = named[1:] if named[:1] in (["self"], ["cls"]) else named
+                if len(named) + len(node.args.kwonlyargs) > MOST_PARAMETERS:
+                    found.append(f"{name_of(path)}: {node.name}")
+    return found
+
+
+def test_functions_have_few_parameters() -> None:
+    found = [name for package in PRODUCT for name in long_signatures(package)]
+    assert sorted(found) == sorted(LONG_SIGNATURES), (
+        "give what belongs together as a record, or what is known anyway not at all"
+    )
+    assert len(LONG_SIGNATURES) <= 10
 
 
 def test_models_stay_small() -> None:

@@ -18,7 +18,7 @@ from app.kit import words as kit_words
 from app.kit.numbers import quoted
 from app.session import notices, room
 from app.sizes import export, seen, words
-from app.sizes.setup import Setup, layers, planned, shaped
+from app.sizes.setup import Setup, Sizes, layers, planned, shaped
 from app.streamlit_edge.history import is_history_navigation
 from app.transport.limits import bounded
 from core.errors import ConfigError
@@ -196,38 +196,33 @@ def given_by(title: str) -> Given:
     return Given(preset.title, preset.config, batch, source, target)
 
 
-def headline(
-    look: Look,
-    found: Setup,
-    sentence_of: Callable[[Setup], str],
-    *,
-    chart: str = "",
-    note: str = "",
-    tables: Sequence[tuple[str, str, Any]] = (),
-    wanted: str = "plan.total",
-    live: bool = True,
-    counted: Setup | None = None,
-    figure: Callable[..., Any] | None = None,
-) -> str:
-    """Draw the sentence of a part, which follows a slider while it is held, and the files of its chart. Returns it.
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """The chart of a part as it leaves the page: in files, and for a class that follows."""
 
-    `tables` are (label, file name, DataFrame); `wanted` is the expression that the exported code prints; `counted` is what the
-    chart shows where it is another setup than `found`; figure(theme=, scale=) is the chart, for a class that follows.
-    """
-    counted = counted or found
+    name: str
+    note: str  # said under it
+    tables: Sequence[tuple[str, str, Any]]  # (label, file name, DataFrame)
+    figure: Callable[..., Any]  # figure(theme=, scale=) draws it
+    wanted: str = "plan.total"  # the expression that the exported code prints
+    counted: Setup | None = None  # what it shows, where that is another setup than the sliders'
+
+
+def headline(look: Look, found: Setup, sentence_of: Callable[[Setup], str], chart: Chart, *, live: bool = True) -> str:
+    """Draw the sentence of a part, which follows a slider while it is held, and the files of its chart. Returns it."""
+    counted = chart.counted or found
     sentence = sentence_of(found)
     data: dict[str, Any] = {"sentence": sentence, "scale": look.scale}
     if live:
         data["ahead"] = ahead(look.said, look.training, sentence_of)
         data["at"] = {name: str(look.said[name]) for name in data["ahead"]}
-    if chart:
-        code = export.snippet(counted.config, counted.workload, wanted)
-        caption = export.caption(counted, look.part, date.today())
-        data |= {"chart": f"{look.view}_{chart}"}
-        data["about"] = about.about(f"headlight-{look.view}-{chart}", sentence, note, caption, code, tables)
-        if figure is not None:
-            said = {**data["about"], "sentence": sentence, "note": note}
-            data["follow"] = seen.keep(look.view, chart, said, _linked(), figure)
+    code = export.snippet(counted.config, counted.workload, chart.wanted)
+    caption = export.caption(counted, look.part, date.today())
+    file = f"headlight-{look.view}-{chart.name}"
+    data["chart"] = f"{look.view}_{chart.name}"
+    data["about"] = about.about(file, sentence, chart.note, caption, code, chart.tables)
+    said = {**data["about"], "sentence": sentence, "note": chart.note}
+    data["follow"] = seen.keep(look.view, chart.name, said, _linked(), chart.figure)
     with look.place:
         kit_headline.headline(look.view, data)
     return sentence
@@ -238,18 +233,16 @@ def _linked() -> dict[str, str]:
     return {name: text for name, text in st.query_params.to_dict().items() if name not in OF_THE_PAGE}
 
 
-def draw(
-    look: Look, name: str, figure: Callable[..., Any], alt: str, *, note: str = "", above: int = 0, shrinks: bool = True
-) -> None:
+def draw(look: Look, name: str, figure: Callable[..., Any], alt: str, *, note: str = "", above: int | None = 0) -> None:
     """Draw the chart figure(theme=, scale=), with `alt` for those who do not see it; the same as a table stands below.
 
-    A projected one leaves room for the sliders and for a control of its own that is `above` pixels high, unless it has a row
-    of type for each of many things (`shrinks`). `note` stands over it, and where it is projected under it, so that its axis is
+    A projected one leaves room for the sliders and for a control of its own that is `above` pixels high. None: it stays as high
+    as it is, with a row of type for each of many things. `note` stands over it, and where it is projected under it, so that its axis is
     on the screen.
     """
     key = f"{look.view}_{name}"
     drawn = figure(theme=look.theme, scale=look.scale)
-    if look.projected and shrinks:
+    if look.projected and above is not None:
         taken = above + (NOTE_HEIGHT if note else 0)
         drawn.update_layout(height=min(drawn.layout.height, (MOST_PROJECTED - taken) * look.scale))
     if note and not look.projected:
@@ -443,12 +436,14 @@ def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
     target = said.get("target", 0)
     sized = shaped(
         given.config,
-        d_model=said["d_model"],
-        n_heads=said["heads"],
-        n_kv_heads=said["kv_heads"],
-        n_layers=said["layers"],
-        d_ff=said["d_ff"],
-        vocab_size=said["vocab"],
+        Sizes(
+            d_model=said["d_model"],
+            n_heads=said["heads"],
+            n_kv_heads=said["kv_heads"],
+            n_layers=said["layers"],
+            d_ff=said["d_ff"],
+            vocab_size=said["vocab"],
+        ),
         longest=max(said["source"], target),
     )
 

@@ -45,34 +45,36 @@ class Setup:
         )
 
 
-def shaped(
-    config: ModelConfig,
-    *,
-    d_model: int,
-    n_heads: int,
-    n_kv_heads: int,
-    n_layers: int,
-    d_ff: int,
-    vocab_size: int,
-    longest: int,
-) -> ModelConfig:
-    """`config` with other sizes; heads share d_model where one of both is another. Raises ConfigError where they do not fit together.
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The sizes of a model that a slider changes, named as in ModelConfig; n_layers of one stack."""
+
+    d_model: int
+    n_heads: int
+    n_kv_heads: int
+    n_layers: int
+    d_ff: int
+    vocab_size: int
+
+
+def shaped(config: ModelConfig, sizes: Sizes, *, longest: int) -> ModelConfig:
+    """`config` with other sizes, for texts of at most `longest` tokens; heads share d_model where one of both is another. Raises ConfigError where they do not fit together.
 
     A table of sinusoids is computed for as many positions as are asked for; a learned table stays as long as it is.
     """
     n_ctx = max(config.n_ctx, longest) if config.position == "sinusoidal" else config.n_ctx
-    shares = (d_model, n_heads) != (config.d_model, config.n_heads)
+    shares = (sizes.d_model, sizes.n_heads) != (config.d_model, config.n_heads)
     sized = replace(
         config,
-        d_model=d_model,
-        n_heads=n_heads,
-        n_kv_heads=n_kv_heads,
+        d_model=sizes.d_model,
+        n_heads=sizes.n_heads,
+        n_kv_heads=sizes.n_kv_heads,
         d_head=0 if shares else config.d_head,
-        d_ff=d_ff,
-        vocab_size=vocab_size,
+        d_ff=sizes.d_ff,
+        vocab_size=sizes.vocab_size,
         n_ctx=n_ctx,
     )
-    return sized if n_layers == layers(config) else with_layers(sized, n_layers)
+    return sized if sizes.n_layers == layers(config) else with_layers(sized, sizes.n_layers)
 
 
 def layers(config: ModelConfig) -> int:

@@ -22,7 +22,7 @@ from app.rooms.memory import tables
 from app.rooms.memory import words as memory_words
 from app.sizes import words
 from app.sizes.controls import IDS
-from app.sizes.setup import Setup, shaped
+from app.sizes.setup import Setup, Sizes, shaped
 from core.errors import ConfigError, Refused, TooLarge
 from core.model.config import ModelConfig
 from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
@@ -212,11 +212,11 @@ def test_both_units(n_bytes: int, text: str) -> None:
 
 
 def test_sizes_share_d_model_among_heads() -> None:
-    sizes = {"d_model": 1024, "n_heads": 16, "n_kv_heads": 4, "n_layers": 3, "d_ff": 99, "vocab_size": 10, "longest": 9}
-    found = shaped(PRESETS["llama-3-8b"].config, **sizes)
+    sizes = {"d_model": 1024, "n_heads": 16, "n_kv_heads": 4, "n_layers": 3, "d_ff": 99, "vocab_size": 10}
+    found = shaped(PRESETS["llama-3-8b"].config, Sizes(**sizes), longest=9)
     assert (found.d_head, found.n_kv_heads, found.n_decoder_layers) == (64, 4, 3)
     with pytest.raises(ConfigError, match=r"n_heads \(16\)"):
-        shaped(PRESETS["gpt2"].config, **{**sizes, "n_kv_heads": 5})
+        shaped(PRESETS["gpt2"].config, Sizes(**{**sizes, "n_kv_heads": 5}), longest=9)
 
 
 # measured beside predicted

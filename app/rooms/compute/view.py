@@ -67,11 +67,13 @@ def _operations(setup: Setup, look: Look) -> None:
         look,
         setup,
         lambda setup: _work(setup, step),
-        chart="operations",
-        note=more,
-        tables=[(words.FILE_OPERATIONS, f"headlight-compute-{step}", table)],
-        wanted="plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
-        figure=figure,
+        controls.Chart(
+            "operations",
+            more,
+            [(words.FILE_OPERATIONS, f"headlight-compute-{step}", table)],
+            figure,
+            "plan.decode_flops" if step == "decode" else "plan.flops, plan.traffic",
+        ),
     )
     controls.draw(look, "operations", figure, sentence, note=more)
     shown = table.assign(
@@ -140,12 +142,14 @@ def _roofline(setup: Setup, look: Look) -> None:
         look,
         setup,
         lambda _: words.ROOF.format(device=device.name, ridge=device.ridge),
-        chart="roofline",
-        note=more,
-        tables=[(words.FILE_ROOF, "headlight-compute-roofline", table)],
-        wanted="plan.flops / plan.ideal_bytes",
+        controls.Chart(
+            "roofline",
+            more,
+            [(words.FILE_ROOF, "headlight-compute-roofline", table)],
+            figure,
+            "plan.flops / plan.ideal_bytes",
+        ),
         live=False,
-        figure=figure,
     )
     controls.draw(look, "roofline", figure, sentence, note=more, above=CARD_HEIGHT)
     st.caption(words.ROOF_NOTE + sizes_words.CUDA)
@@ -205,14 +209,7 @@ def _rnn(setup: Setup, look: Look) -> None:
     files = [(words.FILE_RNN, "headlight-compute-rnn-attention", table)]
     figure = partial(charts.figures(FIGURES).rnn, table, n)
     sentence = controls.headline(
-        look,
-        setup,
-        _recurrent,
-        chart="rnn",
-        note=more,
-        tables=files,
-        wanted="4 * plan.source_len * config.d_model**2",
-        figure=figure,
+        look, setup, _recurrent, controls.Chart("rnn", more, files, figure, "4 * plan.source_len * config.d_model**2")
     )
     controls.draw(look, "rnn", figure, sentence, note=more)
     st.caption(words.RNN_NOTE.format(d=f"{d:,}"))
@@ -241,17 +238,7 @@ def _cross(given: Setup, look: Look) -> None:
     table = tables.cross_table(setup)
     files = [(words.FILE_CROSS, "headlight-compute-encoder-decoder", table)]
     figure = partial(charts.figures(FIGURES).cross, terms)
-    sentence = controls.headline(
-        look,
-        given,
-        _reads,
-        chart="cross",
-        note=more,
-        tables=files,
-        wanted="plan.flops",
-        counted=setup,
-        figure=figure,
-    )
+    sentence = controls.headline(look, given, _reads, controls.Chart("cross", more, files, figure, "plan.flops", setup))
     controls.draw(look, "cross", figure, sentence, note=more)
     st.caption(words.CROSS_NOTE)
     if setup is not given:
@@ -273,14 +260,7 @@ def _parameters(setup: Setup, look: Look) -> None:
     files = [(words.FILE_PARAMETERS, "headlight-compute-parameters", table)]
     figure = partial(charts.figures(FIGURES).depth, table, layers(setup.config))
     sentence = controls.headline(
-        look,
-        setup,
-        _counted,
-        chart="depth",
-        note=more,
-        tables=files,
-        wanted="plan.parameters.total",
-        figure=figure,
+        look, setup, _counted, controls.Chart("depth", more, files, figure, "plan.parameters.total")
     )
     controls.draw(look, "depth", figure, sentence, note=more)
     st.markdown(f"**{words.TRANSLATOR}**")
@@ -298,14 +278,16 @@ def _known(setup: Setup, look: Look) -> None:
         look,
         setup,
         lambda _: words.KNOWN.format(n=len(PRESETS)),
-        chart="known",
-        note=more,
-        tables=[(words.FILE_KNOWN, "headlight-compute-known-models", table)],
-        wanted="plan.parameters.total",
+        controls.Chart(
+            "known",
+            more,
+            [(words.FILE_KNOWN, "headlight-compute-known-models", table)],
+            figure,
+            "plan.parameters.total",
+        ),
         live=False,
-        figure=figure,
     )
-    controls.draw(look, "known", figure, sentence, note=more, shrinks=False)
+    controls.draw(look, "known", figure, sentence, note=more, above=None)
     st.text(_heads())
     st.caption(words.KNOWN_NOTE)
     controls.show_table(table, "known-models")

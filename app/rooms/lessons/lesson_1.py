@@ -165,9 +165,11 @@ async def where_it_lands(_: Shown) -> Truth:
         f"Number {feature + 1} of {3 * width} of token {token}: in which head does it land, and where?",
         f"Numbers {width + 1} to {2 * width} are K. Of these it is number {inner + 1}, and each head has {small.WIDTH}.",
         words.FOOTER_SMALL.format(what="one number followed through split, view and transpose"),
-        [_landing((p, h, j), true) for p in range(3) for h in range(small.HEADS) for j in range(small.WIDTH)],
-        places="part, head, number",
-        form="plain",
+        truths.Candidates(
+            [_landing((p, h, j), true) for p in range(3) for h in range(small.HEADS) for j in range(small.WIDTH)],
+            "part, head, number",
+            "plain",
+        ),
     )
 
 

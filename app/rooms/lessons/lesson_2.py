@@ -62,9 +62,9 @@ async def fastest_digit(_: Shown) -> Truth:
         "Count from 0 to 15 in binary. Which digit changes at every step?",
         f"From one place to the next they change {', '.join(map(str, flips))} times in {PLACES - 1} steps: each half as often as the one before.",
         words.FOOTER_WORKED.format(what="the places 0 to 15"),
-        [Candidate(f"the digit worth {1 << j}", (j,), float(n)) for j, n in enumerate(flips)],
-        places="digit",
-        form="plain",
+        truths.Candidates(
+            [Candidate(f"the digit worth {1 << j}", (j,), float(n)) for j, n in enumerate(flips)], "digit", "plain"
+        ),
     )
 
 
@@ -160,12 +160,16 @@ async def adds_most(shown: Shown) -> Truth:
         f"Every sublayer adds a vector to the stream of {truths.said(tokens.labels[query])}. Which adds the longest?",
         "The stream is never overwritten: attention and MLP read it and add to it, some much more than others.",
         words.FOOTER_RUN.format(what=f"{stack}, row {query}, ‖what is added‖"),
-        [
-            Candidate(f"layer {one.layer}, {one.sublayer}", (one.layer, kinds[one.sublayer]), float(one.lengths[query]))
-            for one in added
-        ],
-        places="layer, sublayer",
-        form="ranked",
+        truths.Candidates(
+            [
+                Candidate(
+                    f"layer {one.layer}, {one.sublayer}", (one.layer, kinds[one.sublayer]), float(one.lengths[query])
+                )
+                for one in added
+            ],
+            "layer, sublayer",
+            "ranked",
+        ),
         digits=1,
     )
 
@@ -186,10 +190,12 @@ async def previous(shown: Shown) -> Truth:
         f"One of these {len(heads)} heads looks one token back, whatever the text says. Which?",
         "Such a head reads positions alone. Others build on it: with the token before at hand, a model can find what followed last time.",
         words.FOOTER_RUN.format(what="the mean weight on the token before, of every head"),
-        [Candidate(f"layer {layer}, head {head}", (layer, head), value) for layer, head, value in heads],
-        places="layer, head",
-        form="ranked",
-        share=True,
+        truths.Candidates(
+            [Candidate(f"layer {layer}, head {head}", (layer, head), value) for layer, head, value in heads],
+            "layer, head",
+            "ranked",
+            share=True,
+        ),
     )
 
 

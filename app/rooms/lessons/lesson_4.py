@@ -123,9 +123,14 @@ async def one_row(shown: Shown) -> Truth:
         f"{truths.said(label)}, token {tokens.ids[query]}, stands at position {query} of {len(tokens)}. Which row of the last layer is its own?",
         f"A token keeps its row from the embedding to the end; others only add to it.{guess}",
         words.FOOTER_RUN.format(what=f"{stack}, layer {layers - 1}, row {query}"),
-        [Candidate(f"{label} ({i})", (i,), float(apart[i] == apart.min())) for i, label in enumerate(tokens.labels)],
-        places="token",
-        form="plain",
+        truths.Candidates(
+            [
+                Candidate(f"{label} ({i})", (i,), float(apart[i] == apart.min()))
+                for i, label in enumerate(tokens.labels)
+            ],
+            "token",
+            "plain",
+        ),
     )
 
 

@@ -32,10 +32,12 @@ async def next_word(shown: Shown) -> Truth:
         f"After “{_ending(facts)}”: which of these {len(found.ids[0])} is likeliest?",
         "The last row of the stream is held against every word of the vocabulary; the softmax makes shares of one whole of it.",
         words.FOOTER_RUN.format(what=f"the word after position {at}, of {facts.config.vocab_size:,}"),
-        [Candidate(label, (id,), p) for id, (label, p) in zip(found.ids[0], named[0].words, strict=True)],
-        places="token id",
-        form="ranked",
-        share=True,
+        truths.Candidates(
+            [Candidate(label, (id,), p) for id, (label, p) in zip(found.ids[0], named[0].words, strict=True)],
+            "token id",
+            "ranked",
+            share=True,
+        ),
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.rooms.lessons import words
 from app.rooms.lessons.checks import ties
 from app.rooms.lessons.step import Candidate, Form, Shown, Truth
-from app.sizes.setup import Setup, shaped
+from app.sizes.setup import Setup, Sizes, shaped
 from app.transport import limits
 from core.edits import Intervention
 from core.errors import Refused
@@ -93,26 +93,25 @@ async def row(shown: Shown, question: str, reason: str, site_id: str = "") -> Tr
         question.format(word=word),
         reason.format(word=word),
         footer.format(site=SITES[of.id], layer=layer, head=head, row=query),
-        [Candidate(keys.labels[i], (i,), float(found.values[i])) for i in seen],
-        places="token",
-        share=True,
+        Candidates([Candidate(keys.labels[i], (i,), float(found.values[i])) for i in seen], "token", share=True),
     )
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """What may be pointed at, and how it is said."""
+
+    all: Iterable[Candidate]
+    places: str  # what their places count: "token", "layer, head"
+    form: Form = "row"
+    share: bool = False  # whether their values are shares of one, in per cent
+
+
 def pointing(
-    question: str,
-    reason: str,
-    footer: str,
-    candidates: Iterable[Candidate],
-    *,
-    places: str,
-    form: Form = "row",
-    share: bool = False,
-    best: int | None = None,
-    **more: Any,
+    question: str, reason: str, footer: str, candidates: Candidates, *, best: int | None = None, **more: Any
 ) -> Truth:
     """A question whose answer is the candidate of the largest value, or one that ties with it; or any of the `best` largest."""
-    found = sorted(candidates, key=lambda candidate: -candidate.value)
+    found = sorted(candidates.all, key=lambda candidate: -candidate.value)
     best = ties([candidate.value for candidate in found]) if best is None else best
     return Truth(
         "point",
@@ -120,10 +119,10 @@ def pointing(
         reason,
         footer,
         candidates=tuple(found),
-        places=places,
+        places=candidates.places,
         best=best,
-        form=form,
-        share=share,
+        form=candidates.form,
+        share=candidates.share,
         **more,
     )
 
@@ -140,7 +139,7 @@ def marking(
     """A question whose answer is all that is right: labels, places and whether each is."""
     found = [Candidate(label, (at,), float(is_right)) for label, at, is_right in named]
     best = sum(bool(candidate.value) for candidate in found)
-    return pointing(question, reason, footer, found, places=places, form="plain", best=best, all_of=True, **more)
+    return pointing(question, reason, footer, Candidates(found, places, "plain"), best=best, all_of=True, **more)
 
 
 def choosing(
@@ -187,7 +186,7 @@ def setup(shown: Shown) -> Setup:
     }
     names = {"n_heads": "heads", "n_kv_heads": "kv_heads", "n_layers": "layers", "vocab_size": "vocab"}
     shape = {name: whole(shown, f"plan_{names.get(name, name)}", default) for name, default in shape.items()}
-    sized = shaped(config, **shape, longest=max(sizes["source"], target))
+    sized = shaped(config, Sizes(**shape), longest=max(sizes["source"], target))
     made = Setup(preset.title, sized, sizes["batch"], sizes["source"], target)
     training = values.get("plan_phase", "train") == "train"
     choices: dict[str, Any] = {"dtype": "dtype", "attention": "attention"}

@@ -62,7 +62,7 @@ def _goes(setup: Setup, look: Look) -> None:
     table = tables.components_table(setup)
     files = [(words.FILE_PARTS, "headlight-memory-components", table)]
     figure = partial(charts.figures(FIGURES).bars, found, setup.attention)
-    sentence = controls.headline(look, setup, _total, chart="bars", note=words.GOES_NOTE, tables=files, figure=figure)
+    sentence = controls.headline(look, setup, _total, controls.Chart("bars", words.GOES_NOTE, files, figure))
     spared = words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)) if eager > total else ""
     controls.draw(look, "bars", figure, sentence, note=spared)
     st.caption(words.GOES_NOTE + sizes_words.CUDA)
@@ -145,9 +145,7 @@ def _length(setup: Setup, look: Look) -> None:
         (words.FILE_CURVES, "headlight-memory-lengths", shown),
         (words.FILE_FITS, "headlight-memory-longest-fit", broken),
     ]
-    sentence = controls.headline(
-        look, setup, _total, chart="curves", note=words.LENGTH_NOTE, tables=files, figure=figure
-    )
+    sentence = controls.headline(look, setup, _total, controls.Chart("curves", words.LENGTH_NOTE, files, figure))
     with drawn:
         controls.draw(look, "curves", figure, sentence)
     rows = ", ".join(f"{n:,}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
@@ -231,11 +229,13 @@ def _kept(setup: Setup, look: Look) -> None:
         look,
         setup,
         _five,
-        chart="kept",
-        note=words.KEPT_NOTE,
-        tables=[(words.FILE_KEPT, "headlight-memory-kept", table)],
-        wanted='plan.lesson_terms["total"], plan.saved_per_layer',
-        figure=figure,
+        controls.Chart(
+            "kept",
+            words.KEPT_NOTE,
+            [(words.FILE_KEPT, "headlight-memory-kept", table)],
+            figure,
+            'plan.lesson_terms["total"], plan.saved_per_layer',
+        ),
     )
     missed = [f"{name} {both(n)}" for name, term, n in groups if term is None]
     controls.draw(look, "kept", figure, sentence)
@@ -283,12 +283,14 @@ def _cache(given: Setup, look: Look) -> None:
         look,
         given,
         _grows,
-        chart="cache",
-        note=more,
-        tables=[(words.FILE_CACHE, "headlight-memory-kv-cache", table)],
-        wanted="plan.kv_cache.per_token, plan.kv_cache.total",
-        counted=setup,
-        figure=figure,
+        controls.Chart(
+            "cache",
+            more,
+            [(words.FILE_CACHE, "headlight-memory-kv-cache", table)],
+            figure,
+            "plan.kv_cache.per_token, plan.kv_cache.total",
+            setup,
+        ),
     )
     controls.draw(look, "cache", figure, sentence)
     st.text(more.strip())
