@@ -225,7 +225,7 @@ def test_several_heads_have_a_hue_a_dash_and_a_name_each(screen: Screen, run: co
     for (query, key, head), weight in edges(screen).items():
         assert weight == pytest.approx(patterns[int(head.split(".")[1]), query, key], abs=1e-5)
     assert screen.root.locator(".map h2").inner_text() == "Layer 3 · 12 heads"
-    assert "of the mean of these heads" in screen.root.locator(".tokenlines .note").inner_text()
+    assert "the average of these heads" in screen.root.locator(".tokenlines .note").inner_text()
     assert screen.facts().startswith("Averaged over these heads")
     assert (
         screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
