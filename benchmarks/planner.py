@@ -34,7 +34,7 @@ def once(threads: int) -> dict[str, float]:
     import torch
 
     from app.rooms.shapes.diagram import diagram
-    from core.plan import PRESETS, plan, trace_shapes
+    from core.plan import PRESETS, Workload, plan, trace_shapes
 
     torch.set_num_threads(threads)
     config = PRESETS[MODEL].config
@@ -42,7 +42,7 @@ def once(threads: int) -> dict[str, float]:
     found: dict[str, float] = {"before": resident()}
     steps: dict[str, Callable[[], object]] = {
         "traced": lambda: trace_shapes(config, source_len=TOKENS),
-        "drawn": lambda: diagram(config, batch=1, source_len=TOKENS).to_dict(),
+        "drawn": lambda: diagram(config, Workload(batch=1, source_len=TOKENS)).to_dict(),
         "planned": lambda: plan(config, source_len=TOKENS, training=True),
     }
     for name, step in steps.items():

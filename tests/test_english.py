@@ -51,7 +51,7 @@ PATTERNS = {word: re.compile(pattern, re.IGNORECASE) for word, pattern in STYLE_
 ALLOWED: dict[str, dict[str, int]] = {
     "behind": {
         "core": 16,
-        "app": 17,
+        "app": 16,
         "cluster": 2,
         "benchmarks": 5,
         "scripts": 13,
@@ -65,13 +65,13 @@ ALLOWED: dict[str, dict[str, int]] = {
     "whoever": {"core": 10, "cluster": 1, "benchmarks": 2, "scripts": 1, "deploy": 1, "tests": 10},
     "worked out": {"core": 4, "app": 2, "benchmarks": 4, "tests": 9, "root": 1},
     "anew": {"core": 3, "benchmarks": 4, "scripts": 7, "tests": 9},
-    "stands in": {"core": 7, "app": 52, "scripts": 2, "tests": 13, "docs": 3, "models": 1},
+    "stands in": {"core": 6, "app": 51, "scripts": 2, "tests": 13, "docs": 3, "models": 1},
     "goes on": {"core": 46, "app": 49, "benchmarks": 3, "scripts": 9, "tests": 23, "docs": 1, "models": 2},
-    "of which": {"core": 8, "app": 6, "cluster": 1, "benchmarks": 2, "scripts": 1, "tests": 7, "models": 1},
+    "of which": {"core": 7, "app": 6, "cluster": 1, "benchmarks": 2, "scripts": 1, "tests": 7, "models": 1},
     "as it stands": {"core": 2, "app": 6, "tests": 2},
     "shall": {"app": 2, "tests": 1},
     "for ever": {"core": 1, "app": 3, "tests": 2},
-    "What …": {"core": 97, "app": 393, "cluster": 5, "benchmarks": 23, "scripts": 7, "tests": 104},
+    "What …": {"core": 96, "app": 392, "cluster": 5, "benchmarks": 23, "scripts": 7, "tests": 104},
 }
 
 

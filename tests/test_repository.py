@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
-# What pages name and is not ours: a published model's, what the newcomer will write, and what is not to be written
+# Names on pages that are not ours: a published model's, what the newcomer will write, and what is not to be written
 OWN_FILES = {"config.json", "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt"}
 OWN_FILES |= {"figures.py", "tables.py", "tests/app/test_masks.py", "NN-title.md", "utils.py"}
 PRODUCT = ("core", "app", "cluster", "scripts", "benchmarks")
@@ -22,7 +22,7 @@ MOST_PARAMETERS = 6
 # Signatures that notebooks and scripts write out: each parameter is an option of its own, with a default, which a call leaves out.
 LONG_SIGNATURES = {
     "core/checkpoints/own.py: save_model": "the files of a folder of weights, and the ids that open and end a text",
-    "core/learn/training.py: train": "whoever trains says what is kept, edited and gone on from",
+    "core/learn/training.py: train": "the caller says what is kept, edited and continued",
     "core/plan/operations.py: decode": "a step of writing, by the words that plan() has for it",
     "core/plan/tracing.py: trace_shapes": "what is traced, by the words that plan() has for it",
     "core/run/trace.py: trace": "the first line of every notebook",

@@ -17,7 +17,7 @@ def register(room: str) -> None:
 
 
 def know(rooms: Sequence[Room]) -> None:
-    """What the registry tells at the start. It replaces what was told before."""
+    """Told by the registry at the start. It replaces what was told before."""
     global _rooms
     _rooms = {room.id: room for room in rooms}  # at once: `make dev` tells it while other scripts read it
 

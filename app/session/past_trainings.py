@@ -16,5 +16,5 @@ def register(room: str, news: Callable[[Spec], News | None]) -> None:
 
 
 def news(spec: Spec) -> News | None:
-    """What a training came to, as the service says it of one that has ended; None where nobody has it."""
+    """The outcome of a training, as the service says it of one that has ended; None where it is not kept."""
     return next((found for source in _sources.values() if (found := source(spec)) is not None), None)

@@ -18,7 +18,7 @@ _rooms: Mapping[str, RunOf | None] | None = None  # room, as a new or an old lin
 
 
 def know(rooms: Mapping[str, RunOf | None]) -> None:
-    """What the registry tells at the start: for every room, as links say it, the run that it shows. It replaces what was told before.
+    """Told by the registry at the start: for every room, as links say it, the run that it shows. It replaces what was told before.
 
     None is for a room whose choices leave its run as it is.
     """

@@ -1,4 +1,4 @@
-"""A call of PyTorch's fused attention, for whoever stands in for it or looks at it."""
+"""A call of PyTorch's fused attention, for those who replace it or look at it."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ class Embedding(nn.Module):
 
 
 class StackInputs(NamedTuple):
-    """What every layer of a stack reads in one pass beside the stream."""
+    """Inputs of every layer of a stack in one pass, beside the stream."""
 
     n: int  # tokens that the pass reads
     n_seen: int  # tokens before them, which a cache holds
@@ -345,7 +345,7 @@ class Stack(nn.Module):
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
     ) -> StackInputs:
-        """What the layers read beside the stream of n tokens; the rest is what forward() takes."""
+        """Inputs of the layers beside the stream of n tokens; the rest is what forward() takes."""
         n_seen = 0 if cache is None else cache.n_seen
         all_positions = self.hook_positions(self.positions(n_seen + n, device, keep))
         positions = all_positions[:, n_seen:] if n_seen else all_positions

@@ -105,7 +105,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class TensorPlace:
-    """Where a tensor stands in a run. `layer`, `site` and `head` count where `what` is of a layer, of an attention, of a head."""
+    """The place of a tensor in a run. `layer`, `site` and `head` count where `what` is of a layer, of an attention, of a head."""
 
     stack: str
     layer: int

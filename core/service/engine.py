@@ -61,7 +61,7 @@ class Job:
     part: int = 0  # which chunk of its text is read, from 0
     parts: int = 1
     asked: float = field(default_factory=time.monotonic)
-    due: float = field(init=False)  # what it stands in line by
+    due: float = field(init=False)  # its place in line follows from this
     begun: float | None = None  # when its turn came
     told: float = 0.0  # when a layer was told of last
     listeners: list[Callable[[], object]] = field(default_factory=list)

@@ -37,7 +37,7 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
     counts Facts.records, and `of` says which map is meant. What streams is closed by whoever no longer waits for it.
     """
 
-    # runs: begun, followed, shown while they go on
+    # runs: begun, followed, shown while they last
 
     async def submit(self, request: Request) -> str:
         """The key of a run, which is begun or joined. Raises Busy; whatever else is wrong comes with follow()."""
@@ -64,7 +64,7 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
     def parts(
         self, key: str, record: int, head: int, query: int | None
     ) -> AsyncGenerator[LayerDone | HeadDone | RunDone]:
-        """A run that goes on, layer by layer, with the map of one head as soon as its layer is done, and one row of it."""
+        """A run under way, layer by layer, with the map of one head as soon as its layer is done, and one row of it."""
         ...
 
     async def facts_so_far(self, key: str) -> Facts | None:

@@ -87,7 +87,7 @@ def own_rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def registered() -> tuple[object, ...]:
-    """What rooms have registered, by what it is for."""
+    """Everything that rooms have registered, by purpose."""
     assert resolving._rooms is not None
     return (
         [*held._rooms],

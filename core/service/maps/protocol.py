@@ -1,4 +1,4 @@
-"""What a screen asks about maps: what the weights of a run look like."""
+"""Questions of a screen about maps: the weights of a run."""
 
 from __future__ import annotations
 

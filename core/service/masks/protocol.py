@@ -1,4 +1,4 @@
-"""What a screen asks about masks, padding, leakage and the division by √d."""
+"""Questions of a screen about masks, padding, leakage and the division by √d."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _line(run: Trace, stack: str, without: Trace | None = None) -> Tensor:
 
 
 def clock_of(run: Trace, record: AttentionRecord, before: Unturned, head: int, query: int, key: int) -> Clock:
-    """The clock of two words, whose query and key stand in `before`, as core.read.word_order.unturned gives them."""
+    """The clock of two words, whose query and key are in `before`, as core.read.word_order.unturned gives them."""
     shared = head // (record.n_heads // record.n_kv_heads)
     config, rule = run.config, record.rule
     places = next(found.places for found in run.positions if found.stack == record.stack)

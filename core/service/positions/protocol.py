@@ -1,4 +1,4 @@
-"""What a screen asks about how a run knows the order of its tokens."""
+"""Questions of a screen about how a run knows the order of its tokens."""
 
 from __future__ import annotations
 

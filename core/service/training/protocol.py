@@ -1,4 +1,4 @@
-"""What a screen asks about models that are trained before one's eyes."""
+"""Questions of a screen about models that are trained before one's eyes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a screen asks about one token's way through a layer."""
+"""Questions of a screen about one token's way through a layer."""
 
 from __future__ import annotations
 

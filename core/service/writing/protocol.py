@@ -1,4 +1,4 @@
-"""What a screen asks about what a model writes."""
+"""Questions of a screen about what a model writes."""
 
 from __future__ import annotations
 
