@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ...read.layer_walk import Guess, Terms
-from .answers import AddedFacts, Walked
+from .answers import AddedFacts, WalkFacts
 
 
 class Walks(Protocol):
     """One token through one layer. What all answers have in common: core.service.protocol.Service."""
 
-    async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> WalkFacts:
         """What one token is at each step of one layer."""
         ...
 
