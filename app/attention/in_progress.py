@@ -9,11 +9,11 @@ from app.attention import picture, transform
 from app.session import examples, service
 from app.transport import messages
 from core.run.request import Request
-from core.service import Facts, HeadDone, Kept, LayerDone
+from core.service import AnswerCache, Facts, HeadDone, LayerDone
 
 PICTURE_BYTES = 64 << 20  # of all pictures that are kept
 
-PICTURES = Kept(PICTURE_BYTES, lambda made: len(made.body) + 16_384)
+PICTURES = AnswerCache(PICTURE_BYTES, lambda made: len(made.body) + 16_384)
 
 
 def picture_of(request: Request) -> picture.Picture:

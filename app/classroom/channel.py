@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.classroom.state import TOPICS, Classroom, Topic
-from core.service import Kept, into_loop
+from core.service import AnswerCache, into_loop
 
 PAUSE = 0.25  # seconds between two messages of how many are in and have said
 PING = 15.0  # seconds after which a listener who was told nothing hears that the connection stands
@@ -63,7 +63,9 @@ class Channel:
 
     def __init__(self, classroom: Classroom, clock: Callable[[], float], done: Callable[[], object]) -> None:
         self.classroom, self.clock, self._done = classroom, clock, done
-        self.kept = Kept(KEPT_BYTES, lambda _: ANSWER_BYTES)  # what came out of its questions, for as long as it lasts
+        self.kept = AnswerCache(
+            KEPT_BYTES, lambda _: ANSWER_BYTES
+        )  # what came out of its questions, for as long as it lasts
         self.listeners: set[Listener] = set()
         self._sent: dict[Topic, int] = dict(classroom.versions)  # of each topic, what all have been told
         self._changed = asyncio.Event()

@@ -15,12 +15,12 @@ from streamlit import config as streamlit_config
 
 from app.transport import limits, words
 from core.errors import Busy, Refused, Unknown
-from core.service import Kept
+from core.service import AnswerCache
 
 OCTETS = "application/octet-stream"
 LEVEL = 6  # of what gzip may take; numbers do not get much smaller with more
 ANSWER_BYTES = 48 << 20
-ANSWERS = Kept(ANSWER_BYTES, len)  # packed, by what was asked
+ANSWERS = AnswerCache(ANSWER_BYTES, len)  # packed, by what was asked
 KEPT = {"Cache-Control": "private, max-age=3600"}
 
 

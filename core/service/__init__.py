@@ -6,11 +6,11 @@ from ..read.word_order import shuffled_words
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
+from .answer_cache import AnswerCache
 from .answers import Facts, NextWord, RecordFacts, Site, SiteId, SweepPart, TensorPlace, Values
 from .arrival import into_loop
 from .calls import Calls
 from .in_progress import AT_ONCE
-from .kept import Kept
 from .local import LocalService
 from .maps.answers import (
     HIDDEN,
@@ -29,14 +29,14 @@ from .maps.answers import (
 )
 from .maps.compute import word_groups
 from .maps.heads import METRICS, THUMBNAIL
-from .masks.answers import Masked, Outcome
+from .masks.answers import Outcome, ScoresAndMasks
 from .positions.answers import Clock, OrderChange, PaperRules, StackPositions
 from .positions.compute import paper_rules
 from .protocol import Service
-from .training.answers import FrameFacts, Looked, News
-from .training.local import looked
+from .training.answers import FrameFacts, LookFacts, News
+from .training.local import look_facts
 from .training.trainer import frame_facts
 from .waiting import Waiting
-from .walks.answers import AddedFacts, SiteWalk, Walked, WalkNumber
+from .walks.answers import AddedFacts, SiteWalk, WalkFacts, WalkNumber
 from .worker import cores
-from .writing.answers import MOST_WRITTEN, BeamsGrown, Begun, Written
+from .writing.answers import MOST_WRITTEN, BeamsGrown, OpenedText, WrittenToken

@@ -28,7 +28,7 @@ MOST_RUNS = 8  # whose thumbnails wait for somebody to take them
 
 
 @dataclass(eq=False)
-class LiveRun:
+class RunInProgress:
     """One run that is large enough to be shown in parts."""
 
     end: Future[Trace]
@@ -37,13 +37,13 @@ class LiveRun:
     so_far: Trace | None  # none once it has ended: nobody may hold its queries and keys any longer
 
 
-class Live:
+class RunsInProgress:
     """The runs of one engine that go on, and what was drawn of those that have ended until somebody takes it."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="live")
         self._lock = threading.Lock()
-        self._runs: dict[str, LiveRun] = {}  # by the request's key, for as long as the run goes on
+        self._runs: dict[str, RunInProgress] = {}  # by the request's key, for as long as the run goes on
         self._made: OrderedDict[str, list[Future[Thumbnails]]] = OrderedDict()  # until somebody takes them
 
     def watch(
@@ -53,7 +53,7 @@ class Live:
 
         Nothing is made of a small run, whose every weight is sent, nor on a GPU, where it would only take turns with the pass.
         """
-        run: LiveRun | None = None
+        run: RunInProgress | None = None
         begun = False
 
         def tell(so_far: Trace) -> None:
@@ -67,14 +67,16 @@ class Live:
 
         return tell
 
-    def _begin(self, key: str, end: Future[Trace], changed: Callable[[], object], so_far: Trace) -> LiveRun | None:
+    def _begin(
+        self, key: str, end: Future[Trace], changed: Callable[[], object], so_far: Trace
+    ) -> RunInProgress | None:
         if so_far.loaded.device.type != "cpu" or so_far.texts > 1:
             return None
         facts = facts_of(so_far, key)
         if facts.weights <= AT_ONCE:
             return None
         made = [Future[Thumbnails]() for _ in facts.records]
-        run = LiveRun(end, Future(), made, so_far)
+        run = RunInProgress(end, Future(), made, so_far)
         with self._lock:
             self._runs[key], self._made[key] = run, made
             self._made.move_to_end(key)
@@ -94,7 +96,7 @@ class Live:
         end.add_done_callback(ended)
         return run
 
-    def run(self, key: str) -> LiveRun | None:
+    def run(self, key: str) -> RunInProgress | None:
         """The run of this key, where it goes on and is large."""
         with self._lock:
             run = self._runs.get(key)

@@ -27,7 +27,7 @@ from .answers import Facts, NextWord, SweepPart, TensorPlace, Values
 from .arrival import into_loop
 from .engine import Engine
 from .facts import facts_of
-from .in_progress import Live
+from .in_progress import RunsInProgress
 from .maps.answers import HeadDone, LayerDone, RunDone
 from .maps.compute import array
 from .maps.heads import OF_A_HEAD, small, values_of
@@ -48,8 +48,8 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
-        self._live = Live()
-        engine.watch = self._live.watch
+        self._in_progress = RunsInProgress()
+        engine.watch = self._in_progress.watch
         self._sweeps = Sweeps(partial(engine.again, aside=True), self._run)
 
     # runs
@@ -67,7 +67,7 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         try:
             while True:
                 changed.clear()
-                now = replace(waiting.progress, is_shown=self._live.run(key) is not None)
+                now = replace(waiting.progress, is_shown=self._in_progress.run(key) is not None)
                 if now != before:
                     yield now
                 if now.stage == "done":
@@ -88,13 +88,13 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         return facts_of(await self._run(key), key)
 
     async def facts_so_far(self, key: str) -> Facts | None:
-        run = self._live.run(key)
+        run = self._in_progress.run(key)
         return None if run is None else run.facts.result()
 
     def parts(
         self, key: str, record: int, head: int, query: int | None
     ) -> AsyncGenerator[LayerDone | HeadDone | RunDone]:
-        return self._live.parts(key, record, head, query)
+        return self._in_progress.parts(key, record, head, query)
 
     # numbers of a run
 

@@ -17,9 +17,9 @@ from ..errors import Busy, Refused
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
 from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
+from .answer_cache import AnswerCache
 from .answers import SweepPart
 from .arrival import arrival, into_loop
-from .kept import Kept
 from .worker import cores
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ LABEL_BYTES = 80  # of a token's name in memory, about
 
 
 @dataclass(eq=False)
-class Coming:
+class SweepUnderWay:
     """A sweep with listeners: its parts so far, and who is told of the next, each in a loop of his own."""
 
     parts: list[SweepPart] = field(default_factory=list)
@@ -49,20 +49,20 @@ class Sweeps:
         self, again: Callable[[Callable[[], Any]], Future[Any]], run_of: Callable[[str], Awaitable[Trace]]
     ) -> None:
         self._again, self._run_of = again, run_of
-        self._kept = Kept(KEPT_BYTES, sweep_bytes)
+        self._kept = AnswerCache(KEPT_BYTES, sweep_bytes)
         self._turns = ThreadPoolExecutor(
             1, thread_name_prefix="sweep"
         )  # one batch of all sweeps waits for a pass at a time
         self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
         self._lock, self._waiting = threading.Lock(), 0
-        self._coming: dict[tuple[str, Asked], Coming] = {}
+        self._coming: dict[tuple[str, Asked], SweepUnderWay] = {}
 
     async def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
         """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
         found: asyncio.Queue[SweepPart | None] = asyncio.Queue()
         name, hear = (key, asked), into_loop(found.put_nowait)
         with self._lock:
-            coming = self._coming.setdefault(name, Coming())
+            coming = self._coming.setdefault(name, SweepUnderWay())
             coming.hearers.append(hear)
             for part in coming.parts:  # another caller has begun it
                 found.put_nowait(part)
@@ -84,7 +84,7 @@ class Sweeps:
                 if not coming.hearers:
                     del self._coming[name]
 
-    async def _made(self, key: str, asked: Asked, coming: Coming) -> SweepPart:
+    async def _made(self, key: str, asked: Asked, coming: SweepUnderWay) -> SweepPart:
         with self._lock:
             coming.parts.clear()
         run = await self._run_of(key)
@@ -112,7 +112,7 @@ class Sweeps:
             with self._lock:
                 self._waiting -= 1
 
-    def _tell(self, coming: Coming, part: SweepPart) -> None:
+    def _tell(self, coming: SweepUnderWay, part: SweepPart) -> None:
         with self._lock:
             coming.parts.append(part)
             hearers = [*coming.hearers]

@@ -21,11 +21,11 @@ from ..run.predictions import Predictions
 from ..run.recorder import Held
 from ..run.request import Request
 from ..run.trace import Trace
+from .answer_cache import AnswerCache
 from .answers import Site, SiteId
 from .arrival import arrival
 from .engine import Engine
 from .facts import sites_of
-from .kept import Kept
 from .maps.compute import array
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Worker:
         self._quick = ThreadPoolExecutor(workers, thread_name_prefix="quick")
         self._slow = ThreadPoolExecutor(workers, thread_name_prefix="slow")
         self._places = threading.BoundedSemaphore(MOST_WAITING)
-        self._kept = Kept(KEPT_BYTES, nbytes)
+        self._kept = AnswerCache(KEPT_BYTES, nbytes)
 
     async def submit(self, request: Request) -> str:
         self.engine.begin(request)

@@ -22,7 +22,7 @@ from app.kit import params as kit_params
 from app.rooms.generate import choices, export, routes, words
 from app.session import service
 from app.transport import messages
-from core.service import MOST_WRITTEN, Begun, Facts
+from core.service import MOST_WRITTEN, Facts, OpenedText
 from core.write.writing import label
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen
@@ -170,7 +170,7 @@ def test_what_is_refused_while_words_come_is_said_behind_them(monkeypatch: pytes
     async def interrupted(*arguments: Any) -> Any:
         async for answer in begun(*arguments):
             yield answer
-            if not isinstance(answer, Begun):
+            if not isinstance(answer, OpenedText):
                 raise core.Busy("65 sentences are waiting already. Try again in a few seconds.")
 
     monkeypatch.setattr(service.service(), "write", interrupted)

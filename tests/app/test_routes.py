@@ -36,7 +36,7 @@ from core.errors import Busy, Refused
 from core.run.attention import AttentionRecord
 from core.run.request import Request
 from core.run.trace import Trace
-from core.service import Kept, LocalService
+from core.service import AnswerCache, LocalService
 from core.service.engine import Engine
 from core.service.worker import MOST_WAITING
 from tests.app.served import ask as answered
@@ -106,7 +106,7 @@ def test_heads_and_norms_are_what_pack_says(client: TestClient, trace: Trace):
 
 
 def test_who_asks_the_same_gets_the_same_which_was_worked_out_and_packed_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(transport_routes, "ANSWERS", Kept(1 << 20, len))
+    monkeypatch.setattr(transport_routes, "ANSWERS", AnswerCache(1 << 20, len))
     made, body = [], bytes(range(256)) * 99
 
     @transport_routes.alike
@@ -135,7 +135,7 @@ def test_what_a_large_run_has_of_every_head_is_never_worked_out(
 ):
     weights = serve(trace)[1].weights
     monkeypatch.setattr(LocalService, path, None)  # who asked it would get no answer at all
-    monkeypatch.setattr(transport_routes, "ANSWERS", Kept(1 << 20, len))
+    monkeypatch.setattr(transport_routes, "ANSWERS", AnswerCache(1 << 20, len))
     monkeypatch.setattr(picture, "WHOLE", weights - 1)
     answer = ask(client, path, site="encoder")
     assert (answer.status_code, answer.text) == (400, words.ROUTE_LARGE)

@@ -24,7 +24,7 @@ from app.transport import messages
 from core.learn import saved_runs, watched_training
 from core.learn.tasks import problems
 from core.learn.watched_training import Frame, Point, Spec
-from core.service import FrameFacts, Looked, News
+from core.service import FrameFacts, LookFacts, News
 from core.service.training.trainer import DIED
 from tests.app.axe import faults
 from tests.app.browsing import idle
@@ -451,7 +451,7 @@ def test_a_look_travels_with_its_maps() -> None:
     frame = next(x for x in watched_training.run(spec) if isinstance(x, Frame))
     seen = watched_training.look(spec, frame, watched_training.example(spec, "cab"))
     maps = seen.pattern.numpy()
-    plain = Looked(0, maps, seen.p, seen.best, seen.own, seen.finds.numpy(), seen.ahead.numpy())
+    plain = LookFacts(0, maps, seen.p, seen.best, seen.own, seen.finds.numpy(), seen.ahead.numpy())
     header = records.look_text(plain)
     assert header["shape"] == [2, 4, 8, 8]
     body = messages.quantised(maps, 255)

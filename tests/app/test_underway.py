@@ -28,7 +28,7 @@ from core.run.request import Request
 from core.run.trace import Trace
 from core.service import THUMBNAIL, LocalService
 from core.service.facts import facts_of
-from core.service.in_progress import MOST_RUNS, Live, LiveRun
+from core.service.in_progress import MOST_RUNS, RunInProgress, RunsInProgress
 from tests.app.served import ask, drawn
 from tests.app.test_pack import SMALL
 
@@ -41,19 +41,19 @@ def local() -> LocalService:
 def test_a_picture_is_the_same_with_thumbnails_made_beside_the_pass():
     request, shared = Request("minilm", ("word " * 120,)), local()
     run = shared.engine.run(request)
-    assert len(shared._live._made[request.key]) == len(run.attention) == 6
+    assert len(shared._in_progress._made[request.key]) == len(run.attention) == 6
     beside, after = ask(shared.thumbnails(request.key)), drawn(run)
     made = picture.small_pictures(ask(shared.facts(request.key)), beside)
     assert made.body == after.body
     assert made.header | {"key": ""} == after.header | {"key": ""}
     assert not after.header["whole"] and len(after.body) > 0
-    assert shared._live.take(request.key) == []  # they were taken
+    assert shared._in_progress.take(request.key) == []  # they were taken
 
 
 def test_the_layers_of_both_stacks_stay_in_the_order_of_the_pass():
     config = core.ModelConfig(**SMALL, n_encoder_layers=2, n_decoder_layers=2)
     request = Request("pair", ("",))
-    live = Live()
+    live = RunsInProgress()
     run = core.trace(
         core.build(config, seed=1),
         ids=[i % 31 for i in range(150)],
@@ -70,7 +70,7 @@ def test_a_small_run_has_none_since_every_weight_is_sent():
     request = Request("minilm", ("A cat.",))
     shared = local()
     run = shared.engine.run(request)
-    assert shared._live.take(request.key) == []
+    assert shared._in_progress.take(request.key) == []
     assert drawn(run).header["whole"]
 
 
@@ -79,8 +79,8 @@ def test_runs_that_nobody_looked_at_are_forgotten():
     shared = local()
     for request in (first, *others):
         shared.engine.run(request)
-    assert shared._live.take(first.key) == []
-    assert all(len(shared._live.take(request.key)) == 6 for request in others)
+    assert shared._in_progress.take(first.key) == []
+    assert all(len(shared._in_progress.take(request.key)) == 6 for request in others)
 
 
 def test_what_is_known_before_the_pass_is_the_header_of_the_picture_after_it():
@@ -129,7 +129,7 @@ def browser(shared: LocalService) -> Iterator[TestClient]:
         yield client
 
 
-def going(live: Live, key: str) -> LiveRun:
+def going(live: RunsInProgress, key: str) -> RunInProgress:
     """The run of this key, once its facts are there, which the pass does not wait for."""
     for _ in range(1000):
         if (run := live.run(key)) is not None:
@@ -143,7 +143,7 @@ class Gate:
 
     def __init__(self, shared: LocalService, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
-        self.live, real = shared._live, shared.engine.watch
+        self.live, real = shared._in_progress, shared.engine.watch
         shared.engine.watch = lambda request, *rest: self.watched(request.key, real(request, *rest))
 
     def watched(self, key: str, tell: Callable[[Trace], object]) -> Callable[[Trace], None]:
@@ -241,7 +241,7 @@ def test_a_run_with_nothing_to_come_sends_nothing_and_a_place_it_has_not_is_refu
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool):
-    request, live = Request("minilm", ("word " * 130,)), Live()
+    request, live = Request("minilm", ("word " * 130,)), RunsInProgress()
 
     def shown() -> list[weakref.ref[Trace]]:
         end: Future[Trace] = Future()

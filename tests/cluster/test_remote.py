@@ -33,7 +33,7 @@ from core.service import (
     SweepPart,
     TensorPlace,
     WalkNumber,
-    Written,
+    WrittenToken,
 )
 from core.service.engine import Engine
 from core.sweep.ablations import RowAnswers
@@ -223,7 +223,7 @@ def test_a_stream_is_the_same_also_when_it_breaks_off(
 
 def untimed(value: Any) -> bytes:
     """An answer by its bytes, without the time that it took."""
-    if isinstance(value, Written) and value.reading is not None:
+    if isinstance(value, WrittenToken) and value.reading is not None:
         value = replace(value, reading=replace(value.reading, seconds=None))
     return wire.packed(value)
 

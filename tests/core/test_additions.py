@@ -15,7 +15,7 @@ import core
 from core.errors import Refused
 from core.read.additions import additions, by_head, loudest, start
 from core.read.layer_walk import normed, walk
-from core.service import LocalService, Walked, WalkNumber
+from core.service import LocalService, WalkFacts, WalkNumber
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS, animal
 
@@ -130,5 +130,5 @@ def test_guesses_of_a_service_are_core_s() -> None:
     found = ask(shared.guesses(key))
     assert_plain(found)
     assert (found[-1].string.strip("Ġ "), found[-1].probability) == ("door", pytest.approx(0.384, abs=5e-4))
-    begun: Walked = ask(shared.walk(key, "decoder", 0, 3))
+    begun: WalkFacts = ask(shared.walk(key, "decoder", 0, 3))
     assert not begun.embed_normed and np.allclose(sum(begun.start.values()), begun.embed, atol=1e-6)

@@ -18,7 +18,7 @@ import core
 from core.errors import Busy, RunCancelled, TextError, Unknown
 from core.run.chunks import Chunks
 from core.run.trace import Trace
-from core.service import Calls, Kept, MapTransform, TensorPlace, into_loop
+from core.service import AnswerCache, Calls, MapTransform, TensorPlace, into_loop
 from core.service.maps.answers import HeadDone, LayerDone, RunDone
 from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
@@ -141,8 +141,8 @@ def test_a_run_that_is_read_in_parts_is_shown_once(monkeypatch: pytest.MonkeyPat
     """Its watcher is told of a run without records as often as a part passes an attention."""
     shared = service()
     begun: list[core.Trace] = []
-    begin = shared._live._begin
-    monkeypatch.setattr(shared._live, "_begin", lambda *run: (begun.append(run[-1]), begin(*run))[1])
+    begin = shared._in_progress._begin
+    monkeypatch.setattr(shared._in_progress, "_begin", lambda *run: (begun.append(run[-1]), begin(*run))[1])
     monkeypatch.setattr(
         sys.modules["core.run.trace"], "choose", lambda forward, hold, one_go, *_: Chunks(4, False, one_go)
     )
@@ -170,7 +170,7 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     seen.append(weakref.ref(run_of(shared, request)))
     ask(shared.thumbnails(request.key))
     run_of(shared, core.Request("minilm", ("Another.",)))
-    for pool in (shared._live._pool, shared._quick, shared._slow, shared.engine._pool, shared.engine._loaders):
+    for pool in (shared._in_progress._pool, shared._quick, shared._slow, shared.engine._pool, shared.engine._loaders):
         pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
     gc.collect()
     assert len(seen) > 7 and not any(trace() for trace in seen[:8])
@@ -301,7 +301,7 @@ def test_a_text_that_many_open_and_beams_that_many_ask_for_are_worked_out_once()
 
 
 def test_who_waits_goes_on_when_whoever_began_it_waits_no_longer() -> None:
-    kept, begun, made = Kept(1 << 20, len), [], threading.Event()
+    kept, begun, made = AnswerCache(1 << 20, len), [], threading.Event()
 
     async def make() -> bytes:
         begun.append(1)
@@ -324,7 +324,7 @@ def test_who_waits_goes_on_when_whoever_began_it_waits_no_longer() -> None:
 
 
 def test_kept_answers_are_bounded_in_bytes() -> None:
-    kept = Kept(1000, len)
+    kept = AnswerCache(1000, len)
 
     async def make(i: int) -> bytes:
         return bytes([i]) * 300

@@ -18,8 +18,8 @@ from core import GenerationError, Loaded
 from core.model.text import from_ids
 from core.read.conditional_loss import given
 from core.run.prompt import Prompt
-from core.service import MOST_WRITTEN, Begun, LocalService, Written
-from core.service.writing.compute import Desk
+from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenToken
+from core.service.writing.compute import TextInTurns
 from core.write.generate import Sampling, candidates
 from core.write.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
 from tests.core.conftest import make_loaded
@@ -207,16 +207,16 @@ async def begun(service: LocalService, model: str = "storyteller", text: str = S
 
 
 def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> None:
-    async def collect() -> list[Begun | Written]:
+    async def collect() -> list[OpenedText | WrittenToken]:
         key = await begun(service)
         return [answer async for answer in service.write(key, [KING], 4, Sampling(), also=[5, 10**9])]
 
     first, *rest = ask(collect())
-    assert isinstance(first, Begun) and first.prompt_labels[-1] == "a"
+    assert isinstance(first, OpenedText) and first.prompt_labels[-1] == "a"
     assert first.per_token.self_attention == 12_288
     assert (first.per_token.as_mha, first.per_token.as_mqa) == (12_288, 1_536)
     assert len(first.opening.readings) == 9 and 5 in first.labels
-    assert all(isinstance(answer, Written) for answer in rest) and len(rest) == 4
+    assert all(isinstance(answer, WrittenToken) for answer in rest) and len(rest) == 4
     told = [token for answer in (first, *rest) for token in answer.labels]
     assert len(told) == len(set(told))
     named = {int(i) for answer in rest if answer.reading is not None for i in answer.reading.ids}
@@ -225,14 +225,14 @@ def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> 
 
 
 def test_a_text_that_was_opened_goes_on_without_its_readings(service: LocalService, monkeypatch: Any) -> None:
-    opened: list[Desk] = []
-    whole = Desk.open
+    opened: list[TextInTurns] = []
+    whole = TextInTurns.open
 
-    def noted(self: Desk, also: Iterable[int] = ()) -> Begun:
+    def noted(self: TextInTurns, also: Iterable[int] = ()) -> OpenedText:
         opened.append(self)
         return whole(self, also)
 
-    monkeypatch.setattr(Desk, "open", noted)
+    monkeypatch.setattr(TextInTurns, "open", noted)
 
     async def collect(n: int) -> list[Any]:
         key = await begun(service)

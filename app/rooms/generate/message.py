@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.transport import messages
-from core.service import BeamsGrown, Begun, Facts, Reading, Written
+from core.service import BeamsGrown, Facts, OpenedText, Reading, WrittenToken
 
 WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travels with the head that is looked with
 
@@ -27,7 +27,7 @@ def outline(facts: Facts) -> dict[str, Any]:
     }
 
 
-def begun(answer: Begun, head: tuple[int, int] | None) -> bytes:
+def begun(answer: OpenedText, head: tuple[int, int] | None) -> bytes:
     """A prompt and what is after it."""
     opening = answer.opening
     body = messages.Body()
@@ -50,7 +50,7 @@ def begun(answer: Begun, head: tuple[int, int] | None) -> bytes:
     return messages.framed(header, body.bytes())
 
 
-def written(answer: Written, head: tuple[int, int] | None) -> bytes:
+def written(answer: WrittenToken, head: tuple[int, int] | None) -> bytes:
     """One more token."""
     body = messages.Body()
     reading, taken = answer.reading, answer.taken

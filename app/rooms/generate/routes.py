@@ -19,7 +19,7 @@ from app.transport import rate_limits, routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
 from core.run.request import Request as RunRequest
-from core.service import MOST_WRITTEN, Begun, Facts, Sampling, Written
+from core.service import MOST_WRITTEN, Facts, OpenedText, Sampling, WrittenToken
 
 T = TypeVar("T")
 LONGEST_TIMED = 1024  # tokens
@@ -46,8 +46,8 @@ async def write(request: Request) -> Response:
             _number(request, "head", 0, facts.config.n_heads - 1, 0),
         )
 
-    def packed(answer: Begun | Written) -> bytes:
-        if isinstance(answer, Begun):
+    def packed(answer: OpenedText | WrittenToken) -> bytes:
+        if isinstance(answer, OpenedText):
             return b"" if is_open else message.begun(answer, head)
         return message.written(answer, head)
 

@@ -13,7 +13,7 @@ from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from core.errors import Refused
 from core.plan import DEVICES, decode, kv_cache, prefill, total_flops
-from core.service import Begun, Facts, Sampling
+from core.service import Facts, OpenedText, Sampling
 
 COURSE, SCRATCH = "The course", "Attention from scratch"
 STORY = "Once upon a time there was a"
@@ -73,10 +73,10 @@ async def revised(shown: Shown) -> Truth:
     )
 
 
-async def _begun(shown: Shown, facts: Facts, path: tuple[int, ...]) -> Begun:
+async def _begun(shown: Shown, facts: Facts, path: tuple[int, ...]) -> OpenedText:
     async with aclosing(shown.service.write(facts.key, path, 0, Sampling())) as coming:
         found = await anext(coming)
-    assert isinstance(found, Begun)
+    assert isinstance(found, OpenedText)
     return found
 
 

@@ -14,7 +14,7 @@ from app.rooms.masks.choices import SHOWN, Shown
 from app.session import examples
 from app.transport.messages import Body, float32
 from core.errors import Refused
-from core.service import Facts, Masked, Outcome, Service, Site
+from core.service import Facts, Outcome, ScoresAndMasks, Service, Site
 
 AT_ONCE = 300_000  # bytes of scores that come with the room; other layers are asked for later
 LATER = 1_500_000  # of one answer
@@ -26,7 +26,7 @@ class Opened:
     """A run, ready to be drawn."""
 
     shown: Shown
-    masked: dict[str, Masked]
+    masked: dict[str, ScoresAndMasks]
     outcome: Outcome
 
     def first_look(self, layer: int, head: int, query: int) -> str:
@@ -73,7 +73,7 @@ def example_of(facts: Facts, site: Site) -> tuple[int, int, int] | None:
     return None if found is None or query is None else (found.layer, found.head, query)
 
 
-def opening(facts: Facts, site: Site, found: Masked) -> tuple[int, int, int]:
+def opening(facts: Facts, site: Site, found: ScoresAndMasks) -> tuple[int, int, int]:
     """Layer, head and query where the picture of a site opens whose last row is what the model writes after: the strongest look
     at a word of the text, in that row. No special token, no neighbour, not the word itself; short words only where there is
     no longer one.
@@ -103,7 +103,7 @@ def opening(facts: Facts, site: Site, found: Masked) -> tuple[int, int, int]:
     return int(layer), int(head), int(query)
 
 
-def mask_of(found: Masked, layer: int, head: int) -> np.ndarray | None:
+def mask_of(found: ScoresAndMasks, layer: int, head: int) -> np.ndarray | None:
     """The reasons [query, key] of a head of the layers that were asked for; None where nothing is hidden."""
     which = found.mask_of[layer]
     at = which[head if len(which) > 1 else 0]
@@ -164,7 +164,7 @@ def described(site: Site) -> dict[str, Any]:
     }
 
 
-def packed_scores(found: Masked, layers: Any, body: Body) -> dict[str, Any]:
+def packed_scores(found: ScoresAndMasks, layers: Any, body: Body) -> dict[str, Any]:
     """Scores of these layers into a body, and where they lie; masks go along."""
     at = [found.layers.index(layer) for layer in layers]
     return {

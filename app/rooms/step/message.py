@@ -16,7 +16,7 @@ from app.attention import picture
 from app.rooms.step.steps import Fold, Step, guesses_words, steps_of, tokens_of
 from app.transport import messages
 from core.model.rules import REASONS
-from core.service import AddedFacts, Facts, SiteWalk, Walked
+from core.service import AddedFacts, Facts, SiteWalk, WalkFacts
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
 MOST_ROWS = 48  # of a norm's input
@@ -37,7 +37,7 @@ class Arrays:
             self.at[name] = (self.body.add(values.astype(TYPES[kind])), list(values.shape), kind)
 
 
-def packed(run: Facts, walk: Walked, added: Sequence[AddedFacts], head: int) -> bytes:
+def packed(run: Facts, walk: WalkFacts, added: Sequence[AddedFacts], head: int) -> bytes:
     """The message of one walk. `head` is the one whose keys and values go along where not all do."""
     arrays = Arrays()
     tokens = tokens_of(run, walk.stack)
@@ -114,7 +114,7 @@ def _step(step: Step | Fold) -> dict[str, Any]:
     return {"fold": [step.first, step.last]} if isinstance(step, Fold) else asdict(step)
 
 
-def _site(run: Facts, walk: Walked, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
+def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
     name = site.site
     facts = run.records[site.record]
     group = facts.n_heads // facts.n_kv_heads
@@ -147,7 +147,7 @@ def _site(run: Facts, walk: Walked, site: SiteWalk, head: int, arrays: Arrays) -
     }
 
 
-def _norm(walk: Walked, step: str, arrays: Arrays) -> dict[str, Any]:
+def _norm(walk: WalkFacts, step: str, arrays: Arrays) -> dict[str, Any]:
     norm = walk.norms[step]
     before = norm.before
     n = len(before)

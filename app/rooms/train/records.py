@@ -17,7 +17,7 @@ from core.edits import to_text
 from core.learn import watched_training
 from core.learn.tasks import problems
 from core.learn.watched_training import LIVE, TWINS, Example, Frame, Point, Spec, described
-from core.service import FrameFacts, Looked, News, frame_facts, looked
+from core.service import FrameFacts, LookFacts, News, frame_facts, look_facts
 
 FOLDER = Path(__file__).parent / "finished"  # `python -m scripts.train_records` writes it
 TASK = "copy"  # the one that Train opens with, whose twins there are too
@@ -51,7 +51,7 @@ def there(folder: Path = FOLDER) -> dict[str, list[str]]:
 def made(spec: Spec, points: Sequence[Point], frames: Sequence[Frame]) -> bytes:
     """A run as a message: what the route of its news says, and what the route of its looks says of the task's example."""
     of = watched_training.example(spec, opening_example(spec.task))
-    looks = [looked(spec, frame, of) for frame in frames]
+    looks = [look_facts(spec, frame, of) for frame in frames]
     header = {
         "points": points_text(points),
         "frames": [asdict(frame_facts(frame)) for frame in frames],
@@ -98,7 +98,7 @@ def points_text(points: Iterable[Point]) -> list[list[float | None]]:
     return [[p.step, p.loss if math.isfinite(p.loss) else None, p.accuracy] for p in points]
 
 
-def looks_header(spec: Spec, of: Example, looks: Sequence[Looked]) -> dict[str, Any]:
+def looks_header(spec: Spec, of: Example, looks: Sequence[LookFacts]) -> dict[str, Any]:
     """What is looked at, and the numbers of each frame."""
     twin = TWINS[spec.twin]
     return {
@@ -112,12 +112,12 @@ def looks_header(spec: Spec, of: Example, looks: Sequence[Looked]) -> dict[str, 
     }
 
 
-def looks_body(looks: Iterable[Looked]) -> bytes:
+def looks_body(looks: Iterable[LookFacts]) -> bytes:
     """The maps of each frame as bytes, 255 for a weight of 1."""
     return messages.joined(*(messages.quantised(look.pattern, 255) for look in looks))
 
 
-def look_text(look: Looked) -> dict[str, object]:
+def look_text(look: LookFacts) -> dict[str, object]:
     """One frame's numbers, and the shape of its maps [layer, head, query, key]."""
 
     def rounded(x: np.ndarray) -> list[list[float]]:

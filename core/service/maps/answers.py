@@ -88,7 +88,7 @@ class Heads:
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class WholeRun:
     """All that the picture of a small run is made of."""
 
     heads: Mapping[SiteId, Heads]

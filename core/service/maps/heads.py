@@ -14,7 +14,7 @@ from ...read.head_roles import openings, roles_of
 from ...run.attention import AttentionRecord
 from ...run.trace import Trace
 from ..answers import Site, Values
-from .answers import Heads, Likeness, Measures, Thumbnails, Whole
+from .answers import Heads, Likeness, Measures, Thumbnails, WholeRun
 from .compute import array, reasons, spread
 
 THUMBNAIL = 32  # pixels along a side of the small picture of a head
@@ -36,11 +36,11 @@ def heads_of(run: Trace, site: Site) -> Heads:
     return _heads(run, site, [run.attention[i].pattern() for i in site.records])
 
 
-def whole_of(run: Trace, sites: Sequence[Site]) -> Whole:
+def whole_of(run: Trace, sites: Sequence[Site]) -> WholeRun:
     """All sites' heads, with the openings and roles of the run: three answers from maps that are computed once. Raises TooLarge."""
     _admit(sum(site.weights for site in sites))
     patterns = [record.pattern() for record in run.attention]  # of each: [head, query, key]
-    return Whole(
+    return WholeRun(
         {site.id: _heads(run, site, [patterns[i] for i in site.records]) for site in sites},
         openings(run, patterns),
         roles_of(run, patterns),

@@ -15,7 +15,7 @@ from ...run.attention import Receipt
 from ...run.trace import Trace
 from ..answers import SiteId
 from ..arrival import arrival
-from ..in_progress import Live
+from ..in_progress import RunsInProgress
 from ..worker import Worker, array_of, check_below, run_sites
 from . import compute
 from .answers import (
@@ -30,7 +30,7 @@ from .answers import (
     Scores,
     Thumbnails,
     Tile,
-    Whole,
+    WholeRun,
 )
 from .compute import Map
 from .heads import heads_of, likeness_of, measures_of, thumbnails_of, whole_of
@@ -39,7 +39,7 @@ from .heads import heads_of, likeness_of, measures_of, thumbnails_of, whole_of
 class LocalMaps(Worker):
     """Pictures of a run's weights."""
 
-    _live: Live  # thumbnails that were made while the run went on
+    _in_progress: RunsInProgress  # thumbnails that were made while the run went on
 
     async def tile(
         self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
@@ -72,7 +72,7 @@ class LocalMaps(Worker):
     async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
         async def make() -> tuple[Thumbnails, ...]:
             run = await self._run(key)
-            if made := self._live.take(key):
+            if made := self._in_progress.take(key):
                 return tuple([await arrival(future) for future in made])
             return await self._work(lambda: tuple(thumbnails_of(record) for record in run.attention), slow=True)
 
@@ -83,7 +83,7 @@ class LocalMaps(Worker):
         sites = run_sites(run)
         return await self._work(lambda: {site.id: heads_of(run, site) for site in sites}, slow=True)
 
-    async def whole(self, key: str) -> Whole:
+    async def whole(self, key: str) -> WholeRun:
         run = await self._run(key)
         return await self._work(partial(whole_of, run, run_sites(run)), slow=True)
 

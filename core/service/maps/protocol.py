@@ -10,7 +10,7 @@ import numpy as np
 from ...read.head_roles import OpeningLink, Role
 from ...run.attention import Receipt
 from ..answers import SiteId
-from .answers import TILE, Column, Heads, Likeness, MapTransform, Measures, Row, Scores, Thumbnails, Tile, Whole
+from .answers import TILE, Column, Heads, Likeness, MapTransform, Measures, Row, Scores, Thumbnails, Tile, WholeRun
 
 
 class Maps(Protocol):
@@ -46,7 +46,7 @@ class Maps(Protocol):
         """Every weight of the run."""
         ...
 
-    async def whole(self, key: str) -> Whole:
+    async def whole(self, key: str) -> WholeRun:
         """heads(), openings() and roles() of a small run in one answer: the maps that all three read are worked out once.
 
         Roles are judged by every row here, also where roles() would draw some of them.

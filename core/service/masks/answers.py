@@ -11,7 +11,7 @@ from ..answers import SiteId
 
 
 @dataclass(frozen=True, eq=False)
-class Masked:
+class ScoresAndMasks:
     """The scores of some layers of a site before any mask, and the masks of the run."""
 
     site: SiteId
@@ -32,7 +32,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Padded:
+class PaddingEffect:
     """Some texts in one batch, seen from one of them, against that text alone."""
 
     labels: tuple[tuple[str, ...], ...]  # of every text, padding included
@@ -51,7 +51,7 @@ class Padded:
 
 
 @dataclass(frozen=True, eq=False)
-class Leak:
+class LeakageFacts:
     """Leakage as arrays: see core.learn.leakage."""
 
     layer: int
@@ -69,7 +69,7 @@ class Leak:
 
 
 @dataclass(frozen=True)
-class Unscaled:
+class ScaleEffect:
     """The same text with the division by √d and without it, over all heads."""
 
     own: Sharpness

@@ -17,19 +17,19 @@ from ...run.trace import Trace
 from ..answers import Site
 from ..maps.compute import array
 from ..maps.heads import masks_of
-from .answers import Leak, Masked, Outcome, Padded
+from .answers import LeakageFacts, Outcome, PaddingEffect, ScoresAndMasks
 
 BEST = 5  # words that an outcome names
 MOST_ASKED = 64  # ids whose probability may be asked for at once
 
 
-def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> Masked:
+def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> ScoresAndMasks:
     """The scores of these layers of a site. Raises TooLarge."""
     records = [run.attention[site.records[layer]] for layer in layers]
     size = len(records) * site.n_heads * site.n_query * site.n_key * 4
     admit_large(size, torch.device("cpu"), "The scores of these layers", "Ask for fewer layers, or a shorter text.")
     scores = np.stack([array(record.scores()) for record in records])
-    return Masked(site.id, tuple(layers), scores, *masks_of(records))
+    return ScoresAndMasks(site.id, tuple(layers), scores, *masks_of(records))
 
 
 def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
@@ -53,13 +53,13 @@ def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
     return Outcome(words, asked, array(given(run).losses), vector)
 
 
-def padded_of(batch: Trace, free: Trace, proofs: tuple[Inertness, Inertness], layer: int | None) -> Padded:
+def padded_of(batch: Trace, free: Trace, proofs: tuple[Inertness, Inertness], layer: int | None) -> PaddingEffect:
     """From a batch seen from one of its texts, the same with its padding seen, and what both are against the text alone."""
     masked, without = proofs
     if layer is None:
         layer = int(without.on_padding.amax(-1).argmax())
     record, other = own_records(batch)[layer], own_records(free)[layer]
-    return Padded(
+    return PaddingEffect(
         tuple(tokens.labels for tokens in batch.sources),
         tuple(tokens.padding for tokens in batch.sources),
         batch.index,
@@ -76,9 +76,9 @@ def padded_of(batch: Trace, free: Trace, proofs: tuple[Inertness, Inertness], la
     )
 
 
-def leak_of(found: Leakage, known: dict[str, object]) -> Leak:
+def leakage_facts(found: Leakage, known: dict[str, object]) -> LeakageFacts:
     """Leakage in plain data, with what the training took."""
-    return Leak(
+    return LeakageFacts(
         layer=found.layer,
         head=found.head,
         losses=array(found.losses),

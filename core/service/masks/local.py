@@ -23,7 +23,7 @@ from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker, check_below
 from . import compute
-from .answers import Leak, Masked, Outcome, Padded, Unscaled
+from .answers import LeakageFacts, Outcome, PaddingEffect, ScaleEffect, ScoresAndMasks
 
 
 class LocalMasks(Worker):
@@ -35,7 +35,7 @@ class LocalMasks(Worker):
         # the model that leaks, and the one whose other weights it shares
         self._leaky: tuple[Loaded, Loaded] | None = None
 
-    async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> Masked:
+    async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> ScoresAndMasks:
         run, at = await self._site(key, site)
         chosen = range(len(at.records)) if layers is None else layers
         for layer in chosen:
@@ -47,7 +47,7 @@ class LocalMasks(Worker):
 
     async def padded(
         self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None
-    ) -> Padded:
+    ) -> PaddingEffect:
         check_below("text", text, len(texts))
         run = await self._run(key)
         if layer is not None:
@@ -58,27 +58,27 @@ class LocalMasks(Worker):
         keys = [await self.submit(each) for each in (asked, replace(asked, interventions=(DropPadding(),)), one)]
         batch, free, alone = [await self._run(each) for each in keys]
 
-        def prove() -> Padded:
+        def prove() -> PaddingEffect:
             seen, unmasked = batch.text(text), free.text(text)
             proofs = inertness(seen, alone), inertness(unmasked, alone)
             return compute.padded_of(seen, unmasked, proofs, layer)
 
         return await arrival(self.engine.again(prove))
 
-    async def leakage(self, key: str) -> Leak:
-        def make(run: Trace) -> Leak:
+    async def leakage(self, key: str) -> LeakageFacts:
+        def make(run: Trace) -> LeakageFacts:
             check_model(run.loaded)
             with self._leaking:
                 if self._leaky is None or self._leaky[0] is not run.loaded:
                     self._leaky = run.loaded, relearnt(run.loaded)
                 other = self._leaky[1]
-            return compute.leak_of(leakage(run, other), leak_facts())
+            return compute.leakage_facts(leakage(run, other), leak_facts())
 
         return await self._kept.get(("leakage", key), lambda: self._again(key, make))
 
-    async def unscaled(self, key: str) -> Unscaled:
+    async def unscaled(self, key: str) -> ScaleEffect:
         run, other = await self._run(key), await self._run(await self.edited(key, (NoScale(),)))
-        return await self._work(lambda: Unscaled(sharpness(run.attention), sharpness(other.attention)), slow=True)
+        return await self._work(lambda: ScaleEffect(sharpness(run.attention), sharpness(other.attention)), slow=True)
 
     async def spreads(self) -> tuple[Spread, ...]:
         return await self._kept.get(("spreads",), lambda: self._work(lambda: tuple(map(spread, WIDTHS)), slow=True))

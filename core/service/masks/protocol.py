@@ -8,13 +8,13 @@ from typing import Literal, Protocol
 from ...read.projections import Compared
 from ...read.scaling import Spread
 from ..answers import SiteId
-from .answers import Leak, Masked, Outcome, Padded, Unscaled
+from .answers import LeakageFacts, Outcome, PaddingEffect, ScaleEffect, ScoresAndMasks
 
 
 class Masks(Protocol):
     """The effects of masks, of padding and of the scale. What all answers have in common: core.service.protocol.Service."""
 
-    async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> Masked:
+    async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> ScoresAndMasks:
         """The scores of some layers of a site before any mask (None: of all), and the run's masks. Raises TooLarge."""
         ...
 
@@ -24,18 +24,18 @@ class Masks(Protocol):
 
     async def padded(
         self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None
-    ) -> Padded:
+    ) -> PaddingEffect:
         """These texts in one batch of the run's model, seen from one of them, against that text alone.
 
         None is the layer in which a head would give padding most.
         """
         ...
 
-    async def leakage(self, key: str) -> Leak:
+    async def leakage(self, key: str) -> LeakageFacts:
         """The run's text as the model reads it whose last layer learnt without its mask. Raises Refused for any other model."""
         ...
 
-    async def unscaled(self, key: str) -> Unscaled:
+    async def unscaled(self, key: str) -> ScaleEffect:
         """How far scores spread and how much choice rows have, with the division by √d and in a run without it."""
         ...
 

@@ -36,7 +36,7 @@ class News:
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class LookFacts:
     """An example as one frame of a training sees it; watched_training.Look in plain data."""
 
     step: int

@@ -13,17 +13,17 @@ from ...learn.watched_training import Spec
 from ..engine import Engine
 from ..maps.compute import array
 from ..worker import Worker
-from .answers import Looked, News
+from .answers import LookFacts, News
 from .trainer import Trainer
 
 LOOKS = 3  # frames of a training in one answer
 
 
-def looked(spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> Looked:
+def look_facts(spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> LookFacts:
     """An example as a frame sees it, in plain data."""
     seen = watched_training.look(spec, frame, of)
     pattern, finds, ahead = (array(x) for x in (seen.pattern, seen.finds, seen.ahead))
-    return Looked(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
+    return LookFacts(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
 
 
 class LocalTraining(Worker):
@@ -49,13 +49,13 @@ class LocalTraining(Worker):
             raise Refused(f"This training keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
         return await self._work(partial(watched_training.archive, spec, frames[step]), slow=True)
 
-    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[Looked, ...]:
+    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[LookFacts, ...]:
         of, frames = watched_training.example(spec, example), self._trainer.frames(spec)
         coming = [frame for frame in frames if frame.step > after][:LOOKS]
         return tuple([await self._look(spec, frame, of) for frame in coming])
 
-    async def _look(self, spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> Looked:
-        make = partial(looked, spec, frame, of)
+    async def _look(self, spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> LookFacts:
+        make = partial(look_facts, spec, frame, of)
         return await self._kept.get(("look", spec, frame.step, of), lambda: self._work(make, slow=True))
 
     def _load(self, others: Callable[..., Loaded], model_id: str, **options: Any) -> Loaded:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from ...learn.watched_training import Spec
-from .answers import Looked, News
+from .answers import LookFacts, News
 
 
 class Trainings(Protocol):
@@ -35,7 +35,7 @@ class Trainings(Protocol):
         """The model of a frame as a zip: config, weights, tokenizer, recipe, card. Raises Refused where there is no such frame."""
         ...
 
-    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[Looked, ...]:
+    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[LookFacts, ...]:
         """An example as every frame of a training behind step `after` sees it, so far: the next few, so that the first come soon.
 
         Raises Refused for an example that the task does not read, and where there is no such training.

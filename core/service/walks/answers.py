@@ -44,7 +44,7 @@ class SiteWalk:
 
 
 @dataclass(frozen=True, eq=False)
-class Walked:
+class WalkFacts:
     """What the token at `query` is at each step of one layer. values are those of walk.Walk, float32, in its order."""
 
     stack: str

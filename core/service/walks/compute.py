@@ -13,14 +13,14 @@ from ...read.additions import additions, by_head, loudest, start
 from ...read.layer_walk import Walk
 from ...run.trace import Trace
 from ..maps.compute import array
-from .answers import AddedFacts, NormFacts, SiteWalk, Walked
+from .answers import AddedFacts, NormFacts, SiteWalk, WalkFacts
 
 
-def walked(walk: Walk) -> Walked:
+def walk_facts(walk: Walk) -> WalkFacts:
     """Raises Outdated after a training."""
     begun = start(walk.run, walk.stack, walk.query)
     loud = loudest(walk)
-    return Walked(
+    return WalkFacts(
         walk.stack,
         walk.layer,
         walk.query,

@@ -6,12 +6,12 @@ from functools import partial
 
 from ...errors import Refused
 from ...read.layer_walk import Guess, Terms, Walk, guesses, terms, walk
+from ..answer_cache import AnswerCache
 from ..arrival import arrival
 from ..engine import Engine
-from ..kept import Kept
 from ..worker import Worker
-from .answers import AddedFacts, Walked, WalkNumber
-from .compute import added, walk_bytes, walked, without_run
+from .answers import AddedFacts, WalkFacts, WalkNumber
+from .compute import added, walk_bytes, walk_facts, without_run
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
 
@@ -21,11 +21,11 @@ class LocalWalks(Worker):
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
-        self._walks = Kept(WALK_BYTES, walk_bytes)
+        self._walks = AnswerCache(WALK_BYTES, walk_bytes)
 
-    async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> WalkFacts:
         found = await self._walk(key, stack, layer, query)
-        return await arrival(self.engine.again(partial(walked, found)))
+        return await arrival(self.engine.again(partial(walk_facts, found)))
 
     async def terms(self, key: str, number: WalkNumber, k: int = 6) -> Terms:
         found = await self._walk(key, number.stack, number.layer, number.query)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...read.layer_walk import Guess, Terms
-from .answers import AddedFacts, Walked, WalkNumber
+from .answers import AddedFacts, WalkFacts, WalkNumber
 
 
 class Walks(Protocol):
     """One token through one layer. What all answers have in common: core.service.protocol.Service."""
 
-    async def walk(self, key: str, stack: str, layer: int, query: int) -> Walked:
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> WalkFacts:
         """What one token is at each step of one layer."""
         ...
 

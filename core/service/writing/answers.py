@@ -14,7 +14,7 @@ Over = Literal["", "end", "positions", "most"]  # why no further token can be wr
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
+class OpenedText:
     """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first."""
 
     opening: Opening
@@ -26,7 +26,7 @@ class Begun:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class WrittenToken:
     """One more token. No reading after one that ends the text."""
 
     taken: Taken

@@ -13,10 +13,10 @@ from ...write.beams import grow
 from ...write.generate import Draft, Sampling, admit_writing
 from ...write.writing import Writer, beginning, check_path, check_room, labels
 from ..sweeps import LABEL_BYTES
-from .answers import MOST_WRITTEN, BeamsGrown, Begun, Over, Written
+from .answers import MOST_WRITTEN, BeamsGrown, OpenedText, Over, WrittenToken
 
 
-def begun_bytes(begun: Begun) -> int:
+def opened_bytes(begun: OpenedText) -> int:
     """About what an opened text takes."""
     arrays = [a for r in begun.opening.readings for a in (r.ids, r.logits, r.rest, r.rows)]
     return 2048 + begun.opening.losses.nbytes + sum(a.nbytes for a in arrays) + LABEL_BYTES * len(begun.labels)
@@ -41,7 +41,7 @@ class Labels:
         return found
 
 
-class Desk:
+class TextInTurns:
     """A run's text being written, step by step: every method is one turn among the passes."""
 
     def __init__(self, run: Trace, request: Request, path: tuple[int, ...], room: int) -> None:
@@ -51,7 +51,7 @@ class Desk:
         self.writer = Writer(self.loaded, self.prompt, path, room)
         self.labels = Labels(self.loaded)
 
-    def open(self, also: Iterable[int] = ()) -> Begun:
+    def open(self, also: Iterable[int] = ()) -> OpenedText:
         """The prompt and the path, and the labels of other tokens in the question."""
         opening = self.writer.open()
         read = self.prompt.last_read[0]
@@ -60,18 +60,18 @@ class Desk:
         size = self.loaded.config.vocab_size
         labels = self.labels.new([*ids, *self.writer.path, *(i for i in also if 0 <= i < size)])
         per_token = kv_cache(self.loaded.config, n=1, dtype=dtype_name(self.loaded.dtype))
-        return Begun(opening, read.ids, of_run.labels[: len(read)], labels, self.over, per_token)
+        return OpenedText(opening, read.ids, of_run.labels[: len(read)], labels, self.over, per_token)
 
-    def go_on(self, begun: Begun) -> None:
+    def go_on(self, begun: OpenedText) -> None:
         """Read the prompt and the path, which were opened before."""
         self.writer.read()
         self.labels.told |= begun.labels.keys()
 
-    def write(self, how: Sampling) -> Written:
+    def write(self, how: Sampling) -> WrittenToken:
         """One more token."""
         taken, reading = self.writer.write(how)
         ids = [taken.id] if reading is None else [taken.id, *reading.ids.tolist()]
-        return Written(taken, reading, self.labels.new(ids), self.over)
+        return WrittenToken(taken, reading, self.labels.new(ids), self.over)
 
     @property
     def over(self) -> Over:
@@ -82,7 +82,7 @@ class Desk:
         return "most" if len(self.writer.path) >= MOST_WRITTEN else ""
 
 
-class Search:
+class BeamsInTurns:
     """A beam search after a run's prompt: every step is one turn among the passes."""
 
     def __init__(self, run: Trace, request: Request, n_beams: int, n: int) -> None:

@@ -10,12 +10,12 @@ from ...run.trace import Trace
 from ...write.continuation import append_tokens
 from ...write.generate import Sampling
 from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, lens
+from ..answer_cache import AnswerCache
 from ..arrival import arrival
 from ..engine import Engine
-from ..kept import Kept
 from ..worker import Worker
-from .answers import BeamsGrown, Begun, Written
-from .compute import Desk, Search, begun_bytes, own_target
+from .answers import BeamsGrown, OpenedText, WrittenToken
+from .compute import BeamsInTurns, TextInTurns, opened_bytes, own_target
 
 BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
 
@@ -25,48 +25,48 @@ class LocalWriting(Worker):
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
-        self._begun = Kept(BEGUN_BYTES, begun_bytes)
+        self._begun = AnswerCache(BEGUN_BYTES, opened_bytes)
 
     async def write(
         self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
-    ) -> AsyncGenerator[Begun | Written]:
+    ) -> AsyncGenerator[OpenedText | WrittenToken]:
         if n == 0:
             yield await self._begun.get((key, tuple(path), tuple(also)), lambda: self._opened(key, path, also))
             return
         request, run = self.engine.request_of(key), await self._run(key)
-        known: Begun | None = self._begun.known((key, tuple(path), tuple(also)))
+        known: OpenedText | None = self._begun.known((key, tuple(path), tuple(also)))
 
-        def begin() -> tuple[Desk, Begun]:
-            desk = Desk(run, request, tuple(path), n)
+        def begin() -> tuple[TextInTurns, OpenedText]:
+            turns = TextInTurns(run, request, tuple(path), n)
             if known is None:
-                return desk, desk.open(also)
-            desk.go_on(known)
-            return desk, known
+                return turns, turns.open(also)
+            turns.go_on(known)
+            return turns, known
 
         if known is not None:
             yield known  # is drawn while the model reads
             if known.over:
                 return
-        desk, begun = await arrival(self.engine.again(begin))
+        turns, begun = await arrival(self.engine.again(begin))
         if known is None:
             yield begun
-        now: Begun | Written = begun
+        now: OpenedText | WrittenToken = begun
         for _ in range(n):
             if now.over:
                 return
-            now = await arrival(self.engine.again(partial(desk.write, how)))
+            now = await arrival(self.engine.again(partial(turns.write, how)))
             yield now
 
-    async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> Begun:
+    async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> OpenedText:
         request, run = self.engine.request_of(key), await self._run(key)
-        return await arrival(self.engine.again(lambda: Desk(run, request, tuple(path), 1).open(also)))
+        return await arrival(self.engine.again(lambda: TextInTurns(run, request, tuple(path), 1).open(also)))
 
     async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
         coming: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()
 
         async def make() -> tuple[BeamsGrown, ...]:
             request, run = self.engine.request_of(key), await self._run(key)
-            search = await arrival(self.engine.again(lambda: Search(run, request, n_beams, n)))
+            search = await arrival(self.engine.again(lambda: BeamsInTurns(run, request, n_beams, n)))
             found: list[BeamsGrown] = []
             while (grown := await arrival(self.engine.again(search.grow))) is not None:
                 found.append(grown)

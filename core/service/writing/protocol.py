@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ...write.generate import Sampling
 from ...write.writing import CacheCost, LensRow
-from .answers import BeamsGrown, Begun, Written
+from .answers import BeamsGrown, OpenedText, WrittenToken
 
 
 class Writing(Protocol):
@@ -15,7 +15,7 @@ class Writing(Protocol):
 
     def write(
         self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
-    ) -> AsyncGenerator[Begun | Written]:
+    ) -> AsyncGenerator[OpenedText | WrittenToken]:
         """What follows the run's text: the text with the tokens of `path` behind it, then up to n more as they are written.
 
         Each token is one turn among the passes, and none is written that nobody waits for. Labels of the tokens `also` come

@@ -1,4 +1,4 @@
-"""Kept: answers that were computed, up to a number of bytes; what is asked for twice at once is computed once."""
+"""AnswerCache: answers that were computed, up to a number of bytes; what is asked for twice at once is computed once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .arrival import arrival
 T = TypeVar("T")
 
 
-class Kept:
+class AnswerCache:
     """Values by key, oldest use dropped first. `size` says how many bytes a value takes. Any number of threads and loops may ask."""
 
     def __init__(self, max_bytes: int, size: Callable[[Any], int]) -> None:
