@@ -123,7 +123,7 @@ async def measures(request: Request) -> Response:
     return JSONResponse({"rows": found.rows, "of": found.of, **found.values}, headers=routes.KEPT)
 
 
-@routes.alike
+@routes.cached_route
 async def proof(request: Request) -> bytes:
     """The receipt of one record: run, record."""
     run, record = await _run(request), number(request, "record", 0, 1 << 20)

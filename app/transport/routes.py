@@ -41,7 +41,7 @@ def answering(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     return answer
 
 
-def alike(make: Callable[[Request], Awaitable[bytes]]) -> Callable[[Request], Awaitable[Response]]:
+def cached_route(make: Callable[[Request], Awaitable[bytes]]) -> Callable[[Request], Awaitable[Response]]:
     """A route whose address says all about its answer: a class that asks for it at once has it computed and packed once."""
 
     @answering

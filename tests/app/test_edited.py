@@ -108,12 +108,12 @@ def test_a_changed_style_sheet_changes_the_module_that_has_its_text(editing: Non
 
 def test_files_come_and_go(editing: None, folder: Path, get: Callable[[str], int]):
     modules.address(KEYS)
-    write(folder / "new.js", 'import { isFree } from "./keys.js";\nexport const free = isFree;\n')
+    write(folder / "new.js", 'import { isFree } from "./shortcuts.js";\nexport const free = isFree;\n')
     assert get(modules.address(f"{PLACE}/new.js")) == 200
     (folder / "new.js").unlink()
     modules.look()
     assert f"{PLACE}/new.js" not in modules.names()
-    (folder / "keys.js").rename(folder / "moved.js")
+    (folder / "shortcuts.js").rename(folder / "moved.js")
     modules.look()
     assert KEYS not in modules.names() and f"{PLACE}/moved.js" in modules.names()
 

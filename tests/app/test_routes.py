@@ -109,7 +109,7 @@ def test_who_asks_the_same_gets_the_same_which_was_worked_out_and_packed_once(mo
     monkeypatch.setattr(transport_routes, "ANSWERS", AnswerCache(1 << 20, len))
     made, body = [], bytes(range(256)) * 99
 
-    @transport_routes.alike
+    @transport_routes.cached_route
     async def slow(request: HttpRequest) -> bytes:
         made.append(request.url.query)
         if request.query_params["of"] == "none":

@@ -7,7 +7,7 @@
 import { WORDS as words } from "./constants.js";
 import { cover } from "../../kit/browser/cover.js";
 import { add, arrow, clamp, el, fill } from "../../kit/browser/dom.js";
-import { isFree, takesArrows } from "../../kit/browser/keys.js";
+import { isFree, takesArrows } from "../../kit/browser/shortcuts.js";
 
 /** @typedef {"frozen" | "spotlight" | "projector"} Name */
 export class Projector {

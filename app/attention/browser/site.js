@@ -80,7 +80,7 @@ export class Site {
   }
 
   // ‖value · W_O‖ of each key as this head would write it, float32 [key]; null until a visitor has asked for them and they came
-  /** @param {number} layer @param {number} head @param {import("../../kit/browser/remote.js").Remote} remote */
+  /** @param {number} layer @param {number} head @param {import("../../kit/browser/fetcher.js").Fetcher} remote */
   norms(layer, head, remote) {
     if (this.norms_at !== undefined)
       this.written ??= new Float32Array(this.body, this.norms_at, this.layers * this.heads * this.n_key);

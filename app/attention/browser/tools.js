@@ -5,7 +5,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, choice, el } from "../../kit/browser/dom.js";
-import { isFree } from "../../kit/browser/keys.js";
+import { isFree } from "../../kit/browser/shortcuts.js";
 
 export class Tools {
   // The options open in `place`, in front of what is there: never over the map that they change

@@ -1,7 +1,7 @@
 // Records that the browser files of attention share, and what its parts read of the view and tell it.
 
 import type { colours } from "../../kit/browser/colours.js";
-import type { Remote } from "../../kit/browser/remote.js";
+import type { Fetcher } from "../../kit/browser/fetcher.js";
 import type { Setting, Tell } from "../../kit/browser/types.js";
 import type { Facts } from "./facts.js";
 import type { Lens } from "./lens.js";
@@ -228,7 +228,7 @@ export interface Shown {
   site: Site;
   place: Place;
   options: Options;
-  remote: Remote;
+  remote: Fetcher;
 }
 
 /** A view of a run, as its parts know it. */

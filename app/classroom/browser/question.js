@@ -2,7 +2,7 @@
 
 import { across, areLetters, isMirrored } from "../../attention/browser/direction.js";
 import { numbersOf } from "../../attention/browser/lens.js";
-import { Remote } from "../../kit/browser/remote.js";
+import { Fetcher } from "../../kit/browser/fetcher.js";
 import { Site } from "../../attention/browser/site.js";
 import { fill } from "../../kit/browser/dom.js";
 import { unpack } from "../../kit/browser/messages.js";
@@ -22,7 +22,7 @@ export class Question {
     this.asked = asked;
     const sites = this.picture.sites.map((site) => new Site(site, body));
     this.site = sites.find(({ id }) => id === asked.site) ?? sites[0];
-    this.remote = new Remote(this.picture.key, arrived);
+    this.remote = new Fetcher(this.picture.key, arrived);
     this.kind = sites.length > 1 ? (SEEN.sites[this.site.id]?.[0] ?? "") : "";
     this.labels = this.picture.tokens[this.site.key] ?? [];
     this.joins = new Set(areLetters(this.labels) ? [] : this.picture.joins[this.site.key]);

@@ -9,7 +9,7 @@ import { colours, themeOf } from "../../kit/browser/colours.js";
 import { cover } from "../../kit/browser/cover.js";
 import { differing, nearest } from "./again.js";
 import { goTo, here, texts } from "../../streamlit_edge/browser/page.js";
-import { isFree } from "../../kit/browser/keys.js";
+import { isFree } from "../../kit/browser/shortcuts.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";
 import { button, paint, spaced } from "./parts.js";

@@ -1,7 +1,7 @@
 // A page that works offline: a room's component on the data in the page, without a server and without a request.
 
 import { unpack } from "./messages.js";
-import { Remote } from "./remote.js";
+import { Fetcher } from "./fetcher.js";
 import { COLOURS, WORDS as words } from "./words.js";
 
 // What such a page holds: the message that the room was drawn from, and the answers that had come by then
@@ -22,10 +22,10 @@ export function offline(room, component) {
   if (answers) {
     const part = (/** @type {[at: number, length: number]} */ [at, length]) =>
       new Uint8Array(body.slice(at, at + length));
-    Remote.answers = new Map(
+    Fetcher.answers = new Map(
       answers.map((/** @type {[string, number, number]} */ [id, at, length]) => [id, part([at, length])]),
     );
-    Remote.missing = words.offline_missing;
+    Fetcher.missing = words.offline_missing;
     page(asExported);
     component({ data: part(data), ...given() });
     return;

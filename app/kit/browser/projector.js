@@ -3,7 +3,7 @@
 // Whether the page is projected is the page's own (history.js), and so are P and Escape; its style does the rest.
 
 import { el } from "./dom.js";
-import { isFree } from "./keys.js";
+import { isFree } from "./shortcuts.js";
 import { WORDS as words } from "./words.js";
 
 export class Projector {

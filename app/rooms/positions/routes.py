@@ -32,7 +32,7 @@ async def run_of(linked: RunRequest, there: Screen) -> RunRequest:
     return resolving.edited(linked, choices.edits_of(facts, values, choices.places_of(facts, values)))
 
 
-@routes.alike
+@routes.cached_route
 async def order(request: Request) -> bytes:
     """How far the heads of a site move when the words stand in the order that the parameters ask for, and the edited run's key.
 

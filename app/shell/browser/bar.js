@@ -4,7 +4,7 @@
 // without loading the page: what was chosen is told as a number and a room, and stays told, so that no message can overtake it.
 
 import { classroom, KEPT } from "../../kit/browser/classroom.js";
-import { isFree } from "../../kit/browser/keys.js";
+import { isFree } from "../../kit/browser/shortcuts.js";
 import { done, watch } from "../../kit/browser/progress.js";
 
 /** @typedef {{room: string, choices: number, kept: string, classroom: string, entries: Record<string, string>}} Data `entries` are the modules of rooms that a class can follow */

@@ -1,7 +1,7 @@
 // Projector mode of the page: P enters and leaves it anywhere but where a visitor writes, Escape leaves. A room may know more keys.
 // B and the full stop, which a clicker sends, make a projected page black; so does nothing else, and every key or click brings it back.
 
-import { isFree } from "../../kit/browser/keys.js";
+import { isFree } from "../../kit/browser/shortcuts.js";
 
 const { dataset } = document.documentElement;
 const isProjected = () => window.headlight.settings.get("projector") !== null;

@@ -23,7 +23,7 @@ import { mounted } from "../../../kit/browser/mount.js";
 import { mainBlock, scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Overview } from "../../../attention/browser/overview.js";
 import { Projector } from "../../../attention/browser/projector.js";
-import { Remote } from "../../../kit/browser/remote.js";
+import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { Site } from "../../../attention/browser/site.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { Page } from "../../../attention/browser/page.js";
@@ -100,7 +100,7 @@ class View {
   picture;
   /** @type {Site[]} */
   sites;
-  /** @type {Remote} */
+  /** @type {Fetcher} */
   remote;
   /** @type {Uint8Array} The message that the picture is from */
   data;
@@ -318,7 +318,7 @@ class View {
     this.root.hidden = false;
     this.picture = header;
     this.sites = sites;
-    if (!same) this.remote = new Remote(header.key, (path) => this.arrived(path), header.receipts);
+    if (!same) this.remote = new Fetcher(header.key, (path) => this.arrived(path), header.receipts);
     this.remote.held = false;
     if (same) this.follow();
     this.ranks.clear();

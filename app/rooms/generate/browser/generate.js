@@ -1,12 +1,12 @@
 // Generate: one column for each token, and the words that were taken as a path through them.
 
 import { cover, Guard } from "../../../kit/browser/cover.js";
-import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { RoomSelection, whole } from "../../../kit/browser/selection.js";
 import { colours, paletteOf } from "../../../kit/browser/colours.js";
 import { add, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
-import { isFree } from "../../../kit/browser/keys.js";
+import { isFree } from "../../../kit/browser/shortcuts.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
@@ -38,7 +38,7 @@ export default function ({ data, parentElement, setStateValue }) {
 }
 
 class Generate {
-  chosen = new Chosen();
+  chosen = new RoomSelection();
   /** @type {Header} */
   header;
   /** @type {Record<string, string>} */

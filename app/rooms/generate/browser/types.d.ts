@@ -1,6 +1,6 @@
 // Records of Generate's browser files.
 import type { AboutFiles } from "../../../kit/browser/types.js";
-import type { FromPython } from "../../../kit/browser/chosen.js";
+import type { FromPython } from "../../../kit/browser/selection.js";
 
 /** What Python sends with every script. */
 export interface Header {

@@ -3,7 +3,7 @@
 
 import { cover } from "../../../kit/browser/cover.js";
 import { fill, keepingFocus } from "../../../kit/browser/dom.js";
-import { isFree } from "../../../kit/browser/keys.js";
+import { isFree } from "../../../kit/browser/shortcuts.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { paletteOf } from "../../../kit/browser/colours.js";
 import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";

@@ -3,15 +3,15 @@
 import { csv } from "../../../kit/browser/csv.js";
 import { arrow, choice, clamp, el, fill, keepingFocus, worded } from "../../../kit/browser/dom.js";
 import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
-import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { RoomSelection, whole } from "../../../kit/browser/selection.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
-import { isFree, takesArrows } from "../../../kit/browser/keys.js";
+import { isFree, takesArrows } from "../../../kit/browser/shortcuts.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
-import { Remote } from "../../../kit/browser/remote.js";
+import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { linkTo, Share } from "../../../kit/browser/share.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Kinds } from "./kinds.js";
@@ -30,7 +30,7 @@ const COVERS = { row: BOARD, number: BOARD };
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
-const RETRY = 3200; // ms, a little longer than Remote keeps still after a failure
+const RETRY = 3200; // ms, a little longer than Fetcher keeps still after a failure
 export const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
 /** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
@@ -51,7 +51,7 @@ export class Masks {
   lab;
   /** @type {ReturnType<typeof tones>} */
   tones;
-  /** @type {Remote} */
+  /** @type {Fetcher} */
   remote;
   type = 1; // how large the page's type is, in units of 16 pixels: drawings grow with it
   pixels = 0; // how wide the room is
@@ -66,7 +66,7 @@ export class Masks {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.chosen = new Chosen();
+    this.chosen = new RoomSelection();
     this.tabs = root.appendChild(el("div", "tabs"));
     this.fact = root.appendChild(el("h2", "fact"));
     this.fact.setAttribute("aria-live", "polite");
@@ -136,7 +136,7 @@ export class Masks {
       this.sites = new Map(
         header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => [site.id, new Scores(site, body)]),
       );
-      this.remote = new Remote(header.key, () => this.arrived());
+      this.remote = new Fetcher(header.key, () => this.arrived());
       this.layout = "";
     }
     const isDrawn =

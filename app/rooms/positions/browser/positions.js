@@ -1,6 +1,6 @@
 // The room: four labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
 
-import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { RoomSelection, whole } from "../../../kit/browser/selection.js";
 import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
@@ -10,7 +10,7 @@ import { Files } from "../../../kit/browser/files.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
-import { Remote } from "../../../kit/browser/remote.js";
+import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
@@ -61,7 +61,7 @@ class View {
   ramp;
   /** @type {import("./types.js").Ramp} */
   ahead;
-  /** @type {Map<string, Remote>} */
+  /** @type {Map<string, Fetcher>} */
   remotes = new Map();
   frame = 0;
   /** @type {number | undefined} A timer, while the tables are still to follow */
@@ -76,7 +76,7 @@ class View {
   constructor(root) {
     this.root = root;
     root.replaceChildren();
-    this.chosen = new Chosen();
+    this.chosen = new RoomSelection();
     this.line = add(root, "div", "topline");
     this.tabs = add(this.line, "span", "tabs");
     this.toolbox = add(this.line, "span", "labtools");
@@ -224,7 +224,7 @@ class View {
   get(path, params, read, of = this.header.key) {
     let remote = this.remotes.get(of);
     if (!remote) {
-      remote = new Remote(of, () => this.redraw());
+      remote = new Fetcher(of, () => this.redraw());
       this.remotes.set(of, remote);
       if (this.remotes.size > MOST_RUNS) this.remotes.delete(String(this.remotes.keys().next().value));
     }

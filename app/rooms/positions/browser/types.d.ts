@@ -1,6 +1,6 @@
 // Records that the browser files of Positions share.
 
-import type { Chosen } from "../../../kit/browser/chosen.js";
+import type { RoomSelection } from "../../../kit/browser/selection.js";
 
 export interface Side {
   labels: string[];
@@ -36,7 +36,7 @@ export interface Header {
   windowed: boolean[] | null;
   homes: Record<string, [model: string, text: string]>;
   about: { name: string; caption: string; load: string; trace: string };
-  chosen: import("../../../kit/browser/chosen.js").FromPython;
+  chosen: import("../../../kit/browser/selection.js").FromPython;
 }
 
 /** What another order of the words did. */
@@ -129,7 +129,7 @@ export interface Shown {
   root: HTMLElement;
   host: HTMLElement;
   header: Header;
-  chosen: Chosen;
+  chosen: RoomSelection;
   unit: number; // CSS pixels for one of the design's
   width: number; // of the lab, in CSS pixels
   room: number; // the height that a projected page has for it, in CSS pixels; else Infinity

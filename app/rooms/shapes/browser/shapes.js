@@ -1,8 +1,8 @@
 // The Shapes component: the pass as rows on a rail, the chosen tensor spelled out below, or all of it as a table.
 //
-// Everything a visitor does here is drawn here, and Python is told once, a moment later (chosen.js).
+// Everything a visitor does here is drawn here, and Python is told once, a moment later (selection.js).
 
-import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { RoomSelection, whole } from "../../../kit/browser/selection.js";
 import { classroom } from "../../../kit/browser/classroom.js";
 import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
@@ -34,7 +34,7 @@ export default function ({ data, parentElement, setStateValue }) {
 class View {
   /** @type {import("./types.js").Diagram} */
   data;
-  texts = new Chosen();
+  texts = new RoomSelection();
   /** @type {import("./types.js").Place} */
   place;
   /** @type {Map<string, {part: Part, row: Row}>} */

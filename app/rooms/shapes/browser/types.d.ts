@@ -46,7 +46,7 @@ export interface Part {
 }
 
 export interface Diagram {
-  chosen: import("../../../kit/browser/chosen.js").FromPython;
+  chosen: import("../../../kit/browser/selection.js").FromPython;
   title: string;
   caption: string;
   snippet: string;

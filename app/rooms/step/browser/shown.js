@@ -1,7 +1,7 @@
 // What a picture is of: a step of a walk, the head and the key that are looked at, and what the visitor changed.
 
 import { clamp, quoted } from "../../../kit/browser/dom.js";
-import { whole } from "../../../kit/browser/chosen.js";
+import { whole } from "../../../kit/browser/selection.js";
 import { read } from "./foot.js";
 import { ledgerRows } from "./ledger.js";
 

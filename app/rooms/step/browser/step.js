@@ -2,17 +2,17 @@
 // picture; below stands where the chosen number came from. Everything but another walk is computed here.
 
 import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
-import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { RoomSelection, whole } from "../../../kit/browser/selection.js";
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
 import { add, arrow, choice, clamp, fill, keepingFocus } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Files } from "../../../kit/browser/files.js";
-import { isFree, takesArrows } from "../../../kit/browser/keys.js";
+import { isFree, takesArrows } from "../../../kit/browser/shortcuts.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { Projector } from "../../../kit/browser/projector.js";
-import { Remote } from "../../../kit/browser/remote.js";
+import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
@@ -50,14 +50,14 @@ export default function ({ data, parentElement, setStateValue }) {
 }
 
 export class View {
-  chosen = new Chosen();
+  chosen = new RoomSelection();
   /** @type {Run | null} */
   run = null;
   /** @type {any} What a file says about itself */
   about;
   /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
   sent;
-  /** @type {Remote} */
+  /** @type {Fetcher} */
   remote;
   /** @type {Walk | null} */
   walk = null;
@@ -172,7 +172,7 @@ export class View {
     this.run = header.run;
     this.about = header.about;
     const key = this.run?.key ?? "";
-    if (this.remote?.key !== key) this.remote = new Remote(key, () => this.soon(false));
+    if (this.remote?.key !== key) this.remote = new Fetcher(key, () => this.soon(false));
     this.theme();
     // Python's answer to a change that is drawn already takes no button away from under a click.
     if (this.state() !== before || this.root.dataset.waiting || !this.root.dataset.painted) this.draw(true);

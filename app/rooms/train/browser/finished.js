@@ -1,7 +1,7 @@
 // Runs that ended before and are kept, with their looks at an example: what Train shows where no one has pressed anything yet.
 
 import { unpack } from "../../../kit/browser/messages.js";
-import { Remote } from "../../../kit/browser/remote.js";
+import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { EXAMPLES } from "./constants.js";
 import { looksOf } from "./following.js";
 
@@ -10,7 +10,7 @@ import { looksOf } from "./following.js";
 export class Finished {
   /** @param {() => void} arrived */
   constructor(arrived) {
-    this.remote = new Remote("", arrived);
+    this.remote = new Fetcher("", arrived);
   }
 
   // Whether something that was asked for is on its way

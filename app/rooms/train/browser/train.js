@@ -1,7 +1,7 @@
 // Train: a model learns before one's eyes, beside its twin. The curve is the slider: heads and letters go where it stands.
 
 import { cover, Guard } from "../../../kit/browser/cover.js";
-import { Chosen, whole } from "../../../kit/browser/chosen.js";
+import { RoomSelection, whole } from "../../../kit/browser/selection.js";
 import { csv } from "../../../kit/browser/csv.js";
 import { add, clamp, el, fill, keepingFocus, phrase, setField, share, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
@@ -16,7 +16,7 @@ import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
 import { endOf, Finished } from "./finished.js";
 import { addressOf, Following } from "./following.js";
-import { ghosts, grid, large } from "./heads.js";
+import { ghosts, grid, large } from "./head_drawing.js";
 import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.js";
 import { reading } from "./reading.js";
 
@@ -65,7 +65,7 @@ class Train {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.chosen = new Chosen();
+    this.chosen = new RoomSelection();
     this.finished = new Finished(() => this.redraw());
     const ask = add(root, "div", "ask");
     this.tasks = add(ask, "div", "tasks");

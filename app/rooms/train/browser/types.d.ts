@@ -10,7 +10,7 @@ export interface Header {
   finished: Record<string, string[]>; // runs that are kept: of each task its twins
   version: string;
   date: string;
-  chosen: import("../../../kit/browser/chosen.js").FromPython;
+  chosen: import("../../../kit/browser/selection.js").FromPython;
   offline?: boolean; // on the page of a follower
 }
 

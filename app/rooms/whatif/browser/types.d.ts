@@ -1,5 +1,5 @@
 // What travels to What if, and what its browser files hand to each other.
-import type { FromPython } from "../../../kit/browser/chosen.js";
+import type { FromPython } from "../../../kit/browser/selection.js";
 
 export interface Palette
   extends Record<"background" | "panel" | "ink" | "mute" | "line" | "query" | "key" | "proof" | "hatch", string> {

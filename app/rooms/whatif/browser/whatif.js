@@ -1,11 +1,11 @@
 // What if: every head silenced in turn, every look cut, every head taken from another sentence; the changed run beside the plain one.
 //
-// What is chosen stands in the link (chosen.js); the sweep and the changed run come from routes, each under the numbers it was asked with.
+// What is chosen stands in the link (selection.js); the sweep and the changed run come from routes, each under the numbers it was asked with.
 
 import { cover, Guard } from "../../../kit/browser/cover.js";
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
 import { beneath, drawTurned, drawWords, sayKl, sentence } from "./answer.js";
-import { Chosen } from "../../../kit/browser/chosen.js";
+import { RoomSelection } from "../../../kit/browser/selection.js";
 import { paletteOf } from "../../../kit/browser/colours.js";
 import { add, el, fill, keepingFocus, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
@@ -16,11 +16,11 @@ import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { mounted } from "../../../kit/browser/mount.js";
 import { added, points, ranked, swapped, Swept } from "./numbers.js";
-import { isFree } from "../../../kit/browser/keys.js";
+import { isFree } from "../../../kit/browser/shortcuts.js";
 import { Pair } from "./pair.js";
 import { Projector } from "../../../kit/browser/projector.js";
 import { Rack } from "./rack.js";
-import { Remote } from "../../../kit/browser/remote.js";
+import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Full, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
@@ -41,7 +41,7 @@ export default function ({ data, parentElement, setStateValue }) {
 class View {
   /** @type {Header} */
   data;
-  chosen = new Chosen();
+  chosen = new RoomSelection();
   swept = new Swept();
   /** @type {Side | null} The newest that is here */
   side = null;
@@ -49,7 +49,7 @@ class View {
   asked = ""; // of the sweep that is here or comes
   /** @type {AbortController | undefined} */
   stop;
-  /** @type {Remote | undefined} */
+  /** @type {Fetcher | undefined} */
   remote;
   table = false;
   ms = 0;
@@ -161,7 +161,7 @@ class View {
     this.root.style.setProperty("--less", this.palette.ramp[3]);
     this.root.style.setProperty("--more", this.palette.ahead[3]);
     if (this.remote?.key !== this.data.key) {
-      this.remote = new Remote(this.data.key, () => this.soon());
+      this.remote = new Fetcher(this.data.key, () => this.soon());
       this.side = null;
       this.refused = "";
       this.rack.fit(this.data);

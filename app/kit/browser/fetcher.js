@@ -5,7 +5,7 @@
 const AGAIN = 3000; // ms after an answer that could not be had
 
 // Bytes of a large run, fetched once and kept for a while.
-export class Remote {
+export class Fetcher {
   /** @type {Map<string, Uint8Array> | null} On a page that works offline: all the answers that there are, by path and parameters */
   static answers = null;
   static missing = ""; // what such a page says where it has none
@@ -60,9 +60,9 @@ export class Remote {
       this.kept.set(id, value); // newest last
       return value;
     }
-    if (Remote.answers) {
-      const bytes = Remote.answers.get(id);
-      this.kept.set(id, bytes ? read(bytes) : { refused: Remote.missing });
+    if (Fetcher.answers) {
+      const bytes = Fetcher.answers.get(id);
+      this.kept.set(id, bytes ? read(bytes) : { refused: Fetcher.missing });
       return this.kept.get(id);
     }
     if (this.offline || this.held) return null;

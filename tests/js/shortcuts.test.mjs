@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
-const { isFree, takesArrows, takesText } = await served("kit/browser/keys.js");
+const { isFree, takesArrows, takesText } = await served("kit/browser/shortcuts.js");
 
 /** @param {string} tagName @param {object} [more] */
 const node = (tagName, more = {}) => ({ tagName, isContentEditable: false, ...more });

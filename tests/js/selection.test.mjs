@@ -8,13 +8,13 @@ import { served } from "./golden.mjs";
 const page = new EventTarget(); // in place of the browser's window
 for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"])
   globalThis[name] = page[name].bind(page);
-const { Chosen, whole } = await served("kit/browser/chosen.js");
+const { RoomSelection, whole } = await served("kit/browser/selection.js");
 const { classroom } = await served("kit/browser/classroom.js");
 
 /** @returns {[chosen: any, told: any[]]} */
 function begun() {
   const told = [];
-  const chosen = new Chosen();
+  const chosen = new RoomSelection();
   assert.equal(
     chosen.take({ values: { layer: "0", head: "0" }, stamp: 1, reported: 0 }, (_, value) => told.push(value)),
     true,
@@ -52,7 +52,7 @@ test("a link decides, and a change before it is not told any more", (t) => {
 test("changes close together are told once, and numbered on from what Python knows", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const told = [];
-  const chosen = new Chosen();
+  const chosen = new RoomSelection();
   chosen.take({ values: { layer: "0" }, stamp: 7, reported: 41 }, (_, value) => told.push(value));
   for (const layer of "123") chosen.choose({ layer });
   t.mock.timers.tick(10_000);
@@ -85,7 +85,7 @@ test("a text that is no whole number gives way", () => {
 test("a class is told what is chosen otherwise than in the room that it has, at once, and nothing of a room that has gone", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const shown = () => classroom.shown && [classroom.shown.view, classroom.shown.run, classroom.shown.with];
-  const chosen = new Chosen();
+  const chosen = new RoomSelection();
   const follow = { room: "masks", drawn: "d1", base: { layer: "0", forbid: "" }, most: 700 };
   chosen.take({ values: { layer: "0", forbid: "" }, stamp: 1, reported: 0, follow }, () => {});
   assert.deepEqual(shown(), ["masks", "d1", {}]);
@@ -107,21 +107,21 @@ test("a class is told what is chosen otherwise than in the room that it has, at 
   classroom.chose = () => (heard += 1);
   chosen.choose({ layer: "3" });
   assert.equal(heard, 1, "at once, and not when Python is told");
-  const other = new Chosen();
+  const other = new RoomSelection();
   other.take(
     { values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } },
     () => {},
   );
   chosen.destroy();
   assert.deepEqual(shown(), ["step", "d3", {}]);
-  const again = new Chosen();
+  const again = new RoomSelection();
   again.take(
     { values: {}, stamp: 1, reported: 0, follow: { room: "step", drawn: "d3", base: {}, most: 700 } },
     () => {},
   );
   other.destroy();
   assert.deepEqual(shown(), ["step", "d3", {}], "the same room drawn anew, before the first hears that it has gone");
-  const next = new Chosen();
+  const next = new RoomSelection();
   next.take(
     { values: {}, stamp: 1, reported: 0, follow: { room: "masks", drawn: "d4", base: {}, most: 700 } },
     () => {},

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
-const { Remote } = await served("kit/browser/remote.js");
+const { Fetcher } = await served("kit/browser/fetcher.js");
 
 test("after a failure there is one more word, behind the pause in which nothing is asked", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
@@ -13,7 +13,7 @@ test("after a failure there is one more word, behind the pause in which nothing 
   let asked = 0;
   globalThis.fetch = () => Promise.reject(new Error(`no server, ${++asked}`));
   let heard = 0;
-  const remote = new Remote("key", () => heard++);
+  const remote = new Fetcher("key", () => heard++);
   assert.equal(
     remote.get("rows", {}, (bytes) => bytes),
     null,

@@ -7,7 +7,7 @@ const TELL_AFTER = 200; // ms without a change before Python is told
 /** @typedef {{values: Record<string, string>, stamp: number, reported: number, follow?: Follow}} FromPython */
 /** @typedef {{room: string, drawn: string, base: Record<string, string>, most: number}} Follow `most` are the bytes of what is chosen that a class is told at once */
 
-export class Chosen {
+export class RoomSelection {
   /** @type {Record<string, string>} */
   values = {};
   /** @type {number | undefined} */
