@@ -249,7 +249,7 @@ def test_the_codes_of_one_of_several_processes_begin_with_its_own_signs() -> Non
 def test_what_an_operator_says_of_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert codes.ours("") == codes.ALPHABET and codes.ours("KXR") == "KXR"
     for value in ("A", "b", "BB", "B C", "B,C", "0", codes.ALPHABET + "B"):
-        with pytest.raises(ValueError, match="HEADLIGHT_CODES is with what the codes of classes begin"):
+        with pytest.raises(ValueError, match="HEADLIGHT_CODES is the first characters of the codes"):
             codes.ours(value)
     monkeypatch.setattr(routes.school, "first", codes.ALPHABET)
     monkeypatch.setenv(codes.OURS, "KXR")

@@ -22,7 +22,7 @@ ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")] for line in GLOSSARY.splitlines() if line.startswith("| ")
 ]
 # Controls that are no terms of the field: what they do stands in their own help.
-OWN = {"lines for", "how far can it grow", "card", "by what they do", "by layer"}
+OWN = {"compare cards", "find the largest", "card", "by what they do", "by layer"}
 
 SHOWN: dict[str, list[str]] = {
     "metrics": [name for name, _ in attention.COMPONENT["metrics"].values()],

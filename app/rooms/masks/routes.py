@@ -15,7 +15,7 @@ from app.session import service
 from app.shell import style
 from app.transport import messages, rate_limits
 from app.transport.messages import Body, float32
-from app.transport.routes import BadParameter, alike, number
+from app.transport.routes import BadParameter, cached_route, number
 from core.service import Facts
 
 IDS = 16  # words whose probability may be asked for
@@ -35,7 +35,7 @@ def _values(request: Request, facts: Facts) -> Mapping[str, str]:
 
 
 @rate_limits.costing("runs")
-@alike
+@cached_route
 async def edited(request: Request) -> bytes:
     """A run under the mask of the address: run, the room's choices, ids, the words whose probability is asked for, and part, where
     the scores of the chosen layer are enough."""
@@ -63,7 +63,7 @@ async def edited(request: Request) -> bytes:
     return messages.pack({**header, "about": export.painted(about, site.id)}, body.bytes())
 
 
-@alike
+@cached_route
 async def scores(request: Request) -> bytes:
     """The scores of one layer of a site: run, site, layer."""
     ask, key = service.service(), request.query_params.get("run", "")
@@ -79,7 +79,7 @@ async def scores(request: Request) -> bytes:
 
 
 @rate_limits.costing("runs")
-@alike
+@cached_route
 async def padding(request: Request) -> bytes:
     """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
     ask, key = service.service(), request.query_params.get("run", "")
@@ -118,7 +118,7 @@ async def padding(request: Request) -> bytes:
 
 
 @rate_limits.costing("runs")
-@alike
+@cached_route
 async def leak(request: Request) -> bytes:
     """Leakage on a run's text: run."""
     ask, key = service.service(), request.query_params.get("run", "")
@@ -141,7 +141,7 @@ async def leak(request: Request) -> bytes:
     return messages.pack(export.answered(facts, export.leak_snippet(facts), header), b"")
 
 
-@alike
+@cached_route
 async def scale(request: Request) -> bytes:
     """The same text with the division by √d and without: run."""
     ask, key = service.service(), request.query_params.get("run", "")

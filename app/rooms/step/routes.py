@@ -12,7 +12,7 @@ from app.rooms.step.component import OFFLINE
 from app.rooms.step.small import small_message
 from app.session import service
 from app.shell import style
-from app.transport.routes import BadParameter, alike, answering, number, whole
+from app.transport.routes import BadParameter, answering, cached_route, number, whole
 from app.transport.routes import message as bytes_of
 from core.service import WalkNumber
 
@@ -21,7 +21,7 @@ SHOWN = 5  # terms of a sum
 WORDS = 10  # of the next word's probabilities
 
 
-@alike
+@cached_route
 async def walked(request: Request) -> bytes:
     """One token's walk through one layer: run, stack, layer, query, head."""
     key, stack, layer, query = _place(request)
