@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from app.kit import theme, words
@@ -15,6 +16,12 @@ COLOURS = {
 }
 MENU = BROWSER / "menu.css"  # of files
 LINK = BROWSER / "share.css"  # to copy by hand
+STAGE = BROWSER / "stage.css"  # what every room on a stage looks like, before its own
+
+
+def style(own: Path) -> Callable[[], str]:
+    """The style of a room on a stage: what all have, and after it what is its own."""
+    return modules.style(STAGE, MENU, LINK, own)
 
 
 def add() -> None:

@@ -9,6 +9,15 @@ export interface Given<Data> {
 }
 export type Tell = (name: string, value: unknown) => void;
 
+/** What every room's message says in its header, beside what is the room's own (app/kit/stage.py). */
+export interface StageHeader {
+  key: string;
+  chosen: import("./selection.js").FromPython;
+  cover?: Covered | null;
+  link?: Record<string, string>;
+  offline?: boolean;
+}
+
 /** What a view does that mount.js keeps on its place in the page. */
 export interface Mounted {
   root: HTMLElement;

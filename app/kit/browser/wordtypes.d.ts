@@ -32,6 +32,9 @@ export const WORDS: {
   "offline_page": string;
   "offline_code": string;
   "offline_missing": string;
+  "find_head": string;
+  "find_head_allowed": string;
+  "find_head_unknown": string;
   "project": string;
   "leave": string;
 };

@@ -17,6 +17,6 @@ modules.add_constants(
     "rooms/whatif/browser/constants.js",
     WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
-    STYLE=modules.style(BROWSER / "whatif.css", scripts.MENU, scripts.LINK),
+    STYLE=scripts.style(BROWSER / "whatif.css"),
 )
 STAGE = stage.stage("whatif", PARAMS, "rooms/whatif/browser/whatif.js", is_followed=True)

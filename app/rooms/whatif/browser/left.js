@@ -1,7 +1,7 @@
 // The sweep, left: the change by every head or look on a map, all of them sorted, and one sentence about them.
 
 import { WORDS as words } from "./constants.js";
-import { add, arrow, choice, el, fill, quoted, worded } from "../../../kit/browser/dom.js";
+import { add, choice, el, fill, quoted, worded } from "../../../kit/browser/dom.js";
 import { headName, labelsOf, rowName, together } from "./lead.js";
 import { finer, ranked, stepped } from "./numbers.js";
 import { drawGrid, drawOrder } from "./sweepmap.js";
@@ -63,7 +63,6 @@ export class Left {
     this.bars.setAttribute("aria-hidden", "true");
     this.few = add(box, "p", "few");
     this.map.addEventListener("click", (e) => this.pointed(e));
-    this.map.addEventListener("keydown", (e) => this.key(e));
     this.bars.addEventListener("click", (e) => this.barred(e));
   }
 
@@ -339,18 +338,17 @@ export class Left {
     if (row) this.take(row);
   }
 
-  // To the next cell that has a number
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const by = arrow(event);
-    if (!by) return;
-    event.preventDefault();
+  /** To the next cell that has a number; false where none lies there. @param {[down: number, right: number]} by */
+  move(by) {
     let at = this.at ?? /** @type {[number, number]} */ ([0, 0]);
     for (let i = 0; i < Math.max(...this.size); i++) {
       const to = stepped(at, by, this.size);
-      if (to[0] === at[0] && to[1] === at[1]) return;
+      if (to[0] === at[0] && to[1] === at[1]) return false;
       at = to;
-      if (this.known[at[0]]?.[at[1]] !== undefined) return this.take(this.places(...at));
+      if (this.known[at[0]]?.[at[1]] === undefined) continue;
+      this.take(this.places(...at));
+      return true;
     }
+    return false;
   }
 }

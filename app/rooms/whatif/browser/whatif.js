@@ -2,26 +2,19 @@
 //
 // What is chosen stands in the link (selection.js); the sweep and the changed run come from routes, each under the numbers it was asked with.
 
-import { cover, Guard } from "../../../kit/browser/cover.js";
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
 import { beneath, drawTurned, drawWords, sayKl, sentence } from "./answer.js";
-import { RoomSelection } from "../../../kit/browser/selection.js";
-import { paletteOf } from "../../../kit/browser/colours.js";
-import { add, el, fill, keepingFocus, quoted, setText } from "../../../kit/browser/dom.js";
+import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
-import { Files } from "../../../kit/browser/files.js";
 import { beside, headName, isOther, labelsOf, lead, rowName } from "./lead.js";
 import { Left } from "./left.js";
 import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
-import { mounted } from "../../../kit/browser/mount.js";
 import { added, points, ranked, swapped, Swept } from "./numbers.js";
-import { isFree } from "../../../kit/browser/shortcuts.js";
 import { Pair } from "./pair.js";
-import { Projector } from "../../../kit/browser/projector.js";
 import { Rack } from "./rack.js";
-import { Fetcher } from "../../../kit/browser/fetcher.js";
-import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
+import { linkTo, spoken } from "../../../kit/browser/share.js";
+import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Full, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
 
@@ -31,17 +24,12 @@ import { drawTables } from "./tables.js";
 const AGAIN = 3000; // ms before a server that did not answer is asked again
 const SWEPT_BY = ["sweep", "by", "group", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
 
-/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
-  view.update(data, setStateValue);
-  return leave;
-}
+/** @extends {Stage<Header, import("./types.js").Palette>} */
+class WhatIf extends Stage {
+  static style = STYLE;
+  static palettes = PALETTES;
+  static covers = { number: ".columns > .right, .tables" };
 
-class View {
-  /** @type {Header} */
-  data;
-  chosen = new RoomSelection();
   swept = new Swept();
   /** @type {Side | null} The newest that is here */
   side = null;
@@ -49,15 +37,17 @@ class View {
   asked = ""; // of the sweep that is here or comes
   /** @type {AbortController | undefined} */
   stop;
-  /** @type {Fetcher | undefined} */
-  remote;
   table = false;
   ms = 0;
+  fresh = false; // whether the changed run on the screen is the one that is asked for
+  failed = false;
+  failure = ""; // what is said of it
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  waiting;
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    root.replaceChildren();
+    super(root);
     this.lines = add(root, "div", "lines");
     this.rack = new Rack(add(root, "div", "racks"), (changes) => this.choose(changes));
     this.problem = add(root, "p", "problem");
@@ -72,7 +62,7 @@ class View {
       (row) => this.take(row),
     );
     this.pair = new Pair(this.middle, {
-      name: (...head) => headName(this.data, ...head),
+      name: (...head) => headName(this.header, ...head),
       choose: (moved) => this.choose({ moved }),
     });
     this.over = add(this.right, "div", "over");
@@ -82,117 +72,39 @@ class View {
     this.words = add(this.right, "div", "bars");
     this.said = add(this.right, "p", "said");
     this.tables = add(root, "div", "tables");
-    this.foot = add(root, "footer");
-    this.proof = add(this.foot, "span", "proof");
-    this.state = add(this.foot, "span", "mute");
-    this.state.setAttribute("role", "status");
-    const acts = add(this.foot, "span", "acts");
-    this.projector = new Projector(
-      () => this.projected(),
-      (by) => this.sweepPart.next(by),
-    );
-    this.files = new Files(
-      () => rows([this.lines, this.right, this.left, this.middle]),
-      () => this.about(),
-      () => this.palette,
-    );
-    const how = this.button(words.how, () => {
+    root.append(this.foot);
+    this.facts.setAttribute("role", "status");
+    this.explained = add(root, "p", "note how");
+    Object.assign(this.explained, { textContent: words.how_text, hidden: true });
+    const undo = /** @type {HTMLElement} */ (this.rack.undo.parentElement);
+    this.keep = this.button(undo, words.keep, () => this.hold(), words.keep_help);
+    this.swap = add(undo, "a", "quiet"); // a link, so that the step back leads to the sides as they were
+    Object.assign(this.swap, { textContent: words.swap, title: words.swap_help, target: "_self" });
+    const how = this.button(this.acts, words.how, () => {
       this.explained.hidden = !this.explained.hidden;
       how.setAttribute("aria-expanded", String(!this.explained.hidden));
       this.explained.scrollIntoView({ block: "nearest" }); // it stands below a screen that is full
     });
     how.setAttribute("aria-expanded", "false");
-    this.tabled = this.button(words.as_table, () => this.turn());
-    this.tabled.setAttribute("aria-pressed", "false");
-    this.explained = add(root, "p", "note how");
-    Object.assign(this.explained, { textContent: words.how_text, hidden: true });
-    this.npz = el("a", "quiet", words.npz);
-    Object.assign(this.npz, { title: words.npz_help, download: "headlight-whatif.npz" });
-    this.share = new Share(
-      root,
-      () => linkTo({ ...this.data.link, ...spoken(this.values) }),
-      (text) => (this.live.textContent = text),
-    );
-    acts.append(how, this.tabled, ...this.share.actions(), this.files.box, this.npz, this.projector.button);
-    this.live = add(root, "span", "unseen");
-    this.live.setAttribute("aria-live", "polite");
-    root.addEventListener("keydown", (e) => this.key(e));
-    document.addEventListener("keydown", this.pressed);
-    this.resized = new ResizeObserver(() => this.soon());
-    this.resized.observe(columns);
-    this.guard = new Guard(root, { number: ".columns > .right, .tables" }, () => this.soon());
+    this.tabled = this.button(this.acts, words.as_table, () => this.showTable());
+    this.npz = add(this.acts, "a", "quiet");
+    Object.assign(this.npz, { textContent: words.npz, title: words.npz_help, download: "headlight-whatif.npz" });
+    this.leaving.addEventListener("abort", () => {
+      this.stop?.abort();
+      clearTimeout(this.waiting);
+    });
   }
 
-  /** @param {string} text @param {() => void} act */
-  button(text, act) {
-    const button = el("button", "quiet", text);
-    button.type = "button";
-    button.addEventListener("click", act);
-    return button;
-  }
-
-  destroy() {
-    document.removeEventListener("keydown", this.pressed);
-    this.stop?.abort();
-    this.chosen.destroy();
-    this.resized.disconnect();
-    this.projector.destroy();
-    this.files.destroy();
-    this.guard.destroy();
-    clearTimeout(this.waiting);
-    cancelAnimationFrame(this.frame ?? 0);
-  }
-
-  /** @type {number | undefined} */
-  frame;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  waiting;
-
-  get values() {
-    return this.chosen.values;
-  }
-
-  /** @param {Uint8Array} bytes @param {import("../../../kit/browser/types.js").Tell} setStateValue */
-  update(bytes, setStateValue) {
-    [this.data] = unpack(bytes);
-    cover.take(this.data.cover);
-    this.chosen.take(this.data.chosen, setStateValue);
-    this.palette = paletteOf(this.root, PALETTES);
-    this.root.style.setProperty("--less", this.palette.ramp[3]);
-    this.root.style.setProperty("--more", this.palette.ahead[3]);
-    if (this.remote?.key !== this.data.key) {
-      this.remote = new Fetcher(this.data.key, () => this.soon());
+  /** @param {{isNew: boolean}} news */
+  received({ isNew }) {
+    this.root.style.setProperty("--less", this.palette.ahead[3]);
+    this.root.style.setProperty("--more", this.palette.ramp[3]);
+    if (isNew) {
       this.side = null;
       this.refused = "";
-      this.rack.fit(this.data);
+      this.rack.fit(this.header);
     }
     this.fetch(); // the sweep is on its way while the room is drawn
-    this.projected();
-  }
-
-  projected() {
-    this.root.classList.toggle("projector", this.projector.on);
-    this.root.dataset.projector = String(this.projector.on);
-    this.soon();
-  }
-
-  /** @param {Record<string, string>} changes */
-  choose(changes) {
-    this.chosen.choose(changes);
-    this.soon();
-  }
-
-  soon() {
-    if (!this.data || this.frame) return;
-    this.frame = requestAnimationFrame(() => this.now());
-  }
-
-  // What a key or a click asks for is drawn before the next frame begins, and not in it.
-  now() {
-    cancelAnimationFrame(this.frame ?? 0);
-    this.frame = undefined;
-    this.fetch();
-    this.draw();
   }
 
   // ---------------------------------------------------------------- what is asked for
@@ -213,33 +125,32 @@ class View {
 
   // The edits of the run above, as its link says them
   get own() {
-    return this.data.link.with ?? "";
+    return this.header.link.with ?? "";
   }
 
   get place() {
-    const { places } = this.data;
+    const { places } = this.header;
     return places.find(({ id }) => id === this.values.site) ?? places[places.length - 1];
   }
 
   fetch() {
     const { values } = this;
     const params = {
-      run: this.data.key,
+      run: this.header.key,
       with: this.own,
       ...Object.fromEntries(SWEPT_BY.map((name) => [name, values[name]])),
     };
     Object.assign(params, values.sweep === "looks" ? { site: values.site } : {});
-    if (values.sweep === "looks" && this.data.long) Object.assign(params, { query: values.query });
+    if (values.sweep === "looks" && this.header.long) Object.assign(params, { query: values.query });
     if (values.sweep === "looks" && values.only === "one")
       Object.assign(params, { layer: values.layer, head: values.head });
     if (values.sweep === "patch") Object.assign(params, { against: values.against });
     const asked = JSON.stringify(params);
     if (asked !== this.asked) this.sweep(asked, params);
     if (!this.swept.done && !this.swept.refused && values.pick !== "off") return; // what is picked is not known yet
-    const side = this.remote?.get("whatif/side", this.sideParams(), readSide);
+    const side = this.ask("whatif/side", this.sideParams(), readSide);
     if (side) [this.side, this.refused] = side.refused ? [this.side, side.refused] : [side, ""]; // what was there stays
     this.fresh = Boolean(side) && !side?.refused;
-    if (!side && this.remote?.failed) this.retry();
   }
 
   sideParams() {
@@ -268,7 +179,7 @@ class View {
       (part) => {
         swept.take(part);
         if (swept.done) this.ms = performance.now() - begun;
-        if (swept === this.swept) this.soon();
+        if (swept === this.swept) this.invalidate("answer");
       },
       stop.signal,
     ).catch((error) => {
@@ -276,7 +187,7 @@ class View {
       this.failed = true;
       this.failure = error instanceof Full ? error.message : words.failed;
       this.retry();
-      this.soon();
+      this.invalidate("answer");
     });
   }
 
@@ -284,7 +195,7 @@ class View {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => {
       if (this.failed) this.asked = "";
-      this.soon();
+      this.invalidate("answer");
     }, AGAIN);
   }
 
@@ -302,11 +213,11 @@ class View {
   }
 
   draw() {
-    const { data, values, swept, side, palette } = this;
+    this.fetch();
+    const { header: data, values, swept, side, palette } = this;
     this.middle.hidden = !side || Boolean(side.refused); // before anything is measured
     // All that is measured, before anything is written
-    const { fontSize, fontFamily } = getComputedStyle(this.root);
-    const type = { unit: parseFloat(fontSize) / 16 || 1, family: fontFamily };
+    const type = { unit: this.typeUnit, family: getComputedStyle(this.root).fontFamily };
     const width = Math.max(240, this.left.clientWidth || 400);
     const pick = this.pick;
     const at = pick ? swept.indexOf(pick) : -1;
@@ -323,31 +234,33 @@ class View {
       palette: this.palette,
       type,
     };
-    const seen = [data.key, side, palette, type.unit, width, innerHeight, this.projector.on, values.moved];
-    keepingFocus(this.root, () => {
-      this.part("rack", [data.key, values.edits, values.sweep, values.pick, values.against, values.other, side], () =>
-        this.rack.draw(values, side?.edits ?? []),
+    const seen = [data.key, side, palette, type.unit, width, innerHeight, this.isProjected, values.moved];
+    this.part("rack", [data.key, values.edits, values.sweep, values.pick, values.against, values.other, side], () =>
+      this.rack.draw(values, side?.edits ?? []),
+    );
+    this.part("lines", [...seen, values.at, values.sweep], () =>
+      drawLines(this.lines, shown, (changes) => this.choose(changes)),
+    );
+    this.sweepPart.draw(shown, width, this.isProjected ? 0.56 * innerHeight : Math.min(320, 0.27 * innerHeight));
+    this.drawAnswer(pick, at);
+    const site =
+      side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
+    if (side && !side.refused)
+      this.part("pair", [...seen, site, pick !== null, isOther(values)], () =>
+        this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null, isOther(values)),
       );
-      this.part("lines", [...seen, values.at, values.sweep], () =>
-        drawLines(this.lines, shown, (changes) => this.choose(changes)),
-      );
-      this.sweepPart.draw(shown, width, this.projector.on ? 0.56 * innerHeight : Math.min(320, 0.27 * innerHeight));
-      this.drawAnswer(pick, at);
-      const site =
-        side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
-      if (side && !side.refused)
-        this.part("pair", [...seen, site, pick !== null, isOther(values)], () =>
-          this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null, isOther(values)),
-        );
-      this.drawFoot(pick, at);
-      this.tables.hidden = !this.table;
-      if (this.table) drawTables(this.tables, shown, this.pair.found);
-    });
+    this.drawFoot(pick, at);
+    this.tables.hidden = !this.table;
+    if (this.table) drawTables(this.tables, shown, this.pair.found);
     setText(this.problem, swept.refused || this.refused || (this.failed ? this.failure : ""));
     this.problem.hidden = !this.problem.textContent;
+  }
+
+  status() {
+    const { header: data, values, swept, side, pick } = this;
+    const at = pick ? swept.indexOf(pick) : -1;
     const settled = (swept.about || swept.refused) && this.fresh;
-    const told = {
-      painted: "1",
+    return {
       run: data.key,
       swept: String(swept.done),
       settled: String(Boolean(settled)),
@@ -358,13 +271,11 @@ class View {
       rows: String(Object.keys(swept.rows).length),
       moved: side?.maps[0] ? `${side.maps[0].site}.${side.maps[0].layer}.${side.maps[0].head}` : "",
     };
-    for (const [name, text] of Object.entries(told))
-      if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
   }
 
   /** @param {Row | null} pick @param {number} at */
   drawAnswer(pick, at) {
-    const { data, values, swept, side } = this;
+    const { header: data, values, swept, side } = this;
     const turns = swept.part ? swept.turns : data.kind === "encoder" || !data.writes;
     const labels = data.target ?? data.source;
     const position = values.at === "" ? labels.length - 1 : Number(values.at);
@@ -447,7 +358,7 @@ class View {
 
   /** @param {Row | null} pick @param {number} at */
   drawFoot(pick, at) {
-    const { swept, side, values, data } = this;
+    const { swept, side, values, header: data } = this;
     const row = at >= 0 ? swept.after[at] : null;
     const same = this.fresh && side && pick && row && values.sweep !== "patch" && !values.against && !values.other;
     const alone = side?.words.find(([id]) => id === swept.part?.watched[0])?.[3];
@@ -457,12 +368,12 @@ class View {
     if (same && one !== undefined && one !== null && batch !== undefined) {
       const d = Math.abs(one - batch);
       proof += `   ${d <= 1e-4 ? "✓ " : ""}${fill(d <= 1e-4 ? words.equals : words.differs, { d: d.toExponential(0) })}`;
-      this.root.dataset.batch = String(d);
+      this.show({ batch: d });
     }
     setText(this.proof, proof);
     const n = Object.keys(swept.rows).length;
     setText(
-      this.state,
+      this.facts,
       swept.refused
         ? ""
         : swept.done
@@ -477,17 +388,7 @@ class View {
       `headlight/whatif/npz?${new URLSearchParams({ run: data.key, ...this.sideParams() })}`,
       document.baseURI,
     ).href;
-    this.keep ??= this.rack.button(
-      /** @type {HTMLElement} */ (this.rack.undo.parentElement),
-      words.keep,
-      words.keep_help,
-      () => this.hold(),
-    );
     this.keep.disabled = !(this.fresh && side?.pick);
-    if (!this.swap) {
-      this.swap = add(/** @type {HTMLElement} */ (this.rack.undo.parentElement), "a", "quiet");
-      Object.assign(this.swap, { textContent: words.swap, title: words.swap_help, target: "_self" });
-    }
     const theirs =
       this.fresh && side && !side.refused && (pick || values.edits || values.against || values.other)
         ? side.there
@@ -496,11 +397,6 @@ class View {
     if (theirs) this.swap.href = linkTo(spoken(swapped(values, theirs, linkTo(data.link))));
     this.tabled.setAttribute("aria-pressed", String(this.table));
   }
-
-  /** @type {HTMLButtonElement | undefined} */
-  keep;
-  /** @type {HTMLAnchorElement | undefined} A link, so that the step back leads to the sides as they were */
-  swap;
 
   // The pick becomes a change that stays, and the sweep goes on from there.
   hold() {
@@ -516,13 +412,16 @@ class View {
     });
   }
 
-  turn() {
+  showTable() {
     this.table = !this.table;
-    this.now();
+    this.drawNow();
     if (this.table) this.tables.scrollIntoView({ block: "nearest" });
   }
 
-  // What the files say
+  picture() {
+    return rows([this.lines, this.right, this.left, this.middle]);
+  }
+
   about() {
     const { swept, side } = this;
     const sentence_ = this.fact.textContent ?? "";
@@ -542,10 +441,10 @@ class View {
 
   /** @param {Row} place */
   take(place) {
-    this.chosen.choose(
+    this.selection.choose(
       place.length === 3
         ? {
-            site: this.data.places.length > 1 ? place[0] : "",
+            site: this.header.places.length > 1 ? place[0] : "",
             layer: String(place[1]),
             head: String(place[2]),
             pick: "on",
@@ -553,40 +452,47 @@ class View {
           }
         : { query: String(place[0]), key: String(place[1]), pick: "on", moved: "" },
     );
-    this.now();
+    this.drawNow();
     const at = this.swept.indexOf(place);
     if (at >= 0)
-      this.live.textContent = fill(words.chosen, {
-        place: rowName(this.data, this.values, place),
-        change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0),
-      });
+      this.announce(
+        fill(words.chosen, {
+          place: rowName(this.header, this.values, place),
+          change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0),
+        }),
+      );
   }
 
-  // Where nothing has the focus the arrows move what is changed, and U undoes; L leads to the lessons there
-  /** @param {KeyboardEvent} event */
-  pressed = (event) => {
-    if (event.composedPath()[0] !== document.body || !this.root.isConnected || !isFree(event)) return;
-    if (event.key.toLowerCase() === "u") this.rack.undo.click();
-    else this.sweepPart.key(event);
+  keys = {
+    u: () => this.rack.undo.click(),
+    // Elsewhere L leads to the lessons
+    s: () => this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" }),
   };
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const from = /** @type {HTMLElement} */ (event.target);
-    if (from.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "u" || event.key === "U") this.rack.undo.click();
-    else if (event.key === "l" || event.key === "L")
-      this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" });
-    else return;
-    event.stopPropagation();
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    return this.sweepPart.move([down, right]);
   }
 
-  fresh = false;
-  failed = false;
-  failure = ""; // what is said of it
-  /** @type {import("./types.js").Palette} */
-  palette;
+  // The next in order of strength
+  /** @param {number} by */
+  turn(by) {
+    this.sweepPart.next(by);
+  }
+
+  get headGrid() {
+    const { layers, heads } = this.place;
+    return { layers, heads };
+  }
+
+  /** @param {number} layer @param {number} head */
+  chooseHead(layer, head) {
+    this.choose({ sweep: this.values.sweep === "patch" ? "patch" : "heads" });
+    this.take([this.place.id, layer, head]);
+  }
 }
+
+export default stage(WhatIf);
 
 /** @param {Uint8Array} bytes @returns {Side} */
 function readSide(bytes) {

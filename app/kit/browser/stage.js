@@ -1,0 +1,355 @@
+// The life of a room in the page: mounted, given messages, chosen in, drawn once a frame, saved, shared, projected, covered and left.
+//
+// A room is a class on Stage. Its constructor makes its parts; it says what it draws (draw), what leaves the page (picture, about), and
+// what its keys do (keys, arrow, turn). It has nothing to tidy up but what it adds to `leaving`, and no listener of its own on the
+// window. docs/adding-a-room.md shows one from beginning to end.
+
+import { paletteOf, themeOf } from "./colours.js";
+import { cover, Guard } from "./cover.js";
+import { add, arrow, el, keepingFocus, setText } from "./dom.js";
+import { Fetcher } from "./fetcher.js";
+import { Files } from "./files.js";
+import { HeadFinder } from "./head_finder.js";
+import { unpack } from "./messages.js";
+import { mounted } from "./mount.js";
+import { Projector } from "./projector.js";
+import { RoomSelection } from "./selection.js";
+import { linkTo, Share, spoken } from "./share.js";
+import { isFree, takesArrows } from "./shortcuts.js";
+
+const LONGEST_PRESS = 1000; // ms for which a button that is pressed keeps the room from being drawn again under it
+
+/** @typedef {import("./types.js").StageHeader} StageHeader */
+/** @typedef {"data" | "selection" | "answer" | "size" | "theme" | "projector" | "cover"} Stale what a room was not drawn of yet */
+/** @typedef {() => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
+
+/**
+ * What a component's module exports: the room in its place on the page, made once and given every message.
+ * @param {{new (root: HTMLElement): Stage, style: string}} Room
+ */
+export const stage =
+  (Room) =>
+  (/** @type {import("./types.js").Given<Uint8Array>} */ { data, parentElement, setStateValue }) => {
+    const [room, leave] = mounted(parentElement, Room.style, (root) => new Room(root).enter());
+    room.receive(data, setStateValue);
+    return leave;
+  };
+
+/** @template {StageHeader} [Header=any] @template {object} [Palette=any] */
+export class Stage {
+  // ------------------------------------------------------------------ what a room declares
+
+  static style = "";
+  /** @type {Record<"light" | "dark", any>} */
+  static palettes;
+  /** @type {Record<string, string>} A selector for each part that a lesson may cover */
+  static covers = {};
+
+  /** A message is there: of another run, or with what a link decided. @param {{isNew: boolean, byLink: boolean}} _ */
+  received(_) {}
+
+  /** Draw what is stale. What is measured is measured before anything is written. @param {Set<Stale>} _ */
+  draw(_) {}
+
+  /** What is on the screen, as data attributes of the room: for tests, and for whoever reads the page. @returns {Record<string, unknown>} */
+  status() {
+    return {};
+  }
+
+  /** What the header is of: another key is another run. */
+  get key() {
+    return this.header?.key ?? "";
+  }
+
+  /** What a link to this screen says beside the page's own. @returns {Record<string, unknown>} */
+  link() {
+    return { ...this.header.link, ...spoken(this.values) };
+  }
+
+  /** The picture that files are made of. @returns {import("./types.js").Drawing} */
+  picture() {
+    throw new Error("a room with files says what its picture is");
+  }
+
+  /** What its files say of themselves; null where it has none now. @returns {import("./types.js").AboutFiles} */
+  about() {
+    throw new Error("a room with files says what they hold");
+  }
+
+  /** Where the page that works offline has its address; "" where the room has none. */
+  get offlinePage() {
+    return "";
+  }
+
+  /** What each key does beside arrows and Page keys, by its name in lower case. @type {Record<string, Act>} */
+  keys = {};
+
+  /** Move what is chosen in the picture. @param {number} _down @param {number} _right @returns {boolean | void} */
+  arrow(_down, _right) {
+    return false;
+  }
+
+  /** To the next or the previous of what the room shows one after the other, as a clicker does. @param {number} _by @returns {boolean | void} */
+  turn(_by) {
+    return false;
+  }
+
+  /** How many layers and heads there are to be found with "/"; null where the room has none. @returns {{layers: number, heads: number} | null} */
+  get headGrid() {
+    return null;
+  }
+
+  /** Show another head, which the visitor asked for by its numbers. @param {number} layer @param {number} head */
+  chooseHead(layer, head) {
+    this.choose({ layer: String(layer), head: String(head) });
+  }
+
+  // ------------------------------------------------------------------ what every room has
+
+  /** @type {Header} */
+  header;
+  /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
+  message;
+  selection = new RoomSelection();
+  /** @type {Fetcher} Answers about the run of the header */
+  remote;
+  /** @type {Palette} */
+  palette;
+  /** @type {"light" | "dark"} */
+  scheme = "light";
+  frame = 0;
+  pressed = -Infinity; // when a button was pressed that is still held
+  /** @type {Set<Stale>} */
+  stale = new Set();
+  #off = new AbortController();
+
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    root.replaceChildren();
+    this.foot = el("footer", "foot");
+    this.proof = add(this.foot, "span", "ok");
+    this.facts = add(this.foot, "span", "facts");
+    this.acts = add(this.foot, "span", "acts");
+    this.live = el("p", "unseen");
+    this.live.setAttribute("role", "status");
+    this.projector = new Projector(
+      () => this.invalidate("projector"),
+      (by) => void this.turn(by),
+    );
+    this.files = new Files(
+      () => this.picture(),
+      () => this.about(),
+      () => /** @type {any} */ (this.palette),
+    );
+    this.finder = new HeadFinder(this);
+    this.share = new Share(
+      root,
+      () => linkTo(this.link()),
+      (text) => this.announce(text),
+    );
+  }
+
+  /** Aborted when the room leaves the page: for listeners, requests and whatever else ends with it. */
+  get leaving() {
+    return this.#off.signal;
+  }
+
+  /** The parts are made: what stands below them, and what is listened to. @returns {this} */
+  enter() {
+    const { root, leaving: signal } = this;
+    if (!this.foot.parentNode) root.append(this.foot);
+    this.acts.append(...this.share.actions(), this.files.box, this.projector.button);
+    root.append(this.share.box, this.finder.box, this.live);
+    const guard = new Guard(root, /** @type {typeof Stage} */ (this.constructor).covers, () =>
+      this.invalidate("cover"),
+    );
+    const uncovers = cover.watch(() => this.invalidate("cover"));
+    const sized = new ResizeObserver(() => this.invalidate("size"));
+    sized.observe(root);
+    document.fonts.ready.then(() => this.invalidate("size"));
+    addEventListener("resize", () => this.invalidate("size"), { signal });
+    document.addEventListener("keydown", (e) => this.#key(e), { signal });
+    root.addEventListener("pointerdown", (e) => this.#press(e), { signal });
+    for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => this.#release(), { signal });
+    signal.addEventListener("abort", () => {
+      uncovers();
+      sized.disconnect();
+      cancelAnimationFrame(this.frame);
+      for (const part of [guard, this.projector, this.files, this.selection]) part.destroy();
+    });
+    return this;
+  }
+
+  destroy() {
+    this.#off.abort();
+  }
+
+  // ------------------------------------------------------------------ messages in, choices out
+
+  /** @param {Uint8Array} data @param {import("./types.js").Tell} tell */
+  receive(data, tell) {
+    const [key, before] = [this.key, this.header && this.#state()];
+    this.message = unpack(data);
+    this.header = this.message[0];
+    cover.take(this.header.cover);
+    const byLink = this.selection.take(this.header.chosen, tell);
+    this.share.isOffline = this.isOffline;
+    const isNew = !before || key !== this.key;
+    if (isNew) this.remote = new Fetcher(this.key, () => this.invalidate("answer"));
+    const { palettes } = /** @type {typeof Stage} */ (this.constructor);
+    const scheme = themeOf(this.root);
+    if (!this.palette || scheme !== this.scheme) {
+      this.scheme = scheme;
+      this.palette = paletteOf(this.root, palettes);
+      this.stale.add("theme");
+    }
+    this.received({ isNew, byLink });
+    if (this.root.dataset.painted && this.#state() === before) return; // Python's answer to what is drawn already
+    this.stale.add("data");
+    if (this.isPressed) this.invalidate("data");
+    else this.drawNow();
+  }
+
+  // All that Python and the page decide of what is drawn
+  #state() {
+    return JSON.stringify([{ ...this.header, chosen: null, cover: null }, this.values, this.scheme]);
+  }
+
+  get values() {
+    return this.selection.values;
+  }
+
+  get isOffline() {
+    return Boolean(this.header.offline);
+  }
+
+  /** The visitor chooses: the screen changes with the next frame, the address a moment later. @param {Record<string, string>} changes */
+  choose(changes, atOnce = false) {
+    this.selection.choose(changes, atOnce);
+    this.invalidate("selection");
+  }
+
+  /**
+   * What a route answers, read once: null while it is on its way; the room is drawn again when it is there.
+   * @template Answer @param {string} path @param {import("./types.js").Params} params @param {(bytes: Uint8Array) => Answer} read
+   */
+  ask(path, params, read) {
+    return this.remote.get(path, params, read);
+  }
+
+  // ------------------------------------------------------------------ drawing
+
+  /** The room is to be drawn again, in the next frame, however often it is asked for. @param {...Stale} what */
+  invalidate(...what) {
+    for (const one of what) this.stale.add(one);
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      if (this.isPressed) this.invalidate();
+      else this.drawNow();
+    });
+  }
+
+  /** Before the next frame begins: what a key or a click asks for is seen one frame sooner. */
+  drawNow() {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    if (!this.header || !this.root.isConnected) return;
+    const began = performance.now();
+    const stale = new Set(this.stale);
+    this.stale.clear();
+    this.root.classList.toggle("projector", this.isProjected);
+    keepingFocus(this.root, () => this.draw(stale));
+    this.show({
+      painted: "1",
+      projector: this.isProjected,
+      ...this.status(),
+      ms: (performance.now() - began).toFixed(1),
+    });
+  }
+
+  /** Say this in data attributes. @param {Record<string, unknown>} status */
+  show(status) {
+    for (const [name, value] of Object.entries(status)) {
+      const text = String(value);
+      if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
+    }
+  }
+
+  get isProjected() {
+    return this.projector.on;
+  }
+
+  /** Pixels of the room's type, for 16: drawings grow with it. */
+  get typeUnit() {
+    return parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
+  }
+
+  /** For a screen reader. @param {string} text */
+  announce(text) {
+    setText(this.live, text);
+  }
+
+  /** A quiet button. @param {HTMLElement | null} parent @param {string} text @param {() => void} act @param {string} [help] */
+  button(parent, text, act, help) {
+    const made = el("button", "quiet", text);
+    made.type = "button";
+    if (help) made.title = help;
+    made.addEventListener("click", act);
+    parent?.append(made);
+    return made;
+  }
+
+  // While a button is held down nothing is drawn: one that is made again under a finger hears no click.
+  get isPressed() {
+    return performance.now() - this.pressed < LONGEST_PRESS;
+  }
+
+  /** @param {PointerEvent} event */
+  #press(event) {
+    if (/** @type {Element} */ (event.composedPath()[0]).closest("button, a")) this.pressed = performance.now();
+  }
+
+  #release() {
+    if (this.pressed > 0) setTimeout(() => (this.pressed = -Infinity)); // after the click that follows
+  }
+
+  // ------------------------------------------------------------------ keys
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const way = event.composedPath();
+    const at = /** @type {HTMLElement} */ (way[0]);
+    if (!this.root.isConnected || !this.header || !isFree(event)) return;
+    if (at !== document.body && !way.includes(this.root)) return;
+    if (way.includes(this.files.menu) || way.includes(this.finder.box)) return;
+    const step = event.shiftKey || takesArrows(at) ? undefined : arrow(event);
+    const page = { PageDown: 1, PageUp: -1 }[event.key];
+    const act = step
+      ? () => this.arrow(...step)
+      : page
+        ? () => this.turn(page)
+        : event.key === "/"
+          ? () => this.finder.open()
+          : this.keys[event.key.toLowerCase()];
+    if (!act || act() === false) return;
+    event.preventDefault();
+    if (this.stale.size && !this.isPressed) this.drawNow();
+  }
+
+  // ------------------------------------------------------------------ files
+
+  /** What the page that works offline is drawn from. @returns {import("./types.js").OfflinePage | undefined} */
+  page() {
+    if (this.isOffline || !this.offlinePage) return undefined;
+    const [header, body] = this.message;
+    const chosen = { values: { ...this.values }, stamp: 1, reported: 0 };
+    const message = /** @type {[object, ArrayBuffer]} */ ([{ ...header, chosen, offline: true }, body]);
+    return { path: this.offlinePage, theme: this.scheme, message, remotes: this.remotes };
+  }
+
+  /** The holders of the answers that such a page takes along. @returns {Fetcher[]} */
+  get remotes() {
+    return [this.remote];
+  }
+}
