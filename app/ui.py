@@ -3,12 +3,13 @@
 import streamlit as st
 
 from app.kit import held, progress, stage
-from app.session import answer, models
+from app.session import answer, chosen, models
 from app.shell import bar, registry, style, words
 from app.streamlit_edge import collection, history
 
 collection.ran()
 history.repeat_address()
+chosen.note_arrival()
 ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
@@ -18,6 +19,8 @@ shown = bar.bar(
     [bar.Entry(room.id, room.title, room.group, room.line, progress.steps(room.id)) for room in ROOMS],
     registry.redirects(),
 )
-stage.entered(shown, registry.params())
+chosen.enter(shown, held.holds)
+stage.entered(shown)
 with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()
+chosen.write(registry.params_elsewhere(shown))

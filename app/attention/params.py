@@ -1,76 +1,124 @@
-"""How a picture is shown, as a link says it and as the browser reports it."""
+"""What can be chosen in a picture of attention, as a link says it: which head, which token, and how it is shown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.attention import place as attention_place
 from app.attention import words
-from app.kit import numbers
+from app.kit.params import Param, one_of
 from app.transport import limits
 
-# the options beside the place: how the picture is shown
 BOUND = re.compile(r"[0-9]{1,7}(\.[0-9]{1,20})?(e-[0-9]{1,2})?", re.ASCII)  # as a browser writes a number
 MOST_BOUND = 1e6
+NO_QUERY = "none"
 
 
 @dataclass(frozen=True)
-class Option:
-    """One way to show a picture: its name in the URL, what it is where the URL says nothing, and how its text is read."""
+class Shown:
+    """What the parameters are of: the header of a picture, and what is asked of it.
 
-    url: str
-    default: Any
-    read: Callable[[str, Mapping[str, Any]], Any]  # text, site of the header -> value; raises ValueError
-    allowed: str  # in words, for a link that asks for something else
+    `begin` says at which query to begin reading a head of a record; None where nobody has looked for that.
+    """
+
+    header: Mapping[str, Any]
+    said: Mapping[str, str] = field(default_factory=dict)
+    begin: Callable[[int, int], int] | None = None
+
+    @property
+    def opening(self) -> attention_place.Place:
+        """Where the picture opens by rule."""
+        return attention_place.opening_place(self.header)
+
+    @property
+    def site(self) -> Mapping[str, Any]:
+        """The kind of attention that is asked for, or the one it opens with."""
+        sites = {site["id"]: site for site in self.header["sites"]}
+        return sites.get(self.said.get("site", ""), sites[self.opening.site])
+
+    @property
+    def layers(self) -> int:
+        return len(self.site["records"])
+
+    def number(self, name: str, below: int, otherwise: int) -> int:
+        """A number that is asked for, where the picture has it."""
+        text = self.said.get(name, "")
+        there = text.isascii() and text.isdecimal() and len(text) <= limits.MOST_DIGITS and int(text) < below
+        return int(text) if there else min(otherwise, below - 1)
+
+    @property
+    def first_query(self) -> int:
+        """The token at which the head that is asked for is read first."""
+        opening, site = self.opening, self.site
+        layer = self.number("layer", self.layers, opening.layer)
+        head = self.number("head", site["heads"], opening.head)
+        at_opening = (site["id"], layer, head) == (opening.site, opening.layer, opening.head)
+        if self.begin is None or at_opening or not self.header.get("openings"):
+            return min(opening.query or 0, site["n_query"] - 1)
+        return self.begin(site["records"][layer], head)
 
 
-def _one_of(url: str, *values: str) -> Option:
-    def read(text: str, _: Mapping[str, Any]) -> str:
-        if text not in values:
-            raise ValueError
-        return text
-
-    return Option(url, values[0], read, ", ".join(values))
-
-
-def _flag(url: str) -> Option:
-    def read(text: str, _: Mapping[str, Any]) -> bool:
-        return {"true": True, "false": False}[text]  # KeyError is caught beside ValueError
-
-    return Option(url, False, read, "true, false")
-
-
-def _percent(text: str, _: Mapping[str, Any]) -> int:
-    return _below(text, 101, 1)
-
-
-def _members(text: str, site: Mapping[str, Any]) -> list[list[int]]:
-    pairs = [part.split(".") for part in text.split(",")]
-    found = [[_below(layer, len(site["records"])), _below(head, site["heads"])] for layer, head in pairs]
-    return sorted({tuple(pair): pair for pair in found}.values())
-
-
-def _key(text: str, site: Mapping[str, Any]) -> int:
-    return _below(text, site["n_key"])
-
-
-def _keys(text: str, site: Mapping[str, Any]) -> list[int]:
-    found = sorted({_below(part, site["n_key"]) for part in text.split(",")})
-    if len(found) == site["n_key"]:  # a picture of nothing
+def _site(text: str, shown: Shown) -> str:
+    if text not in {site["id"] for site in shown.header["sites"]}:
         raise ValueError
-    return found
+    return text
 
 
-def _area(text: str, site: Mapping[str, Any]) -> list[int]:
+def _layer(text: str, shown: Shown) -> str:
+    return str(_below(text, shown.layers))
+
+
+def _head(text: str, shown: Shown) -> str:
+    return str(_below(text, shown.site["heads"]))
+
+
+def _query(text: str, shown: Shown) -> str:
+    if text == NO_QUERY or shown.said.get("key"):  # one token is locked, of the two that a link may name the key
+        return NO_QUERY
+    return str(_below(text, shown.site["n_query"]))
+
+
+def _flag(url: str) -> Param:
+    return one_of(url, "false", "true")
+
+
+def _percent(text: str, _: Shown) -> str:
+    return str(_below(text, 101, 1))
+
+
+def _members(text: str, shown: Shown) -> str:
+    if not text:
+        return ""
+    pairs = [part.split(".") for part in text.split(",")]
+    found = {(_below(layer, shown.layers), _below(head, shown.site["heads"])) for layer, head in pairs}
+    return ",".join(f"{layer}.{head}" for layer, head in sorted(found))
+
+
+def _key(text: str, shown: Shown) -> str:
+    return str(_below(text, shown.site["n_key"])) if text else ""
+
+
+def _keys(text: str, shown: Shown) -> str:
+    if not text:
+        return ""
+    found = sorted({_below(part, shown.site["n_key"]) for part in text.split(",")})
+    if len(found) == shown.site["n_key"]:  # a picture of nothing
+        raise ValueError
+    return ",".join(map(str, found))
+
+
+def _area(text: str, shown: Shown) -> str:
+    if not text:
+        return ""
     q0, q1, k0, k1 = text.split(",")
-    rows, columns = site["n_query"] + 1, site["n_key"] + 1
+    rows, columns = shown.site["n_query"] + 1, shown.site["n_key"] + 1
     found = [_below(q0, rows), _below(q1, rows), _below(k0, columns), _below(k1, columns)]
     if not (found[0] < found[1] and found[2] < found[3]):
         raise ValueError
-    return found
+    return ",".join(map(str, found))
 
 
 def bounds(text: str) -> tuple[float, float]:
@@ -84,103 +132,49 @@ def bounds(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _bounds(text: str, _: Mapping[str, Any]) -> list[float]:
-    return [*bounds(text)]
+def _bounds(text: str, _: Shown) -> str:
+    if text:
+        bounds(text)
+    return text
 
 
 def _below(text: str, high: int, low: int = 0) -> int:
     return limits.whole(text, low, high - 1)
 
 
-OPTIONS: dict[str, Option] = {
-    "show": _one_of("show", "map", "lines", "table"),
-    "scale": _one_of("scale", "auto", "linear", "log", "row"),
-    "bounds": Option("bounds", None, _bounds, words.OPTION_BOUNDS),  # values at the ends of the colours
-    "kind": _one_of("kind", "head", "mean", "max", "rollout", "value"),
-    "members": Option("heads", [], _members, words.OPTION_HEADS),
-    "hide": Option("hide", [], _keys, words.OPTION_HIDE),
-    "pin": Option("key", None, _key, words.OPTION_KEY),
-    "words": _flag("words"),
-    "widths": _one_of("columns", "words", "equal"),  # of a short text: as wide as its words, or all alike
-    "whole": _flag("whole"),  # of a long text all of the map, and not the part that is unfolded
-    "area": Option("zoom", None, _area, words.OPTION_ZOOM),  # the part of the map on the screen
-    "keep": Option("keep", 80, _percent, words.OPTION_KEEP),
-    "metric": _one_of(
-        "metric", "auto", "roles", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"
-    ),
-    "sort": _flag("sort"),
-    "spotlight": _flag("spotlight"),
-    "frozen": _flag("frozen"),
-}
+def _up_to(most: Callable[[Shown], int]) -> Callable[[Shown], str]:
+    return lambda shown: words.WHOLE_UP_TO.format(most=most(shown) - 1)
 
 
-def default_options() -> dict[str, Any]:
-    """Every option at its default."""
-    return {name: option.default for name, option in OPTIONS.items()}
+PLACE = (
+    Param("site", lambda s: s.opening.site, _site, lambda s: ", ".join(site["id"] for site in s.header["sites"])),
+    Param("layer", lambda s: str(min(s.opening.layer, s.layers - 1)), _layer, _up_to(lambda s: s.layers)),
+    Param("head", lambda s: str(min(s.opening.head, s.site["heads"] - 1)), _head, _up_to(lambda s: s.site["heads"])),
+    Param("query", lambda s: str(s.first_query), _query, _up_to(lambda s: s.site["n_query"])),
+)
+OPTIONS = (
+    one_of("show", "map", "lines", "table"),
+    one_of("scale", "auto", "linear", "log", "row"),
+    Param("bounds", "", _bounds, words.OPTION_BOUNDS),  # values at the ends of the colours; "": as the scale has it
+    one_of("kind", "head", "mean", "max", "rollout", "value"),
+    Param("heads", "", _members, words.OPTION_HEADS),
+    Param("hide", "", _keys, words.OPTION_HIDE),
+    Param("key", "", _key, words.OPTION_KEY),
+    _flag("words"),
+    one_of("columns", "words", "equal"),  # of a short text: as wide as its words, or all alike
+    _flag("whole"),  # of a long text all of the map, and not the part that is unfolded
+    Param("zoom", "", _area, words.OPTION_ZOOM),  # the part of the map on the screen
+    Param("keep", "80", _percent, words.OPTION_KEEP),
+    one_of("metric", "auto", "roles", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"),
+    _flag("sort"),
+    _flag("spotlight"),
+    _flag("frozen"),
+)
+PARAMS = (*PLACE, *OPTIONS)
+OF_TEXT = ("zoom",)
 
 
-def requested_options(
-    header: Mapping[str, Any], site: str, params: Mapping[str, str]
-) -> tuple[dict[str, Any], list[str]]:
-    """The options that URL parameters ask for, with a sentence for each one that cannot be followed."""
-    shown, notes = default_options(), []
-    where = next(s for s in header["sites"] if s["id"] == site)
-    for name, option in OPTIONS.items():
-        text = params.get(option.url)
-        if text is None:
-            continue
-        try:
-            shown[name] = option.read(text, where)
-        except (ValueError, KeyError):
-            asked = numbers.quoted(text)
-            notes.append(words.UNKNOWN_OPTION.format(what=option.url, asked=asked, allowed=option.allowed))
-    return shown, notes
-
-
-def option_params(options: Mapping[str, Any]) -> dict[str, str]:
-    """URL parameters of the options that differ from their defaults."""
-
-    def text(value: Any) -> str:
-        if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, list):
-            return ",".join(".".join(map(str, part)) if isinstance(part, list) else str(part) for part in value)
-        return str(value)
-
-    return {o.url: text(options[name]) for name, o in OPTIONS.items() if options[name] != o.default}
-
-
-def reported_options(header: Mapping[str, Any], site: str, told: object) -> dict[str, Any] | None:
-    """The options that the browser reports, in the URL's own words; None where they do not fit this picture."""
-    if not isinstance(told, Mapping) or not all(isinstance(part, str) for pair in told.items() for part in pair):
-        return None
-    options, notes = requested_options(header, site, told)
-    return None if notes else options
-
-
-def carried_options(
-    before: Mapping[str, Any],
-    options: Mapping[str, Any],
-    old: attention_place.Place,
-    header: Mapping[str, Any],
-    place: attention_place.Place,
-) -> dict[str, Any]:
-    """The options of the picture before (its header is `before`), on a new one: hidden tokens stay hidden where they are still there.
-
-    Heads that were put together are of their model.
-    """
-    source = next((s for s in before["sites"] if s["id"] == old.site), None)
-    site = next(s for s in header["sites"] if s["id"] == place.site)
-    known = options["members"] if before["model_id"] == header["model_id"] else []
-    members = [pair for pair in known if pair[0] < len(site["records"]) and pair[1] < site["heads"]]
-    was = [] if source is None else before["tokens"][source["key"]]
-    now = header["tokens"][site["key"]]
-
-    def there(key: int) -> int | None:
-        """Where the same token is, counted from the front or from the end."""
-        places = (key, key - len(was) + len(now))
-        return next((at for at in places if was and 0 <= at < len(now) and now[at] == was[key]), None)
-
-    hide = sorted({at for key in options["hide"] if (at := there(key)) is not None})
-    pin = None if options["pin"] is None else there(options["pin"])
-    return {**options, "members": members, "hide": hide if len(hide) < site["n_key"] else [], "pin": pin, "area": None}
+def place_of(values: Mapping[str, str]) -> attention_place.Place:
+    """The place that values of PARAMS say."""
+    query = None if values["query"] == NO_QUERY else int(values["query"])
+    return attention_place.Place(values["site"], int(values["layer"]), int(values["head"]), query)

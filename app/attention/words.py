@@ -4,10 +4,7 @@ from typing import Any
 
 from app.kit import words as kit
 
-UNKNOWN_PLACE = "This link asks for {what} {asked}, which {model} does not have on this sentence: {shown} is shown. There, {what} goes from {low} to {high}."
-UNKNOWN_SITE = "This link asks for a kind of attention called “{asked}”, which {model} does not have. It has: {known}."
-UNREADABLE = "This link asks for {what} “{asked}”, which is not a whole number: {shown} is shown."
-UNKNOWN_OPTION = "This link asks for {what} “{asked}”, which this picture does not have, so it was left out. Possible values: {allowed}."
+WHOLE_UP_TO = "a whole number from 0 to {most}"
 OPTION_HEADS = "layers and heads of this model, such as 0.2,3.1"
 OPTION_HIDE = "positions of tokens to leave out, such as 0,15, but not all of them"
 OPTION_KEY = "the position of one token that is looked at, such as 2"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 
-from app.attention import in_progress, params, place
+from app.attention import in_progress, params
 from app.classroom import sentences
 from app.classroom.messages import Question, Shown, TooLong
 from app.classroom.state import Asked, Screen
+from app.kit import params as kit_params
 from app.kit import stage
 from app.session import service
 from app.transport import messages
@@ -27,9 +27,9 @@ async def screen_of(shown: Shown) -> Screen:
     packed = None
     if shown.view == EXPLORE:
         header = (await in_progress.picture_of_run(shown.run)).header
-        at, _ = place.requested_place(header, shown.chosen)
-        options, _ = params.requested_options(header, at.site, shown.chosen)
-        chosen = at.params() | params.option_params(options)
+        found, _ = kit_params.read(params.PARAMS, params.Shown(header, shown.chosen), shown.chosen)
+        opening = kit_params.opening(params.OPTIONS, None)
+        chosen = {name: text for name, text in found.items() if text != opening.get(name)}
     elif not shown.run:
         chosen = shown.chosen  # for a link, which is read as any other
     else:
@@ -46,9 +46,9 @@ async def screen_of(shown: Shown) -> Screen:
 async def message(run: str) -> bytes:
     """The picture of a run as Explore's component takes it, opened as it opens by itself."""
     picture, facts = await in_progress.picture_of_run(run), await service.service().facts(run)
-    opened = {"opened": asdict(place.opening_place(picture.header)), "options": params.default_options(), "stamp": 0}
-    rest = {"told": 0, "cover": None, "link": _link(facts)}
-    return messages.pack(picture.header | opened | rest, picture.body)
+    values = kit_params.opening(params.PARAMS, params.Shown(picture.header))
+    rest = {"chosen": {"values": values, "stamp": 0, "reported": 0}, "cover": None, "link": _link(facts)}
+    return messages.pack(picture.header | rest, picture.body)
 
 
 def _link(facts: Facts) -> Mapping[str, str]:

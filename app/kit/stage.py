@@ -17,9 +17,11 @@ import streamlit as st
 from app.kit import cover, scripts
 from app.kit import params as kit_params
 from app.kit.params import Param
-from app.streamlit_edge.history import is_history_navigation
+from app.session import chosen
+from app.session.chosen import SHARED
 from app.transport import messages, modules
 from core.errors import Unknown
+from core.service import Facts
 
 VISIT = "stage_visit"  # in the session: the room on the screen, and how many were entered so far
 DRAWN = "stage_drawn"  # in the session: the last rooms that were sent
@@ -27,15 +29,6 @@ MOST_BESIDE = 700  # bytes of what is chosen that travel beside a room that othe
 MOST_DRAWN = 4 << 20  # bytes of a room that others may see
 # Bytes of all of them, for classes that there are or may be; what was shown longest ago goes first.
 MOST_KEPT = 64 << 20
-SHARED = (
-    "layer",
-    "head",
-    "query",
-    "key",
-    "hide",
-)  # mean the same in every room, and stay in the address on the way to another
-
-
 ENTRIES: dict[str, str] = {}  # room -> the module that draws it, for a page that shows it alone
 
 
@@ -98,6 +91,12 @@ class Stage:
     mount: Callable[..., Any]
     is_followed: bool = False
     told: tuple[Param, ...] = ()  # what a class hears beside the link
+    of_run: bool = True  # whether its place is a place in the visitor's run, and not in one of its own
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """The names of its parameters that mean the same in every room."""
+        return frozenset(param.name for param in self.params if param.name in SHARED) if self.of_run else frozenset()
 
 
 @dataclass(frozen=True)
@@ -117,18 +116,24 @@ class Followed:
 
 @dataclass
 class _Memory:
-    said: dict[str, str]  # by the link or the browser, whichever was last
-    asked: dict[str, str]  # what the address is to say
+    """Of one room in one session."""
+
+    links: int  # of the record, when the room was last drawn
     visit: int
-    late: list[dict[str, str]] = field(default_factory=list)  # what messages may say until the address is `asked`
-    reported: object = None  # what the browser sent last
+    reported: object  # what the browser sent last
     values: dict[str, str] = field(default_factory=dict)  # what is shown
     stamp: int = 0
     notes: list[str] = field(default_factory=list)  # of the last link
 
 
 def stage(
-    room: str, params: Sequence[Param], entry: str, is_followed: bool = False, told: Sequence[Param] = ()
+    room: str,
+    params: Sequence[Param],
+    entry: str,
+    is_followed: bool = False,
+    told: Sequence[Param] = (),
+    of_run: bool = True,
+    of_text: Sequence[str] = (),
 ) -> Stage:
     """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`.
 
@@ -139,55 +144,61 @@ def stage(
     scripts.add()
     if is_followed:
         ENTRIES[room] = entry
+    chosen.know(room, of_text)
     mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>')
-    return Stage(room, tuple(params), mount, is_followed, tuple(told))
+    return Stage(room, tuple(params), mount, is_followed, tuple(told), of_run)
 
 
-def entered(room: str, names: Mapping[str, Sequence[str]]) -> None:
-    """A room is drawn. `names` are those of every room in the address, {room: names}: those of the previous room alone are dropped."""
+def entered(room: str) -> None:
+    """A room is drawn."""
     before, count = st.session_state.get(VISIT, ("", 0))
     if before == room:
         return
     st.session_state[VISIT] = (room, count + 1)
     cover.put(None)
-    for name in {*names.get(before, ())} - {*names.get(room, ()), *SHARED}:
-        st.query_params.pop(name, None)
 
 
-def follow(on: Stage, shown: Any, linked: Callable[[Mapping[str, str]], Any] | None = None) -> Followed:
-    """What to show on a stage, and the address brought in line with it.
+def follow(on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, str] | None = None) -> Followed:
+    """What to show on a stage, of what the visitor has chosen in this room and in those before.
 
-    `shown` is what the parameters are of, such as the facts of a run: a value that it does not have gives way to the one it opens
-    with, and comes back with a run that has it. A link counts when the room is entered, and when the visitor goes back; what it
-    leaves out stays as the visitor left it. `linked` gives what the parameters are of where the address says these values: for
-    a room in which what an address leaves out depends on the rest of it. A message that left the browser before its address knew
-    what was chosen last says the address before, and is late.
+    `shown` is what the parameters are of, such as the facts of a run, or gives it for what is chosen: a value that it does not have
+    gives way to the one it opens with. `run` is the run on the screen, for a place in it. `wish` is what the script itself wants
+    shown from now on. What the browser reports counts once; a link or a wish counts over it.
     """
-    asked = {param.name: st.query_params[param.name] for param in on.params if param.name in st.query_params}
-    reported = (st.session_state.get(f"{on.room}_stage") or {}).get("chosen")
-    said, visit = _said(on.params, reported), st.session_state.get(VISIT, ("", 0))[1]
+    visit = st.session_state.get(VISIT, ("", 0))[1]
+    report = (st.session_state.get(f"{on.room}_stage") or {}).get("chosen")
     memory: _Memory | None = st.session_state.get(f"{on.room}_params")
-    by_link = False
+    shared, own = on.shared, frozenset(param.name for param in on.params) - on.shared
+    record = chosen.read_address(on.room, own)
+    by_link = memory is None or (memory.links, memory.visit) != (record.links, visit)
     if memory is None:
-        memory, by_link = _Memory(asked, asked, visit, reported=reported), True
-    elif visit != memory.visit:
-        memory.said, memory.reported, memory.visit, by_link = memory.said | asked, reported, visit, True
-    elif is_history_navigation() and asked != memory.asked:
-        memory.said, memory.reported, by_link = asked, reported, True  # also over what was reported just before
-    elif said is not None and reported != memory.reported:
-        memory.said, memory.reported, memory.notes = said, reported, []
-    elif asked == memory.asked:
-        memory.late.clear()
-    elif asked not in memory.late:
-        memory.said, by_link = asked, True
+        memory = _Memory(record.links, visit, report)
+    if run is not None:
+        record = chosen.on_run(run)
+    if by_link:
+        memory.links, memory.visit, memory.reported = record.links, visit, report
+    elif report != memory.reported and (said := _said(on.params, report)) is not None:
+        memory.reported, memory.notes = report, []
+        of = report.get("of") if isinstance(report, Mapping) else None
+        record = chosen.reported(record, on.room, said, of, shared, memory.values)
+        by_link, memory.links = record.links != memory.links, record.links
+    if wish is not None:
+        record = record.with_values(on.room, {**record.values(on.room, shared), **wish}, shared)
+        by_link = True
+    chosen.RECORD.put(record)
     st.session_state[f"{on.room}_params"] = memory
-    values, notes = kit_params.read(on.params, shown, memory.said)
-    memory.values = values
+    asked = record.values(on.room, shared)
+    found = shown(asked) if callable(shown) else shown
+    values, notes = kit_params.read(on.params, found, asked)
     if by_link:
         memory.stamp, memory.notes = memory.stamp + 1, notes
-    _write(kit_params.opening(on.params, linked(values) if linked else shown), values, memory)
+    memory.values = values
+    there = values if run is not None else {name: text for name, text in values.items() if name not in shared}
+    ruled = [param.name for param in on.params if not isinstance(param.default, str)]
+    silent = [param.name for param in on.params if param.default == ""]
+    chosen.drawn(on.room, there, shared, asked, ruled, silent)
     number = memory.reported.get("number") if isinstance(memory.reported, Mapping) else 0
-    return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes), shown)
+    return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes), found)
 
 
 def values(room: str) -> dict[str, str]:
@@ -196,9 +207,16 @@ def values(room: str) -> dict[str, str]:
     return {} if memory is None else dict(memory.values)
 
 
-def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes = b"") -> None:
-    """Send a room to the browser: a header, raw numbers, and what is chosen."""
-    chosen: dict[str, Any] = {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
+def sent(followed: Followed) -> dict[str, Any]:
+    """What is chosen, as it travels to the browser."""
+    return {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
+
+
+def draw(
+    on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes = b"", **opens: Callable[[], None]
+) -> None:
+    """Send a room to the browser: a header, raw numbers, and what is chosen. `opens` are called on what else it may tell."""
+    chosen = sent(followed)
     head = messages.written(header)  # once for the visitor and for the others: of a large room this is most of the work
     if on.is_followed:
         now = _kept(on, followed, head, body)
@@ -210,6 +228,7 @@ def draw(on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes =
         data=messages.assembled(head, body, {"chosen": chosen, "cover": cover.sent()}),
         default={"chosen": None},
         on_chosen_change=lambda: None,
+        **opens,
     )
 
 
@@ -266,16 +285,3 @@ def _said(params: Sequence[Param], reported: object) -> dict[str, str] | None:
     known = {param.name for param in params}
     found = {name: text for name, text in reported["said"].items() if name in known and isinstance(text, str)}
     return {name: text[: kit_params.MOST + 1] for name, text in found.items()}
-
-
-def _write(opening: Mapping[str, str], values: Mapping[str, str], memory: _Memory) -> None:
-    """Let the address say what is not as it opens; all at once, since each change is a step that Back takes."""
-    wanted = {name: text for name, text in values.items() if text != opening[name]}
-    now = {name: st.query_params[name] for name in values if name in st.query_params}
-    gone: dict[str, str | list[str]] = {name: [] for name in now.keys() - wanted.keys()}
-    changed = gone | {name: text for name, text in wanted.items() if now.get(name) != text}
-    before, memory.asked = memory.asked, wanted
-    if changed:
-        memory.late += [one for one in (now, before) if one not in memory.late]
-        # The script may end here for the next one, which then has to know what the address says.
-        st.query_params.update(changed)

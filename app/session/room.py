@@ -54,15 +54,6 @@ def is_arrival() -> bool:
     return STATE not in st.session_state or is_history_navigation()
 
 
-def write(rooms: Sequence[str]) -> None:
-    """Let the address name the room on the screen; the first one needs no name."""
-    shown, asked = st.session_state[STATE].id, st.query_params.get(PARAM)
-    if shown == rooms[0] and asked not in (None, shown):
-        del st.query_params[PARAM]
-    elif shown != rooms[0] and asked != shown:
-        st.query_params[PARAM] = shown
-
-
 def go(room: str) -> None:
     """Show another room; for a callback."""
     _arrive()

@@ -46,6 +46,13 @@ def link(request: Request) -> dict[str, str]:
     return said | ({"step": str(int(point))} if point else {})
 
 
+def spelled_out(request: Request) -> dict[str, str]:
+    """The same with nothing left out because it is as the model opens."""
+    spec = spec_of(model_of(request))
+    last = {"step": str(max(int(point) for point, _ in spec.points))} if spec.points else {}
+    return last | link(request)
+
+
 def is_link(text: str) -> bool:
     """Whether this is the address of a screen that names its text, and not a text itself."""
     address = text.strip()

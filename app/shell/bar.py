@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.classroom import component as classroom
 from app.kit import numbers, scripts, stage, theme
-from app.session import notices, room, screen
+from app.session import chosen, notices, room
 from app.session.models import TITLES, trained
 from app.shell import words
 from app.transport import modules
@@ -59,7 +59,6 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
         default={"chosen": None},
         on_chosen_change=lambda: None,
     )
-    room.write(rooms)
     return shown
 
 
@@ -73,13 +72,12 @@ def _refuse_settings() -> None:
 
 
 def _kept() -> dict[str, str]:
-    """What a link to another room takes along: the model, the sentence, and the edits of the run."""
-    session, asked = st.session_state, st.query_params
+    """What a link to another room takes along: the run with its newest model and sentence, and the place on it."""
+    kept, session = chosen.kept(), st.session_state
     own = trained(session.get("model") or "")
-    title = own.title if own is not None else TITLES.get(session.get("model", ""), asked.get("model"))
-    text = session.get("text", asked.get("text"))
-    edits = asked.get(screen.EDITS)
-    return {name: value for name, value in (("model", title), ("text", text), (screen.EDITS, edits)) if value}
+    title = own.title if own is not None else TITLES.get(session.get("model", ""), kept.get("model"))
+    newest = {"model": title, "text": session.get("text", kept.get("text"))}
+    return kept | {name: value for name, value in newest.items() if value}
 
 
 @cache

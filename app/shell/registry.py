@@ -53,6 +53,12 @@ def old_states() -> dict[str, Mapping[str, str]]:
     return {said: state for room in rooms() for said, state in room.old.items() if state}
 
 
+def params_elsewhere(room: str) -> set[str]:
+    """The names in the address that only other rooms have."""
+    known = params()
+    return {name for names in known.values() for name in names} - {*known.get(room, ())}
+
+
 def params() -> dict[str, list[str]]:
     """The names in the address that are a room's own: {room: names}."""
     every = [param.name for room in rooms() for param in room.params]

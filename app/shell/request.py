@@ -11,29 +11,28 @@ from streamlit.delta_generator import DeltaGenerator
 from app.kit import edits as kit_edits
 from app.kit import numbers
 from app.session import answer as session_answer
-from app.session import examples, notices, screen, service
+from app.session import chosen, examples, notices, screen, service
 from app.session import models as session_models
-from app.session.links import newly_asked
 from app.session.models import MODELS, TITLES
 from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN
 from app.shell import words
-from app.streamlit_edge.history import is_history_navigation
 from core import checkpoints
 from core.checkpoints import ModelSpec
-from core.edits import Edit, Intervention, InterventionError, from_text, to_text
+from core.edits import Edit, InterventionError, from_text, to_text
 from core.run.request import Request
 from core.service import Facts
 from core.write.continuation import CONTINUATION
 
 WRITTEN_AT_ONCE = 20  # tokens
 MOST_TRAINED = 4  # runs of Train among the models of a visitor
-KEPT = ("text", "target", "model", "step")
+FILLED_FROM = "request_links"  # in the session: chosen.Chosen.links when the boxes were filled
 
 
 def request() -> tuple[Request, list[str]]:
     """The sentence, the model, and the target of an encoder–decoder; and a sentence for each thing that the link asks for and that does not exist."""
     titles = _titles()
-    notes = _model_of_the_link(titles)
+    notes: list[str] = []
+    _fill_boxes(titles, notes)
     place = st.container(key="request", gap="xsmall")
     row = place.container(horizontal=True, gap="small", key="request_row")
     boxes, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
@@ -42,7 +41,6 @@ def request() -> tuple[Request, list[str]]:
         list(titles),
         format_func=lambda name: titles[name],
         key="model",
-        bind="query-params",
         label_visibility="collapsed",
         on_change=_model_changed,
     )
@@ -60,9 +58,7 @@ def request() -> tuple[Request, list[str]]:
     columns = boxes.columns(2 if two else 1, gap="small")
     text = columns[0].text_area(
         words.TEXT,
-        examples.first_text(spec),  # what a link leaves out
         key="text",
-        bind="query-params",
         placeholder=words.TEXT_PLACEHOLDER,
         label_visibility="collapsed",
         height="content",
@@ -70,51 +66,55 @@ def request() -> tuple[Request, list[str]]:
     target = None
     if config is None:
         # No one knows yet whether it reads a target: what the link or the box before said waits until that is known.
-        target = st.session_state.get("target") or st.query_params.get("target")
+        target = st.session_state.get("target") or chosen.now().run.get("target")
         if "target" in st.session_state:
             st.session_state["target"] = target
     for column in columns[1:]:
         target = column.text_area(
             words.TARGET,
             key="target",
-            bind="query-params",
             placeholder=words.TARGET_PLACEHOLDER,
             label_visibility="collapsed",
             height="content",
         )
-    model_id = _at_step(place, spec, notes) if spec.points else model
-    asked = Request(model_id, (text or "",), target or None, _edits(notes))
+    model_id = _at_step(place, spec) if spec.points else model
+    asked = Request(model_id, (text or "",), target or None, EDITS.get() or ())
+    chosen.ask(screen.spelled_out(asked))
     return _with_what_to_write(asked), notes
 
 
-def _edits(notes: list[str]) -> tuple[Intervention, ...]:
-    """The edits of the run: those of the link when a visit begins or the visitor goes back, and then those that were chosen."""
-    edits = EDITS.get()
-    if edits is None or is_history_navigation():
-        try:
-            edits = from_text(st.query_params.get(screen.EDITS, ""))
-        except InterventionError as error:
-            edits = ()
-            notes.append(words.UNKNOWN_EDITS.format(why=error))
-        EDITS.put(edits)
-    if not edits:
-        st.query_params.pop(screen.EDITS, None)
-    elif st.query_params.get(screen.EDITS) != (text := to_text(edits)):
-        st.query_params[screen.EDITS] = text
-    return edits
+def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
+    """What is chosen, put into boxes that do not hold it: all where a link decided, or those that were not on the screen."""
+    record, session = chosen.now(), st.session_state
+    is_link = session.get(FILLED_FROM) != record.links
+    session[FILLED_FROM] = record.links
+    said = record.run
+    if is_link or "model" not in session:
+        session["model"] = _model_of(said.get("model"), titles, notes if is_link else [])
+    spec = session_models.spec_of(session["model"])
+    if is_link or "text" not in session:
+        session["text"] = said.get("text", examples.first_text(spec))  # which a link may leave out
+    if is_link or "target" not in session:
+        session["target"] = said.get("target", "")
+    if spec.points and (is_link or "step" not in session):
+        session["step"] = _step_of(said.get("step"), spec, notes if is_link else [])
+    if is_link or EDITS.get() is None:
+        EDITS.put(_edits_of(said.get(screen.EDITS, ""), notes))
+
+
+def _edits_of(text: str, notes: list[str]) -> tuple[Edit, ...]:
+    """The edits that a link asks for; none, and a sentence, where it asks for what cannot be."""
+    try:
+        return from_text(text)
+    except InterventionError as error:
+        notes.append(words.UNKNOWN_EDITS.format(why=error))
+        return ()
 
 
 def take_edits(edits: tuple[Edit, ...]) -> None:
     """Have the run of the request box changed in this way, in every room; for a callback. Raises InterventionError if a link cannot hold it."""
     to_text(edits)
     EDITS.put(edits)
-
-
-def keep() -> None:
-    """What the boxes hold outlives a visit to something that needs no sentence. Streamlit forgets a box that is not drawn."""
-    for name in KEPT:
-        if name in st.session_state:
-            st.session_state[name] = st.session_state[name]
 
 
 def _fill(model: str) -> None:
@@ -138,14 +138,10 @@ def _model_changed() -> None:
             session["target"] = ""
 
 
-def _at_step(place: DeltaGenerator, spec: ModelSpec, notes: list[str]) -> str:
+def _at_step(place: DeltaGenerator, spec: ModelSpec) -> str:
     """The step of its training at which a visitor wants to see a model, as the id of that point."""
     points = {int(point): point for point, _ in spec.points}
     last = max(points)
-    asked = st.query_params.get("step", str(last))
-    if newly_asked("step", {"step": asked}) and asked not in map(str, points):
-        known = ", ".join(f"{step:,}" for step in points)
-        notes.append(words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=f"{last:,}", known=known))
     if st.session_state.get("step", last) not in points:
         st.session_state["step"] = last
     row = place.container(horizontal=True, gap="medium", key="training_row", vertical_alignment="center")
@@ -153,9 +149,7 @@ def _at_step(place: DeltaGenerator, spec: ModelSpec, notes: list[str]) -> str:
     step = row.select_slider(
         words.STEP,
         list(points),
-        last,
         key="step",
-        bind="query-params",
         label_visibility="collapsed",
         width=300,
     )
@@ -280,9 +274,6 @@ def choose_model(model: str) -> None:
 def take_model(model: str) -> None:
     """Choose a model from a view that does not show the choice; for a callback."""
     choose_model(model)
-    # Of a box that was not on the screen, Streamlit does not tell the address what it holds.
-    st.query_params["model"] = TITLES[model]
-    st.query_params["text"] = st.session_state["text"]
 
 
 def _take_chosen() -> None:
@@ -295,7 +286,7 @@ def _take_chosen() -> None:
 def _titles() -> dict[str, str]:
     """The models that this visitor may choose: those on offer, and the runs of Train that a link of theirs has named."""
     own = TRAINED.get() or {}
-    asked = session_models.trained(st.query_params.get("model", ""))
+    asked = session_models.trained(chosen.now().run.get("model", ""))
     if asked is not None and asked.id not in own:
         own = {**dict([*own.items()][1 - MOST_TRAINED :]), asked.id: asked.title}
         if (now := st.session_state.get("model")) not in own and session_models.trained(now or "") is not None:
@@ -304,10 +295,23 @@ def _titles() -> dict[str, str]:
     return TITLES | own
 
 
-def _model_of_the_link(titles: Mapping[str, str]) -> list[str]:
-    """A sentence when a link asks for an unknown model, which Streamlit drops without a word."""
-    asked = st.query_params.get("model")
-    if not newly_asked("model", {"model": asked}) or asked is None or asked in titles.values():
-        return []
-    known = ", ".join(TITLES.values())
-    return [words.UNKNOWN_MODEL.format(name=numbers.quoted(asked), title=TITLES[service.DEFAULT_MODEL], titles=known)]
+def _model_of(asked: str | None, titles: Mapping[str, str], notes: list[str]) -> str:
+    """The id of the model that a link names by its id or its title; the default, and a sentence, where there is none of that name."""
+    if asked is None:
+        return service.DEFAULT_MODEL
+    found = next((name for name, title in titles.items() if asked in (name, title)), None)
+    if found is None:
+        known, title = ", ".join(TITLES.values()), TITLES[service.DEFAULT_MODEL]
+        notes.append(words.UNKNOWN_MODEL.format(name=numbers.quoted(asked), title=title, titles=known))
+    return found or service.DEFAULT_MODEL
+
+
+def _step_of(asked: str | None, spec: ModelSpec, notes: list[str]) -> int:
+    """The step of its training at which a link shows a model; the last one, and a sentence, where it has no such step."""
+    points = [int(point) for point, _ in spec.points]
+    last = max(points)
+    if asked is None or asked in map(str, points):
+        return last if asked is None else int(asked)
+    known = ", ".join(f"{step:,}" for step in points)
+    notes.append(words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=f"{last:,}", known=known))
+    return last

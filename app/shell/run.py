@@ -66,7 +66,6 @@ def on_screen() -> OnScreen | None:
 def if_wanted(wanted: bool) -> Facts | None:
     """What runs on the screen, in a room that also goes without a run: then the boxes are not drawn, and keep what they hold."""
     if not wanted:
-        shell_request.keep()
         return None
     shown = on_screen()
     return None if shown is None else shown.facts

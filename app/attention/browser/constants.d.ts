@@ -3,5 +3,5 @@ import type { Palette } from "./types.js";
 
 export { WORDS } from "./wordtypes.js";
 export const PALETTES: Record<"light" | "dark", Palette>;
-export const OPTIONS: Record<string, { url: string; value: unknown }>;
+export const OPTIONS: Record<string, string>;
 export const STYLE: string;

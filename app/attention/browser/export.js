@@ -3,6 +3,7 @@
 // Pictures and pages are made here; caption, code and exact numbers come from the server (app/export/), which knows the
 // model's revision and has every digit.
 
+import { placeTexts, textsOf } from "./values.js";
 import { colours } from "../../kit/browser/colours.js";
 import { PALETTES, WORDS as words } from "./constants.js";
 import { add, choice, el, fill } from "../../kit/browser/dom.js";
@@ -344,9 +345,11 @@ export class Export {
     const { title, caption, alt, snippet } = about;
     const told = {
       ...header,
-      opened: view.place,
-      options: { ...view.options, projector: false, frozen: false },
-      stamp: 1,
+      chosen: {
+        values: { ...placeTexts(view.place), ...textsOf(view.options), frozen: "false" },
+        stamp: 1,
+        reported: 0,
+      },
       offline: true,
       theme: view.themeName,
       about: { title, caption, alt, snippet, note: words.offline_page, code: words.offline_code },

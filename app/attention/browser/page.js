@@ -1,6 +1,7 @@
 // What a picture of a run has of the page around it: the link to it, and light or dark.
 
 import { choice } from "../../kit/browser/dom.js";
+import { placeTexts, textsOf } from "./values.js";
 import { linkTo, Share } from "../../kit/browser/share.js";
 import { WORDS as words } from "./constants.js";
 
@@ -37,5 +38,5 @@ export class Page extends Share {
 /** @param {import("./types.js").View} view */
 export function addressOf(view) {
   const { picture, place } = view;
-  return linkTo({ ...picture.link, ...place, query: place.query ?? "none", ...view.optionTexts() });
+  return linkTo({ view: "explore", ...picture.link, ...placeTexts(place), ...spoken(textsOf(view.options)) });
 }

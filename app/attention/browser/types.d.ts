@@ -63,10 +63,8 @@ export interface Picture {
   ms?: number | null;
   size: number;
   link: Record<string, string>;
-  opened: Place;
-  options: Options;
-  stamp: number;
-  told: number;
+  chosen: import("../../kit/browser/selection.js").FromPython;
+  opened: Place; // of a run that goes on: the head whose map is to come first
   first?: [path: string, params: Record<string, string | number>, at: number, size: number][];
   going?: boolean;
   offline?: boolean;

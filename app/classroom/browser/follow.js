@@ -48,7 +48,7 @@ class Follower {
   stream = null;
   /** @type {Map<string, Uint8Array>} */
   pictures = new Map();
-  /** @type {{view: string, id: string, stamp: number, told: number, isTouched: boolean, values: Record<string, string>, box: HTMLElement, component: any, leave: () => void, header: any, body: ArrayBuffer} | null} */
+  /** @type {{view: string, id: string, stamp: number, isTouched: boolean, values: Record<string, string>, box: HTMLElement, component: any, leave: () => void, header: any, body: ArrayBuffer} | null} */
   view = null;
   drawing = "";
   /** @type {Record<string, string>} What a link says of the run that was on the screen last */
@@ -280,7 +280,6 @@ class Follower {
           view: screen.view,
           id: "",
           stamp: 0,
-          told: 0,
           isTouched: false,
           values: {},
           box,
@@ -307,34 +306,13 @@ class Follower {
   mount() {
     const { view, screen } = this;
     if (!view || !screen) return;
-    let { header } = view;
-    if (view.view === "explore") {
-      const said = this.isOwn ? {} : screen.with;
-      if (!this.isOwn)
-        view.header = header = {
-          ...header,
-          opened: placeOf(header, said),
-          options: { ...header.options, ...optionsOf(said) },
-        };
-      header = { ...header, stamp: view.stamp, told: view.told, cover: null, offline: true, link: header.link ?? {} };
-    } else {
-      if (!this.isOwn) view.values = { ...header.chosen.values, ...screen.with };
-      header = {
-        ...header,
-        chosen: { values: view.values, stamp: view.stamp, reported: 0 },
-        cover: null,
-        offline: true,
-      };
-    }
-    const tell = (/** @type {string} */ name, /** @type {any} */ value) => {
-      if (name !== "place") return; // of other rooms' choices classroom.chose has heard at once
-      view.told = Math.max(view.told, value?.told ?? 0);
-      if (!this.isOwn && view === this.view) this.lookAround(); // a touch of the picture is a look around
-    };
+    if (!this.isOwn) view.values = { ...view.header.chosen.values, ...screen.with };
+    const chosen = { values: view.values, stamp: view.stamp, reported: 0 };
+    const header = { ...view.header, chosen, cover: null, offline: true, link: view.header.link ?? {} };
     view.leave = view.component({
       data: pack(header, new Uint8Array(view.body)),
       parentElement: view.box,
-      setStateValue: tell,
+      setStateValue: () => {}, // of what is chosen classroom.chose has heard at once
       setTriggerValue: () => {},
     });
   }
@@ -357,7 +335,7 @@ class Follower {
     const { asked, view } = this;
     if (!asked || view?.view !== "explore") return;
     this.isOwn = true;
-    view.header = { ...view.header, opened: { site: asked.site, layer, head, query: asked.query } };
+    Object.assign(view.values, { site: asked.site, layer: String(layer), head: String(head), query: String(asked.query) });
     view.stamp += 1;
     this.mount();
     this.draw();

@@ -10,6 +10,7 @@ const TELL_AFTER = 200; // ms without a change before Python is told
 export class RoomSelection {
   /** @type {Record<string, string>} */
   values = {};
+  of = ""; // the run that they were chosen on
   /** @type {number | undefined} */
   stamp;
   number = 0; // of the last change
@@ -31,11 +32,15 @@ export class RoomSelection {
   }
 
   // What Python sends. Returns whether a link decided: then all is as it says. Otherwise a change that Python does not know yet stays.
+  // `of` is the run that the message is of. What was chosen on the run before goes to Python first, which finds its place in this one.
   /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
-  take(sent, setStateValue) {
+  take(sent, setStateValue, of = "") {
     this.set = setStateValue;
     const byLink = sent.stamp !== this.stamp;
-    if (byLink || sent.reported >= this.number) {
+    const isOther = of !== this.of;
+    if (isOther && !byLink) this.leaving();
+    this.of = of;
+    if (byLink || isOther || sent.reported >= this.number) {
       if (byLink) this.hush();
       this.values = { ...sent.values };
       this.number = Math.max(this.number, sent.reported);
@@ -78,7 +83,7 @@ export class RoomSelection {
 
   tell() {
     this.hush();
-    this.set("chosen", { number: this.number, said: { ...this.values } });
+    this.set("chosen", { number: this.number, said: { ...this.values }, of: this.of });
   }
 
   hush() {

@@ -1,5 +1,6 @@
 """Explore: one sentence, every head of every layer, one of them large."""
 
+from app.attention import params
 from app.kit.room import Room
 from app.rooms.explore import routes, view
 from app.shell import words as shell_words
@@ -11,5 +12,6 @@ ROOM = Room(
     line=shell_words.EXPLORE_LINE,
     show=view.show,
     old={"Explore": {}},
+    params=params.PARAMS,
     routes=routes.ROUTES,
 )

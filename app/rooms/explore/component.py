@@ -24,7 +24,7 @@ def note_opened() -> None:
     Streamlit tells it to one run of the script alone. That run may end before its first line, when what else is chosen begins
     the next; but what is called on a change is called before it can end.
     """
-    told = st.session_state.get("explore") or {}
+    told = st.session_state.get("explore_stage") or {}
     if isinstance(asked := told.get("inspect"), Mapping):
         OPENED.put(("inspect", asked))
     if isinstance(told.get("shapes"), Mapping):

@@ -135,7 +135,7 @@ def _wait(under_way: Waiting[None], place: DeltaGenerator, so_far: DeltaGenerato
     def look() -> None:
         nonlocal run, is_first
         if run is None and (run := _so_far(under_way)) is not None:
-            is_first = component.underway(EXPLORE, picture.outline(run), screen.link(under_way.request), so_far)
+            is_first = component.underway(EXPLORE, run, picture.outline(run), screen.link(under_way.request), so_far)
             if is_first:
                 above()  # now, since nothing may move when the picture is whole
 

@@ -54,6 +54,7 @@ def _layers(facts: Facts) -> int:
     return facts.config.n_decoder_layers
 
 
+OF_TEXT = ("path", "other", "f")  # words after one text are none after another
 PARAMS = (
     one_of("how", "greedy", "sample", "beam"),
     Param("t", "1", _tenth, words.TEMPERATURE_ALLOWED),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.kit import scripts, stage, theme
 from app.rooms.generate import words
-from app.rooms.generate.choices import BEAMS, BRANCHES, MOST_K, PARAMS
+from app.rooms.generate.choices import BEAMS, BRANCHES, MOST_K, OF_TEXT, PARAMS
 from app.transport import modules
 from core.service import TEMPERATURES
 
@@ -23,4 +23,4 @@ modules.add_constants(
     BRANCHES=BRANCHES,
     STYLE=modules.style(BROWSER / "generate.css", scripts.MENU, scripts.LINK),
 )
-STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js", is_followed=True)
+STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js", is_followed=True, of_text=OF_TEXT)

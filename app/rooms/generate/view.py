@@ -12,7 +12,6 @@ from app.session.screen import Screen
 from app.shell import request as shell_request
 from app.shell import run as shell_run
 
-SHOWN = "generate_run"  # in the session: the run that was shown last
 WRITERS = ("storyteller", "translator")  # that are offered where a model writes nothing
 
 
@@ -25,15 +24,10 @@ def show() -> None:
         shown.say(words.CANNOT_WRITE.format(title=shown.facts.spec.title))
         _offer_writers()
         return
-    before, asked = st.session_state.get(SHOWN), "path" in st.query_params
-    st.session_state[SHOWN] = shown.facts.key
-    followed = stage.follow(STAGE, shown.facts)
+    followed = stage.follow(STAGE, shown.facts, shown.facts)
     shown.say(*followed.notes, *([words.EDITS_LEFT_OUT] if shown.facts.interventions else []))
-    # Words that were taken after another text, in an earlier visit to this room, do not go on from this one.
-    changed = before not in (None, shown.facts.key) and not asked
     link = Screen("generate", shown.request).said()
     header = {
-        "changed": changed,
         "link": link,
         **message.outline(shown.facts),
         "about": export.described(shown.facts, shown.request),

@@ -8,7 +8,6 @@ from typing import Any
 
 import streamlit as st
 
-from app.attention import component as attention_component
 from app.kit import cover, held, stage
 from app.rooms.lessons import component, opening, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
@@ -61,8 +60,7 @@ def own_sentences() -> dict[str, str]:
 
 def shown(step: Step, titles: Mapping[str, Mapping[str, str]]) -> Shown:
     """What is on the screen for a step to ask about."""
-    values = opening.shown(step, st.query_params.to_dict(), titles)
-    values |= attention_component.values() if step.room == "explore" else stage.values(step.room)
+    values = opening.shown(step, st.query_params.to_dict(), titles) | stage.values(step.room)
     facts = answer.last_facts() if step.model else None
     return Shown(service.service(), values, facts, st.session_state.get("text") or "")
 

@@ -12,6 +12,7 @@ from app.kit import stage
 from app.rooms.masks import choices, sheet, words
 from app.rooms.masks.component import STAGE
 from app.session import resolving, service
+from app.session.chosen import SHARED
 from app.session.screen import Screen
 from app.shell import request, run
 from core.errors import Refused
@@ -31,14 +32,15 @@ def show() -> None:
         shown.say(str(refusal))
         _offer_beginning(shown)
         return
-    plain = kit_params.opening(choices.PARAMS, opened.shown)
-    opened = replace(opened, shown=_shown(opened, st.query_params))
-    cut = [name for name in ("forbid", "allow") if choices.left_out(st.query_params.get(name), opened.shown)]
+    asked: dict[str, str] = {}
 
-    def linked(values: Mapping[str, str]) -> choices.Shown:
-        return _shown(opened, {name: text for name, text in values.items() if text != plain[name]})
+    def shown_for(said: Mapping[str, str]) -> choices.Shown:
+        asked.update(said)
+        return _shown(opened, said)
 
-    followed = stage.follow(STAGE, opened.shown, linked)
+    followed = stage.follow(STAGE, shown_for, shown.facts)
+    opened = replace(opened, shown=followed.shown)
+    cut = [name for name in ("forbid", "allow") if choices.left_out(asked.get(name), opened.shown)]
     if cut:
         st.session_state[LEFT_OUT] = (followed.stamp, followed.reported)
     shown.say(*followed.notes)
@@ -62,10 +64,12 @@ async def run_of(linked: Request, there: Screen) -> Request:
 def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
     """What the choices are of: where a link says nothing of masks, a cell is forbidden, so that the first picture shows what a
     mask does."""
-    if any(param.name in link for param in STAGE.params if param.name not in (*stage.SHARED, "forbid")):
+    plain = kit_params.opening(choices.PARAMS, opened.shown)
+    said = {param.name: link[param.name] for param in STAGE.params if param.name in link}
+    if any(plain[name] != text for name, text in said.items() if name not in (*SHARED, "forbid")):
         return replace(opened.shown, first_look="")
-    said = {name: link[name] for name in ("layer", "head", "query") if name in link}
-    at, _ = kit_params.read(choices.PARAMS, opened.shown, said)
+    place = {name: link[name] for name in ("layer", "head", "query") if name in link}
+    at, _ = kit_params.read(choices.PARAMS, opened.shown, place)
     return replace(opened.shown, first_look=opened.first_look(*(int(at[name]) for name in ("layer", "head", "query"))))
 
 

@@ -16,7 +16,7 @@ def show() -> None:
     shown = shell_run.on_screen()
     if shown is None:
         return
-    followed = stage.follow(STAGE, shown.facts)
+    followed = stage.follow(STAGE, shown.facts, shown.facts)
     shown.say(*followed.notes)
     link = Screen("positions", shown.request).said()
     about = export.described(shown.facts, date.today())

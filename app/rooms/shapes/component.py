@@ -39,4 +39,4 @@ modules.add_constants(
     PALETTES=PALETTES,
     STYLE=modules.style(BROWSER / "shapes.css", scripts.MENU),
 )
-STAGE = stage.stage("shapes", PARAMS, ENTRY, is_followed=True)
+STAGE = stage.stage("shapes", PARAMS, ENTRY, is_followed=True, of_run=False)

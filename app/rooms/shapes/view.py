@@ -83,7 +83,6 @@ def show() -> None:
             stopped = answer.stopped
             data = _run(answer, notes)
         else:
-            shell_request.keep()
             line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
             config, title = _config(of, line, notes)
             batch, source_len, target_len = _lengths(of, config, line)

@@ -23,11 +23,10 @@ BEGUN = "step_begun"  # in the session: the visit to the room, and the run, whos
 def show() -> None:
     """Draw the room."""
     shown = shell_run.on_screen()
-    followed = stage.follow(STAGE, None if shown is None else shown.facts)
-    facts = None
+    facts = None if shown is None else shown.facts
+    followed = stage.follow(STAGE, facts, facts)
     if shown is not None:
         shown.say(*followed.notes)
-        facts = shown.facts
         if edits := from_text(followed.values["edits"]):
             facts = shell_run.edited(shown, edits) or facts
     if facts is not None:

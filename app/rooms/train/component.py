@@ -49,4 +49,4 @@ modules.add_constants(
     STYLE=modules.style(BROWSER / "train.css", scripts.MENU, scripts.LINK),
 )
 RACE = one_of("race", "off", "on", "paused")  # whether the runs on the screen were begun: a link begins none
-STAGE = stage.stage("train", PARAMS, ENTRY, is_followed=True, told=(RACE,))
+STAGE = stage.stage("train", PARAMS, ENTRY, is_followed=True, told=(RACE,), of_run=False)

@@ -15,7 +15,7 @@ def show() -> None:
     shown = run.on_screen()
     if shown is None:
         return
-    followed = stage.follow(STAGE, shown.facts)
+    followed = stage.follow(STAGE, shown.facts, shown.facts)
     shown.say(*followed.notes)
     facts = shown.facts
     model = screen.model_of(shown.request)

@@ -8,7 +8,7 @@
 
 import { classroom } from "../../../kit/browser/classroom.js";
 import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
-import { OPTIONS, PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
+import { PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
 import { add, clamp, el, keepingFocus, worded } from "../../../kit/browser/dom.js";
 import { Export } from "../../../attention/browser/export.js";
 import { Facts } from "../../../attention/browser/facts.js";
@@ -24,16 +24,17 @@ import { mainBlock, scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Overview } from "../../../attention/browser/overview.js";
 import { Projector } from "../../../attention/browser/projector.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
+import { RoomSelection } from "../../../kit/browser/selection.js";
 import { Site } from "../../../attention/browser/site.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { Page } from "../../../attention/browser/page.js";
 import { Strip } from "../../../attention/browser/strip.js";
 import { Tools } from "../../../attention/browser/tools.js";
 import { Underway } from "../../../attention/browser/underway.js";
+import { optionsOf, placeOf, placeTexts, textsOf, unlikeOpening } from "../../../attention/browser/values.js";
 
 /** @type {Set<View>} */
 const SHOWN = new Set(); // the views on the page: one
-const TELL_AFTER = 250; // ms without a change before Python is told
 const SETTLED = 60; // ms after the last change of head
 const SAY_AFTER = 200; // ms before a screen reader is told
 const LEAVES_AFTER = 300; // ms without a picture of a run that went on before the one before it comes back
@@ -68,8 +69,6 @@ const CHANGES = {
   proof: [],
   next: ["over", "facts", "strip"],
 };
-/** @param {Uint8Array} a @param {Uint8Array | undefined} b */
-const areSame = (a, b) => a === b || (a.byteLength === b?.byteLength && a.every((byte, i) => byte === b[i]));
 /** @type {Record<string, string>} What of the page a lesson may cover, beside the row of the map */
 const COVERS = { row: ".main > .facts, .main > .big, .tablebox", heads: ".heads .alike" };
 const settings = () => window.headlight.settings; // of the page: light or dark, and the projector
@@ -102,10 +101,8 @@ class View {
   sites;
   /** @type {Fetcher} */
   remote;
-  /** @type {Uint8Array} The message that the picture is from */
-  data;
-  /** @type {number | null | undefined} */
-  stamp;
+  message = ""; // what the picture is from, but for what is chosen in it
+  selection = new RoomSelection();
   /** @type {Place} What is chosen; query null when none is locked */
   place;
   /** @type {Shown["room"]} What the last layout found */
@@ -140,23 +137,18 @@ class View {
     this.root = root;
     /** @type {At | null} */
     this.pointed = null; // {query, key}: what the pointer or the keyboard is on; one of them may be null
-    this.options = this.onPage(
-      /** @type {any} */ (Object.fromEntries(Object.entries(OPTIONS).map(([name, { value }]) => [name, value]))),
-    ); // how it is shown
+    this.options = this.onPage(optionsOf({})); // how it is shown
     /** @type {Set<string>} */
     this.stale = new Set();
     this.frame = 0;
     this.painted = 0;
-    this.told = 0;
-    /** @type {number | null} */
-    this.telling = null; // a timer, while Python is still to be told
     /** @type {Map<string, import("../../../attention/browser/types.js").Ranking>} */
     this.ranks = new Map();
     /** @type {Map<string, Lens>} */
     this.lenses = new Map();
     /** @type {Underway | null} */
     this.underway = null; // a run that still goes on
-    /** @type {(Pick<Shown, "picture" | "sites" | "remote" | "place" | "options"> & {area: Area | null}) | null} */
+    /** @type {(Pick<Shown, "picture" | "sites" | "remote"> & {values: Record<string, string>, area: Area | null}) | null} */
     this.before = null; // what was on the screen before it
     this.isOffline = false;
 
@@ -211,7 +203,7 @@ class View {
     });
     // Before Streamlit hears of what a visitor does elsewhere on the page
     this.elsewhere = (/** @type {Event} */ e) => {
-      if (this.telling !== null && !e.composedPath().includes(root)) this.tellNow();
+      if (!e.composedPath().includes(root)) this.selection.leaving();
     };
     for (const name of ["pointerdown", "keydown"]) addEventListener(name, this.elsewhere, true);
     this.watch = new ResizeObserver(() => {
@@ -241,7 +233,7 @@ class View {
     removeEventListener("resize", this.resized);
     for (const name of ["pointerdown", "keydown"]) removeEventListener(name, this.elsewhere, true);
     cancelAnimationFrame(this.frame);
-    clearTimeout(this.telling ?? undefined);
+    this.selection.destroy();
     clearTimeout(this.saying);
     clearTimeout(this.settling);
     this.underway?.stop();
@@ -266,30 +258,35 @@ class View {
   /** @param {Uint8Array} data */
   receive(data) {
     const run = this.underway;
-    const isOther = data !== this.data && run?.isShown; // there is something else on the screen than the bytes before
-    if (!isOther && areSame(data, this.data)) return false;
     const [header, body] = unpack(data);
-    this.data = data;
     cover.take(header.cover);
+    const isShown = Boolean(run?.isShown); // there is something else on the screen than the message before
+    const before = JSON.stringify(this.selection.values);
+    const told = JSON.stringify({ ...header, chosen: null, cover: null });
+    const isNew = isShown || told !== this.message;
+    if (!isNew) {
+      this.selection.take(header.chosen, this.set, header.key);
+      if (JSON.stringify(this.selection.values) === before) return false;
+      this.readChosen();
+      return true;
+    }
+    this.message = told;
     if (header.going) {
       this.follows(header);
       return false;
     }
     this.underway = null;
     run?.stop();
-    if (run && isOther && run.key === header.key) {
-      this.stamp = header.stamp; // what is chosen by now counts, and not where it opened
-      if (run.ms !== null) {
+    if (isShown && run?.key === header.key) {
+      this.selection.take(header.chosen, this.set, header.key);
+      if (run && run.ms !== null && JSON.stringify(this.selection.values) === before) {
         this.keep(header, body);
+        this.unmark();
         return false;
       }
-    } else if (isOther && this.before?.picture.key === header.key) this.goBack();
-    else if (isOther) this.stamp = null; // of yet another one: it opens where it says
+    } else if (isShown && this.before?.picture.key === header.key) this.goBack();
     this.unmark();
-    const isSame = this.picture?.key === header.key;
-    const isAhead = this.told > (header.told ?? 0); // of the server, by what was chosen since that said where it opens
-    this.told = Math.max(this.told, header.told ?? 0); // a view that was drawn again counts on
-    if (isAhead && !isSame && this.telling !== null) this.tellNow(); // of the picture before, as long as that is there
+    this.selection.take(header.chosen, this.set, header.key);
     this.open(
       header,
       header.sites.map(
@@ -298,17 +295,18 @@ class View {
     );
     this.keep(header, body);
     for (const answer of run && run.key === header.key ? run.answers : []) this.remote.keep(...answer);
-    if (header.stamp !== this.stamp) {
-      this.stamp = header.stamp;
-      if (!isAhead || !isSame) {
-        this.place = { ...header.opened };
-        this.options = this.onPage({ ...header.options, ...(isAhead && this.manner) }); // the rest comes, carried over
-        this.map.open(this.options.area);
-      }
-    }
-    if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
+    this.readChosen();
     if (this.options.show === "map") this.map.ask();
     return true;
+  }
+
+  // What is chosen now, as the parts work with it
+  readChosen() {
+    const { area } = this.options;
+    this.place = placeOf(this.selection.values);
+    this.options = this.onPage(optionsOf(this.selection.values));
+    if (this.pin !== null) this.place.query = null; // of the two, a link to both means the key
+    if (JSON.stringify(area) !== JSON.stringify(this.options.area)) this.map.open(this.options.area);
   }
 
   // Another picture, or the same with other numbers: nothing of the one before counts any more.
@@ -341,15 +339,14 @@ class View {
   /** @param {Picture} header */
   follows(header) {
     if (this.picture?.key === header.key) return;
-    this.told = Math.max(this.told, header.told); // a view that was drawn again counts on
     const known = this.underway;
-    if (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(header.opened)) {
-      known.header = header; // what was chosen meanwhile is in it
+    if (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(placeOf(header.chosen.values))) {
+      known.header = { ...header, opened: placeOf(header.chosen.values) }; // what was chosen meanwhile is in it
       this.came();
       return;
     }
     this.giveUp();
-    this.underway = new Underway(header, (run, ...layer) => run === this.underway && this.came(...layer));
+    this.underway = new Underway({ ...header, opened: placeOf(header.chosen.values) }, (run, ...layer) => run === this.underway && this.came(...layer));
   }
 
   /** @param {Site} [site] @param {number} [layer] */
@@ -360,26 +357,22 @@ class View {
     if (run.isShown && run.ms !== null) this.ended();
     this.root.dataset.underway = this.layersLeft;
     if (run.isShown) return;
-    if (!run.canBeShown || this.told > run.header.told) return; // the run's header predates the latest selection
+    if (!run.canBeShown || this.selection.number > run.header.chosen.reported) return; // the run's header predates the latest selection
     const {
       picture,
       sites,
       remote,
-      place,
-      options,
       map: { area },
     } = this;
-    this.before = picture && { picture, sites, remote, place, options, area };
+    this.before = picture && { picture, sites, remote, values: { ...this.selection.values }, area };
     run.isShown = true;
     document.documentElement.dataset.underway = ""; // the page dims what is of the run before
-    const { opened, options: opening } = run.header;
+    this.selection.take(run.header.chosen, this.set, run.header.key);
     this.open(run.header, run.sites);
     this.remote.held = true;
     for (const answer of run.answers) this.remote.keep(...answer);
-    this.place = { ...opened };
-    this.options = this.onPage(opening);
+    this.readChosen();
     this.map.open(this.options.area);
-    if (this.pin !== null) this.place.query = null;
     this.theme();
     this.stale.add("layout");
     this.drawNow();
@@ -413,8 +406,10 @@ class View {
 
   // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
   goBack() {
-    const { area, options, ...before } = /** @type {NonNullable<View["before"]>} */ (this.before);
-    Object.assign(this, before, { options: { ...options, ...this.manner } });
+    const { area, values, ...before } = /** @type {NonNullable<View["before"]>} */ (this.before);
+    Object.assign(this, before);
+    Object.assign(this.selection, { values, of: before.picture.key });
+    this.readChosen();
     this.map.area = area;
     this.unmark();
   }
@@ -505,16 +500,7 @@ class View {
   }
 
   tell() {
-    clearTimeout(this.telling ?? undefined);
-    this.told += 1; // so that a place told before, and left by the browser's own Back, is news again
-    this.telling = setTimeout(() => this.tellNow(), TELL_AFTER);
-  }
-
-  tellNow() {
-    clearTimeout(this.telling ?? undefined);
-    this.telling = null;
-    if (!this.picture) return; // it was cancelled
-    this.set("place", { key: this.picture.key, told: this.told, ...this.place, options: this.optionTexts() });
+    this.selection.choose({ ...placeTexts(this.place), ...textsOf(this.options) });
   }
 
   // Options of a picture, with those that are of the whole page as they are there. Freeze and Spotlight are the projector's:
@@ -532,25 +518,9 @@ class View {
     };
   }
 
-  // Of the options, those that say how a picture is shown, and not of what
-  get manner() {
-    const { show, scale, bounds } = this.options;
-    return { show, scale, bounds };
-  }
-
-  // The options that are not as they open, as the URL has them: what Python is told, and what a copied link says
+  // The options that are not as they open, as the URL has them
   optionTexts() {
-    /** @type {Record<string, string>} */
-    const texts = {};
-    for (const [name, { url, value }] of Object.entries(OPTIONS)) {
-      const now = /** @type {any} */ (this.options)[name];
-      if (String(now) === String(value)) continue;
-      texts[url] =
-        name === "members"
-          ? now.map((/** @type {[layer: number, head: number]} */ pair) => pair.join(".")).join()
-          : String(now);
-    }
-    return texts;
+    return unlikeOpening(textsOf(this.options));
   }
 
   // ------------------------------------------------------------------ what is chosen, and its numbers
