@@ -2,7 +2,7 @@
 
 import { choice } from "../../kit/browser/dom.js";
 import { placeTexts, textsOf } from "./values.js";
-import { linkTo, Share } from "../../kit/browser/share.js";
+import { linkTo, Share, spoken } from "../../kit/browser/share.js";
 import { WORDS as words } from "./constants.js";
 
 export class Page extends Share {

@@ -231,8 +231,9 @@ export interface Shown {
 
 /** A view of a run, as its parts know it. */
 export interface View extends Shown {
-  sites: Site[];
   data: Uint8Array;
+  sites: Site[];
+
   root: HTMLElement;
   tip: HTMLElement;
   room: Room;

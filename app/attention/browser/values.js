@@ -73,4 +73,6 @@ export function placeTexts(place) {
 
 /** What is not as it opens. @param {Record<string, string>} values @returns {Record<string, string>} */
 export const unlikeOpening = (values) =>
-  Object.fromEntries(Object.entries(OPTIONS).flatMap(([name, opens]) => (values[name] === opens ? [] : [[name, values[name]]])));
+  Object.fromEntries(
+    Object.entries(OPTIONS).flatMap(([name, opens]) => (values[name] === opens ? [] : [[name, values[name]]])),
+  );

@@ -5,7 +5,7 @@ import { add, el, fill, keepingFocus } from "../../kit/browser/dom.js";
 import { ALPHABET, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { ask, Refused, Stream } from "./wire.js";
 import { classroom } from "../../kit/browser/classroom.js";
-import { codeOf, optionsOf, placeOf } from "./place.js";
+import { codeOf } from "./place.js";
 import { cover } from "../../kit/browser/cover.js";
 import { button, paint, spaced } from "./parts.js";
 import { pack, unpack } from "../../kit/browser/messages.js";
@@ -335,7 +335,12 @@ class Follower {
     const { asked, view } = this;
     if (!asked || view?.view !== "explore") return;
     this.isOwn = true;
-    Object.assign(view.values, { site: asked.site, layer: String(layer), head: String(head), query: String(asked.query) });
+    Object.assign(view.values, {
+      site: asked.site,
+      layer: String(layer),
+      head: String(head),
+      query: String(asked.query),
+    });
     view.stamp += 1;
     this.mount();
     this.draw();

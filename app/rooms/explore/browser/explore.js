@@ -101,7 +101,9 @@ class View {
   sites;
   /** @type {Fetcher} */
   remote;
-  message = ""; // what the picture is from, but for what is chosen in it
+  /** @type {Uint8Array} The message that the picture is from */
+  data;
+  message = ""; // its header, but for what is chosen in it
   selection = new RoomSelection();
   /** @type {Place} What is chosen; query null when none is locked */
   place;
@@ -271,6 +273,7 @@ class View {
       return true;
     }
     this.message = told;
+    this.data = data;
     if (header.going) {
       this.follows(header);
       return false;
@@ -340,13 +343,19 @@ class View {
   follows(header) {
     if (this.picture?.key === header.key) return;
     const known = this.underway;
-    if (known?.key === header.key && JSON.stringify(known.header.opened) === JSON.stringify(placeOf(header.chosen.values))) {
+    if (
+      known?.key === header.key &&
+      JSON.stringify(known.header.opened) === JSON.stringify(placeOf(header.chosen.values))
+    ) {
       known.header = { ...header, opened: placeOf(header.chosen.values) }; // what was chosen meanwhile is in it
       this.came();
       return;
     }
     this.giveUp();
-    this.underway = new Underway({ ...header, opened: placeOf(header.chosen.values) }, (run, ...layer) => run === this.underway && this.came(...layer));
+    this.underway = new Underway(
+      { ...header, opened: placeOf(header.chosen.values) },
+      (run, ...layer) => run === this.underway && this.came(...layer),
+    );
   }
 
   /** @param {Site} [site] @param {number} [layer] */
