@@ -13,9 +13,11 @@ from app.classroom import pictures
 from app.kit import params as kit_params
 from app.kit import stage as kit_stage
 from app.kit.params import Param, number, one_of, whole
-from app.kit.stage import SHARED, Stage, entered, follow
+from app.kit.stage import Stage, entered, follow
+from app.session import chosen
 from app.transport import messages
 from core.errors import Unknown
+from tests.app.visits import Address
 
 PARAMS = (
     one_of("show", "map", "lines"),
@@ -26,17 +28,6 @@ PARAMS = (
 SHOWN = {"layers": 6, "tokens": 16}
 
 
-class Address(dict[str, str]):
-    """As st.query_params: an empty list takes a name out."""
-
-    def update(self, said: Mapping[str, str | list[str]]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        for name, text in said.items():
-            if isinstance(text, list):
-                self.pop(name, None)
-            else:
-                self[name] = text
-
-
 class Visit:
     """A visitor's session and address, without a browser."""
 
@@ -45,12 +36,14 @@ class Visit:
         self.address = Address()
         monkeypatch.setattr(st, "session_state", self.session)
         monkeypatch.setattr(st, "query_params", self.address)
-        monkeypatch.setattr(kit_stage, "is_history_navigation", lambda: False)
-        self.stage = Stage("toy", PARAMS, lambda **_: None)
+        monkeypatch.setattr(chosen, "is_history_navigation", lambda: False)
+        self.stage = Stage("toy", PARAMS, lambda **_: None, of_run=False)
         self.number = 0
 
     def run(self, shown: Any = SHOWN) -> kit_stage.Followed:
-        entered("toy", {"toy": [param.name for param in PARAMS]})
+        chosen.note_arrival()
+        chosen.enter("toy", lambda _: False)
+        entered("toy")
         return follow(self.stage, shown)
 
     def choose(self, **said: str) -> None:
@@ -63,11 +56,10 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Visit:
     return Visit(monkeypatch)
 
 
-def test_a_link_decides_when_the_room_is_entered_and_says_only_what_is_not_as_it_opens(visit: Visit) -> None:
+def test_a_link_decides_when_a_visit_begins(visit: Visit) -> None:
     visit.address |= {"layer": "3", "show": "map", "other": "x"}
     found = visit.run()
     assert found.values == {"show": "map", "layer": "3", "key": "", "divide": "4"}
-    assert visit.address == {"layer": "3", "other": "x"}
     assert (found.stamp, found.notes) == (1, [])
 
 
@@ -86,67 +78,21 @@ def test_what_a_link_asks_in_vain_gets_a_sentence_with_what_is_possible(visit: V
     assert visit.run().notes == []
 
 
-def test_what_the_browser_reports_goes_into_the_address(visit: Visit) -> None:
+def test_what_the_browser_reports_is_shown_with_nothing_in_it_that_is_not_ours(visit: Visit) -> None:
     visit.run()
     visit.choose(layer="2", show="lines", key="", divide="4", foreign="x")
     found = visit.run()
-    assert found.values["layer"] == "2" and found.reported == 1 and found.stamp == 1
-    assert visit.address == {"layer": "2", "show": "lines"}
+    assert found.values == {"show": "lines", "layer": "2", "key": "", "divide": "4"}
+    assert found.reported == 1 and found.stamp == 1
 
 
-def test_a_message_with_the_address_of_before_takes_nothing_back(visit: Visit) -> None:
-    visit.run()
-    visit.choose(layer="2")
-    visit.run()
-    visit.address.clear()  # a message that left before the browser knew its new address
-    assert visit.run().values["layer"] == "2"
-    assert visit.address == {"layer": "2"}
-    visit.run()  # now the browser has said it
-    visit.address.clear()
-    assert visit.run().values["layer"] == "0", "the visitor has changed the address"
-
-
-def test_a_link_counts_although_the_browser_has_not_yet_said_the_address_that_it_was_given(visit: Visit) -> None:
-    """As the next step of a lesson, where the run that it asks for takes longer than the message that came with it."""
-    visit.address |= {"layer": "3", "show": "map"}
-    visit.run()
-    assert visit.address == {"layer": "3"}, "which no message has said since"
-    visit.address.clear()
-    visit.address["show"] = "lines"
-    found = visit.run()
-    assert (found.values["show"], found.values["layer"], found.stamp) == ("lines", "0", 2)
-
-
-def test_back_counts_at_once(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    visit.run()
-    visit.choose(layer="2")
-    visit.run()
-    visit.address.clear()
-    monkeypatch.setattr(kit_stage, "is_history_navigation", lambda: True)
-    found = visit.run()
-    assert found.values["layer"] == "0" and found.stamp == 2
-
-
-def test_what_another_run_lacks_comes_back_with_one_that_has_it(visit: Visit) -> None:
-    visit.run()
-    visit.choose(layer="5")
-    visit.run()
-    assert visit.run({"layers": 2, "tokens": 16}).values["layer"] == "0"
-    assert visit.run().values["layer"] == "5"
-
-
-def test_a_room_that_is_entered_again_is_as_it_was_left_but_for_what_the_link_says(visit: Visit) -> None:
-    visit.run()
-    visit.choose(layer="2", divide="8", show="lines")
-    visit.run()
-    names = {"toy": [param.name for param in PARAMS], "other": ["at"]}
-    entered("other", names)
-    assert visit.address == {"layer": "2"}, f"{SHARED} go along"
-    visit.address["layer"] = "4"
-    visit.session.pop("toy_stage")
-    found = visit.run()
-    assert found.values == {"show": "lines", "layer": "4", "key": "", "divide": "8"}
-    assert found.stamp == 2
+@pytest.mark.parametrize(
+    "said", [None, "x", {"said": 3}, {"number": "x", "said": {"layer": 1}}, {"said": {"layer": "9"}}]
+)
+def test_a_report_that_says_nothing_readable_changes_nothing(visit: Visit, said: Any) -> None:
+    before = visit.run().values
+    visit.session["toy_stage"] = {"chosen": said}
+    assert visit.run().values == before
 
 
 def test_a_room_has_no_name_of_the_request() -> None:
@@ -164,7 +110,7 @@ def test_numbers_are_written_one_way() -> None:
 
 def drawn(visit: Visit, mounted: list[Any], header: Mapping[str, Any], shown: Any = SHOWN) -> dict[str, Any]:
     """What a followed stage sends of itself for a class."""
-    on = Stage("toy", PARAMS, lambda **said: mounted.append(said["data"]), is_followed=True)
+    on = Stage("toy", PARAMS, lambda **said: mounted.append(said["data"]), is_followed=True, of_run=False)
     kit_stage.draw(on, visit.run(shown), header, b"1234")
     return messages.unpack(mounted[-1])[0]["chosen"]["follow"]
 
@@ -227,9 +173,9 @@ def test_a_browser_is_told_how_much_of_what_is_chosen_travels_beside_a_room(visi
 def test_what_is_too_much_for_a_message_comes_with_the_room(visit: Visit):
     params = (Param("forbid", "", lambda text, _: text, "cells"),)
     mounted: list[Any] = []
-    on = Stage("toy", params, lambda **said: mounted.append(said["data"]), is_followed=True)
+    on = Stage("toy", params, lambda **said: mounted.append(said["data"]), is_followed=True, of_run=False)
     for text, base in (("1-2", ""), ("1-2," * 300, "1-2," * 300)):
-        visit.address["forbid"] = text
+        visit.choose(forbid=text)
         kit_stage.draw(on, follow(on, SHOWN), {})
         assert messages.unpack(mounted[-1])[0]["chosen"]["follow"]["base"] == {"forbid": base}
 

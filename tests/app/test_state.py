@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,6 +13,7 @@ from app.attention import in_progress
 from app.attention import params as attention_params
 from app.attention import place as attention_place
 from app.attention.place import Place
+from app.kit import params as kit_params
 from app.session import service, words
 from core.errors import TextError
 from core.run.request import Request
@@ -47,23 +49,32 @@ def test_a_full_stop_is_nothing_to_open_on():
 OPENED = HEADER | {"openings": {"encoder": [0, 3, 1, 2], "cross": [1, 2, 0, 4]}}
 
 
+def shown(header: dict[str, Any], said: dict[str, str], begin: Any = None) -> tuple[dict[str, str], list[str]]:
+    """What a picture shows of what is asked for, and what is said of the rest."""
+    return kit_params.read(attention_params.PARAMS, attention_params.Shown(header, said, begin), said)
+
+
+def place(values: dict[str, str]) -> Place:
+    return attention_params.place_of(values)
+
+
 def test_a_text_of_one_s_own_opens_by_rule():
     assert attention_place.opening_place(OPENED) == Place("encoder", 0, 3, 1)
-    link = {"site": "encoder", "layer": "1", "head": "0", "query": "2"}
-    assert attention_place.requested_place(OPENED, link) == (Place("encoder", 1, 0, 2), [])
+    values, notes = shown(OPENED, {"site": "encoder", "layer": "1", "head": "0", "query": "2"})
+    assert (place(values), notes) == (Place("encoder", 1, 0, 2), [])
 
 
-def test_a_head_that_was_chosen_stays_and_begins_at_a_row_of_its_own():
-    before = Place("encoder", 0, 2, 1)
+def test_a_head_that_was_chosen_begins_at_a_row_of_its_own():
     asked: list[tuple[int, int]] = []
 
     def begin(record: int, head: int) -> int:
         asked.append((record, head))
         return 4
 
-    assert attention_place.carried_place(OPENED, before, "dog", begin) == Place("encoder", 0, 2, 4)
-    assert attention_place.carried_place(OPENED, before, "cat", begin) == Place("encoder", 0, 2, 1)
-    assert asked == [(0, 2)]
+    assert place(shown(OPENED, {"layer": "0", "head": "2"}, begin)[0]) == Place("encoder", 0, 2, 4)
+    assert place(shown(OPENED, {"layer": "0", "head": "2", "query": "1"}, begin)[0]) == Place("encoder", 0, 2, 1)
+    assert place(shown(OPENED, {"layer": "0", "head": "3"}, begin)[0]) == Place("encoder", 0, 3, 1), "as it opens"
+    assert set(asked) == {(0, 2)}
 
 
 def test_a_model_with_examples_opens_at_the_head_that_its_first_one_shows():
@@ -76,77 +87,34 @@ def test_a_model_with_examples_opens_at_the_head_that_its_first_one_shows():
 
 
 def test_a_link_is_followed():
-    asked = {"site": "cross", "layer": "0", "head": "3", "query": "2"}
-    assert attention_place.requested_place(HEADER, asked) == (Place("cross", 0, 3, 2), [])
-    assert attention_place.requested_place(HEADER, Place("cross", 0, 3, None).params()) == (
-        Place("cross", 0, 3, None),
-        [],
-    )
+    values, notes = shown(HEADER, {"site": "cross", "layer": "0", "head": "3", "query": "2"})
+    assert (place(values), notes) == (Place("cross", 0, 3, 2), [])
+    values, notes = shown(HEADER, Place("cross", 0, 3, None).params())
+    assert (place(values), notes) == (Place("cross", 0, 3, None), [])
+
+
+def test_of_two_locked_tokens_a_link_means_the_key():
+    values, notes = shown(HEADER, {"query": "2", "key": "1"})
+    assert (values["query"], values["key"], notes) == ("none", "1", [])
 
 
 @pytest.mark.parametrize(
-    ("asked", "place", "said"),
+    ("asked", "there", "said"),
     [
-        (
-            {"layer": "7"},
-            OPENING,
-            "layer 7, which Pair does not have on this sentence: 1 is shown. There, layer goes from 0 to 1.",
-        ),
-        ({"head": "4"}, OPENING, "head 4"),
-        ({"query": "5"}, OPENING, "query 5"),
-        ({"query": "-1"}, OPENING, "query “-1”, which is not a whole number: 3 is shown."),
-        ({"layer": "1e3"}, OPENING, "not a whole number"),
-        ({"layer": "9" * 4000}, OPENING, "not a whole number"),
-        (
-            {"site": "<img>"},
-            OPENING,
-            "a kind of attention called “<img>”, which Pair does not have. It has: encoder, cross.",
-        ),
-        ({"site": "cross", "query": "4"}, Place("cross", 1, 1, 2), "query 4"),
+        ({"layer": "7"}, OPENING, "layer “7”. Possible here: a whole number from 0 to 1. Shown instead: 1."),
+        ({"head": "4"}, OPENING, "head “4”. Possible here: a whole number from 0 to 3"),
+        ({"query": "5"}, OPENING, "query “5”"),
+        ({"query": "-1"}, OPENING, "query “-1”. Possible here: a whole number from 0 to 4. Shown instead: 3."),
+        ({"layer": "1e3"}, OPENING, "a whole number"),
+        ({"layer": "9" * 5000}, OPENING, "a whole number"),
+        ({"site": "<img>"}, OPENING, "site “<img>”. Possible here: encoder, cross. Shown instead: encoder."),
+        ({"site": "cross", "query": "4"}, Place("cross", 1, 1, 2), "query “4”"),
     ],
 )
-def test_what_a_link_asks_in_vain_gets_a_sentence_and_the_rest_is_followed(asked, place, said):
-    found, notes = attention_place.requested_place(HEADER, asked)
-    assert found == place
-    assert len(notes) == 1 and said in notes[0]
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        None,
-        "text",
-        {"key": "k0", "site": "encoder", "layer": 0, "head": 0, "query": None},
-        {"key": "k1", "site": "decoder", "layer": 0, "head": 0, "query": None},
-        {"key": "k1", "site": "encoder", "layer": 2, "head": 0, "query": None},
-        {"key": "k1", "site": "encoder", "layer": 0, "head": -1, "query": None},
-        {"key": "k1", "site": "encoder", "layer": "0", "head": 0, "query": None},
-        {"key": "k1", "site": "encoder", "layer": 0.5, "head": 0, "query": None},
-        {"key": "k1", "site": "encoder", "layer": float("nan"), "head": 0, "query": None},
-        {"key": "k1", "site": "encoder", "layer": 0, "head": 0, "query": 5},
-    ],
-)
-def test_a_report_that_does_not_fit_the_picture_is_ignored(told):
-    assert attention_place.reported_place(HEADER, told) is None
-
-
-def test_a_report_that_fits_is_believed():
-    told = {"key": "k1", "site": "cross", "layer": 1, "head": 2.0, "query": 0}
-    assert attention_place.reported_place(HEADER, told) == Place("cross", 1, 2, 0)
-
-
-def test_a_new_sentence_keeps_the_head_and_the_word():
-    before = Place("encoder", 0, 2, 1)
-    assert attention_place.label_of(HEADER, before) == "cat"
-    header = HEADER | {"tokens": {"source": ["My", "old", "cat", "saw", "it"], "target": None}}
-    assert attention_place.carried_place(header, before, "cat") == Place("encoder", 0, 2, 2)
-    assert attention_place.carried_place(header, before, "dog") == Place("encoder", 0, 2, 4)
-    assert attention_place.carried_place(header, Place("encoder", 0, 2, None), None).query is None
-
-
-def test_a_smaller_model_shows_what_it_has():
-    before = Place("decoder", 11, 9, 0)
-    assert attention_place.carried_place(HEADER, before, "The") == Place("encoder", 1, 3, 0)
+def test_what_a_link_asks_in_vain_gets_a_sentence_and_the_rest_is_followed(asked, there, said):
+    values, notes = shown(HEADER, asked)
+    assert place(values) == there
+    assert len(notes) == 1 and said in notes[0] and len(notes[0]) < 250
 
 
 def script() -> None:
@@ -244,37 +212,29 @@ def test_pictures_are_made_once_a_request():
 CHOSEN = {
     "show": "table",
     "scale": "log",
-    "bounds": [0.01, 0.3],
+    "bounds": "0.01,0.3",
     "kind": "max",
-    "members": [[0, 2], [1, 0]],
-    "hide": [0, 4],
-    "words": True,
-    "keep": 50,
+    "heads": "0.2,1.0",
+    "hide": "0,4",
+    "words": "true",
+    "keep": "50",
     "metric": "sink",
-    "sort": True,
-    "spotlight": True,
-    "frozen": True,
-    "pin": 3,
-    "widths": "equal",
-    "whole": True,
-    "area": [0, 3, 1, 4],
+    "sort": "true",
+    "spotlight": "true",
+    "frozen": "true",
+    "key": "3",
+    "columns": "equal",
+    "whole": "true",
+    "zoom": "0,3,1,4",
 }
 
 
-def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
-    assert attention_params.option_params(attention_params.default_options()) == {}
-    assert CHOSEN.keys() == attention_params.OPTIONS.keys() and all(
-        CHOSEN[name] != o.default for name, o in attention_params.OPTIONS.items()
-    )
-    params = attention_params.option_params(CHOSEN)
-    assert (
-        params["heads"] == "0.2,1.0"
-        and params["bounds"] == "0.01,0.3"
-        and params["hide"] == "0,4"
-        and params["sort"] == "true"
-    )
-    assert attention_params.requested_options(HEADER, "encoder", params) == (CHOSEN, [])
-    assert attention_params.reported_options(HEADER, "encoder", params) == CHOSEN
+def test_every_option_is_read_as_it_is_written():
+    opening = kit_params.opening(attention_params.OPTIONS, None)
+    assert CHOSEN.keys() == opening.keys() and all(CHOSEN[name] != text for name, text in opening.items())
+    values, notes = shown(HEADER, CHOSEN)
+    assert {name: values[name] for name in CHOSEN} == CHOSEN and notes == []
+    assert shown(HEADER, {"heads": "1.0,0.2,1.0", "hide": "4,0,4"})[0]["heads"] == "0.2,1.0", "in one order, once"
 
 
 @pytest.mark.parametrize(
@@ -299,35 +259,21 @@ def test_options_go_to_the_url_and_come_back_and_defaults_stay_out_of_it():
         ("hide", "0,1,2,3,4"),
         ("hide", "1,,2"),
         ("hide", "²"),
-        ("key", "5"),
-        ("key", "-1"),
         ("keep", "0"),
         ("keep", "101"),
         ("keep", "8e1"),
         ("words", "yes"),
         ("words", "x" * 5000),
+        ("zoom", "3,0,1,4"),
     ],
 )
-def test_an_option_that_cannot_be_followed_is_left_out_with_a_sentence(name, text):
-    options, notes = attention_params.requested_options(HEADER, "encoder", {name: text, "metric": "sink"})
-    assert options == attention_params.default_options() | {"metric": "sink"}
-    assert len(notes) == 1 and f"asks for {name} “{text[:10]}" in notes[0] and len(notes[0]) < 250
-    assert attention_params.reported_options(HEADER, "encoder", {name: text}) is None
+def test_an_option_that_cannot_be_followed_opens_as_it_does_with_a_sentence(name, text):
+    values, notes = shown(HEADER, {name: text, "metric": "sink"})
+    assert values == shown(HEADER, {"metric": "sink"})[0]
+    assert len(notes) == 1 and f"asks for {name} “{text[:10]}" in notes[0] and len(notes[0]) < 280
 
 
-@pytest.mark.parametrize("told", [None, [], {"keep": 50}, {1: "50"}])
-def test_options_that_are_not_texts_are_not_believed(told):
-    assert attention_params.reported_options(HEADER, "encoder", told) is None
-
-
-def test_hidden_tokens_stay_hidden_where_a_new_sentence_has_them():
-    header = HEADER | {"tokens": {"source": ["The", "dog", "."], "target": None}}
-    header["sites"] = [HEADER["sites"][0] | {"n_query": 3, "n_key": 3, "heads": 2}]
-    before = attention_params.default_options() | {"hide": [0, 1, 4], "members": [[0, 2], [1, 1]], "keep": 50}
-    after = attention_params.carried_options(HEADER, before, OPENING, header, Place("encoder", 0, 0, None))
-    assert after["hide"] == [0, 2]  # "The" from the front, "." from the end; "cat" is gone
-    assert after["members"] == [[1, 1]] and after["keep"] == 50
-    other = header | {"model_id": "another"}
-    assert (
-        attention_params.carried_options(HEADER, before, OPENING, other, Place("encoder", 0, 0, None))["members"] == []
-    )
+@pytest.mark.parametrize("key", ["5", "-1"])
+def test_a_key_that_is_not_there_locks_nothing(key):
+    values, notes = shown(HEADER, {"key": key})
+    assert values["key"] == "" and len(notes) == 1
