@@ -174,7 +174,7 @@ def test_explore_draws_a_recorded_run(recorded: Recorded) -> None:
     app = AppTest.from_function(screen, default_timeout=30).run()
     assert not app.exception
     assert app.session_state["last_good"] == REQUEST
-    assert app.session_state["explore_place"]["header"]["ms"] == pytest.approx(1234)
+    assert app.session_state["explore_drawn"] and in_progress.picture_of(REQUEST).header["ms"] == pytest.approx(1234)
     assert "submit" in recorded.asked
 
 

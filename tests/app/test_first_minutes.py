@@ -166,7 +166,7 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     screen.page.get_by_role("progressbar").wait_for(state="attached")
     assert screen.data()["run"] == before and len(screen.tokens()) == 16
     assert box_of(screen.root) == top  # nothing jumps because something takes long
-    dimmed = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity) < 0.9"
+    dimmed = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore_stage')).opacity) < 0.9"
     once(screen.page, dimmed)
     cancel.click()
     screen.page.locator(".st-key-sentences").get_by_text(session_words.STOPPED).wait_for()

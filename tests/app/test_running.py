@@ -90,7 +90,7 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
     assert f"{run.source.labels[key]}" in screen.facts() and f"{row[key] * 100:.0f} %" in screen.facts()
     assert data["exact"] == "true" and WORDS["run_goes_on"] in screen.root.locator("footer").inner_text()
     assert [drawn(screen, layer) for layer in range(6)] == [True, True, True, False, False, False]
-    opacity = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore')).opacity)"
+    opacity = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore_stage')).opacity)"
     assert screen.page.evaluate(opacity) == 1  # what is of this run is not dimmed
 
     screen.root.locator(".overview").focus()
@@ -318,7 +318,7 @@ def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer:
     newcomer.page.locator(".train[data-painted]").wait_for()
     assert runs_become(address, 0)
     newcomer.page.go_back()
-    newcomer.page.locator(".st-key-explore .hl[data-underway='3 of 6']").wait_for()
+    newcomer.page.locator(".st-key-explore_stage .hl[data-underway='3 of 6']").wait_for()
     assert runs_become(address, 1)
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()
     assert runs_become(address, 0)

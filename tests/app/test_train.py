@@ -321,7 +321,7 @@ def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.locator('.train[data-at="10"]').wait_for()
     step = max(step for step in watched_training.frame_steps(Spec()) if step <= 10)
     page.get_by_role("link", name="Explore: no mask").click()
-    explore = page.locator('.st-key-explore .hl[data-painted][data-underway=""]')
+    explore = page.locator('.st-key-explore_stage .hl[data-painted][data-underway=""]')
     explore.wait_for()
     expect(page.get_by_label("Sentence")).to_have_value("fade=fade")
     expect(page.get_by_text("This run is changed: the decoder sees the future.")).to_be_visible()

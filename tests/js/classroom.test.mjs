@@ -7,7 +7,7 @@ import { near, served } from "./golden.mjs";
 
 const votes = await served("classroom/browser/votes.js");
 const { differing, nearest, swapped } = await served("classroom/browser/again.js");
-const { codeOf, optionsOf, placeOf } = await served("classroom/browser/place.js");
+const { codeOf } = await served("classroom/browser/place.js");
 const { widest } = await served("classroom/browser/parts.js");
 const { events } = await served("classroom/browser/wire.js");
 const { Question } = await served("classroom/browser/question.js");
@@ -280,27 +280,6 @@ test("no code is wider than the room that is kept for it", () => {
 test("a code is read as people type it", () => {
   assert.equal(codeOf(" kxrm-7tqd ", "BCDFGHJKLMNPQRSTVWXYZ3479"), "KXRM7TQD");
   assert.equal(codeOf("<script>0156AEIOU", "BCDFGHJKLMNPQRSTVWXYZ3479"), "SCRPT");
-});
-
-test("a screen opens where the teacher is, and within the picture whatever it says", () => {
-  const header = {
-    sites: [{ id: "encoder", records: [0, 1, 2], heads: 4, n_query: 6 }],
-    opened: { site: "encoder", layer: 1, head: 2, query: 3 },
-  };
-  assert.deepEqual(placeOf(header, { site: "encoder", layer: "2", head: "0", query: "none" }), {
-    site: "encoder",
-    layer: 2,
-    head: 0,
-    query: null,
-  });
-  assert.deepEqual(placeOf(header, { site: "cross", layer: "9", head: "x", query: "-1" }), {
-    site: "encoder",
-    layer: 1,
-    head: 2,
-    query: 3,
-  });
-  const options = optionsOf({ show: "lines", members: "0.1,2.3", hide: "0,5", frozen: "true", keep: "40" });
-  assert.deepEqual([options.show, options.frozen, options.keep, options.sort], ["lines", true, 40, false]);
 });
 
 test("a stream is read event by event, however its bytes come", async () => {

@@ -28,7 +28,7 @@ test("a picture that arrives late takes back nothing that was chosen meanwhile",
   assert.equal(chosen.take({ values: { layer: "0", head: "0" }, stamp: 1, reported: 0 }, chosen.set), false);
   assert.deepEqual(chosen.values, { layer: "2", head: "0" });
   chosen.tell();
-  assert.deepEqual(told, [{ number: 1, said: { layer: "2", head: "0" } }]);
+  assert.deepEqual(told, [{ number: 1, said: { layer: "2", head: "0" }, of: "" }]);
 });
 
 test("what Python made of the newest report is taken", () => {
@@ -56,7 +56,7 @@ test("changes close together are told once, and numbered on from what Python kno
   chosen.take({ values: { layer: "0" }, stamp: 7, reported: 41 }, (_, value) => told.push(value));
   for (const layer of "123") chosen.choose({ layer });
   t.mock.timers.tick(10_000);
-  assert.deepEqual(told, [{ number: 44, said: { layer: "3" } }]);
+  assert.deepEqual(told, [{ number: 44, said: { layer: "3" }, of: "" }]);
 });
 
 test("what is chosen is told before the visitor goes elsewhere, once, and not by a room that has gone", (t) => {
@@ -66,13 +66,27 @@ test("what is chosen is told before the visitor goes elsewhere, once, and not by
   assert.deepEqual(told, []);
   chosen.choose({ layer: "2" });
   dispatchEvent(new Event("popstate"));
-  assert.deepEqual(told, [{ number: 1, said: { layer: "2", head: "0" } }]);
+  assert.deepEqual(told, [{ number: 1, said: { layer: "2", head: "0" }, of: "" }]);
   t.mock.timers.tick(10_000);
   assert.equal(told.length, 1);
   chosen.choose({ layer: "3" });
   chosen.destroy();
   dispatchEvent(new Event("popstate"));
   assert.equal(told.length, 1);
+});
+
+test("what was chosen on one run is told before another is there, and as chosen on the first", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const told = [];
+  const chosen = new RoomSelection();
+  const tell = (_, value) => told.push(value);
+  chosen.take({ values: { query: "2" }, stamp: 1, reported: 0 }, tell, "first");
+  chosen.choose({ query: "4" });
+  assert.equal(chosen.take({ values: { query: "1" }, stamp: 1, reported: 0 }, tell, "second"), false);
+  assert.deepEqual(told, [{ number: 1, said: { query: "4" }, of: "first" }]);
+  assert.deepEqual(chosen.values, { query: "1" }); // until Python has found the word in the second
+  chosen.take({ values: { query: "3" }, stamp: 1, reported: 1 }, tell, "second");
+  assert.deepEqual(chosen.values, { query: "3" });
 });
 
 test("a text that is no whole number gives way", () => {
