@@ -178,7 +178,9 @@ def on_labels(place: Values, was: Facts, now: Facts) -> dict[str, str]:
         moved = moved_to(place["query"], was.tokens(site.query).labels, now.tokens(site.query).labels)
         found |= {"query": moved} if moved else {}
     for name in ("key", "hide"):
-        if place.get(name):
+        if place.get(name) == "":
+            found[name] = ""
+        elif name in place:
             sides = was.tokens(site.key).labels, now.tokens(site.key).labels
             words = [moved for word in place[name].split(",") if (moved := moved_to(word, *sides))]
             found |= {name: ",".join(words)} if words else {}

@@ -86,7 +86,7 @@ def request() -> tuple[Request, list[str]]:
 def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
     """What is chosen, put into boxes that do not hold it: all where a link decided, or those that were not on the screen."""
     record, session = chosen.now(), st.session_state
-    is_link = session.get(FILLED_FROM) != record.links
+    is_link = session.get(FILLED_FROM, 0) != record.links
     session[FILLED_FROM] = record.links
     said = record.run
     if is_link or "model" not in session:
@@ -267,6 +267,7 @@ def take_text(model: str) -> None:
 
 def choose_model(model: str) -> None:
     """Choose a model beside the box that shows the choice; for a callback."""
+    st.session_state[FILLED_FROM] = chosen.now().links
     st.session_state["model"] = model
     _model_changed()
 

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 import core
 from app.attention import component
+from app.kit.stage import Followed
 from app.rooms.explore import component as explore
 from app.session import words
 from app.shell import words as shell_words
@@ -131,7 +132,7 @@ def test_going_back_goes_back_to_the_head_before(screen: Screen):
 
 def test_going_back_to_a_sentence_goes_back_to_its_token(screen: Screen):
     screen.open()
-    before = screen.data()
+    before, address = screen.data(), screen.page.evaluate("location.search")
     screen.run_text("Never mind the dog.")
     screen.wait(fetching="false")
     screen.page.wait_for_url(re.compile("text=Never"))
@@ -144,12 +145,12 @@ def test_going_back_to_a_sentence_goes_back_to_its_token(screen: Screen):
     screen.page.wait_for_timeout(
         400
     )  # longer than it takes to tell the server: nothing is told, and nothing comes of it
-    assert "query" not in screen.page.evaluate("location.search")
+    assert screen.page.evaluate("location.search") == address
 
 
 def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
     screen.open()
-    first = screen.data()["run"]
+    first, address = screen.data()["run"], screen.page.evaluate("location.search")
     for hidden in (0, 3):
         screen.root.locator(f".strip [data-i='{hidden}']").focus()
         screen.page.keyboard.press("h")
@@ -166,7 +167,7 @@ def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
     screen.page.wait_for_timeout(
         400
     )  # longer than it takes to tell the server: nothing is told, and nothing comes of it
-    assert (screen.data()["locked"], screen.page.evaluate("location.search")) == ("10", "")
+    assert (screen.data()["locked"], screen.page.evaluate("location.search")) == ("10", address)
 
 
 def test_keys_reach_the_examples_again_and_again(screen: Screen):
@@ -279,15 +280,15 @@ def test_a_text_that_cannot_run_gets_a_sentence_and_nothing_is_lost(screen: Scre
         (
             "?layer=6&head=twelve&site=cross&query=16",
             [
-                "layer 6, which MiniLM-L6 does not have",
-                "head “twelve”, which is not a whole number",
-                "a kind of attention called “cross”",
-                "query 16",
+                "layer “6”. Possible here: a whole number from 0 to 5. Shown instead: 3.",
+                "head “twelve”. Possible here: a whole number from 0 to 11",
+                "site “cross”. Possible here: encoder.",
+                "query “16”",
             ],
         ),
         (
             "?model=<b>x</b>&head=%00%0A" + 60 * "x",
-            ["a model called “<b>x</b>”", "head “��" + 37 * "x" + "…”, which is not a whole number"],
+            ["a model called “<b>x</b>”", "head “��" + 37 * "x" + "…”. Possible here: a whole number"],
         ),
     ],
 )
@@ -401,12 +402,13 @@ def test_what_is_beside_the_proofs_keeps_its_place_when_they_come(screen: Screen
 def test_what_is_opened_is_noted_even_if_the_script_is_begun_anew_at_once(monkeypatch: pytest.MonkeyPatch):
     """Streamlit tells it to one run of the script, which the next choice may end: so it is noted before that run begins."""
     given: dict[str, Any] = {}
-    session: dict[str, Any] = {"explore": {"shapes": {"run": "before"}}}
+    session: dict[str, Any] = {"explore_stage": {"shapes": {"run": "before"}}}
     monkeypatch.setattr(explore.st, "session_state", session)
-    component._mount(replace(explore.EXPLORE, picture=lambda **named: given.update(named)), {}, b"")
+    on = replace(explore.EXPLORE.stage, mount=lambda **named: given.update(named))
+    component._draw(replace(explore.EXPLORE, stage=on), Followed({}, 1, 0, [], None), {}, b"")
     given["on_shapes_change"]()
     assert explore.OPENED.get() == ("shapes", {})
-    session["explore"] = {"inspect": {"run": "now", "layer": 1}}
+    session["explore_stage"] = {"inspect": {"run": "now", "layer": 1}}
     given["on_inspect_change"]()
     assert explore.OPENED.get() == ("inspect", {"run": "now", "layer": 1})
 

@@ -70,7 +70,7 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
     screen.page.keyboard.press("Escape")
     screen.wait(projector="false", frozen="false", spotlight="false")  # which nothing there could undo
     screen.page.get_by_label("Sentence").wait_for()
-    screen.page.wait_for_url(lambda url: not any(name in url for name in ("projector", "frozen", "spotlight")))
+    screen.page.wait_for_url(lambda url: "projector" not in url and "spotlight=false&frozen=false" in url)
     # The map has its last row again: what stands above it had another size a moment ago.
     screen.until(
         "+root.dataset.top + root.dataset.size * root.dataset.tokens <= root.querySelector('.matrix').clientHeight + 1"

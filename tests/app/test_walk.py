@@ -26,7 +26,23 @@ TEXTS = (
 )
 ROOMS = {"explore": "Explore", "step": "Step through", "masks": "Masks", "positions": "Positions", "whatif": "What if"}
 # Of what a room says of itself: what is chosen in it, and not how large it is or how long it took
-SAYS = ("run", "site", "layer", "head", "query", "locked", "pin", "show", "scale", "kind", "hide", "words", "lab", "at", "stack")
+SAYS = (
+    "run",
+    "site",
+    "layer",
+    "head",
+    "query",
+    "locked",
+    "pin",
+    "show",
+    "scale",
+    "kind",
+    "hide",
+    "words",
+    "lab",
+    "at",
+    "stack",
+)
 SAYS += ("sweep", "pick", "moved", "page", "members", "cell", "show")
 QUIET = 450  # ms: what is chosen is told after 200 of them
 
@@ -38,7 +54,9 @@ def settled(page: Page) -> None:
     idle(page)
     room = page.locator(".hl[data-painted]").first
     for _ in range(PATIENCE // 100):
-        if room.evaluate("({ dataset }) => !dataset.underway && (dataset.pending ?? 'false') === 'false'"):
+        if room.evaluate(
+            "({ dataset }) => !dataset.underway && (dataset.pending ?? 'false') === 'false' && (dataset.settled ?? 'true') === 'true'"
+        ):
             break
         page.wait_for_timeout(100)
     idle(page)
@@ -151,7 +169,9 @@ class Walk:
     def check(self) -> None:
         screen, address = screen_of(self.page), address_of(self.page)
         for name in ("text", "model"):
-            assert address[name] == screen[name], f"{self.said()}: {name} {address[name]!r}, on the screen {screen[name]!r}"
+            assert address[name] == screen[name], (
+                f"{self.said()}: {name} {address[name]!r}, on the screen {screen[name]!r}"
+            )
         assert address["view"] == screen["room"], self.said()
         fresh = self.browser.new_page(viewport=self.page.viewport_size)
         fresh.set_default_timeout(PATIENCE)
