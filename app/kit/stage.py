@@ -180,8 +180,7 @@ def follow(on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, s
     elif report != memory.reported and (said := _said(on.params, report)) is not None:
         memory.reported, memory.notes = report, []
         of = report.get("of") if isinstance(report, Mapping) else None
-        record = chosen.reported(record, on.room, said, of, shared, memory.values)
-        by_link, memory.links = record.links != memory.links, record.links
+        record, by_link = chosen.reported(record, on.room, said, of, shared, memory.values)
     if wish is not None:
         record = record.with_values(on.room, {**record.values(on.room, shared), **wish}, shared)
         by_link = True

@@ -198,18 +198,21 @@ def moved_to(text: str, was: list[str] | tuple[str, ...], now: list[str] | tuple
     return next((str(i) for i in places if 0 <= i < len(now) and now[i] == was[at]), "")
 
 
-def reported(record: Chosen, room: str, said: Values, of: object, shared: Collection[str], shown: Values) -> Chosen:
+def reported(
+    record: Chosen, room: str, said: Values, of: object, shared: Collection[str], shown: Values
+) -> tuple[Chosen, bool]:
     """The record with what the browser says was chosen: what differs from what was `shown` was chosen by a person.
 
-    `of` is the run that it was chosen on. Of the run before, it counts as if it had been known in time.
+    `of` is the run that it was chosen on. Of the run before, it counts as if it had been known in time; the browser, which shows the
+    new one by now, is then to take it: True.
     """
     was, facts = record.before, record.facts
     late = was is not None and was.facts is not None and facts is not None and of == was.facts.key != facts.key
     if not late or was is None or facts is None:
         if of and facts is not None and of != facts.key:
-            return record  # of a picture that is long gone
+            return record, False  # of a picture that is long gone
         hand = {n for n, t in said.items() if shown.get(n) != t}
-        return replace(record.with_values(room, said, shared), by_rule=record.by_rule - hand)
+        return replace(record.with_values(room, said, shared), by_rule=record.by_rule - hand), False
     known = was.values(room, shared)
     hand = {n for n, t in said.items() if known.get(n) != t}
     then = replace(was.with_values(room, said, shared), by_rule=was.by_rule - hand)
@@ -217,8 +220,7 @@ def reported(record: Chosen, room: str, said: Values, of: object, shared: Collec
     place = {n: t for n, t in moved.place.items() if n in hand}
     own = {n: t for n, t in moved.options.get(room, {}).items() if n in hand}
     options = {**record.options, room: {**record.options.get(room, {}), **own}}
-    changed = replace(record, place={**record.place, **place}, options=options, by_rule=record.by_rule - hand)
-    return replace(changed, links=record.links + 1)
+    return replace(record, place={**record.place, **place}, options=options, by_rule=record.by_rule - hand), True
 
 
 def drawn(
