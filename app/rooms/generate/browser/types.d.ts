@@ -1,11 +1,13 @@
 // Records of Generate's browser files.
-import type { AboutFiles } from "../../../kit/browser/types.js";
-import type { FromPython } from "../../../kit/browser/selection.js";
+import type { Stale } from "../../../kit/browser/stage.js";
+import type { StageHeader } from "../../../kit/browser/types.js";
+
+export interface Palette {
+  ramp: string[];
+}
 
 /** What Python sends with every script. */
-export interface Header {
-  cover?: import("../../../kit/browser/types.js").Covered | null;
-  key: string;
+export interface Header extends StageHeader {
   title: string;
   vocab: number;
   layers: number;
@@ -15,8 +17,6 @@ export interface Header {
   ran: string;
   link: Record<string, string>; // to the text and its model
   about: { caption: string; snippet: string; name: string };
-  chosen: FromPython;
-  offline?: boolean; // on the page of a follower
   changed?: boolean; // another text than at the last visit, and a link that says nothing of it
 }
 
@@ -133,19 +133,16 @@ export interface Acts {
   go(path: number[], focus: number | null): void;
 }
 
-/** What asks.js needs of the view. */
+/** What asks.js needs of the room. */
 export interface View {
   values: Record<string, string>;
   path: number[];
   by: { layer: number; head: number } | null;
   sentence: string;
   isLast: boolean;
-  soon(): void;
+  invalidate(what: Stale): void;
   say(text: string): void;
-  state(what: string): void;
   choose(changes: Record<string, string>): void;
   put(changes: Record<string, string>): void;
-  go(path: number[], focus: number | null): void;
   move(by: number): void;
 }
-export type { AboutFiles };
