@@ -1,16 +1,15 @@
 // Runs that ended before and are kept, with their looks at an example: what Train shows where no one has pressed anything yet.
 
 import { unpack } from "../../../kit/browser/messages.js";
-import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { EXAMPLES } from "./constants.js";
 import { looksOf } from "./following.js";
 
 /** @typedef {import("./types.js").Run} Run */
 
 export class Finished {
-  /** @param {() => void} arrived */
-  constructor(arrived) {
-    this.remote = new Fetcher("", arrived);
+  /** @param {import("../../../kit/browser/fetcher.js").Fetcher} remote */
+  constructor(remote) {
+    this.remote = remote;
   }
 
   // Whether something that was asked for is on its way
