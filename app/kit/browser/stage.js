@@ -52,8 +52,8 @@ export class Stage {
   draw(_) {}
 
   /**
-   * What is on the screen, as data attributes of the room: for tests, and for whoever reads the page. What is undefined is not said;
-   * a room whose picture comes later says so of `painted`. @returns {Record<string, unknown>}
+   * What is on the screen, as data attributes of the room: for tests, and for whoever reads the page. A room whose picture is
+   * not there yet says null of `painted`. @returns {Record<string, unknown>}
    */
   status() {
     return {};
@@ -273,11 +273,12 @@ export class Stage {
     });
   }
 
-  /** Say this in data attributes. @param {Record<string, unknown>} status */
+  /** Say this in data attributes; null takes one away. @param {Record<string, unknown>} status */
   show(status) {
+    const { dataset } = this.root;
     for (const [name, value] of Object.entries(status)) {
-      const text = String(value);
-      if (value !== undefined && this.root.dataset[name] !== text) this.root.dataset[name] = text;
+      if (value === null) delete dataset[name];
+      else if (dataset[name] !== String(value)) dataset[name] = String(value);
     }
   }
 

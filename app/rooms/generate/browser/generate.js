@@ -379,7 +379,7 @@ class Generate extends Stage {
     const { values, scene, asks } = this;
     const drawn = asks.writing.isOpen && scene;
     return {
-      painted: drawn ? "1" : undefined,
+      painted: drawn ? "1" : null,
       run: this.key,
       writing: asks.doing,
       ...(drawn && {
