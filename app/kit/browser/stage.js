@@ -52,14 +52,14 @@ export class Stage {
   draw(_) {}
 
   /**
-   * What is on the screen, as data attributes of the room: for tests, and for whoever reads the page. A room whose picture is
+   * The state of the screen, as data attributes of the room: for tests, and for readers of the page. A room whose picture is
    * not there yet says null of `painted`. @returns {Record<string, unknown>}
    */
   status() {
     return {};
   }
 
-  /** What the header is of: another key is another run. */
+  /** The run of the header: another key is another run. */
   get key() {
     return this.header?.key ?? "";
   }
@@ -84,7 +84,7 @@ export class Stage {
     return "";
   }
 
-  /** What each key does beside arrows and Page keys, by its name in lower case. @type {Record<string, Act>} */
+  /** Acts of keys beside arrows and Page keys, by its name in lower case. @type {Record<string, Act>} */
   keys = {};
 
   /** Move what is chosen in the picture. @param {number} _down @param {number} _right @returns {boolean | void} */
@@ -172,7 +172,7 @@ export class Stage {
     sized.observe(root);
     document.fonts.ready.then(() => this.invalidate("size"));
     addEventListener("resize", () => this.invalidate("size"), { signal });
-    // What has the focus in the room comes before the page's own keys; where nothing has it, those of the page come first.
+    // A focused part of the room comes before the page's own keys; where nothing is focused, those of the page come first.
     root.addEventListener("keydown", (e) => this.#key(e), { signal });
     document.addEventListener("keydown", (e) => e.composedPath()[0] === document.body && this.#key(e), { signal });
     root.addEventListener("pointerdown", (e) => this.#press(e), { signal });

@@ -1,4 +1,4 @@
-// What the room asks of the server: the columns of a path, words as they are written, beams as they grow, and what is measured.
+// Questions to the server: the columns of a path, words as they are written, beams as they grow, and costs that are measured.
 
 import { classroom } from "../../../kit/browser/classroom.js";
 import { counted, fill, worded } from "../../../kit/browser/dom.js";
@@ -263,7 +263,7 @@ export class Asks {
     this.view.invalidate("answer");
   }
 
-  // What the server refuses is said; so is that it does not answer. What was stopped says nothing.
+  // Says a refusal of the server, or that it does not answer; nothing of a request that was stopped.
   /** @param {AbortController} stopped @param {() => Promise<string>} work */
   async told(stopped, work) {
     try {
@@ -301,7 +301,7 @@ export class Asks {
     this.view.invalidate("answer");
   }
 
-  // What a link says of the text with what was written after it; null where the server does not say
+  // Link parameters of the text with the words written after it; null where the server does not answer
   /** @returns {Promise<Record<string, string> | null>} */
   async text() {
     try {

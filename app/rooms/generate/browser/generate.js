@@ -89,7 +89,7 @@ class Generate extends Stage {
       choose: (changes) => this.choose(changes),
       time: () => this.asks.time(),
     });
-    // What was written, as the text of another room, and from there of every room
+    // The written words as part of the text, in another room and from there in every room
     this.onward = [
       [words.explore_it, "explore"],
       [words.ask_what_if, "whatif"],

@@ -6,7 +6,7 @@ export interface Palette {
   ramp: string[];
 }
 
-/** What Python sends with every script. */
+/** The message that Python sends with every script. */
 export interface Header extends StageHeader {
   title: string;
   vocab: number;
@@ -20,7 +20,7 @@ export interface Header extends StageHeader {
   changed?: boolean; // another text than at the last visit, and a link that says nothing of it
 }
 
-/** What is known of one token that was read. */
+/** One token that was read. */
 export interface Node {
   position: number;
   id: number;
@@ -99,7 +99,7 @@ export interface Bytes {
   memory: number;
 }
 
-/** What the parts of the view draw. */
+/** The state that the parts of the room draw. */
 export interface Scene {
   header: Header;
   columns: Column[];
@@ -133,7 +133,7 @@ export interface Acts {
   go(path: number[], focus: number | null): void;
 }
 
-/** What asks.js needs of the room. */
+/** The room, as asks.js sees it. */
 export interface View {
   values: Record<string, string>;
   path: number[];

@@ -25,7 +25,7 @@ export class Finished {
     return [run, run && twin !== "none" && there[task].includes(twin) ? this.get(task, twin, example) : null];
   }
 
-  // What is kept looks at the task's own example at every frame. At another one its last frame does, whose weights are there.
+  // Kept runs look at the task's own example at every frame, and at another one with their last frame, whose weights are there.
   /** @param {string} task @param {string} twin @param {string} example @returns {Run | null} */
   get(task, twin, example) {
     const spec = { task, twin, seed: "0", from: "0" };

@@ -172,7 +172,7 @@ class Train extends Stage {
     return this.values.twin === "none" || this.header.twins[this.values.twin].fixed ? 0 : whole(this.values.from);
   }
 
-  // What decides which runs there are
+  // The choices that decide which runs there are
   get described() {
     const { task, twin, seed } = this.values;
     return task ? [task, twin, seed, this.from].join(" ") : "";

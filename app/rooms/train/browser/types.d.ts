@@ -56,7 +56,7 @@ export interface Seen {
   edits: string | null; // what Explore is to change so that it runs as it learnt; null where no edit does that
 }
 
-/** What of a run is drawn: of one that is followed, or of one that is kept. */
+/** The drawn part of a run that is followed, or of one that is kept. */
 export interface Run {
   spec: Record<string, string>;
   points: Point[];
