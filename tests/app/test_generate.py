@@ -296,7 +296,7 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     expect(found.locator(".cache .kv").first).to_contain_text("Read again now: all")
     found.get_by_role("button", name=SAID["time"], exact=True).click()
     expect(found).to_have_attribute("data-cost", "ready")
-    expect(found.locator(".proofs")).to_contain_text(SAID["same"])
+    expect(found.locator(".foot .ok")).to_contain_text(SAID["same"])
 
     # projected
     page.evaluate("headlight.settings.set('projector', 'true')")
@@ -351,6 +351,25 @@ def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None
     expect(found).to_have_attribute("data-focus", str(LAST + 1))
     page.keyboard.press("Home")
     expect(found).to_have_attribute("data-focus", "0")
+    page.keyboard.press("PageDown")  # as a clicker's
+    expect(found).to_have_attribute("data-focus", "1")
+    page.keyboard.press("/")
+    page.keyboard.type("1.5")
+    page.keyboard.press("Enter")
+    head = found.locator(".looking select")
+    expect(head).to_have_value("1.5")
+    expect(found).to_have_attribute("data-complete", "true")
+    slider = found.locator("input[type=range]").first
+    slider.focus()
+    page.keyboard.press("Home")  # what has the focus keeps its keys
+    expect(slider).to_have_value("0.1")
+    expect(found).to_have_attribute("data-focus", "1")
+    found.locator(".go").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(found).to_have_attribute("data-focus", "0")
+    page.evaluate("document.activeElement?.blur()")
+    found.locator(".seg button", has_text=SAID["greedy"]).click()
+    page.evaluate("document.activeElement?.blur()")
     page.keyboard.press("End")
     page.keyboard.press("ArrowRight")  # behind the last column one word is written
     expect(found).to_have_attribute("data-columns", str(LAST + 4))

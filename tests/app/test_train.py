@@ -159,7 +159,7 @@ def test_a_kept_race_reads_another_example_and_is_a_model(page: Page) -> None:
         assert ZipFile(BytesIO(answer.read())).namelist()[0] == "card.md"
     explore = page.get_by_role("link", name="Explore: no mask")
     expect(explore).to_have_attribute("href", re.compile(r"(?=.*step=600)(?=.*nocausal)(?=.*text=bead%3Dbead)"))
-    expect(page.locator(".cost")).to_contain_text("102,848 parameters")
+    expect(page.locator(".foot .facts")).to_contain_text("102,848 parameters")
     look_at(page, "12")
     expect(page.get_by_role("alert")).to_contain_text("knows no '1'")
     look_at(page, "bead")
@@ -437,6 +437,29 @@ def test_a_clicker_trains_pauses_and_changes_the_twin(browser: Browser, address:
     page.keyboard.press("PageDown")
     expect(train).to_have_attribute("data-twin", "heads1")
     expect(train).to_have_attribute("data-twinstate", "running")
+    context.close()
+
+
+def test_keys_move_the_step_the_head_and_the_twin_and_begin_no_training(browser: Browser, address: str) -> None:
+    """From the page's body, which has the focus where nothing was pressed."""
+    context = browser.new_context(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(f"{address}/?view=train")
+    page.locator('.train[data-painted][data-kept="1"][data-at="600"]').wait_for()
+    train = page.locator(".train")
+    for key, at in (("ArrowLeft", "599"), ("Home", "0"), ("ArrowRight", "1"), ("End", "600")):
+        page.keyboard.press(key)
+        expect(train).to_have_attribute("data-at", at)
+    page.keyboard.press("/")
+    page.keyboard.type("1.3")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Layer 1, head 3")).to_have_attribute("aria-pressed", "true")
+    page.evaluate("document.activeElement?.blur()")
+    page.keyboard.press("PageDown")
+    page.locator('.train[data-twin="heads1"][data-kept="2"]').wait_for()
+    page.keyboard.press("PageUp")
+    page.locator('.train[data-twin="none"][data-kept="1"]').wait_for()
+    assert data(page)["state"] == "none"
     context.close()
 
 

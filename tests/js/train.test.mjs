@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { smooth, lead, upTo, indexAt, lossText, largest } = await served("rooms/train/browser/numbers.js");
+const { Fetcher } = await served("kit/browser/fetcher.js");
 const { Finished } = await served("rooms/train/browser/finished.js");
 const { Following, linesOf } = await served("rooms/train/browser/following.js");
 
@@ -145,7 +146,7 @@ test("a run and its twin that are kept are asked for once each, and those that a
     return { ok: true, status: 200, arrayBuffer: async () => message.buffer };
   };
   const there = { copy: ["none", "nomask"], sort: ["none"] };
-  const finished = new Finished(() => {});
+  const finished = new Finished(new Fetcher("", () => {}));
   assert.deepEqual(finished.pair(there, "echo", "none", "feedback"), [null, null]);
   assert.deepEqual(finished.pair(there, "copy", "nomask", "feedback"), [null, null]);
   assert.ok(finished.isComing);

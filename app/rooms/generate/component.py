@@ -21,6 +21,6 @@ modules.add_constants(
     MOST_K=MOST_K,
     BEAMS=BEAMS,
     BRANCHES=BRANCHES,
-    STYLE=modules.style(BROWSER / "generate.css", scripts.MENU, scripts.LINK),
+    STYLE=scripts.style(BROWSER / "generate.css"),
 )
 STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js", is_followed=True, of_text=OF_TEXT)

@@ -46,7 +46,7 @@ modules.add_constants(
     WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
     EXAMPLES={task: opening_example(task) for task in LIVE},
-    STYLE=modules.style(BROWSER / "train.css", scripts.MENU, scripts.LINK),
+    STYLE=scripts.style(BROWSER / "train.css"),
 )
 RACE = one_of("race", "off", "on", "paused")  # whether the runs on the screen were begun: a link begins none
 STAGE = stage.stage("train", PARAMS, ENTRY, is_followed=True, told=(RACE,), of_run=False)

@@ -1,4 +1,4 @@
-// What the room asks of the server: the columns of a path, words as they are written, beams as they grow, and what is measured.
+// Questions to the server: the columns of a path, words as they are written, beams as they grow, and costs that are measured.
 
 import { classroom } from "../../../kit/browser/classroom.js";
 import { counted, fill, worded } from "../../../kit/browser/dom.js";
@@ -40,6 +40,7 @@ export class Asks {
   /** @type {import("./types.js").Cost | null} */
   cost = null;
   timing = false;
+  doing = ""; // what is being written: words, beams, or nothing
 
   /** @param {View} view */
   constructor(view) {
@@ -63,6 +64,12 @@ export class Asks {
     this.loading?.abort();
     this.searching?.abort();
     clearTimeout(this.resting);
+  }
+
+  /** @param {string} doing */
+  state(doing) {
+    this.doing = doing;
+    this.view.invalidate("answer");
   }
 
   get isPlaying() {
@@ -109,13 +116,13 @@ export class Asks {
     const stopped = (this.loading = new AbortController());
     if (!this.writing.isOpen) view.say(words.loading);
     const refused = await this.told(stopped, () =>
-      this.writing.write(path, this.params, stopped.signal, () => view.soon()),
+      this.writing.write(path, this.params, stopped.signal, () => view.invalidate("answer")),
     );
     if (stopped.signal.aborted) return;
     if (!refused) view.say(view.sentence === words.loading ? "" : view.sentence);
     else if (path.length && refused !== words.failed) view.choose({ path: "", f: "" }); // the text itself can be shown
     this.asked = refused ? wanted : ""; // what was refused will not do better
-    view.soon();
+    view.invalidate("answer");
   }
 
   // Words that were refused, or did not come, are asked for again.
@@ -167,13 +174,13 @@ export class Asks {
   async searchFor(n, stopped) {
     const name = (this.searched = this.nameOf(n));
     const { beams } = this.values;
-    this.view.state("beams");
+    this.state("beams");
     const refused = await this.told(stopped, () =>
-      this.writing.search(name, { beams, n: String(n) }, stopped.signal, () => this.view.soon()),
+      this.writing.search(name, { beams, n: String(n) }, stopped.signal, () => this.view.invalidate("answer")),
     );
     if (this.searched === name) this.searched = "";
     if (stopped.signal.aborted) return false;
-    this.view.state("");
+    this.state("");
     return !refused && this.values.how === "beam";
   }
 
@@ -187,7 +194,7 @@ export class Asks {
       this.stop();
       this.write(AT_A_TIME);
     }, PACE);
-    view.soon();
+    view.invalidate("answer");
   }
 
   /** @param {number} by */
@@ -207,7 +214,7 @@ export class Asks {
     this.loading?.abort();
     this.asked = "";
     const stopped = (this.playing = new AbortController());
-    view.state("words");
+    this.state("words");
     view.say(words.writing);
     let now = before;
     const refused = await this.told(stopped, () =>
@@ -225,7 +232,7 @@ export class Asks {
     );
     if (stopped.signal.aborted) return;
     this.playing = null;
-    view.state("");
+    this.state("");
     const why = this.writing.over.get(written(now));
     if (why) this.sayOver(why);
     else if (!refused) view.say(n > 1 ? counted([words.wrote_one, words.wrote], now.length - before.length) : "");
@@ -241,7 +248,7 @@ export class Asks {
     this.playing = null;
     const best = this.writing.searches.get(this.nameOf(n))?.at(-1)?.finished[0]?.[0];
     if (ended && best) this.view.choose({ path: written(best), f: "" });
-    this.view.soon();
+    this.view.invalidate("answer");
   }
 
   stop() {
@@ -250,13 +257,13 @@ export class Asks {
     if (this.playing) {
       this.playing.abort();
       this.playing = null;
-      this.view.state("");
+      this.state("");
       this.view.say(counted([words.stopped_one, words.stopped], this.path.length));
     }
-    this.view.soon();
+    this.view.invalidate("answer");
   }
 
-  // What the server refuses is said; so is that it does not answer. What was stopped says nothing.
+  // Says a refusal of the server, or that it does not answer; nothing of a request that was stopped.
   /** @param {AbortController} stopped @param {() => Promise<string>} work */
   async told(stopped, work) {
     try {
@@ -281,7 +288,7 @@ export class Asks {
   async time() {
     if (this.timing) return;
     this.timing = true;
-    this.view.soon();
+    this.view.invalidate("answer");
     const { writing } = this;
     try {
       const response = await writing.fetch("cost", { path: this.values.path, n: String(TIMED) });
@@ -291,10 +298,10 @@ export class Asks {
       this.view.say(words.failed);
     }
     this.timing = false;
-    this.view.soon();
+    this.view.invalidate("answer");
   }
 
-  // What a link says of the text with what was written after it; null where the server does not say
+  // Link parameters of the text with the words written after it; null where the server does not answer
   /** @returns {Promise<Record<string, string> | null>} */
   async text() {
     try {
@@ -329,7 +336,7 @@ export class Asks {
         if (!response.ok) return this.view.say(await response.text());
         this.lenses.set(name, await response.json());
         if (this.lenses.size > MOST_LENSES) this.lenses.delete(String(this.lenses.keys().next().value));
-        this.view.soon();
+        this.view.invalidate("answer");
       } catch (error) {
         console.info(error); // the columns are there all the same
       }

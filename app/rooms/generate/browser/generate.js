@@ -1,17 +1,12 @@
 // Generate: one column for each token, and the words that were taken as a path through them.
 
-import { cover, Guard } from "../../../kit/browser/cover.js";
-import { RoomSelection, whole } from "../../../kit/browser/selection.js";
-import { colours, paletteOf } from "../../../kit/browser/colours.js";
-import { add, fill, quoted, setText } from "../../../kit/browser/dom.js";
-import { rows } from "../../../kit/browser/drawing.js";
-import { Files } from "../../../kit/browser/files.js";
-import { isFree } from "../../../kit/browser/shortcuts.js";
-import { unpack } from "../../../kit/browser/messages.js";
-import { mounted } from "../../../kit/browser/mount.js";
-import { Projector } from "../../../kit/browser/projector.js";
 import { classroom } from "../../../kit/browser/classroom.js";
-import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
+import { colours } from "../../../kit/browser/colours.js";
+import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
+import { rows } from "../../../kit/browser/drawing.js";
+import { whole } from "../../../kit/browser/selection.js";
+import { linkTo } from "../../../kit/browser/share.js";
+import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Asks } from "./asks.js";
 import { OWN, chances, known } from "./chances.js";
 import { Columns, IN_SIGHT } from "./columns.js";
@@ -28,38 +23,30 @@ import { treeJson } from "./tree.js";
 /** @typedef {import("./types.js").Column} Column */
 /** @typedef {import("./types.js").Node} TokenNode */
 
+const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const NARROW = 900; // pixels: below, the bars come first and the columns scroll
 
-/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new Generate(root));
-  view.update(/** @type {Header} */ (unpack(data)[0]), setStateValue);
-  return leave;
-}
+/** @extends {Stage<Header, import("./types.js").Palette>} */
+class Generate extends Stage {
+  static style = STYLE;
+  static palettes = PALETTES;
+  static covers = { column: ".main, .tables", bar: ".cache" };
 
-class Generate {
-  chosen = new RoomSelection();
-  /** @type {Header} */
-  header;
-  /** @type {Record<string, string>} */
-  palette;
   /** @type {Scene | null} */
   scene = null;
-  frame = 0;
   drawnIn = { width: 0, room: 0 }; // pixels of the picture, and those that there are for it
   sentence = "";
   /** @type {Record<string, string>} What each part was drawn of */
   drawn = {};
   known = { text: "", path: /** @type {number[]} */ ([]) };
-  /** @type {Map<string[], ReturnType<typeof colours>>} */
-  ramps = new Map();
-  tableShown = false;
   guideShown = false;
+  tableShown = false;
+  asks = new Asks(this);
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    this.asks = new Asks(this);
+    super(root);
+    this.leaving.addEventListener("abort", () => this.asks.destroy());
     this.strips = add(root, "div", "strips");
     this.controls = new Controls(root, {
       choose: (changes) => this.choose(changes),
@@ -68,14 +55,13 @@ class Generate {
       play: () => this.asks.play(),
     });
     this.said = add(root, "p", "said");
-    this.said.setAttribute("role", "status");
     const main = add(root, "div", "main");
     this.left = add(main, "section", "left");
     this.figure = add(this.left, "div", "figure");
-    Object.assign(this.figure, { tabIndex: 0 });
+    this.figure.tabIndex = 0;
     this.figure.setAttribute("role", "group");
     this.figure.setAttribute("aria-label", `${words.figure}. ${words.figure_keys}`);
-    this.svg = /** @type {SVGSVGElement} */ (document.createElementNS("http://www.w3.org/2000/svg", "svg"));
+    this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     this.svg.setAttribute("role", "img");
     this.figure.append(this.svg);
     /** @param {() => void} act */
@@ -84,13 +70,13 @@ class Generate {
       act();
     };
     /** @type {import("./types.js").Acts} What a word or a column does */
-    this.acts = {
+    this.does = {
       focus: (at) => this.focusOn(at),
       take: (at, id) => this.take(at, id),
       go: (path, f) => this.go(path, f),
     };
-    this.picture = new Columns(this.svg, {
-      ...this.acts,
+    this.drawing = new Columns(this.svg, {
+      ...this.does,
       focus: (at) => within(() => this.focusOn(at)),
       take: (at, id) => within(() => this.take(at, id)),
     });
@@ -103,90 +89,35 @@ class Generate {
       choose: (changes) => this.choose(changes),
       time: () => this.asks.time(),
     });
-    const foot = add(root, "footer");
-    this.proofs = add(foot, "span", "proofs");
-    this.ran = add(foot, "span", "ran");
-    const acts = add(foot, "span", "acts");
-    // What was written, as the text of another room, and from there of every room
+    // The written words as part of the text, in another room and from there in every room
     this.onward = [
       [words.explore_it, "explore"],
       [words.ask_what_if, "whatif"],
-    ].map(([text, room]) => this.button(acts, text, () => this.carry(room), words.onward_help));
-    this.again = this.button(acts, words.begin_again, () => this.go([], null), words.begin_again_help);
-    this.guideButton = this.button(acts, words.guide, () => this.show("guide"));
-    this.tableButton = this.button(acts, words.table, () => this.show("table"));
-    this.files = new Files(
-      () => rows([this.strips, this.left]),
-      () => this.about(),
-      () => /** @type {Record<"background" | "ink" | "mute", string>} */ (this.palette),
-    );
-    this.projector = new Projector(
-      () => this.soon(),
-      (by) => this.asks.step(by),
-    );
-    this.share = new Share(
-      root,
-      () => linkTo(spoken({ ...this.header.link, ...this.values })),
-      (text) => void (root.dataset.announced = text),
-    );
-    acts.append(...this.share.actions(), this.files.box, this.projector.button);
+    ].map(([text, room]) => this.button(this.acts, text, () => this.carry(room), words.onward_help));
+    this.again = this.button(this.acts, words.begin_again, () => this.go([], null), words.begin_again_help);
+    this.guideButton = this.button(this.acts, words.guide, () => this.unfold("guide"));
+    this.tableButton = this.button(this.acts, words.table, () => this.unfold("table"));
+    root.append(this.foot);
     this.guide = add(root, "p", "guide");
     this.guide.textContent = words.guide_text;
     this.table = add(root, "div", "tables");
-    root.addEventListener("keydown", (e) => this.key(e));
-    document.addEventListener("keydown", this.pressed);
-    this.sized = new ResizeObserver(() => this.soon());
-    this.sized.observe(root);
-    this.guard = new Guard(root, { column: ".main, .tables", bar: ".cache" }, () => {
-      this.drawn = {};
-      this.soon();
-    });
   }
 
-  /** @param {HTMLElement} parent @param {string} text @param {() => void} act */
-  button(parent, text, act, help = "") {
-    const made = add(parent, "button", "quiet");
-    Object.assign(made, { type: "button", textContent: text, title: help });
-    made.addEventListener("click", act);
-    return made;
-  }
-
-  destroy() {
-    document.removeEventListener("keydown", this.pressed);
-    this.asks.destroy();
-    cancelAnimationFrame(this.frame);
-    this.sized.disconnect();
-    this.projector.destroy();
-    this.files.destroy();
-    this.guard.destroy();
-    this.chosen.destroy();
-  }
-
-  /** @param {Header} header @param {import("../../../kit/browser/types.js").Tell} setStateValue */
-  update(header, setStateValue) {
-    cover.take(header.cover);
-    const byLink = this.chosen.take(header.chosen, setStateValue);
-    const isNew = this.header?.key !== header.key;
+  /** @param {{isNew: boolean, byLink: boolean}} news */
+  received({ isNew, byLink }) {
+    const { key, changed } = this.header;
+    const isFirst = !this.asks.writing;
     if (isNew || byLink) this.asks.stop();
-    if ((isNew && this.header && !byLink) || (header.changed && !classroom.follows))
-      this.chosen.choose({ path: "", other: "", f: "" }); // words after another text
+    if ((isNew && !isFirst && !byLink) || (changed && !classroom.follows))
+      this.selection.choose({ path: "", other: "", f: "" }); // words after another text
     if (isNew) {
-      this.asks.begin(header.key);
+      this.asks.begin(key);
       this.say("");
     }
-    this.header = header;
-    this.share.isOffline = Boolean(header.offline);
-    this.palette = paletteOf(this.root, PALETTES);
-    this.root.dataset.run = header.key;
     this.asks.follow();
-    this.soon();
   }
 
   // what is chosen
-
-  get values() {
-    return this.chosen.values;
-  }
 
   get path() {
     const text = this.values.path ?? "";
@@ -202,16 +133,14 @@ class Generate {
   /** @param {Record<string, string>} changes */
   choose(changes) {
     if (changes.how && changes.how !== this.values.how) this.asks.stop();
-    this.chosen.choose(changes);
+    super.choose(changes);
     this.asks.follow();
-    this.soon();
   }
 
   // The same for words that come, which bring their columns with them
   /** @param {Record<string, string>} changes */
   put(changes) {
-    this.chosen.choose(changes);
-    this.soon();
+    super.choose(changes);
   }
 
   /** @param {string} room */
@@ -236,7 +165,7 @@ class Generate {
       other: writtenAll(others),
       f: position === null ? "" : String(position),
     });
-    this.now();
+    this.drawNow();
   }
 
   /** @param {number} at @param {number} id */
@@ -252,9 +181,8 @@ class Generate {
     const all = this.scene?.columns ?? [];
     const to = Math.max(0, Math.min(all.length - 1, at));
     if (!all[to]) return;
-    this.chosen.choose({ f: to === all.length - 1 ? "" : String(all[to].node.position) });
-    this.asks.follow();
-    this.now();
+    this.choose({ f: to === all.length - 1 ? "" : String(all[to].node.position) });
+    this.drawNow();
   }
 
   get isLast() {
@@ -269,28 +197,12 @@ class Generate {
   /** @param {string} text */
   say(text) {
     this.sentence = text;
-    if (this.said.textContent !== text) this.said.textContent = text;
-    this.soon();
-  }
-
-  // What is being written: words, beams, or nothing
-  /** @param {string} what */
-  state(what) {
-    this.root.dataset.writing = what;
-    this.soon();
+    setText(this.said, text);
+    this.announce(text);
+    this.invalidate("answer");
   }
 
   // what is drawn
-
-  soon() {
-    if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
-  }
-
-  // What a key or a click asks for is drawn before the next frame begins, and not in it.
-  now() {
-    cancelAnimationFrame(this.frame);
-    this.draw();
-  }
 
   /** @returns {Column[]} */
   columns() {
@@ -371,12 +283,13 @@ class Generate {
     return position < prompt.length ? names[position] : this.asks.writing.label(this.path[position - prompt.length]);
   }
 
-  draw() {
-    this.frame = 0;
+  /** @param {Set<import("../../../kit/browser/stage.js").Stale>} stale */
+  draw(stale) {
     const { values, header } = this;
-    if (!header) return;
     const { writing } = this.asks;
+    if (stale.has("cover") || stale.has("theme")) this.drawn = {};
     const sizes = this.measured(); // before anything is written: to ask the page in the middle of a drawing costs a layout each time
+    if (stale.has("theme")) this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.controls.draw(values, this.asks.isPlaying, header);
     if (!writing.isOpen) return;
     const all = this.columns();
@@ -417,16 +330,7 @@ class Generate {
     });
     scene.lens = this.asks.lens(all[focus]);
     const complete = writing.knows(this.path, this.by);
-    const text = [
-      header.key,
-      values.path,
-      focus,
-      all.length,
-      values.layer,
-      values.head,
-      complete,
-      this.root.dataset.theme,
-    ].join(" ");
+    const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete].join(" ");
     // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
     this.part("strips", text, () =>
       strips(
@@ -446,7 +350,6 @@ class Generate {
       values.layer,
       values.head,
       complete,
-      this.root.dataset.theme,
       how,
       t,
       k,
@@ -457,33 +360,39 @@ class Generate {
       steps.length,
       this.sentence,
       ...Object.values(sizes),
-      this.projector.on,
+      this.isProjected,
     ].join(" ");
     this.part("picture", looks, () => this.drawPicture(scene, sizes));
     this.part("focus", `${looks} ${focus}`, () => this.mark(scene));
     this.part("fact", settings, () => sayFact(this.fact, scene));
     this.part("layers", `${text} ${Boolean(scene.lens)}`, () => layers(this.layers, scene, (v) => this.shade(v)));
-    bars(this.bars, scene, this.acts);
+    bars(this.bars, scene, this.does);
     this.cache.draw(scene);
-    this.foot(scene);
+    this.drawFoot(scene);
     this.guide.hidden = !this.guideShown;
     this.table.hidden = !this.tableShown;
     if (this.tableShown) table(this.table, scene);
-    const node = all[focus].node;
-    const told = {
-      painted: "1",
-      how: values.how,
-      path: values.path,
-      focus: String(node.position),
-      columns: String(all.length),
-      complete: String(complete),
-      lens: scene.lens ? "ready" : "",
-      steps: String(steps.length),
-      cost: this.asks.cost ? "ready" : "",
-    };
-    for (const [name, text] of Object.entries(told))
-      if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
     this.part("ring", text, () => bringRing(this.strips));
+  }
+
+  status() {
+    const { values, scene, asks } = this;
+    const drawn = asks.writing.isOpen && scene;
+    return {
+      painted: drawn ? "1" : null,
+      run: this.key,
+      writing: asks.doing,
+      ...(drawn && {
+        how: values.how,
+        path: values.path,
+        focus: scene.columns[scene.focus].node.position,
+        columns: scene.columns.length,
+        complete: asks.writing.knows(this.path, this.by),
+        lens: scene.lens ? "ready" : "",
+        steps: scene.grown.length,
+        cost: scene.cost ? "ready" : "",
+      }),
+    };
   }
 
   /** @param {string} name @param {string} of @param {() => void} work */
@@ -495,24 +404,16 @@ class Generate {
 
   /** @param {number} v @returns {[background: string, ink: string]} */
   shade(v) {
-    const ramp = /** @type {string[]} */ (/** @type {unknown} */ (this.palette.ramp));
-    const found = this.ramps.get(ramp) ?? colours(ramp);
-    this.ramps.set(ramp, found);
+    const { css, ink } = colours(this.palette.ramp);
     const i = Math.round(Math.max(0, Math.min(1, v)) * 255);
-    return [found.css[i], found.ink[i]];
+    return [css[i], ink[i]];
   }
 
   // The room that there is, and the scale of the page's type: a projected page has larger
   measured() {
     const wide = this.root.clientWidth;
     this.root.classList.toggle("narrow", wide < NARROW);
-    if (this.root.dataset.projector !== String(this.projector.on))
-      this.root.dataset.projector = String(this.projector.on);
-    return {
-      wide,
-      room: this.figure.clientWidth || wide,
-      scale: parseFloat(getComputedStyle(document.documentElement).fontSize) / 16,
-    };
+    return { wide, room: this.figure.clientWidth || wide, scale: this.typeUnit };
   }
 
   /** @param {Scene} scene @param {{wide: number, room: number, scale: number}} sizes */
@@ -520,9 +421,9 @@ class Generate {
     const narrow = wide < NARROW;
     const least = 66 + scene.inSight.length * 62; // on a phone the columns scroll
     const width = narrow ? Math.max(room, least) : room;
-    const brief = this.projector.on && !narrow; // the sentence, the columns and the fact fit on one screen
+    const brief = this.isProjected && !narrow; // the sentence, the columns and the fact fit on one screen
     const bar = narrow ? 210 : brief ? 160 : scene.header.source ? 180 : 206;
-    this.picture.draw(scene, { width, bars: bar, scale, brief });
+    this.drawing.draw(scene, { width, bars: bar, scale, brief });
     this.drawnIn = { width, room };
   }
 
@@ -530,7 +431,7 @@ class Generate {
   /** @param {Scene} scene */
   mark(scene) {
     const { width, room } = this.drawnIn;
-    this.picture.mark(scene.focus);
+    this.drawing.mark(scene.focus);
     const [template, parts] = fact(scene);
     this.svg.setAttribute(
       "aria-label",
@@ -545,21 +446,20 @@ class Generate {
   }
 
   /** @param {Scene} scene */
-  foot(scene) {
+  drawFoot(scene) {
     const off = Math.max(...scene.columns.map(({ own }) => this.off(own)));
     this.part("proofs", [off < 1e-6, scene.cost?.same, scene.cost?.difference].join(" "), () => {
-      this.proofs.replaceChildren();
-      if (off < 1e-6) add(this.proofs, "span", "holds").textContent = `✓ ${words.adds_up}`;
-      if (scene.cost?.same) add(this.proofs, "span", "holds").textContent = `✓ ${words.same}`;
-      else if (scene.cost)
-        add(this.proofs, "span", "fails").textContent = fill(words.not_same, {
-          difference: scene.cost.difference.toExponential(1),
-        });
+      const holds = [off < 1e-6 && words.adds_up, scene.cost?.same && words.same].filter(Boolean);
+      this.proof.textContent = holds.map((text) => `✓ ${text}`).join("   ");
+      if (scene.cost && !scene.cost.same)
+        this.proof.append(
+          el("b", "fails", `   ${fill(words.not_same, { difference: scene.cost.difference.toExponential(1) })}`),
+        );
     });
     const n = scene.columns[scene.focus].node.position + 1;
     const hidden = scene.columns[0].node.position;
     setText(
-      this.ran,
+      this.facts,
       [
         n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }),
         this.header.ran,
@@ -575,22 +475,25 @@ class Generate {
   }
 
   /** @param {"guide" | "table"} what */
-  show(what) {
+  unfold(what) {
     if (what === "guide") this.guideShown = !this.guideShown;
     else this.tableShown = !this.tableShown;
-    this.now();
+    this.drawNow();
     const [shown, at] = what === "guide" ? [this.guideShown, this.guide] : [this.tableShown, this.table];
     if (shown) at.scrollIntoView({ block: "nearest" }); // it stands below a screen that is full
   }
 
-  /** @returns {import("./types.js").AboutFiles} */
+  picture() {
+    return rows([this.strips, this.left]);
+  }
+
   about() {
     const scene = /** @type {Scene} */ (this.scene);
     const { caption, snippet } = aboutOf(scene);
     const text = [...this.asks.writing.names, ...this.path.map(scene.label)].join(" ");
     const name = this.header.about.name;
     const lines = [caption, ...snippet.trimEnd().split("\n")];
-    /** @type {[label: string, name: string, text: string][]} */
+    /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */
     const tables = [[words.csv_words, name, wordsCsv(scene, lines)]];
     if (scene.grown.length) tables.push([words.csv_beams, `${name}-beams`, beamsCsv(scene, lines)]);
     if (scene.path.length) tables.push([words.csv_branches, `${name}-branches`, branchesCsv(scene, lines)]);
@@ -607,36 +510,37 @@ class Generate {
     };
   }
 
-  // Where nothing has the focus the keys are the room's too, but for the digits, which choose a room there
-  /** @param {KeyboardEvent} e */
-  pressed = (e) => {
-    if (e.composedPath()[0] === document.body && this.root.isConnected && isFree(e) && !/^[1-9]$/.test(e.key))
-      this.key(e);
+  keys = {
+    home: () => this.focusOn(0),
+    end: () => this.focusOn(Infinity),
+    /** @param {KeyboardEvent} event */
+    " ": (event) => void (event.repeat || this.asks.play()),
+    ...Object.fromEntries(DIGITS.map((nth) => [nth, (/** @type {KeyboardEvent} */ event) => this.takeNth(nth, event)])),
   };
 
-  /** @param {KeyboardEvent} e */
-  key(e) {
-    const at = /** @type {HTMLElement} */ (e.composedPath()[0]);
-    if (
-      e.ctrlKey ||
-      e.metaKey ||
-      e.altKey ||
-      e.shiftKey ||
-      e.defaultPrevented ||
-      ["INPUT", "SELECT", "TEXTAREA"].includes(at.tagName)
-    )
-      return;
-    const inMenu = this.files.box.contains(at);
-    if (e.key === "ArrowRight") this.asks.step(1);
-    else if (e.key === "ArrowLeft") this.asks.step(-1);
-    else if (e.key === "Home") this.focusOn(0);
-    else if (e.key === "End") this.focusOn(Infinity);
-    else if (e.key === " " && at.tagName !== "BUTTON" && !e.repeat) this.asks.play();
-    else if (/^[1-9]$/.test(e.key) && !inMenu && this.scene) {
-      const { focus, columns: all } = this.scene;
-      const id = all[focus].node.ids[Number(e.key) - 1];
-      if (id !== undefined) this.take(focus, id);
-    } else return;
-    e.preventDefault();
+  // Of the likeliest words the nth; where nothing has the focus a digit chooses a room
+  /** @param {number} nth @param {KeyboardEvent} event */
+  takeNth(nth, event) {
+    if (!this.scene || event.composedPath()[0] === document.body) return false;
+    const { focus, columns: all } = this.scene;
+    const id = all[focus].node.ids[nth - 1];
+    if (id !== undefined) this.take(focus, id);
+    return true;
+  }
+
+  /** @param {number} _down @param {number} right */
+  arrow(_down, right) {
+    return right ? this.asks.step(right) : false;
+  }
+
+  /** @param {number} by */
+  turn(by) {
+    this.asks.step(by);
+  }
+
+  get headGrid() {
+    return this.header;
   }
 }
+
+export default stage(Generate);

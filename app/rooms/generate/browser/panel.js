@@ -23,10 +23,10 @@ export function fact(scene) {
     const best = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
     return [
       sampled ? words.fact_end_sample : words.fact_end,
-      { word: [quoted(scene.label(node.ids[0])), "w"], share: [percent(best), "n"] },
+      { word: [quoted(scene.label(node.ids[0])), "word"], share: [percent(best), "n"] },
     ];
   }
-  const word = [quoted(scene.label(take)), "w"];
+  const word = [quoted(scene.label(take)), "word"];
   if (!sampled) {
     const parts = {
       word,
@@ -62,7 +62,7 @@ export function sayFact(box, scene) {
   const column = scene.columns[scene.focus];
   box.replaceChildren();
   const heading = add(box, "h2");
-  heading.append(...phrase(words.after, { read: [quoted(column.read), "q"] }), " ");
+  heading.append(...phrase(words.after, { read: [quoted(column.read), "query"] }), " ");
   add(heading, "span").textContent = column.given
     ? words.given_note
     : scene.how === "sample"
@@ -196,7 +196,7 @@ export class Cache {
     );
     this.without.setAttribute("aria-pressed", String(!cached));
     this.said.replaceChildren(
-      ...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "w"] }),
+      ...phrase(cached ? words.read_now : words.read_again, { n: [cached ? "1" : String(n), "word"] }),
     );
     if (cost) {
       const parts = { n: cost.n, with: time(cost.with_seconds * 1000), without: time(cost.without_seconds * 1000) };

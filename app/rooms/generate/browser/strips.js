@@ -31,7 +31,7 @@ export function strips(box, scene, shade, focus) {
   const n = scene.prompt.length;
   const here = column.node.position;
   for (let i = 0; i < n + scene.path.length; i++) {
-    const name = i === here ? "q" : i <= here || i < n ? "" : i === here + 1 ? "next" : "later";
+    const name = i === here ? "ring" : i <= here || i < n ? "" : i === here + 1 ? "next" : "later";
     const made = token(strip, scene.nameAt(i), name, !header.source && row && i <= here ? row[i] : null);
     const at = i - all[0].node.position;
     made.addEventListener("click", () => {
@@ -47,7 +47,7 @@ export function strips(box, scene, shade, focus) {
 /** @param {HTMLElement} box */
 export function bringRing(box) {
   const strip = /** @type {HTMLElement | null} */ (box.querySelector(".own"));
-  const ring = /** @type {HTMLElement | null | undefined} */ (strip?.querySelector(".q"));
+  const ring = /** @type {HTMLElement | null | undefined} */ (strip?.querySelector(".ring"));
   if (strip && ring && strip.scrollHeight > strip.clientHeight)
     strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
 }

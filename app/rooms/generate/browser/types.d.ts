@@ -1,11 +1,13 @@
 // Records of Generate's browser files.
-import type { AboutFiles } from "../../../kit/browser/types.js";
-import type { FromPython } from "../../../kit/browser/selection.js";
+import type { Stale } from "../../../kit/browser/stage.js";
+import type { StageHeader } from "../../../kit/browser/types.js";
 
-/** What Python sends with every script. */
-export interface Header {
-  cover?: import("../../../kit/browser/types.js").Covered | null;
-  key: string;
+export interface Palette {
+  ramp: string[];
+}
+
+/** The message that Python sends with every script. */
+export interface Header extends StageHeader {
   title: string;
   vocab: number;
   layers: number;
@@ -15,12 +17,10 @@ export interface Header {
   ran: string;
   link: Record<string, string>; // to the text and its model
   about: { caption: string; snippet: string; name: string };
-  chosen: FromPython;
-  offline?: boolean; // on the page of a follower
   changed?: boolean; // another text than at the last visit, and a link that says nothing of it
 }
 
-/** What is known of one token that was read. */
+/** One token that was read. */
 export interface Node {
   position: number;
   id: number;
@@ -99,7 +99,7 @@ export interface Bytes {
   memory: number;
 }
 
-/** What the parts of the view draw. */
+/** The state that the parts of the room draw. */
 export interface Scene {
   header: Header;
   columns: Column[];
@@ -133,19 +133,16 @@ export interface Acts {
   go(path: number[], focus: number | null): void;
 }
 
-/** What asks.js needs of the view. */
+/** The room, as asks.js sees it. */
 export interface View {
   values: Record<string, string>;
   path: number[];
   by: { layer: number; head: number } | null;
   sentence: string;
   isLast: boolean;
-  soon(): void;
+  invalidate(what: Stale): void;
   say(text: string): void;
-  state(what: string): void;
   choose(changes: Record<string, string>): void;
   put(changes: Record<string, string>): void;
-  go(path: number[], focus: number | null): void;
   move(by: number): void;
 }
-export type { AboutFiles };

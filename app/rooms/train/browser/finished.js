@@ -1,16 +1,15 @@
 // Runs that ended before and are kept, with their looks at an example: what Train shows where no one has pressed anything yet.
 
 import { unpack } from "../../../kit/browser/messages.js";
-import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { EXAMPLES } from "./constants.js";
 import { looksOf } from "./following.js";
 
 /** @typedef {import("./types.js").Run} Run */
 
 export class Finished {
-  /** @param {() => void} arrived */
-  constructor(arrived) {
-    this.remote = new Fetcher("", arrived);
+  /** @param {import("../../../kit/browser/fetcher.js").Fetcher} remote */
+  constructor(remote) {
+    this.remote = remote;
   }
 
   // Whether something that was asked for is on its way
@@ -26,7 +25,7 @@ export class Finished {
     return [run, run && twin !== "none" && there[task].includes(twin) ? this.get(task, twin, example) : null];
   }
 
-  // What is kept looks at the task's own example at every frame. At another one its last frame does, whose weights are there.
+  // Kept runs look at the task's own example at every frame, and at another one with their last frame, whose weights are there.
   /** @param {string} task @param {string} twin @param {string} example @returns {Run | null} */
   get(task, twin, example) {
     const spec = { task, twin, seed: "0", from: "0" };

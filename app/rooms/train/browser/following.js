@@ -53,7 +53,7 @@ export class Following {
     }
   }
 
-  // What there is of a run that waits somewhere else: to watch it would let it go on. What is on its way there comes a moment later.
+  // Snapshot of a paused run; watching it would resume it. Late messages arrive shortly after.
   async glance() {
     this.glances = true;
     try {
@@ -86,7 +86,7 @@ export class Following {
     this.changed();
   }
 
-  // What there is stays; the server ends a run that no one watches.
+  // Stops watching and keeps all that arrived; the server ends a run that no one watches.
   close() {
     if (this.closed) return;
     this.closed = true;

@@ -1,16 +1,11 @@
 // Train: a model learns before one's eyes, beside its twin. The curve is the slider: heads and letters go where it stands.
 
-import { cover, Guard } from "../../../kit/browser/cover.js";
-import { RoomSelection, whole } from "../../../kit/browser/selection.js";
+import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, clamp, el, fill, keepingFocus, phrase, setField, share, worded } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, phrase, setField, setText, share, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
-import { Files } from "../../../kit/browser/files.js";
-import { unpack } from "../../../kit/browser/messages.js";
-import { mounted } from "../../../kit/browser/mount.js";
-import { Projector } from "../../../kit/browser/projector.js";
-import { linkTo, Share } from "../../../kit/browser/share.js";
-import { paletteOf } from "../../../kit/browser/colours.js";
+import { whole } from "../../../kit/browser/selection.js";
+import { Stage, stage } from "../../../kit/browser/stage.js";
 import { goTo } from "../../../streamlit_edge/browser/page.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
@@ -28,34 +23,28 @@ const LARGE = 11.9; // em of the large head
 const LAYERS = 2; // of every run
 const STACKED = 56; // em of a width, as beside a lesson, in which curve and heads are no neighbours
 
-/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new Train(root));
-  view.update(data, setStateValue);
-  return leave;
-}
-
 /** @param {string} text */
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const COVERED = ".main > section, .fact, .table, .foot .ok"; // what a lesson covers: all that a race comes to
 
-class Train {
-  /** @type {import("./types.js").Header} */
-  header;
+/** @extends {Stage<import("./types.js").Header, import("./types.js").Palette>} */
+class Train extends Stage {
+  static style = STYLE;
+  static palettes = PALETTES;
+  static covers = { curve: COVERED, number: COVERED };
+
+  /** @type {Finished} */
+  finished;
   /** @type {Following | null} */
   run = null;
   /** @type {Following | null} */
   twin = null;
   /** @type {(import("./types.js").Run | null)[]} What is drawn: the runs above, or else two that are kept */
   pair = [null, null];
-  /** @type {Record<string, any>} */
-  palette = PALETTES.light;
-  frame = 0;
+  race = ""; // what decided which runs there are
   playing = 0; // the frame in which the next step is played again
   /** @type {number | undefined} */
   hiding;
-  opened = false;
-  isHeld = false; // a button, by a pointer
   width = 440; // of the heads, px
   em = 16;
   /** @type {{made: string, paint: ((looks: (import("./types.js").Look | undefined)[]) => void)[]}} What the heads that are there are of */
@@ -64,19 +53,17 @@ class Train {
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    this.chosen = new RoomSelection();
-    this.finished = new Finished(() => this.redraw());
+    super(root);
     const ask = add(root, "div", "ask");
-    this.tasks = add(ask, "div", "tasks");
-    Object.assign(this.tasks, { role: "group", ariaLabel: words.task });
     // Made once: news of a run come several times a second, and a button that is made again under a finger hears no click.
-    this.taskButtons = Object.entries(words.tasks).map(([name, text]) => {
-      const button = add(this.tasks, "button");
-      Object.assign(button, { type: "button", textContent: text, title: worded(words.lines, name) });
-      button.addEventListener("click", () => this.choose({ task: name }, true));
-      return /** @type {const} */ ([name, button]);
-    });
+    this.tasks = choice(
+      words.task,
+      Object.entries(words.tasks).map(([name, text]) => [name, text, worded(words.lines, name)]),
+      "",
+      (task) => this.choose({ task }, true),
+    );
+    this.tasks.classList.add("tasks");
+    ask.append(this.tasks);
     const label = add(ask, "label", "example");
     this.where = add(label, "small");
     this.field = add(label, "input");
@@ -98,11 +85,14 @@ class Train {
     this.go.addEventListener("click", () =>
       this.isQueued ? this.leave() : this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train(),
     );
-    this.replay = this.quiet(ask, words.start_again, words.start_again_help, () =>
-      this.playing ? this.hold() : this.play(),
+    this.replay = this.button(
+      ask,
+      words.start_again,
+      () => (this.playing ? this.hold() : this.play()),
+      words.start_again_help,
     );
     this.replay.classList.add("replay");
-    this.more = this.quiet(ask, words.more, words.more_help, () => this.unfold());
+    this.more = this.button(ask, words.more, () => this.unfold(), words.more_help);
     this.more.classList.add("more");
     this.chips = add(root, "div", "chips races");
     Object.assign(this.chips, { role: "group", ariaLabel: words.race });
@@ -122,93 +112,42 @@ class Train {
     const main = add(root, "div", "main");
     this.left = add(main, "section");
     this.heading = add(this.left, "h3");
-    this.curve = new Curve(this.left, (step) => {
-      this.hold();
-      this.choose({ at: String(step) });
-    });
+    this.curve = new Curve(this.left, (step) => this.goToStep(step));
     this.write = add(this.left, "div", "write");
     this.fork = add(this.left, "div", "fork");
     this.right = add(main, "section");
     this.tableBox = add(root, "div", "table");
     Object.assign(this.tableBox, { tabIndex: 0, role: "region", ariaLabel: words.table });
-    this.foot = add(root, "div", "foot");
-    this.checks = add(this.foot, "span", "ok");
-    this.cost = add(this.foot, "span", "cost");
-    this.seed = this.quiet(this.foot, "", words.another_seed_help, () =>
-      this.choose({ seed: String(whole(this.values.seed) + 1) }, true),
+    this.seed = this.button(
+      null,
+      "",
+      () => this.choose({ seed: String(whole(this.values.seed) + 1) }, true),
+      words.another_seed_help,
     );
-    const acts = add(this.foot, "span", "acts");
-    this.projector = new Projector(
-      () => this.redraw(),
-      (by) => this.turn(by),
-    );
-    this.guard = new Guard(root, { curve: COVERED, number: COVERED }, () => this.redraw());
-    this.files = new Files(
-      () => rows([this.fact, this.left, this.right]),
-      () => this.about(),
-      () => this.palette,
-    );
-    this.share = new Share(
-      root,
-      () => linkTo({ view: "train", ...this.values }),
-      (text) => this.announce(text),
-    );
-    this.opens = [add(acts, "a", "quiet"), add(acts, "a", "quiet")]; // the run and its twin, in Explore
+    this.acts.before(this.seed);
+    this.opens = [add(this.acts, "a", "quiet"), add(this.acts, "a", "quiet")]; // the run and its twin, in Explore
     this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.open(e, i)));
-    this.download = add(acts, "a", "quiet");
+    this.download = add(this.acts, "a", "quiet");
     Object.assign(this.download, { textContent: words.download, title: words.download_help });
-    this.recorded = this.quiet(acts, words.recorded, words.recorded_help, () => this.choose({ recorded: "on" }, true));
-    this.tableButton = this.quiet(acts, words.table, words.table_help, () =>
-      this.choose({ table: this.values.table === "on" ? "off" : "on" }),
+    this.recorded = this.button(
+      this.acts,
+      words.recorded,
+      () => this.choose({ recorded: "on" }, true),
+      words.recorded_help,
     );
-    acts.append(...this.share.actions(), this.files.box, this.projector.button);
-    this.live = add(root, "p", "unseen");
-    this.live.setAttribute("role", "status");
-    this.sized = new ResizeObserver(() => this.redraw());
-    this.sized.observe(root);
-    this.off = new AbortController();
-    document.addEventListener("visibilitychange", () => this.hidden(), { signal: this.off.signal });
-    this.holding(this.off.signal);
-  }
-
-  destroy() {
-    this.sized.disconnect();
-    this.off.abort();
-    clearTimeout(this.hiding);
-    cancelAnimationFrame(this.frame);
-    cancelAnimationFrame(this.playing);
-    this.chosen.destroy();
-    this.projector.destroy();
-    this.files.destroy();
-    this.guard.destroy();
-    this.run?.close();
-    this.twin?.close();
-  }
-
-  /** @param {HTMLElement} parent @param {string} text @param {string} title @param {() => void} act */
-  quiet(parent, text, title, act) {
-    const button = add(parent, "button", "quiet");
-    Object.assign(button, { type: "button", textContent: text, title });
-    button.addEventListener("click", act);
-    return button;
-  }
-
-  // While a button is held down, news of a run take nothing away: a head that is drawn again under a finger hears no click.
-  /** @param {AbortSignal} signal */
-  holding(signal) {
-    this.root.addEventListener(
-      "pointerdown",
-      (e) => (this.isHeld = /** @type {Element} */ (e.target).closest("button") !== null),
-      { signal },
+    this.tableButton = this.button(
+      this.acts,
+      words.table,
+      () => this.choose({ table: this.values.table === "on" ? "off" : "on" }),
+      words.table_help,
     );
-    const release = () =>
-      this.isHeld &&
-      setTimeout(() => {
-        // after the click
-        this.isHeld = false;
-        this.redraw();
-      });
-    for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, release, { signal });
+    document.addEventListener("visibilitychange", () => this.hidden(), { signal: this.leaving });
+    this.leaving.addEventListener("abort", () => {
+      clearTimeout(this.hiding);
+      cancelAnimationFrame(this.playing);
+      this.run?.close();
+      this.twin?.close();
+    });
   }
 
   // On a phone task, example and twins stand behind a button, so that what a run shows is seen first; elsewhere they are always there.
@@ -217,23 +156,12 @@ class Train {
     this.more.setAttribute("aria-expanded", String(open));
   }
 
-  /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
-  update(data, setStateValue) {
-    [this.header] = unpack(data);
-    cover.take(this.header.cover);
-    const before = this.described;
-    this.chosen.take(this.header.chosen, setStateValue);
-    if (this.opened && before !== this.described) this.changed();
-    this.opened = true;
-    this.share.isOffline = Boolean(this.header.offline);
-    if (this.header.offline) this.asTaught(this.values.race);
-    for (const one of [this.run, this.twin]) one?.watch(this.example);
-    setField(this.field, this.example);
-    if (!this.isHeld) this.draw();
-  }
-
-  get values() {
-    return this.chosen.values;
+  /** @param {{isNew: boolean}} news */
+  received({ isNew }) {
+    if (isNew) this.finished = new Finished(this.remote);
+    this.settle();
+    if (this.isOffline) this.asTaught(this.values.race);
+    this.watch();
   }
 
   get example() {
@@ -244,10 +172,10 @@ class Train {
     return this.values.twin === "none" || this.header.twins[this.values.twin].fixed ? 0 : whole(this.values.from);
   }
 
-  // What decides which runs there are
+  // The choices that decide which runs there are
   get described() {
     const { task, twin, seed } = this.values;
-    return this.header && task ? [task, twin, seed, this.from].join(" ") : "";
+    return task ? [task, twin, seed, this.from].join(" ") : "";
   }
 
   get isGoing() {
@@ -273,21 +201,19 @@ class Train {
     return clamp(whole(this.values.at, this.header.steps), 0, this.last);
   }
 
-  /** @param {Record<string, string>} change @param {boolean} [atOnce] */
-  choose(change, atOnce) {
-    const before = this.described;
-    this.chosen.choose(change, atOnce);
-    if (change.task !== undefined && change.task !== before.split(" ")[0])
-      this.chosen.choose({ example: "", at: String(this.header.steps), layer: "", head: "" }, true);
-    if (before !== this.described) this.changed();
-    this.run?.watch(this.example);
-    this.twin?.watch(this.example);
-    setField(this.field, this.example);
-    this.draw();
+  /** @param {Record<string, string>} changes */
+  choose(changes, atOnce = false) {
+    const isOther = changes.task !== undefined && changes.task !== this.values.task;
+    const opening = { example: "", at: String(this.header.steps), layer: "", head: "" };
+    super.choose({ ...changes, ...(isOther ? opening : {}) }, atOnce);
+    this.settle();
+    this.watch();
   }
 
   // Another task or seed is another race; another twin alone is run beside the run that is there.
-  changed() {
+  settle() {
+    if (this.race === this.described) return;
+    this.race = this.described;
     const { task, seed } = this.values;
     if (this.run && (this.run.spec.task !== task || this.run.spec.seed !== seed)) {
       this.run.close();
@@ -296,6 +222,11 @@ class Train {
     this.twin?.close();
     this.twin = null;
     if (this.run && this.values.twin !== "none") this.twin = this.follow(this.values.twin, this.from);
+  }
+
+  watch() {
+    for (const one of [this.run, this.twin]) one?.watch(this.example);
+    setField(this.field, this.example);
   }
 
   train() {
@@ -334,6 +265,7 @@ class Train {
       const at = Math.round((PACE * Math.max(0, now - began)) / 1000);
       this.playing = at < last ? requestAnimationFrame(next) : 0;
       this.choose({ at: String(at < last ? at : this.header.steps) });
+      this.drawNow();
     };
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.choose({ at: "0" });
     next(began);
@@ -342,7 +274,15 @@ class Train {
   hold() {
     cancelAnimationFrame(this.playing);
     this.playing = 0;
-    this.redraw();
+    this.invalidate("answer");
+  }
+
+  /** @param {number} step */
+  goToStep(step) {
+    if (!this.last) return false;
+    this.hold();
+    this.choose({ at: String(clamp(step, 0, this.last)) });
+    return true;
   }
 
   pause() {
@@ -353,7 +293,7 @@ class Train {
   goOn() {
     if (this.run?.state === "paused") this.run = this.run.again();
     if (this.twin?.state === "paused") this.twin = this.twin.again();
-    this.draw();
+    this.invalidate("answer");
   }
 
   // Give up a place in the queue: the room is as it was before
@@ -361,19 +301,19 @@ class Train {
     this.run?.close();
     this.twin?.close();
     [this.run, this.twin] = [null, null];
-    this.draw();
+    this.invalidate("answer");
   }
 
   stop() {
     this.run?.close();
     this.twin?.close();
-    this.draw();
+    this.invalidate("answer");
   }
 
   /** @param {string} twin @param {number} from */
   follow(twin, from, glances = false) {
     const { task, seed } = this.values;
-    const one = new Following({ task, twin, seed, from: String(from) }, this.example, () => this.redraw());
+    const one = new Following({ task, twin, seed, from: String(from) }, this.example, () => this.invalidate("answer"));
     if (glances) one.glance();
     else one.begin();
     return one;
@@ -386,26 +326,27 @@ class Train {
     else if (!document.hidden && this.header?.offline) this.asTaught(this.values.race);
   }
 
-  // By the clicker, in front of a class: on means Train, Pause, the next twin; back means Go on, the twin before.
+  // By the clicker, in front of a class: on means Train, Pause, the next twin; back means Continue, the twin before. Elsewhere a key
+  // that scrolls a page begins no training.
   /** @param {number} by */
   turn(by) {
-    if (by > 0 && !this.run) return this.train();
-    if (by > 0 && this.isGoing) return this.pause();
-    if (by < 0 && this.isPaused) return this.goOn();
+    if (this.isProjected && by > 0 && !this.run) return this.train();
+    if (this.isProjected && by > 0 && this.isGoing) return this.pause();
+    if (this.isProjected && by < 0 && this.isPaused) return this.goOn();
     const names = Object.keys(words.twins);
     this.choose({ twin: names[clamp(names.indexOf(this.values.twin) + by, 0, names.length - 1)] }, true);
   }
 
-  redraw() {
-    if (this.frame || this.isHeld) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      if (this.isHeld) return; // drawn once it is let go
-      if (this.header) this.draw();
-      const states = `${this.run?.state},${this.twin?.state}`;
-      if (states !== this.told && /ended|paused/.test(states)) cover.news();
-      this.told = states;
-    });
+  keys = { home: () => this.goToStep(0), end: () => this.goToStep(this.last) };
+
+  /** @param {number} _down @param {number} right */
+  arrow(_down, right) {
+    return right ? this.goToStep(this.at + right) : false;
+  }
+
+  get headGrid() {
+    const look = this.here().find((side) => side?.look)?.look;
+    return look ? { layers: look.shape[0], heads: look.shape[1] } : null;
   }
 
   // Whether a kept run is shown while no one has begun one. A lesson covers what comes out of it.
@@ -415,59 +356,58 @@ class Train {
 
   // ------------------------------------------------------------------ drawing
 
-  theme() {
-    this.palette = paletteOf(this.root, PALETTES);
-    this.root.style.setProperty("--run", this.palette.heads[0]);
-    this.root.style.setProperty("--twin", this.palette.heads[2]);
-  }
-
-  draw() {
-    this.theme();
+  /** @param {Set<import("../../../kit/browser/stage.js").Stale>} stale */
+  draw(stale) {
+    if (stale.has("theme")) {
+      this.root.style.setProperty("--run", this.palette.heads[0]);
+      this.root.style.setProperty("--twin", this.palette.heads[2]);
+    }
     const { task, twin } = this.values;
     this.pair = this.showsKept
       ? this.finished.pair(this.header.finished, task, twin, this.example)
       : [this.run, this.twin];
-    this.root.classList.toggle("projector", this.projector.on);
-    this.root.classList.toggle(
-      "stacked",
-      !this.projector.on && this.root.clientWidth < STACKED * parseFloat(getComputedStyle(this.root).fontSize),
-    );
+    this.em = 16 * this.typeUnit;
+    this.root.classList.toggle("stacked", !this.isProjected && this.root.clientWidth < STACKED * this.em);
     this.curve.measure();
     this.width = this.right.clientWidth || 440;
-    this.em = parseFloat(getComputedStyle(this.right).fontSize);
-    keepingFocus(this.root, () => {
-      this.drawControls();
-      this.drawFact();
-      this.drawKept();
-      this.drawCurve();
-      this.drawReading();
-      this.drawFork();
-      this.drawHeads();
-      this.drawTable();
-      this.drawFoot();
-    });
+    this.drawControls();
+    this.fact.replaceChildren(...this.sentence());
+    this.drawKept();
+    this.drawCurve();
+    this.drawReading();
+    this.drawFork();
+    this.drawHeads();
+    this.drawTable();
+    this.drawFoot();
     const rests = [this.run, this.twin].some((one) => one?.state === "paused" || one?.state === "stopped");
-    this.chosen.tellClass({ race: this.isGoing || (this.run && !rests) ? "on" : this.run ? "paused" : "off" });
-    const frame = this.run && upTo(this.run.frames, this.at);
-    Object.assign(this.root.dataset, {
-      painted: "1",
-      kept: this.run ? 0 : this.pair.filter(Boolean).length,
-      task: this.values.task,
-      twin: this.values.twin,
-      state: this.run?.state ?? "none",
-      twinstate: this.twin?.state ?? "none",
+    this.selection.tellClass({ race: this.isGoing || (this.run && !rests) ? "on" : this.run ? "paused" : "off" });
+    const states = `${this.run?.state},${this.twin?.state}`;
+    if (states !== this.told && /ended|paused/.test(states)) cover.news();
+    this.told = states;
+  }
+
+  status() {
+    const { run, twin, values } = this;
+    return {
+      kept: run ? 0 : this.pair.filter(Boolean).length,
+      task: values.task,
+      twin: values.twin,
+      state: run?.state ?? "none",
+      twinstate: twin?.state ?? "none",
       at: this.at,
-      last: this.run?.points.length ?? 0,
-      twinlast: this.twin?.points.length ?? 0,
-      frame: frame?.step ?? "",
-      looks: this.run?.looks.size ?? 0,
-      twinlooks: this.twin?.looks.size ?? 0,
-    });
+      last: run?.points.length ?? 0,
+      twinlast: twin?.points.length ?? 0,
+      frame: (run && upTo(run.frames, this.at)?.step) ?? "",
+      looks: run?.looks.size ?? 0,
+      twinlooks: twin?.looks.size ?? 0,
+    };
   }
 
   drawControls() {
     const { task, twin } = this.values;
-    for (const [name, button] of this.taskButtons) button.setAttribute("aria-pressed", String(name === task));
+    Object.keys(words.tasks).forEach((name, i) =>
+      this.tasks.children[i].setAttribute("aria-pressed", String(name === task)),
+    );
     this.go.textContent = this.isQueued
       ? words.cancel
       : this.isGoing
@@ -484,7 +424,7 @@ class Train {
     this.replay.textContent = this.playing ? words.hold : words.start_again;
     const refused = this.pair[0]?.refused || this.pair[1]?.refused || "";
     this.refused.hidden = !refused;
-    if (this.refused.textContent !== refused) this.refused.textContent = refused;
+    setText(this.refused, refused);
   }
 
   // The two runs at the slider: loss, frame, look
@@ -503,10 +443,6 @@ class Train {
         known: i >= 0,
       };
     });
-  }
-
-  drawFact() {
-    this.fact.replaceChildren(...this.sentence());
   }
 
   drawKept() {
@@ -680,7 +616,7 @@ class Train {
         : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
     const sides = this.here();
     const { em, width } = this;
-    if (this.projector.on) {
+    if (this.isProjected) {
       this.heads = { made: "", paint: [] };
       this.right.replaceChildren();
       return this.drawOneOfEach(sides, chosen, em);
@@ -843,9 +779,9 @@ class Train {
   drawFoot() {
     const { header } = this;
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
-    this.checks.hidden = !this.pair[1];
-    this.checks.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
-    this.cost.textContent = fill(words.cost, {
+    this.proof.hidden = !this.pair[1];
+    this.proof.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
+    this.facts.textContent = fill(words.cost, {
       n: worded(words.tasks, this.values.task),
       p: header.parameters[this.values.task].toLocaleString("en"),
       b: header.batch,
@@ -909,7 +845,14 @@ class Train {
     goTo(address, false);
   }
 
-  // What its files say about themselves
+  link() {
+    return { view: "train", ...super.link() };
+  }
+
+  picture() {
+    return rows([this.fact, this.left, this.right]);
+  }
+
   about() {
     const { task, seed } = this.values;
     const title = fill(words.title, { task: worded(words.tasks, task) });
@@ -943,15 +886,11 @@ class Train {
       caption,
       snippet,
       name: `headlight-train-${task}`,
-      picture: true,
       tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
         [words.table, `headlight-train-${task}`, table, { of: "", columns, rows: lines }],
       ]),
     };
   }
-
-  /** @param {string} text */
-  announce(text) {
-    this.live.textContent = text;
-  }
 }
+
+export default stage(Train);

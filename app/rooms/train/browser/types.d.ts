@@ -1,7 +1,9 @@
 // Records of Train.
+import type { StageHeader } from "../../../kit/browser/types.js";
 
-export interface Header {
-  cover?: import("../../../kit/browser/types.js").Covered | null;
+export type Palette = Record<"ink" | "mute" | "line", string> & Record<"ramp" | "heads", string[]>;
+
+export interface Header extends StageHeader {
   tasks: Record<string, { vocabulary: string[]; n_ctx: number }>;
   twins: Record<string, { fixed: boolean; heads: number }>;
   parameters: Record<string, number>; // of each task's model
@@ -10,8 +12,6 @@ export interface Header {
   finished: Record<string, string[]>; // runs that are kept: of each task its twins
   version: string;
   date: string;
-  chosen: import("../../../kit/browser/selection.js").FromPython;
-  offline?: boolean; // on the page of a follower
 }
 
 /** [step, loss or null where it is no number, share of the batch right] */
@@ -56,7 +56,7 @@ export interface Seen {
   edits: string | null; // what Explore is to change so that it runs as it learnt; null where no edit does that
 }
 
-/** What of a run is drawn: of one that is followed, or of one that is kept. */
+/** The drawn part of a run that is followed, or of one that is kept. */
 export interface Run {
   spec: Record<string, string>;
   points: Point[];
