@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
-const { isFree, takesArrows, takesText } = await served("kit/browser/shortcuts.js");
+const { isFree, isOwn, takesArrows, takesText } = await served("kit/browser/shortcuts.js");
 
 /** @param {string} tagName @param {object} [more] */
 const node = (tagName, more = {}) => ({ tagName, isContentEditable: false, ...more });
@@ -47,4 +47,22 @@ test("a shortcut is a key that nobody has taken, without Ctrl, outside of a text
   assert.ok(!isFree(key(node("INPUT", { type: "text" }))));
   for (const name of ["ctrlKey", "metaKey", "altKey", "defaultPrevented"])
     assert.ok(!isFree(key(node("BODY"), { [name]: true })), name);
+});
+
+test("a slider keeps the keys that move it, a button those that press it, and Shift what marks a text", () => {
+  const slider = node("INPUT", { type: "range" });
+  for (const name of ["ArrowLeft", "ArrowUp", "Home", "End", "PageUp", "PageDown"]) {
+    assert.ok(isOwn(key(slider, { key: name })), name);
+    assert.ok(!isOwn(key(node("BUTTON"), { key: name })), name);
+    assert.ok(!isOwn(key(node("BODY"), { key: name })), name);
+    assert.ok(isOwn(key(node("BODY"), { key: name, shiftKey: true })), name);
+  }
+  for (const name of [" ", "Enter"]) {
+    for (const tag of ["BUTTON", "SUMMARY", "A"]) assert.ok(isOwn(key(node(tag), { key: name })), tag);
+    assert.ok(isOwn(key(node("INPUT", { type: "checkbox" }), { key: name })));
+    assert.ok(!isOwn(key(node("DIV"), { key: name })));
+    assert.ok(!isOwn(key(node("BODY"), { key: name })));
+  }
+  for (const at of [slider, node("BUTTON")]) assert.ok(!isOwn(key(at, { key: "u" })));
+  assert.ok(!isOwn(key(node("BODY"), { key: "?", shiftKey: true })));
 });

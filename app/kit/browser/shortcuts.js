@@ -18,6 +18,16 @@ export function takesArrows(node) {
   return takesText(node) || (tagName === "INPUT" && ["range", "radio"].includes(type));
 }
 
+const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"];
+const PRESSES = ["BUTTON", "SUMMARY", "A", "INPUT"];
+
+/** Whether a key does something of its own here: it moves a slider, presses a button, or with Shift marks text. @param {KeyboardEvent} e */
+export function isOwn(e) {
+  const at = e.composedPath()[0];
+  if (MOVES.includes(e.key)) return e.shiftKey || takesArrows(at);
+  return [" ", "Enter"].includes(e.key) && (e.shiftKey || PRESSES.includes(asInput(at).tagName ?? ""));
+}
+
 // Whether a key may be a shortcut: no one has taken it, it is none of the browser's own, and it goes into no text
 /** @param {KeyboardEvent} e */
 export const isFree = (e) =>

@@ -15,13 +15,13 @@ import { mounted } from "./mount.js";
 import { Projector } from "./projector.js";
 import { RoomSelection } from "./selection.js";
 import { linkTo, Share, spoken } from "./share.js";
-import { isFree, takesArrows } from "./shortcuts.js";
+import { isFree, isOwn } from "./shortcuts.js";
 
-const LONGEST_PRESS = 1000; // ms for which a button that is pressed keeps the room from being drawn again under it
+const LONGEST_PRESS = 5000; // ms for which a button that is pressed keeps the room from being drawn again under it
 
 /** @typedef {import("./types.js").StageHeader} StageHeader */
 /** @typedef {"data" | "selection" | "answer" | "size" | "theme" | "projector" | "cover"} Stale what a room was not drawn of yet */
-/** @typedef {() => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
+/** @typedef {(event: KeyboardEvent) => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
 
 /**
  * What a component's module exports: the room in its place on the page, made once and given every message.
@@ -51,7 +51,10 @@ export class Stage {
   /** Draw what is stale. What is measured is measured before anything is written. @param {Set<Stale>} _ */
   draw(_) {}
 
-  /** What is on the screen, as data attributes of the room: for tests, and for whoever reads the page. @returns {Record<string, unknown>} */
+  /**
+   * What is on the screen, as data attributes of the room: for tests, and for whoever reads the page. What is undefined is not said;
+   * a room whose picture comes later says so of `painted`. @returns {Record<string, unknown>}
+   */
   status() {
     return {};
   }
@@ -169,7 +172,9 @@ export class Stage {
     sized.observe(root);
     document.fonts.ready.then(() => this.invalidate("size"));
     addEventListener("resize", () => this.invalidate("size"), { signal });
-    document.addEventListener("keydown", (e) => this.#key(e), { signal });
+    // What has the focus in the room comes before the page's own keys; where nothing has it, those of the page come first.
+    root.addEventListener("keydown", (e) => this.#key(e), { signal });
+    document.addEventListener("keydown", (e) => e.composedPath()[0] === document.body && this.#key(e), { signal });
     root.addEventListener("pointerdown", (e) => this.#press(e), { signal });
     for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => this.#release(), { signal });
     signal.addEventListener("abort", () => {
@@ -272,7 +277,7 @@ export class Stage {
   show(status) {
     for (const [name, value] of Object.entries(status)) {
       const text = String(value);
-      if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
+      if (value !== undefined && this.root.dataset[name] !== text) this.root.dataset[name] = text;
     }
   }
 
@@ -307,6 +312,7 @@ export class Stage {
 
   /** @param {PointerEvent} event */
   #press(event) {
+    if (event.button || event.ctrlKey) return; // a menu opens, and may keep the release for itself
     if (/** @type {Element} */ (event.composedPath()[0]).closest("button, a")) this.pressed = performance.now();
   }
 
@@ -319,11 +325,9 @@ export class Stage {
   /** @param {KeyboardEvent} event */
   #key(event) {
     const way = event.composedPath();
-    const at = /** @type {HTMLElement} */ (way[0]);
-    if (!this.root.isConnected || !this.header || !isFree(event)) return;
-    if (at !== document.body && !way.includes(this.root)) return;
+    if (!this.root.isConnected || !this.header || !isFree(event) || isOwn(event)) return;
     if (way.includes(this.files.menu) || way.includes(this.finder.box)) return;
-    const step = event.shiftKey || takesArrows(at) ? undefined : arrow(event);
+    const step = arrow(event);
     const page = { PageDown: 1, PageUp: -1 }[event.key];
     const act = step
       ? () => this.arrow(...step)
@@ -332,7 +336,7 @@ export class Stage {
         : event.key === "/"
           ? () => this.finder.open()
           : this.keys[event.key.toLowerCase()];
-    if (!act || act() === false) return;
+    if (!act || act(event) === false) return;
     event.preventDefault();
     if (this.stale.size && !this.isPressed) this.drawNow();
   }
