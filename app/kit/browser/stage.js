@@ -44,6 +44,7 @@ export class Stage {
   static palettes;
   /** @type {Record<string, string>} A selector for each part that a lesson may cover */
   static covers = {};
+  static pressable = "button, a"; // not drawn again while it is held down
 
   /** A message is there: of another run, or with what a link decided. @param {{isNew: boolean, byLink: boolean}} _ */
   received(_) {}
@@ -168,7 +169,12 @@ export class Stage {
       this.invalidate("cover"),
     );
     const uncovers = cover.watch(() => this.invalidate("cover"));
-    const sized = new ResizeObserver(() => this.invalidate("size"));
+    // What the room is given is its width; its height follows from what it draws, and asks for no other drawing.
+    let width = NaN;
+    const sized = new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width !== width) this.invalidate("size");
+      width = contentRect.width;
+    });
     sized.observe(root);
     document.fonts.ready.then(() => this.invalidate("size"));
     addEventListener("resize", () => this.invalidate("size"), { signal });
@@ -313,7 +319,8 @@ export class Stage {
   /** @param {PointerEvent} event */
   #press(event) {
     if (event.button || event.ctrlKey) return; // a menu opens, and may keep the release for itself
-    if (/** @type {Element} */ (event.composedPath()[0]).closest("button, a")) this.pressed = performance.now();
+    const { pressable } = /** @type {typeof Stage} */ (this.constructor);
+    if (/** @type {Element} */ (event.composedPath()[0]).closest(pressable)) this.pressed = performance.now();
   }
 
   #release() {
