@@ -338,6 +338,8 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     link = room.page.url
     pad.focus()
     room.page.keyboard.press("Escape")
+    room.says("In this head alone, old may not look at king.")  # what was chosen is there to stay
+    room.press("Reset")
     room.says("No word sees the future.")
     pad.focus()
     room.page.keyboard.press("ArrowLeft")
@@ -477,6 +479,39 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
     room.press("Table")
     expect(room.root.locator(".table tbody tr")).to_have_count(3 * 64)
     assert room.axe() == []
+
+
+def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room):
+    """Arrows move the row and the head, Page keys the lab, "/" finds a head; a lab that the model lacks is passed over."""
+    room.open(model="MiniLM-L6", text=CAT, layer="3", head="11", query="4")
+    keys = room.page.keyboard
+    keys.press("ArrowRight")
+    room.has("layer", "4")
+    room.has("head", "0")
+    keys.press("ArrowDown")
+    room.has("query", "5")
+    keys.press("/")
+    keys.type("2.7")
+    keys.press("Enter")
+    room.has("head", "7")
+    room.has("layer", "2")
+    keys.press("PageDown")
+    room.says("The dog ran.")  # one sentence is no batch: the second is the room's own
+    room.link("lab=padding", "partner=")
+    keys.press("/")
+    keys.type("3.11")
+    keys.press("Enter")
+    expect(room.root.locator("aside .line b")).to_have_text("Layer 3 · Head 11")
+    keys.press("PageDown")
+    room.says("MiniLM-L6 has one kind of attention.")  # not Leakage, of which only the Storyteller knows
+    keys.press("ArrowRight")
+    room.link("encoder=")
+    keys.press("PageDown")
+    room.has("lab", "scale")
+    keys.press("PageDown")
+    room.has("lab", "scale")
+    keys.press("PageUp")
+    room.has("lab", "kinds")
 
 
 @pytest.mark.parametrize("window", [(390, 844)], indirect=True)

@@ -21,6 +21,6 @@ modules.add_constants(
     PALETTES=theme.PALETTES,
     REASONS=REASONS,
     WHOLE=choices.WHOLE,
-    STYLE=modules.style(BROWSER / "masks.css", scripts.MENU, scripts.LINK),
+    STYLE=scripts.style(BROWSER / "masks.css"),
 )
 STAGE = stage.stage("masks", PARAMS, ENTRY, is_followed=True)

@@ -41,7 +41,7 @@ COMPONENT: dict[str, Any] = {
     "whose": "Whose mask (B)",
     "whose_of": {"model": "the model’s mask", "yours": "yours"},
     "reset": "Reset",
-    "reset_help": "The model’s own mask again. Escape does it too.",
+    "reset_help": "The model’s own mask again.",
     "site": "Which attention",
     "sites": {"encoder": "encoder", "decoder": "decoder", "cross": "cross"},
     "presets": "Masks to begin with",

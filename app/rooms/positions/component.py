@@ -18,6 +18,6 @@ modules.add_constants(
     "rooms/positions/browser/constants.js",
     WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
-    STYLE=modules.style(BROWSER / "positions.css", scripts.MENU, scripts.LINK),
+    STYLE=scripts.style(BROWSER / "positions.css"),
 )
 STAGE = stage.stage("positions", choices.PARAMS, ENTRY, is_followed=True)

@@ -55,7 +55,7 @@ export class Brush {
       if (at[0] === this.last[0] && at[1] === this.last[1]) return;
       for (const cell of between(this.last, at)) this.put(cell, this.painting);
       this.last = at;
-      this.paint.view.redraw();
+      this.paint.view.invalidate("selection");
     });
     pad.addEventListener("pointerleave", () => this.paint.view.hint(""));
     pad.addEventListener("pointerup", () => this.end());
@@ -83,7 +83,7 @@ export class Brush {
       this.begin(this.cursor);
       const may = this.painting;
       this.end();
-      this.paint.view.redraw(true);
+      this.paint.view.drawNow();
       const [q, k] = this.cursor;
       const { early, weighed } = this.paint.now;
       const said = !may ? words.forbade_cell : early ? words.cell_may : words.painted_cell;
@@ -121,7 +121,7 @@ export class Brush {
     this.paint.view.values.whose = "yours";
     this.paint.view.values.query = String(q);
     this.paint.view.hint("");
-    this.paint.view.redraw();
+    this.paint.view.invalidate("selection");
   }
 
   /** @param {[number, number]} at @param {boolean} may */
@@ -140,7 +140,7 @@ export class Brush {
     if (forbid.length + allow.length > LONGEST) {
       this.paint.painted = "";
       this.paint.view.announce(words.too_many);
-      this.paint.view.redraw();
+      this.paint.view.invalidate("selection");
       return;
     }
     this.paint.view.choose({ forbid, allow, whose: "yours", query: this.paint.view.values.query });

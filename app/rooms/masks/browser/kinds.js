@@ -5,7 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
 import { ABOVE, Grid, canvas, hatch } from "./maps.js";
 import { weigh } from "./rules.js";
-import { named } from "./sheet.js";
+import { named, stepped } from "./sheet.js";
 import { elsewhere, table } from "./tables.js";
 
 const AROUND = 486; // units of what stands above and below the maps
@@ -16,6 +16,10 @@ export class Kinds {
   /** @type {Record<string, any>} */
   shown = {};
   drawn = "";
+
+  static opens() {
+    return {};
+  }
 
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
   constructor(view, stage) {
@@ -94,22 +98,12 @@ export class Kinds {
       const line = part.appendChild(el("div", "line"));
       const heading = line.appendChild(el("h3"));
       heading.append(el("b", "", worded(words.kinds_title, id)), ` ${fill(words.kinds_of, { layer, head })}`);
-      const steps = line.appendChild(el("span", "seg steps"));
-      for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
-        [-1, "‹", words.previous_head],
-        [1, "›", words.next_head],
-      ])) {
-        const button = steps.appendChild(el("button", "", sign));
-        Object.assign(button, {
-          type: "button",
-          title: label,
-          ariaLabel: `${worded(words.kinds_title, id)}: ${label}`,
-        });
-        button.addEventListener("click", () => {
-          const at = (layer * site.heads + head + by + site.layers * site.heads) % (site.layers * site.heads);
-          view.choose({ [id]: `${Math.floor(at / site.heads)}.${at % site.heads}` });
-        });
-      }
+      line.append(
+        view.steps(
+          (by) => view.choose({ [id]: stepped(site, { layer, head }, by).join(".") }),
+          `${worded(words.kinds_title, id)}: `,
+        ),
+      );
       const width = view.narrow ? view.width : Math.min(400, (view.width - 48) / Math.max(2, ids.length));
       const cell = clamp(
         Math.min(
@@ -194,12 +188,29 @@ export class Kinds {
     if (ids.length < 3) stage.append(elsewhere(words.open_translator, "kinds", "Translator", words.german));
   }
 
-  // The same row of all three
-  /** @param {number} down */
-  arrow(down) {
-    const ids = Object.keys(this.shown);
-    const id = ids.includes("cross") ? "cross" : ids[0];
-    this.view.choose({ row: String(clamp(this.row(id) + down, 0, this.shown[id].site.n_query - 1)) });
+  // The kind that keys are of: the one between two texts, or the only one
+  get first() {
+    return "cross" in this.shown ? "cross" : Object.keys(this.shown)[0];
+  }
+
+  // The same row of all three, and another head of the first
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    const { first, shown, view } = this;
+    if (!first) return false;
+    const { site } = shown[first];
+    if (right) view.chooseHead(...stepped(site, shown[first], right));
+    else view.choose({ row: String(clamp(this.row(first) + down, 0, site.n_query - 1)) });
+    return true;
+  }
+
+  get headGrid() {
+    return this.shown[this.first]?.site ?? null;
+  }
+
+  /** @param {number} layer @param {number} head */
+  head(layer, head) {
+    return { [this.first]: `${layer}.${head}` };
   }
 
   cells() {

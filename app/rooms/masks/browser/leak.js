@@ -17,6 +17,13 @@ export class Leak {
   drawn = "";
   /** @type {any} */
   now;
+  headGrid = null;
+
+  // Only of the model that was trained without its mask
+  /** @param {import("./masks.js").Masks} view */
+  static opens(view) {
+    return view.header.model === "storyteller" ? {} : null;
+  }
 
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
   constructor(view, stage) {
@@ -30,7 +37,7 @@ export class Leak {
       view.say([[words.leak_only, ""]]);
       return stage.replaceChildren(elsewhere(words.open_storyteller, "leak", "Storyteller", words.king));
     }
-    const found = view.ask("leak", {});
+    const found = view.answer("leak", {});
     if (!found?.header) {
       const said = found?.refused ?? (view.remote.failed ? words.unreachable : words.loading);
       view.say([[said, ""]]);
@@ -83,7 +90,7 @@ export class Leak {
     const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.beside ? Math.max(480, view.width - 432) : view.width);
     const x0 = 44;
     const step = (width - x0) / n;
-    const tall = clamp(view.below(AROUND + (view.projector.on ? LARGER : 0)), 120, 240);
+    const tall = clamp(view.below(AROUND + (view.isProjected ? LARGER : 0)), 120, 240);
     const top = Math.max(2, Math.ceil(Math.max(...rows.flat()) / 2) * 2);
     const y = (/** @type {number} */ v) => 8 + tall - (tall * v) / top;
     const box = left.appendChild(el("div", "scroll"));

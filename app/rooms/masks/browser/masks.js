@@ -1,18 +1,11 @@
 // Masks: five labs on one run. This file has what they share: choices, the run with another mask, keys, sentence, files and link.
 
 import { csv } from "../../../kit/browser/csv.js";
-import { arrow, choice, clamp, el, fill, keepingFocus, worded } from "../../../kit/browser/dom.js";
-import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
-import { RoomSelection, whole } from "../../../kit/browser/selection.js";
-import { cover, Guard } from "../../../kit/browser/cover.js";
+import { add, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
-import { Files } from "../../../kit/browser/files.js";
-import { isFree, takesArrows } from "../../../kit/browser/shortcuts.js";
 import { unpack } from "../../../kit/browser/messages.js";
-import { mounted } from "../../../kit/browser/mount.js";
-import { Projector } from "../../../kit/browser/projector.js";
-import { Fetcher } from "../../../kit/browser/fetcher.js";
-import { linkTo, Share } from "../../../kit/browser/share.js";
+import { whole } from "../../../kit/browser/selection.js";
+import { Stage, stage } from "../../../kit/browser/stage.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Kinds } from "./kinds.js";
 import { Leak } from "./leak.js";
@@ -20,138 +13,67 @@ import { swatch, tones } from "./maps.js";
 import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
 import { Scale } from "./scale.js";
-import { Scores } from "./sheet.js";
+import { Scores, stepped } from "./sheet.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
 // What a lesson may cover
-const BOARD = ".fact, .stage, .table, .foot > .ok, .foot > .legend, .unseen";
-/** @type {Record<string, string>} */
-const COVERS = { row: BOARD, number: BOARD };
+const BOARD = ".fact, .stage, .table, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
-const RETRY = 3200; // ms, a little longer than Fetcher keeps still after a failure
 export const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
-/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new Masks(root));
-  view.update(data, setStateValue);
-  return leave;
-}
+/** @extends {Stage<import("./types.js").Header, any>} */
+export class Masks extends Stage {
+  static style = STYLE;
+  static palettes = PALETTES;
+  static covers = { row: BOARD, number: BOARD };
 
-export class Masks {
-  /** @type {import("./types.js").Header} */
-  header;
-  /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
-  sent;
   /** @type {Map<string, Scores>} */
   sites = new Map();
   /** @type {import("./types.js").Lab} */
   lab;
   /** @type {ReturnType<typeof tones>} */
   tones;
-  /** @type {Fetcher} */
-  remote;
   type = 1; // how large the page's type is, in units of 16 pixels: drawings grow with it
   pixels = 0; // how wide the room is
   width = 0; // and in the units of its drawings
   tall = 0; // how tall the window is, in those
   layout = "";
   bar = "";
-  frame = 0;
-  /** @type {number | undefined} */
-  retry;
+  said = ""; // the sentence
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    this.chosen = new RoomSelection();
-    this.tabs = root.appendChild(el("div", "tabs"));
-    this.fact = root.appendChild(el("h2", "fact"));
+    super(root);
+    this.tabs = add(root, "div", "tabs");
+    this.fact = add(root, "h2", "fact");
     this.fact.setAttribute("aria-live", "polite");
-    this.stage = root.appendChild(el("div", "stage"));
-    this.tableBox = root.appendChild(el("div", "table"));
+    this.host = add(root, "div", "stage");
+    this.tableBox = add(root, "div", "table");
     this.tableBox.tabIndex = 0;
     this.tableBox.setAttribute("role", "region");
-    this.foot = root.appendChild(el("div", "foot"));
-    this.ok = this.foot.appendChild(el("span", "ok"));
-    this.rest = this.foot.appendChild(el("span"));
-    this.legend = this.foot.appendChild(el("span", "legend"));
-    const acts = this.foot.appendChild(el("span", "acts"));
-    this.said = root.appendChild(el("p", "unseen"));
-    this.said.setAttribute("role", "status");
-    this.tip = root.appendChild(el("div", "tip"));
+    this.legend = el("span", "legend");
+    this.acts.before(this.legend);
+    this.tip = add(root, "div", "tip");
     this.tip.hidden = true;
-    this.projector = new Projector(
-      () => this.redraw(),
-      (by) => this.turn(by),
+    this.tableButton = this.button(this.acts, words.table, () =>
+      this.choose({ table: this.values.table === "on" ? "off" : "on" }),
     );
-    this.files = new Files(
-      () => rows([this.fact, this.stage]),
-      () => this.about(),
-      () => this.tones.palette,
+  }
+
+  /** @param {{isNew: boolean}} news */
+  received({ isNew }) {
+    if (!isNew) return;
+    const [header, body] = this.message;
+    this.sites = new Map(
+      header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => [site.id, new Scores(site, body)]),
     );
-    this.share = new Share(
-      root,
-      () => linkTo({ ...this.header.link, ...this.values }),
-      (text) => this.announce(text),
-    ); // also what is empty: cells open otherwise
-    this.tableButton = el("button", "quiet", words.table);
-    this.tableButton.type = "button";
-    this.tableButton.addEventListener("click", () => this.choose({ table: this.values.table === "on" ? "off" : "on" }));
-    acts.append(this.tableButton, ...this.share.actions(), this.files.box, this.projector.button);
-    this.pressed = (/** @type {KeyboardEvent} */ e) => this.key(e);
-    document.addEventListener("keydown", this.pressed);
-    this.sized = new ResizeObserver(() => this.redraw());
-    this.sized.observe(root);
-    this.guard = new Guard(root, COVERS);
-    this.uncovers = cover.watch(() => this.header && this.redraw());
   }
 
-  destroy() {
-    document.removeEventListener("keydown", this.pressed);
-    this.sized.disconnect();
-    this.uncovers();
-    this.guard.destroy();
-    this.chosen.destroy();
-    this.projector.destroy();
-    this.files.destroy();
-    cancelAnimationFrame(this.frame);
-    clearTimeout(this.retry);
-    this.lab?.destroy?.();
-  }
-
-  /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
-  update(data, setStateValue) {
-    const [header, body] = unpack(data);
-    const isNew = header.key !== this.header?.key;
-    const before = this.state();
-    this.sent = [header, body];
-    this.header = header;
-    this.share.isOffline = Boolean(header.offline);
-    cover.take(header.cover);
-    this.chosen.take(header.chosen, setStateValue);
-    if (isNew) {
-      this.sites = new Map(
-        header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => [site.id, new Scores(site, body)]),
-      );
-      this.remote = new Fetcher(header.key, () => this.arrived());
-      this.layout = "";
-    }
-    const isDrawn =
-      this.root.dataset.painted && this.state() === before && this.root.dataset.theme === themeOf(this.root);
-    if (isDrawn) return; // Python's answer to a change that is drawn already
-    this.redraw(true);
-  }
-
-  // All that Python decides of what is drawn
-  state() {
-    return JSON.stringify([this.header?.key, this.header?.lines, this.header?.text, this.values]);
-  }
-
-  get values() {
-    return this.chosen.values;
+  // Also what is empty: cells open otherwise
+  link() {
+    return { ...this.header.link, ...this.values };
   }
 
   /** The kind of attention that is painted. */
@@ -189,8 +111,7 @@ export class Masks {
 
   // Read once a drawing, before anything of it is written: in the middle of it the page would be laid out for the answer.
   measure() {
-    const size = parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
-    this.type = this.projector.on ? size * PROJECTED : size;
+    this.type = this.isProjected ? this.typeUnit * PROJECTED : this.typeUnit;
     this.pixels = this.root.clientWidth;
     this.tall = innerHeight / this.type;
     this.width = this.pixels / this.type;
@@ -202,32 +123,20 @@ export class Masks {
     return Math.max(least, this.tall - around);
   }
 
-  /** @param {Record<string, string>} changes */
-  choose(changes) {
-    this.chosen.choose(changes);
-    this.redraw();
-  }
-
   // An answer of the room's routes, or null while it is on its way
   /** @param {string} path @param {import("../../../kit/browser/types.js").Params} params @returns {any} */
-  ask(path, params) {
-    return this.remote.get(`masks/${path}`, params, (bytes) => {
+  answer(path, params) {
+    return this.ask(`masks/${path}`, params, (bytes) => {
       const [header, body] = unpack(bytes);
       return { header, body };
     });
-  }
-
-  arrived() {
-    clearTimeout(this.retry);
-    if (this.remote.failed) this.retry = setTimeout(() => this.redraw(), RETRY);
-    this.redraw();
   }
 
   // The scores of a head under the model's own mask; null while its layer is on its way
   /** @param {Scores} site @param {number} layer @param {number} head */
   scores(site, layer, head) {
     if (!site.has(layer)) {
-      const found = this.ask("scores", { site: site.id, layer });
+      const found = this.answer("scores", { site: site.id, layer });
       if (found?.refused) this.announce(found.refused);
       if (!found?.header) return null;
       site.take(found.header.site, found.body);
@@ -235,51 +144,39 @@ export class Masks {
     return site.scores(layer, head);
   }
 
-  redraw(now = false) {
-    cancelAnimationFrame(this.frame);
-    if (now) this.draw();
-    else this.frame = requestAnimationFrame(() => this.draw());
+  /** @returns {keyof typeof LABS} */
+  get labName() {
+    return /** @type {keyof typeof LABS} */ (this.values.lab in LABS ? this.values.lab : "paint");
   }
 
   draw() {
-    if (!this.header || !this.root.isConnected) return;
-    const began = performance.now();
     this.measure();
-    const scheme = themeOf(this.root);
-    const name = /** @type {keyof typeof LABS} */ (this.values.lab in LABS ? this.values.lab : "paint");
-    const projected = this.projector.on;
+    const name = this.labName;
     const layout = [
       this.header.key,
       name,
-      scheme,
+      this.scheme,
       Math.round(this.pixels),
       this.type,
-      projected,
+      this.isProjected,
       this.values.site,
     ].join(" ");
     if (layout !== this.layout) {
       this.layout = layout;
-      this.tones = tones(scheme);
-      this.root.style.setProperty("--bar", paletteOf(this.root, PALETTES).ramp[3]);
-      this.root.dataset.projector = String(projected);
-      keepingFocus(this.root, () => {
-        this.lab?.destroy?.();
-        this.stage.replaceChildren();
-        this.stage.dataset.lab = name;
-        this.lab = new LABS[name](this, this.stage);
-      });
+      this.tones = tones(this.scheme);
+      this.root.style.setProperty("--bar", this.palette.ramp[3]);
+      this.host.replaceChildren();
+      this.host.dataset.lab = name;
+      this.lab = new LABS[name](this, this.host);
       this.bar = "";
     }
     this.lab.draw();
     this.drawBar(name);
     this.drawFoot();
-    Object.assign(this.root.dataset, {
-      painted: "1",
-      lab: name,
-      run: this.header.key,
-      ...this.place,
-      ms: (performance.now() - began).toFixed(1),
-    });
+  }
+
+  status() {
+    return { lab: this.labName, run: this.header.key, ...this.place, ...this.lab.status?.() };
   }
 
   /** @param {string} name */
@@ -288,59 +185,57 @@ export class Masks {
     const state = [name, layer, head, this.values.whose, this.isChanged, this.values.site, this.layout].join(" ");
     if (state === this.bar) return;
     this.bar = state;
-    keepingFocus(this.root, () => {
-      const labs = choice(
-        words.labs,
-        Object.entries(words.lab).map(([id, label]) => /** @type {[string, string]} */ ([id, label])),
-        name,
-        (id) => this.choose({ lab: id }),
-      );
-      labs.classList.add("main");
-      this.tabs.replaceChildren(labs);
-      if (name !== "paint" && (name !== "scale" || this.projector.on)) return; // projected, the buttons stand there
-      const right = this.tabs.appendChild(el("span", "right"));
-      if (this.sites.size > 1) {
-        const sites = [...this.sites.keys()].map(
-          (id) => /** @type {[string, string]} */ ([id, worded(words.sites, id)]),
-        );
-        right.append(
-          choice(words.site, sites, this.site.id, (id) => {
-            const opening = this.sites.get(id) && this.header.sites.find((site) => site.id === id)?.opening;
-            this.choose({
-              ...UNMASKED,
-              site: id,
-              ...(opening ? { layer: String(opening[0]), head: String(opening[1]), query: String(opening[2]) } : {}),
-            });
-          }),
-        );
-      }
-      right.append(el("b", "place", fill(words.place, { layer, head })));
-      const steps = right.appendChild(el("span", "seg steps"));
-      for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
-        [-1, "‹", words.previous_head],
-        [1, "›", words.next_head],
-      ])) {
-        const button = steps.appendChild(el("button", "", sign));
-        Object.assign(button, { type: "button", title: label, ariaLabel: label });
-        button.addEventListener("click", () => this.step(by));
-      }
-      if (name === "scale") return;
-      const whose = Object.entries(words.whose_of).map(([id, label]) => /** @type {[string, string]} */ ([id, label]));
+    const labs = choice(words.labs, Object.entries(words.lab), name, (id) => this.choose({ lab: id }));
+    labs.classList.add("main");
+    this.tabs.replaceChildren(labs);
+    if (name !== "paint" && (name !== "scale" || this.isProjected)) return; // projected, the buttons stand there
+    const right = add(this.tabs, "span", "right");
+    if (this.sites.size > 1) {
+      const sites = [...this.sites.keys()].map((id) => /** @type {[string, string]} */ ([id, worded(words.sites, id)]));
       right.append(
-        choice(words.whose, whose, this.isChanged ? this.values.whose : "model", (id) => this.choose({ whose: id })),
+        choice(words.site, sites, this.site.id, (id) => {
+          const opening = this.sites.get(id) && this.header.sites.find((site) => site.id === id)?.opening;
+          this.choose({
+            ...UNMASKED,
+            site: id,
+            ...(opening ? { layer: String(opening[0]), head: String(opening[1]), query: String(opening[2]) } : {}),
+          });
+        }),
       );
-      const reset = right.appendChild(el("button", "quiet", words.reset));
-      Object.assign(reset, { type: "button", title: words.reset_help, disabled: !this.isChanged });
-      reset.addEventListener("click", () => this.reset());
-    });
+    }
+    right.append(
+      el("b", "place", fill(words.place, { layer, head })),
+      this.steps((by) => this.step(by)),
+    );
+    if (name === "scale") return;
+    const whose = this.isChanged ? this.values.whose : "model";
+    right.append(choice(words.whose, Object.entries(words.whose_of), whose, (id) => this.choose({ whose: id })));
+    const reset = this.button(right, words.reset, () => this.choose({ ...UNMASKED, whose: "yours" }), words.reset_help);
+    reset.disabled = !this.isChanged;
+  }
+
+  // Buttons for the head before and the next; `of` names the kind of attention that they are of
+  /** @param {(by: number) => void} act @param {string} [of] */
+  steps(act, of = "") {
+    const box = el("span", "seg steps");
+    for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
+      [-1, "‹", words.previous_head],
+      [1, "›", words.next_head],
+    ])) {
+      const button = add(box, "button");
+      Object.assign(button, { type: "button", textContent: sign, title: label, ariaLabel: of + label });
+      button.addEventListener("click", () => act(by));
+    }
+    return box;
   }
 
   drawFoot() {
     const { ok, rest, legend } = this.lab.foot();
-    this.ok.textContent = ok.join("   ");
-    this.rest.textContent = rest.join(" · ");
-    if (this.legend.dataset.of !== legend.join(" ") + this.layout) {
-      this.legend.dataset.of = legend.join(" ") + this.layout;
+    setText(this.proof, ok.join("   "));
+    setText(this.facts, rest.join(" · "));
+    const of = legend.join(" ") + this.layout;
+    if (this.legend.dataset.of !== of) {
+      this.legend.dataset.of = of;
       this.legend.replaceChildren(
         ...legend.map((name) => {
           const one = el("span");
@@ -349,10 +244,10 @@ export class Masks {
         }),
       );
     }
-    this.tableButton.hidden = !("table" in this.lab);
-    this.tableButton.setAttribute("aria-pressed", String(this.values.table === "on"));
-    this.tableBox.hidden = this.tableButton.hidden || this.values.table !== "on";
-    if (!this.tableBox.hidden) /** @type {any} */ (this.lab).table(this.tableBox);
+    const isOpen = this.values.table === "on";
+    this.tableButton.setAttribute("aria-pressed", String(isOpen));
+    this.tableBox.hidden = !isOpen;
+    if (isOpen) this.lab.table(this.tableBox);
   }
 
   get isChanged() {
@@ -360,56 +255,65 @@ export class Masks {
     return mask !== "model" || when !== "before" || filled !== "inf" || forbid !== "" || allow !== "";
   }
 
-  reset() {
-    this.choose({ ...UNMASKED, whose: "yours" });
-  }
-
   // Head by head, over the ends of layers
   /** @param {number} by */
   step(by) {
-    const { layers, heads } = this.site;
-    const { layer, head } = this.place;
-    const at = (layer * heads + head + by + layers * heads) % (layers * heads);
-    this.choose({ layer: String(Math.floor(at / heads)), head: String(at % heads) });
+    this.chooseHead(...stepped(this.site, this.place, by));
   }
 
+  // To another row, or to another head
+  /** @param {number} down @param {number} right */
+  move(down, right) {
+    if (right) this.step(right);
+    else this.choose({ query: String(clamp(this.place.query + down, 0, this.site.n_query - 1)) });
+    return true;
+  }
+
+  keys = {
+    b: () => {
+      if (this.labName !== "paint") return false;
+      this.choose({ whose: this.values.whose === "yours" ? "model" : "yours" });
+      return true;
+    },
+  };
+
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    return this.lab.arrow?.(down, right) ?? false;
+  }
+
+  // A lab that this model cannot show is passed over, and one that needs more than the text runs on its own example.
   /** @param {number} by */
   turn(by) {
-    const names = Object.keys(LABS);
-    this.choose({ lab: names[clamp(names.indexOf(this.values.lab) + by, 0, names.length - 1)] });
+    const names = /** @type {(keyof typeof LABS)[]} */ (Object.keys(LABS));
+    for (let at = names.indexOf(this.labName) + by; at in names; at += by) {
+      const opens = LABS[names[at]].opens(this);
+      if (!opens) continue;
+      this.choose({ lab: names[at], ...opens });
+      return true;
+    }
+    return false;
   }
 
-  /** @param {KeyboardEvent} e */
-  key(e) {
-    const [at] = e.composedPath();
-    const inside = e.composedPath().includes(this.root);
-    if (!isFree(e) || !this.root.isConnected || !(inside || at === document.body)) return;
-    const step = inside && !takesArrows(at) ? arrow(e) : undefined;
-    const paints = this.values.lab === "paint";
-    if (paints && e.key.toLowerCase() === "b")
-      this.choose({ whose: this.values.whose === "yours" ? "model" : "yours" });
-    else if (paints && e.key === "Escape" && this.isChanged && !this.projector.on) this.reset();
-    else if (step && this.lab.arrow) this.lab.arrow(...step);
-    else return;
-    this.redraw(true); // by the next frame it stands there, and is not begun with it
-    e.preventDefault();
+  get headGrid() {
+    return this.lab.headGrid;
+  }
+
+  /** @param {number} layer @param {number} head */
+  chooseHead(layer, head) {
+    this.choose(this.lab.head?.(layer, head) ?? { layer: String(layer), head: String(head) });
   }
 
   /** @param {import("./types.js").Piece[]} found */
   say(found) {
     const text = found.map(([piece]) => piece).join("");
-    if (this.fact.dataset.text === text) return;
-    this.fact.dataset.text = text;
+    if (this.said === text) return;
+    this.said = text;
     this.fact.replaceChildren(
       ...found.map(([piece, tone]) =>
         tone ? (tone === "sub" ? el("sub", "", piece) : el("em", tone, piece)) : document.createTextNode(piece),
       ),
     );
-  }
-
-  /** @param {string} text */
-  announce(text) {
-    this.said.textContent = text;
   }
 
   /** @param {string} text @param {PointerEvent | null} [e] */
@@ -422,16 +326,8 @@ export class Masks {
     this.tip.style.top = `${e.clientY - frame.top + 16}px`;
   }
 
-  /** @returns {import("../../../kit/browser/types.js").OfflinePage} */
-  page() {
-    const [header, body] = this.sent;
-    const chosen = { values: { ...this.values }, stamp: 1, reported: 0 };
-    return {
-      path: "masks/page",
-      theme: this.tones === tones("dark") ? "dark" : "light",
-      message: [{ ...header, chosen, offline: true }, body],
-      remotes: [this.remote],
-    };
+  picture() {
+    return rows([this.fact, this.host]);
   }
 
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
@@ -451,7 +347,13 @@ export class Masks {
         { of: file, columns, rows: body },
       ]),
       arrays,
-      page: this.header.offline ? undefined : this.page(),
+      page: this.page(),
     };
   }
+
+  get offlinePage() {
+    return "masks/page";
+  }
 }
+
+export default stage(Masks);

@@ -5,6 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
 import { ABOVE, Grid, apartBy, arrow, canvas, draw, hatch, title } from "./maps.js";
 import { weigh } from "./rules.js";
+import { stepped } from "./sheet.js";
 import { table } from "./tables.js";
 
 const PADDING = 2; // among the reasons
@@ -20,6 +21,12 @@ export class Padding {
   drawn = "";
   /** @type {any} */
   now;
+
+  // One sentence is no batch: the second one is the room's own.
+  /** @param {import("./masks.js").Masks} view */
+  static opens({ header, values }) {
+    return header.lines < 2 && !values.partner ? { partner: header.partner } : {};
+  }
 
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
   constructor(view, stage) {
@@ -45,7 +52,7 @@ export class Padding {
     if (values.sentence && Number(values.sentence) < texts.length) params.sentence = values.sentence;
     const [layer, head] = values.at.split(".");
     if (head !== undefined) params.layer = layer;
-    const found = view.ask("padding", params);
+    const found = view.answer("padding", params);
     if (!found && this.now && !view.remote.failed) return; // what is there stays until the next is
     if (!found?.header) {
       this.drawn = "";
@@ -100,15 +107,13 @@ export class Padding {
     const box = el("div", "ask");
     box.append(el("p", "", words.second_how));
     const line = box.appendChild(el("p", "line"));
-    const add = line.appendChild(el("button", "quiet", fill(words.second_add, { text: view.header.partner })));
-    add.type = "button";
-    add.addEventListener("click", () => view.choose({ partner: view.header.partner }));
+    view.button(line, fill(words.second_add, { text: view.header.partner }), () =>
+      view.choose({ partner: view.header.partner }),
+    );
     const field = line.appendChild(el("input"));
     Object.assign(field, { type: "text", maxLength: 400, placeholder: words.second_box, ariaLabel: words.second_box });
-    const set = line.appendChild(el("button", "quiet", words.second_set));
-    set.type = "button";
     const take = () => field.value.trim() && view.choose({ partner: field.value.trim() });
-    set.addEventListener("click", take);
+    view.button(line, words.second_set, take);
     field.addEventListener("keydown", (e) => e.key === "Enter" && take());
     stage.replaceChildren(box);
   }
@@ -117,14 +122,12 @@ export class Padding {
   switches(texts) {
     const { view } = this;
     const box = el("div", "switches");
-    const some = (/** @type {Record<string, string>} */ found) =>
-      Object.entries(found).map(([id, label]) => /** @type {[string, string]} */ ([id, label]));
     const name = this.now ? String(this.now.header.text) : view.values.sentence;
     box.append(
-      choice(words.pad_masks, some(words.pad_mask), view.values.pad, (id) => view.choose({ pad: id })),
+      choice(words.pad_masks, Object.entries(words.pad_mask), view.values.pad, (id) => view.choose({ pad: id })),
       choice(
         words.pad_side,
-        some(words.pad_sides).map(
+        Object.entries(words.pad_sides).map(
           ([id, label]) => /** @type {[string, string]} */ ([id, `${words.pad_side} ${label}`]),
         ),
         view.values.side,
@@ -140,11 +143,7 @@ export class Padding {
         (id) => view.choose({ sentence: id }),
       ),
     );
-    if (view.values.partner) {
-      const less = box.appendChild(el("button", "quiet", words.second_remove));
-      less.type = "button";
-      less.addEventListener("click", () => view.choose({ partner: "", sentence: "" }));
-    }
+    if (view.values.partner) view.button(box, words.second_remove, () => view.choose({ partner: "", sentence: "" }));
     return box;
   }
 
@@ -279,27 +278,32 @@ export class Padding {
     const { now } = this;
     const box = el("div", "line");
     box.append(el("b", "", fill(words.place, { layer: now.header.layer, head: now.chosen })));
-    const steps = box.appendChild(el("span", "seg steps"));
-    for (const [by, sign, label] of /** @type {[number, string, string][]} */ ([
-      [-1, "‹", words.previous_head],
-      [1, "›", words.next_head],
-    ])) {
-      const button = steps.appendChild(el("button", "", sign));
-      Object.assign(button, { type: "button", title: label, ariaLabel: label });
-      button.addEventListener("click", () => this.arrow(0, by));
-    }
+    box.append(this.view.steps((by) => this.arrow(0, by)));
     return box;
   }
 
   // Rows by the arrow keys, padding's own passed over
   /** @param {number} down @param {number} right */
   arrow(down, right) {
-    if (!this.now) return;
-    const { rows, row, header, chosen } = this.now;
-    if (!right) return this.view.choose({ query: String(rows[clamp(rows.indexOf(row) + down, 0, rows.length - 1)]) });
-    const [layers, heads] = [header.on_padding.length, header.on_padding[0].length];
-    const at = (header.layer * heads + chosen + right + layers * heads) % (layers * heads);
-    this.view.choose({ at: `${Math.floor(at / heads)}.${at % heads}` });
+    const { now, headGrid: grid } = this;
+    if (!now || !grid) return false;
+    const { rows, row, header, chosen } = now;
+    this.view.choose(
+      right
+        ? this.head(...stepped(grid, { layer: header.layer, head: chosen }, right))
+        : { query: String(rows[clamp(rows.indexOf(row) + down, 0, rows.length - 1)]) },
+    );
+    return true;
+  }
+
+  get headGrid() {
+    const on = this.now?.header.on_padding;
+    return on ? { layers: on.length, heads: on[0].length } : null;
+  }
+
+  /** @param {number} layer @param {number} head */
+  head(layer, head) {
+    return { at: `${layer}.${head}` };
   }
 
   rows() {

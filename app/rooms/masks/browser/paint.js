@@ -63,15 +63,14 @@ export class Paint {
   }
 
   build() {
-    const { narrow, beside, tones, root, width, type } = this.view;
+    const { narrow, beside, tones, isProjected, width, type } = this.view;
     const { palette } = tones;
     const { n_query, n_key } = this.site;
     const labels = Math.min(86, 14 + Math.max(...this.queries.map((label) => Math.min(10, label.length))) * 7.2);
-    const projected = root.dataset.projector === "true";
     const { scrolls } = this;
     const apart = narrow || scrolls;
     const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
-    const tall = clamp(((projected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
+    const tall = clamp(((isProjected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
     const cell = scrolls
       ? SCROLLED
       : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
@@ -156,10 +155,26 @@ export class Paint {
     return row.indexOf(Math.max(...row));
   }
 
-  // Heads by the arrow keys, layers by those up and down
+  static opens() {
+    return {};
+  }
+
+  get headGrid() {
+    return this.site;
+  }
+
   /** @param {number} down @param {number} right */
   arrow(down, right) {
-    this.view.step(right + down * this.site.heads);
+    return this.view.move(down, right);
+  }
+
+  status() {
+    const { early, changed, found } = this.now ?? {};
+    return {
+      early: Boolean(early),
+      edited: found?.header?.key ?? "",
+      fresh: Boolean(this.now && (!changed || found?.header || found?.refused)),
+    };
   }
 
   preset() {
@@ -192,7 +207,7 @@ export class Paint {
       Object.assign(params, { layer: place.layer, part: 1 });
     else if (site.layers * site.heads * site.cells * 4 > LATER) params.layer = place.layer;
     params.ids = header.outcome.words.map(([id]) => id).join(",");
-    const found = this.view.ask("edited", params);
+    const found = this.view.answer("edited", params);
     if (found?.header && !found.scores) found.scores = new Scores(found.header.site, found.body);
     return found;
   }
@@ -224,7 +239,6 @@ export class Paint {
     // Until the run is there, the weights are those of the model's own scores: right only where no mask came before them
     const early = changed && !found?.header && !found?.refused && values.scope !== "one" && place.layer > 0;
     this.now = { scores, mask, weighed, own, ownMask, changed, after, found, fillWith, early };
-    view.root.dataset.early = String(early);
     this.drawMaps();
     this.follow();
     drawPresets(this, this.choose);
@@ -262,8 +276,6 @@ export class Paint {
         ),
       );
     }
-    view.root.dataset.edited = found?.header?.key ?? "";
-    view.root.dataset.fresh = String(!changed || Boolean(found?.header || found?.refused));
   }
 
   // The head that gives these keys most from the locked row, among those that are here

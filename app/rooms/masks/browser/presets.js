@@ -1,6 +1,6 @@
 // The masks to begin with, and how the chosen one is applied: every head or this one, before or after the softmax, −∞ or −1e9.
 
-import { choice, clamp, el, fill, keepingFocus } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { draw } from "./maps.js";
 
@@ -72,7 +72,7 @@ export function drawPresets(paint, place) {
   option("scope", words.scope, words.scopes);
   option("when", words.when, words.whens, values.scope === "one" ? words.when_one : undefined);
   if (values.when === "before") option("fill", words.fill, words.fills, words.fill_help);
-  keepingFocus(view.root, () => place.replaceChildren(presets, options));
+  place.replaceChildren(presets, options);
 }
 
 /** @param {import("./paint.js").Paint} paint @param {string} name @param {string} modelIs */

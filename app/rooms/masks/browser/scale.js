@@ -17,6 +17,10 @@ export class Scale {
   now;
   drawn = "";
 
+  static opens() {
+    return {};
+  }
+
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
   constructor(view, stage) {
     this.view = view;
@@ -27,7 +31,7 @@ export class Scale {
     const { view, stage } = this;
     const { site, place, header } = view;
     const scores = view.scores(site, place.layer, place.head);
-    const found = view.ask("scale", {});
+    const found = view.answer("scale", {});
     if (!found?.header || !scores) {
       view.say([[found?.refused ?? (view.remote.failed ? words.unreachable : words.loading), ""]]);
       this.drawn = "";
@@ -164,7 +168,7 @@ export class Scale {
     const shown = view.values.scale === "on" ? now.own : now.free;
     const bars = part.appendChild(el("div", "words tall"));
     const keys = view.labels(site.key);
-    const most = view.projector.on ? PROJECTED : IN_ROW;
+    const most = view.isProjected ? PROJECTED : IN_ROW;
     const weightiest = keys
       .map((_, k) => k)
       .sort((a, b) => now.own[b] - now.own[a])
@@ -189,10 +193,13 @@ export class Scale {
     stage.replaceChildren(three, note);
   }
 
+  get headGrid() {
+    return this.view.site;
+  }
+
   /** @param {number} down @param {number} right */
   arrow(down, right) {
-    if (right) this.view.step(right);
-    else this.view.choose({ query: String(clamp(this.view.place.query + down, 0, this.view.site.n_query - 1)) });
+    return this.view.move(down, right);
   }
 
   note() {

@@ -46,6 +46,13 @@ export class Scores {
   }
 }
 
+// Head by head through all layers, and from the last to the first
+/** @param {{layers: number, heads: number}} grid @param {{layer: number, head: number}} at @param {number} by @returns {[layer: number, head: number]} */
+export function stepped({ layers, heads }, { layer, head }, by) {
+  const to = (layer * heads + head + by + layers * heads) % (layers * heads);
+  return [Math.floor(to / heads), to % heads];
+}
+
 // Labels; those that occur twice carry their position.
 /** @param {string[]} labels @param {number} at @param {string} tone @returns {import("./types.js").Piece[]} */
 export function named(labels, at, tone) {

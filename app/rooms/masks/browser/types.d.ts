@@ -1,5 +1,7 @@
 // Records that the files of this room share.
 
+import type { StageHeader } from "../../../kit/browser/types.js";
+
 /** A piece of a sentence, and the class that sets it off; "" is plain text. */
 export type Piece = [text: string, tone: string];
 
@@ -32,9 +34,7 @@ export interface AboutRun {
   looks?: string; // the code of one head, whose place is filled in
 }
 
-export interface Header {
-  key: string;
-  offline?: boolean;
+export interface Header extends StageHeader {
   title: string;
   model: string;
   kind: string;
@@ -51,7 +51,6 @@ export interface Header {
   about: AboutRun;
   partner: string;
   first_look: string;
-  chosen: { values: Record<string, string>; stamp: number; reported: number };
 }
 
 /** What a fact is said of. */
@@ -67,12 +66,17 @@ export interface Files {
   arrays?: Record<string, import("../../../kit/browser/npz.js").NumpyArray>;
 }
 
-/** One of the five labs: builds its part of the stage, draws what is chosen. */
+/** One of the five labs: builds its part of the room, draws what is chosen. */
 export interface Lab {
+  /** The heads that can be found by their numbers. */
+  readonly headGrid: { layers: number; heads: number } | null;
   draw(): void;
   files(): Files;
-  /** Keys: a row up or down, a head back or on. */
-  arrow?(down: number, right: number): void;
+  table(box: HTMLElement): void;
   foot(): { ok: string[]; rest: string[]; legend: string[] };
-  destroy?(): void;
+  /** Keys: a row up or down, a head back or on. */
+  arrow?(down: number, right: number): boolean;
+  /** How the link says a head, where it says it otherwise than the room. */
+  head?(layer: number, head: number): Record<string, string>;
+  status?(): Record<string, unknown>;
 }

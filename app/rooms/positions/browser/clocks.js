@@ -21,7 +21,6 @@ export class Clocks {
   began = { m: 0, n: 0 };
   /** @type {{m: number, n: number} | null} Where they are while they move by themselves */
   moving = null;
-  frame = 0;
   /** @type {HTMLElement | null} */
   chooserLine = null;
   chooserOf = ""; // what it says
@@ -30,16 +29,15 @@ export class Clocks {
   constructor(view) {
     this.view = view;
     this.host = view.host;
-    this.drags = new Drags(
-      view.host,
+    new Drags(
+      view,
       (name, event, start) => this.drag(name, event.clientX - start.clientX),
       () => (this.began = this.stands),
     );
   }
 
-  destroy() {
-    this.drags.destroy();
-    cancelAnimationFrame(this.frame);
+  get hasHeads() {
+    return this.isRotary;
   }
 
   get isRotary() {
@@ -63,7 +61,7 @@ export class Clocks {
   get clock() {
     const { site, layer, head, query, key } = this.at;
     return this.isRotary
-      ? this.view.get("positions/clock", { record: site.records[layer], head, query, key }, json)
+      ? this.view.ask("positions/clock", { record: site.records[layer], head, query, key }, json)
       : null;
   }
 
@@ -89,7 +87,7 @@ export class Clocks {
       add(host, "p", "refused").textContent = clock.refused;
       return;
     }
-    this.lineOf(clock);
+    this.lineOf();
     const main = add(host, "div", "main clocks");
     main.classList.toggle("narrow", view.narrow);
     this.faces(add(main, "section", "faces"), clock);
@@ -147,8 +145,7 @@ export class Clocks {
     select(words.key, "k", tokens, key, (k) => view.choose({ k, m: "", n: "" }));
   }
 
-  /** @param {Clock} clock */
-  lineOf(clock) {
+  lineOf() {
     const { view } = this;
     const { unit } = view;
     const { labels, query, key } = this.at;
@@ -221,8 +218,6 @@ export class Clocks {
         fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : place.toFixed(1) }),
       );
     }
-    view.root.dataset.score = String(score(clock, m - n));
-    view.root.dataset.distance = String(m - n);
   }
 
   /** @param {HTMLElement} host @param {Clock} clock */
@@ -244,7 +239,7 @@ export class Clocks {
         : 8;
     const wide = view.narrow ? view.width : view.width - (404 + 28) * unit;
     const gap = Math.min(98 * unit, wide / across);
-    const under = (view.room < Infinity ? 44 : view.projector ? 74 : 66) * unit; // two numbers, and the space to the next row
+    const under = (view.room < Infinity ? 44 : view.isProjected ? 74 : 66) * unit; // two numbers, and the space to the next row
     const radius = Math.max(
       12 * unit,
       Math.min(41 * unit, gap * 0.42, (view.below(title) / Math.ceil(hands.length / across) - under) / 2),
@@ -432,6 +427,16 @@ export class Clocks {
     this.view.choose({ m: String(Math.round(m + by)), n: String(Math.round(n + by)) });
   }
 
+  // Left and right move the query's word, up and down the key's
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    if (!this.clock) return false;
+    const { m, n } = this.stands;
+    const [name, at] = right ? ["m", m + right] : ["n", n - down];
+    this.view.choose({ [name]: String(clamp(Math.round(at), 0, this.view.header.line)) });
+    return true;
+  }
+
   // Both words move on, and every hand with them
   moveBoth() {
     if (this.moving || !this.clock) return;
@@ -441,34 +446,41 @@ export class Clocks {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.move(by);
     const start = performance.now();
     const go = (/** @type {number} */ now) => {
+      if (this.view.labLeaves.signal.aborted) return;
       const part = Math.min(1, Math.max(0, (now - start) / LASTS));
       const eased = part * part * (3 - 2 * part);
       this.moving = part < 1 ? { m: m + by * eased, n: n + by * eased } : null;
       if (part < 1) {
-        this.frame = requestAnimationFrame(go);
-        this.view.redraw();
+        requestAnimationFrame(go);
+        this.view.invalidate("answer");
       } else this.move(by);
     };
-    this.frame = requestAnimationFrame(go);
+    requestAnimationFrame(go);
   }
 
   tools() {
     const { view } = this;
     if (!this.isRotary) return [];
-    const button = (/** @type {string} */ text, /** @type {() => void} */ act) => {
-      const made = el("button", "quiet", text);
-      made.type = "button";
-      made.addEventListener("click", act);
-      return made;
-    };
     return [
       el("span", "mute note", words.clock_hint),
-      button(words.move_both, () => this.moveBoth()),
-      button(words.reset, () => view.choose({ m: "", n: "" })),
+      view.button(null, words.move_both, () => this.moveBoth()),
+      view.button(null, words.reset, () => view.choose({ m: "", n: "" })),
     ];
   }
 
   // ------------------------------------------------------------------ words
+
+  status() {
+    const { clock } = this;
+    if (!clock || clock.refused) return {};
+    const { m, n } = this.stands;
+    return { score: score(clock, m - n), distance: m - n, shift: this.shift?.scores ?? "" };
+  }
+
+  get shift() {
+    const found = this.view.ask("positions/shift", {}, json);
+    return found?.refused ? null : found;
+  }
 
   fact() {
     const { view } = this;
@@ -496,25 +508,22 @@ export class Clocks {
   }
 
   foot() {
-    const { view } = this;
     if (!this.isRotary) return { proof: "", facts: "" };
-    const shift = view.get("positions/shift", {}, json);
+    const { shift } = this;
     const clock = this.clock;
     const { layer, head } = this.at;
     const pairsOf =
       clock && !clock.refused
         ? ` · ${fill(words.foot_pairs, { features: clock.q.length, n: clock.frequencies.length })}`
         : "";
-    if (shift && !shift.refused) view.root.dataset.shift = String(shift.scores);
     return {
-      proof:
-        shift && !shift.refused
-          ? fill(words.foot_shift, {
-              by: shift.by,
-              scores: scientific(shift.scores),
-              weights: scientific(shift.weights),
-            })
-          : "",
+      proof: shift
+        ? fill(words.foot_shift, {
+            by: shift.by,
+            scores: scientific(shift.scores),
+            weights: scientific(shift.weights),
+          })
+        : "",
       facts: fill(words.head, { layer, head }) + pairsOf,
     };
   }

@@ -104,27 +104,24 @@ export class Drags {
   /** @type {{name: string, began: PointerEvent} | null} */
   held = null;
 
-  /** @param {HTMLElement} host @param {(name: string, event: PointerEvent, began: PointerEvent) => void} move @param {(name: string, began: PointerEvent) => void} [begin] */
-  constructor(host, move, begin) {
-    host.addEventListener("pointerdown", (event) => {
-      const found = /** @type {SVGElement | HTMLElement | null} */ (
-        /** @type {Element} */ (event.target).closest("[data-drag]")
-      );
-      if (!found || event.button) return;
-      event.preventDefault();
-      this.held = { name: String(found.dataset.drag), began: event };
-      begin?.(this.held.name, event);
-      if (found.tabIndex >= 0) found.focus({ preventScroll: true });
-      else move(this.held.name, event, event);
-    });
-    this.moves = (/** @type {PointerEvent} */ event) => this.held && move(this.held.name, event, this.held.began);
-    this.ends = () => (this.held = null);
-    addEventListener("pointermove", this.moves);
-    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, this.ends);
-  }
-
-  destroy() {
-    removeEventListener("pointermove", this.moves);
-    for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, this.ends);
+  /** @param {Shown} view @param {(name: string, event: PointerEvent, began: PointerEvent) => void} move @param {(name: string, began: PointerEvent) => void} [begin] */
+  constructor({ host, labLeaves: { signal } }, move, begin) {
+    host.addEventListener(
+      "pointerdown",
+      (event) => {
+        const found = /** @type {SVGElement | HTMLElement | null} */ (
+          /** @type {Element} */ (event.target).closest("[data-drag]")
+        );
+        if (!found || event.button) return;
+        event.preventDefault();
+        this.held = { name: String(found.dataset.drag), began: event };
+        begin?.(this.held.name, event);
+        if (found.tabIndex >= 0) found.focus({ preventScroll: true });
+        else move(this.held.name, event, event);
+      },
+      { signal },
+    );
+    addEventListener("pointermove", (event) => this.held && move(this.held.name, event, this.held.began), { signal });
+    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => (this.held = null), { signal });
   }
 }

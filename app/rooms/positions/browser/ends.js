@@ -6,8 +6,8 @@ import { WORDS as words } from "./constants.js";
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Stack} Stack */
 
-/** @param {Shown} view @param {HTMLElement} host @param {Stack} stack */
-export function ends(view, host, stack) {
+/** @param {HTMLElement} host @param {Stack} stack */
+export function ends(host, stack) {
   const n = stack.n_ctx;
   add(host, "p").append(
     ...phrase(stack.kind === "learned" ? words.end_learned : words.end_sinusoidal, {
@@ -30,7 +30,6 @@ export function ends(view, host, stack) {
       n: number(stack.compared),
     });
   }
-  view.root.dataset.closest = stack.closest ? String(stack.closest[2]) : "";
 }
 
 /** @param {Shown} view @param {HTMLElement} host @param {Stack} stack @param {boolean} isOpen @param {(isOpen: boolean) => void} toggled */

@@ -24,7 +24,7 @@ export function grid(view, host, moved, chosen, choose) {
   const title = add(host, "h2");
   title.append(el("b", "", words.moved));
   const wide = (view.narrow ? view.width : 334 * unit) - 28 * unit;
-  const tall = (view.projector ? 380 : 210) * unit;
+  const tall = (view.isProjected ? 380 : 210) * unit;
   const cell = Math.max(
     SMALLEST * unit,
     Math.min(

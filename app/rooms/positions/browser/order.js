@@ -1,7 +1,7 @@
 // Order: the words over their places, how far each head moves without positions or in another order, one head before and after,
 // attention by distance, and the proof.
 
-import { add, arrow, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
+import { add, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { bars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
@@ -46,6 +46,7 @@ export class Order {
   changeOf = "";
   /** @type {string} */
   refused = "";
+  hasHeads = true;
   movedOf = ""; // what the grid of heads is drawn of
   /** @type {((at: {layer: number, head: number}) => void) | undefined} */
   mark;
@@ -60,10 +61,6 @@ export class Order {
     this.maps = new Maps(view, add(this.main, "section", "pair"));
     this.right = add(this.main, "section", "by");
     this.host = host;
-  }
-
-  destroy() {
-    this.strip.destroy();
   }
 
   // ------------------------------------------------------------------ what is chosen
@@ -124,7 +121,7 @@ export class Order {
     // Of other words than those on the screen, no number may stand under them.
     if (this.change && (this.of.site !== params.site || this.of.stack !== params.stack))
       [this.change, this.changeOf] = [null, ""];
-    const found = this.view.get("positions/order", params, readChange);
+    const found = this.view.ask("positions/order", params, readChange);
     if (!found) return;
     this.refused = found.refused ?? "";
     if (found.refused) return;
@@ -183,7 +180,7 @@ export class Order {
       return weightsOf(header.columns, header.rows, new Uint16Array(body, 0, header.rows * header.columns), 0);
     };
     const [before, after] = [view.header.key, change.other].map((key) => {
-      const found = view.get("tile", params, read, key);
+      const found = view.ask("tile", params, read, key);
       return found?.refused ? null : found;
     });
     return [before, after];
@@ -228,16 +225,13 @@ export class Order {
     const { layer, head } = this.head;
     const site = view.site();
     this.strip.draw(this);
-    this.host.dataset.pending = String(this.isPending && !this.refused);
     this.main.classList.toggle("narrow", view.narrow);
-    view.root.dataset.head = `${layer}.${head}`;
     this.right.replaceChildren();
     if (!change) {
       this.left.replaceChildren();
       if (this.refused) add(this.left, "p", "refused").textContent = this.refused;
       return this.maps.clear();
     }
-    view.root.dataset.moved = String(change.moved[layer * site.heads + head]);
     this.drawMoved(change);
     this.maps.draw({
       titles: [words.map_trained, this.changedWords],
@@ -263,9 +257,9 @@ export class Order {
       view.unit,
       view.width,
       view.narrow,
-      view.projector,
+      view.isProjected,
       view.header.key,
-      view.theme,
+      view.scheme,
     ]);
     if (state !== this.movedOf) {
       this.movedOf = state;
@@ -297,7 +291,7 @@ export class Order {
   // The four heads that move most, and the two that move least
   ranks() {
     const { view } = this;
-    if (view.projector || !this.change) return;
+    if (view.isProjected || !this.change) return;
     const heads = view.site().heads;
     const all = ranked(this.change.moved, heads);
     const shown = all.length > 6 ? [...all.slice(0, 4), ...all.slice(-2)] : all;
@@ -334,7 +328,7 @@ export class Order {
     const order = labels.map((_, word) =>
       fixed.includes(word) ? word : movable[movable.length - 1 - movable.indexOf(word)],
     );
-    return view.get("positions/proof", { places: written(here ?? order) }, (bytes) =>
+    return view.ask("positions/proof", { places: written(here ?? order) }, (bytes) =>
       JSON.parse(new TextDecoder().decode(bytes)),
     );
   }
@@ -362,12 +356,23 @@ export class Order {
       el("b", "", `max |Δ| ${found.trained.toFixed(2)}`),
       ` ${words.proof_with}`,
     );
-    view.root.dataset.without = String(found.without);
-    view.root.dataset.with = String(found.trained);
     add(box, "p", "mute").textContent = words.proof_word;
   }
 
   // ------------------------------------------------------------------ words
+
+  status() {
+    const { layer, head } = this.head;
+    const { change, isPending, refused, proven } = this;
+    const isProven = change && proven && !proven.refused;
+    return {
+      pending: isPending && !refused,
+      head: `${layer}.${head}`,
+      moved: change ? change.moved[layer * this.view.site().heads + head] : "",
+      without: isProven ? proven.without : "",
+      with: isProven ? proven.trained : "",
+    };
+  }
 
   fact() {
     const { view, change } = this;
@@ -483,7 +488,7 @@ export class Order {
         ),
       );
     }
-    if (!view.projector) made.push(el("span", "mute note", this.strip.canDrag ? words.drag : words.drag_long));
+    if (!view.isProjected) made.push(el("span", "mute note", this.strip.canDrag ? words.drag : words.drag_long));
     made.push(el("b", "headname", fill(words.head_name, this.head)));
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
     const orders = [
@@ -492,16 +497,15 @@ export class Order {
       ["words", this.isCausal ? words.order_places : words.order_words],
     ];
     made.push(choice(words.order, orders, this.mode, (order) => this.take(order)));
-    const button = el("button", "quiet", words.shuffle);
-    Object.assign(button, { type: "button", title: words.shuffle_help, disabled: this.strip.movable.length < 2 });
-    button.addEventListener("click", () =>
+    const deal = () =>
       view.choose({
         order: "words",
         swap: "",
         places: "",
         seed: view.value("seed") ? String((view.number("seed") + 1) % SEEDS) : "1",
-      }),
-    );
+      });
+    const button = view.button(null, words.shuffle, deal, words.shuffle_help);
+    button.disabled = this.strip.movable.length < 2;
     made.push(button);
     return made;
   }
@@ -585,15 +589,13 @@ export class Order {
     return fill(words.snippet_order, what);
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const step = arrow(event);
-    const at = /** @type {HTMLElement} */ (event.composedPath()[0]);
-    if (!step || !at.closest?.(".grid, .ranked")) return false;
+  // Another head, over the ends of the grid
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
     const site = this.view.site();
     const { layer, head } = this.head;
     const [layers, heads] = [site.records.length, site.heads];
-    this.choose((layer + step[0] + layers) % layers, (head + step[1] + heads) % heads);
+    this.choose((layer + down + layers) % layers, (head + right + heads) % heads);
     return true;
   }
 }

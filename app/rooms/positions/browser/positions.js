@@ -1,20 +1,15 @@
 // The room: four labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
 
-import { RoomSelection, whole } from "../../../kit/browser/selection.js";
-import { paletteOf, rampsOf, themeOf } from "../../../kit/browser/colours.js";
-import { cover, Guard } from "../../../kit/browser/cover.js";
+import { rampsOf } from "../../../kit/browser/colours.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, keepingFocus, worded } from "../../../kit/browser/dom.js";
+import { add, choice, keepingFocus, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
-import { Files } from "../../../kit/browser/files.js";
-import { unpack } from "../../../kit/browser/messages.js";
-import { mounted } from "../../../kit/browser/mount.js";
-import { Projector } from "../../../kit/browser/projector.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
+import { whole } from "../../../kit/browser/selection.js";
+import { Stage, stage } from "../../../kit/browser/stage.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
-import { linkTo, Share, spoken } from "../../../kit/browser/share.js";
 import { Order } from "./order.js";
 import { shown } from "./tables.js";
 import { Two } from "./two.js";
@@ -27,46 +22,34 @@ import { Waves } from "./waves.js";
 const LABS = { order: Order, two: Two, clock: Clocks, binary: Waves };
 // What a lesson may cover
 const LAB = ".fact, .lab, .foot > .ok, .foot > .facts, .tables > div, .unseen";
-/** @type {Record<string, string>} */
-const COVERS = { number: LAB, cell: LAB, curve: LAB, headline: LAB };
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
 const NARROW = 960; // units of the design below which everything stands in one column
 const NARROW_PROJECTED = 600; // and of a projected page, which shows less beside each other
 const EDGE = 16; // units of the design that a projected page leaves free at its foot
-const LONGEST_PRESS = 1000; // ms
 const TABLES_AFTER = 150; // ms without another drawing
-const MOST_RUNS = 12; // whose answers are kept
+const MOST_RUNS = 12; // changed runs whose answers are kept
 
-/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
-  view.update(data, setStateValue);
-  return leave;
-}
+/** @extends {Stage<Header, typeof PALETTES.light>} @implements {Shown} */
+class Positions extends Stage {
+  static style = STYLE;
+  static palettes = PALETTES;
+  static covers = { number: LAB, cell: LAB, curve: LAB, headline: LAB };
+  static pressable = "button, a, .grid, .map";
 
-/** @implements {Shown} */
-class View {
-  /** @type {Header} */
-  header;
-  /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
-  sent;
   /** @type {Lab | null} */
   lab = null;
   labName = "";
-  /** @type {"light" | "dark" | undefined} */
-  theme;
-  /** @type {typeof PALETTES.light} */
-  palette;
+  labLeaves = new AbortController();
+  /** @type {Record<string, unknown>} What the lab says in data attributes */
+  said = {};
   /** @type {import("./types.js").Ramp} */
   ramp;
   /** @type {import("./types.js").Ramp} */
   ahead;
-  /** @type {Map<string, Fetcher>} */
-  remotes = new Map();
-  frame = 0;
+  /** @type {Map<string, Fetcher>} Of changed runs, by their keys */
+  changed = new Map();
   /** @type {number | undefined} A timer, while the tables are still to follow */
   tabling;
-  pressed = -Infinity; // when what can be clicked was pressed: it must be there still when it is let go
   unit = 1;
   room = Infinity; // pixels of height that a projected page has for the lab; any other is as long as it needs to be
   width = 0;
@@ -74,131 +57,54 @@ class View {
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    root.replaceChildren();
-    this.chosen = new RoomSelection();
+    super(root);
     this.line = add(root, "div", "topline");
     this.tabs = add(this.line, "span", "tabs");
     this.toolbox = add(this.line, "span", "labtools");
     this.sentence = add(root, "p", "fact");
     this.sentence.setAttribute("aria-live", "polite");
     this.host = add(root, "div", "lab");
-    this.footer = add(root, "div", "foot");
-    this.proof = add(this.footer, "span", "ok");
-    this.facts = add(this.footer, "span", "facts");
-    this.acts = add(this.footer, "span", "acts");
+    root.append(this.foot);
     this.fold = add(root, "details", "tables");
     add(this.fold, "summary").textContent = words.tables;
     this.tablebox = add(this.fold, "div");
     this.fold.addEventListener("toggle", () => this.drawTables());
     this.tipbox = add(root, "div", "tip");
     this.tipbox.hidden = true;
-    this.live = add(root, "div", "unseen");
-    this.live.setAttribute("aria-live", "polite");
-    this.projectorMode = new Projector(
-      () => this.redraw(),
-      (by) => this.turn(by),
-    );
-    this.files = new Files(
-      () => this.drawn(),
-      () => this.about(),
-      () => /** @type {any} */ (this.palette),
-    );
-    this.share = new Share(
-      root,
-      () => linkTo({ ...this.header.link, ...spoken(this.chosen.values) }),
-      (text) => this.say(text),
-    );
-    this.acts.append(...this.share.actions(), this.files.box, this.projectorMode.button);
-    root.addEventListener("keydown", (event) => {
-      if (event.defaultPrevented || !this.lab?.key?.(event)) return;
-      event.preventDefault();
-      if (this.frame && !this.isPressed) this.drawNow(); // by the next frame it stands there, and is not begun with it
+    this.leaving.addEventListener("abort", () => {
+      this.labLeaves.abort();
+      clearTimeout(this.tabling);
     });
-    root.addEventListener("pointerdown", (event) => {
-      const at = /** @type {Element} */ (event.composedPath()[0]);
-      if (at.closest("button:not(.slot), .grid, .map")) this.pressed = performance.now();
-    });
-    this.released = () => setTimeout(() => (this.pressed = -Infinity)); // after the click that follows
-    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, this.released);
-    this.watch = new ResizeObserver(() => this.host.clientWidth !== this.width && this.redraw());
-    this.watch.observe(this.host);
-    this.resized = () => this.projector && this.redraw();
-    addEventListener("resize", this.resized);
-    this.guard = new Guard(root, COVERS);
-    this.uncovers = cover.watch(() => this.header && this.redraw());
-  }
-
-  destroy() {
-    this.watch.disconnect();
-    removeEventListener("resize", this.resized);
-    this.uncovers();
-    this.guard.destroy();
-    for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, this.released);
-    this.projectorMode.destroy();
-    this.files.destroy();
-    this.chosen.destroy();
-    this.lab?.destroy?.();
-    cancelAnimationFrame(this.frame);
-    clearTimeout(this.tabling);
   }
 
   // ------------------------------------------------------------------ data in, choices out
 
-  /** @param {Uint8Array} data @param {import("../../../kit/browser/types.js").Tell} setStateValue */
-  update(data, setStateValue) {
-    const [header, body] = unpack(data);
-    this.sent = [header, body];
-    const isOther = this.header?.key !== header.key;
-    const before = this.state();
-    this.header = header;
-    cover.take(header.cover);
-    this.chosen.take(header.chosen, setStateValue);
-    if (isOther) this.leaveLab();
-    this.share.isOffline = Boolean(header.offline);
-    this.paletteOf();
-    if (this.root.dataset.painted && this.state() === before) return; // Python's answer to a change that is drawn already
-    if (this.isPressed) return this.redraw();
-    this.drawNow();
-  }
-
-  // All that Python decides of what is drawn
-  state() {
-    return JSON.stringify([this.header?.key, this.chosen.values, this.theme]);
+  /** @param {{isNew: boolean}} news */
+  received({ isNew }) {
+    if (isNew) {
+      this.leaveLab();
+      this.changed.clear();
+    }
+    if (this.stale.has("theme")) ({ ramp: this.ramp, ahead: this.ahead } = rampsOf(this.root, this.palette));
   }
 
   leaveLab() {
-    this.lab?.destroy?.();
+    this.labLeaves.abort();
+    this.labLeaves = new AbortController();
+    this.show(Object.fromEntries(Object.keys(this.said).map((name) => [name, ""])));
+    this.said = {};
     this.lab = null;
     this.labName = "";
   }
 
-  paletteOf() {
-    const name = themeOf(this.root);
-    if (name === this.theme) return;
-    this.theme = name;
-    this.palette = paletteOf(this.root, PALETTES);
-    ({ ramp: this.ramp, ahead: this.ahead } = rampsOf(this.root, this.palette));
-  }
-
-  get isPressed() {
-    return performance.now() - this.pressed < LONGEST_PRESS;
-  }
-
   /** @param {string} name */
   value(name) {
-    return this.chosen.values[name] ?? "";
+    return this.values[name] ?? "";
   }
 
   /** @param {string} name */
   number(name, otherwise = 0) {
-    return whole(this.chosen.values[name], otherwise);
-  }
-
-  /** @param {Record<string, string>} changes */
-  choose(changes) {
-    this.chosen.choose(changes);
-    this.redraw();
+    return whole(this.values[name], otherwise);
   }
 
   site() {
@@ -210,10 +116,6 @@ class View {
     return /** @type {import("./types.js").Side} */ (this.header.tokens[name] ?? this.header.tokens.source);
   }
 
-  get projector() {
-    return this.projectorMode.on;
-  }
-
   /**
    * @template Answer
    * @param {string} path
@@ -221,85 +123,67 @@ class View {
    * @param {(bytes: Uint8Array) => Answer} read
    * @param {string} [of] the key of a run
    */
-  get(path, params, read, of = this.header.key) {
-    let remote = this.remotes.get(of);
+  ask(path, params, read, of = this.key) {
+    if (of === this.key) return super.ask(path, params, read);
+    let remote = this.changed.get(of);
     if (!remote) {
-      remote = new Fetcher(of, () => this.redraw());
-      this.remotes.set(of, remote);
-      if (this.remotes.size > MOST_RUNS) this.remotes.delete(String(this.remotes.keys().next().value));
+      remote = new Fetcher(of, () => this.invalidate("answer"));
+      this.changed.set(of, remote);
+      if (this.changed.size > MOST_RUNS) this.changed.delete(String(this.changed.keys().next().value));
     }
     return remote.get(path, params, read);
   }
 
+  get remotes() {
+    return [this.remote, ...this.changed.values()];
+  }
+
   // ------------------------------------------------------------------ drawing
 
-  redraw() {
-    this.frame ||= requestAnimationFrame(() => {
-      this.frame = 0;
-      if (this.isPressed) this.redraw();
-      else if (this.root.isConnected && this.header) this.draw();
-    });
-  }
-
-  drawNow() {
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-    this.draw();
-  }
-
   draw() {
-    const start = performance.now();
     const name = this.value("lab") in LABS ? this.value("lab") : "order";
-    this.root.dataset.projector = String(this.projector);
-    this.unit = parseFloat(getComputedStyle(this.root).fontSize) / DESIGN;
+    this.unit = (16 * this.typeUnit) / DESIGN;
     this.width = this.host.clientWidth;
     if (!this.width) return; // out of sight: drawn once it has a width again
-    this.narrow = this.width < (this.projector ? NARROW_PROJECTED : NARROW) * this.unit;
+    this.narrow = this.width < (this.isProjected ? NARROW_PROJECTED : NARROW) * this.unit;
     this.root.classList.toggle("narrow", this.narrow);
     if (name !== this.labName) {
       this.leaveLab();
       this.host.replaceChildren();
-      delete this.host.dataset.pending;
-      for (const [key] of Object.entries(this.root.dataset))
-        if (!["projector"].includes(key)) delete this.root.dataset[key];
       this.lab = new LABS[name](this);
       this.labName = name;
       this.tip(null);
     }
     const lab = /** @type {Lab} */ (this.lab);
-    keepingFocus(this.host, () => lab.draw());
-    keepingFocus(this.line, () => {
-      /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-      const tabs = Object.keys(LABS).map((lab) => [lab, worded(words.labs, lab)]);
-      const seg = choice(words.lab, tabs, name, (lab) => this.choose({ lab }));
-      seg.classList.add("labs");
-      this.tabs.replaceChildren(seg);
-      this.toolbox.replaceChildren(...lab.tools());
-    });
+    lab.draw();
+    /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
+    const tabs = Object.keys(LABS).map((lab) => [lab, worded(words.labs, lab)]);
+    const seg = choice(words.lab, tabs, name, (lab) => this.choose({ lab }));
+    seg.classList.add("labs");
+    this.tabs.replaceChildren(seg);
+    this.toolbox.replaceChildren(...lab.tools());
     const said = lab.fact();
     const text = said.map((node) => node.textContent).join("");
     if (text !== this.sentence.textContent) this.sentence.replaceChildren(...said);
     const { proof, facts } = lab.foot();
-    this.proof.textContent = proof && `✓ ${proof}`;
-    this.facts.textContent = facts;
-    if (this.hasOtherRoom()) keepingFocus(this.host, () => lab.draw());
+    setText(this.proof, proof && `✓ ${proof}`);
+    setText(this.facts, facts);
+    if (this.hasOtherRoom()) lab.draw();
     clearTimeout(this.tabling);
     if (this.fold.open) this.tabling = setTimeout(() => this.drawTables(), TABLES_AFTER);
-    Object.assign(this.root.dataset, {
-      lab: name,
-      key: this.header.key,
-      painted: "1",
-      theme: this.theme,
-      pending: this.host.dataset.pending ?? "false",
-      ms: (performance.now() - start).toFixed(1),
-    });
+  }
+
+  status() {
+    if (!this.lab) return { painted: undefined };
+    this.said = this.lab.status();
+    return { lab: this.labName, key: this.key, pending: false, ...this.said };
   }
 
   // A projected page shows all at once: how high the lab may be is known once the sentence stands above it.
   hasOtherRoom() {
     const before = this.room;
     this.room =
-      this.projector && !this.narrow
+      this.isProjected && !this.narrow
         ? innerHeight - this.host.getBoundingClientRect().top - scrolled() - EDGE * this.unit
         : Infinity;
     return this.room !== before && !(Math.abs(this.room - before) < 1);
@@ -319,12 +203,6 @@ class View {
     tops.forEach((top, i) => this.tablebox.children[i]?.scrollTo(0, top));
   }
 
-  /** @param {number} by */
-  turn(by) {
-    const labs = Object.keys(LABS);
-    this.choose({ lab: labs[(Math.max(0, labs.indexOf(this.value("lab"))) + by + labs.length) % labs.length] });
-  }
-
   /** @param {PointerEvent | null} event @param {Node[]} [nodes] */
   tip(event, nodes = []) {
     this.tipbox.hidden = !event || !nodes.length;
@@ -335,14 +213,32 @@ class View {
     this.tipbox.style.translate = `${Math.max(0, x)}px ${event.clientY - frame.top + 16}px`;
   }
 
-  /** @param {string} text */
-  say(text) {
-    this.live.textContent = text;
+  // ------------------------------------------------------------------ keys
+
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    return this.lab?.arrow(down, right) ?? false;
+  }
+
+  // A lab that this model cannot show is passed over.
+  /** @param {number} by */
+  turn(by) {
+    const labs = Object.keys(LABS);
+    let at = labs.indexOf(this.labName) + by;
+    if (labs[at] === "clock" && this.header.position !== "rotary") at += by;
+    if (!labs[at]) return false;
+    this.choose({ lab: labs[at] });
+    return true;
+  }
+
+  get headGrid() {
+    const site = this.site();
+    return this.lab?.hasHeads ? { layers: site.records.length, heads: site.heads } : null;
   }
 
   // ------------------------------------------------------------------ files
 
-  drawn() {
+  picture() {
     return rows([this.host]);
   }
 
@@ -370,19 +266,13 @@ class View {
           csv(table.columns, table.rows, [said, snippet]),
           { of: table.name, columns: table.columns, rows: table.rows },
         ]),
-      page: this.sent[0].offline ? undefined : this.page(),
+      page: this.page(),
     };
   }
 
-  /** @returns {import("../../../kit/browser/types.js").OfflinePage} */
-  page() {
-    const [header, body] = this.sent;
-    const chosen = { values: { ...this.chosen.values }, stamp: 1, reported: 0 };
-    return {
-      path: "positions/page",
-      theme: String(this.theme),
-      message: [{ ...header, chosen, offline: true }, body],
-      remotes: [...this.remotes.values()],
-    };
+  get offlinePage() {
+    return "positions/page";
   }
 }
+
+export default stage(Positions);

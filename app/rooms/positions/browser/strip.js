@@ -25,17 +25,10 @@ export class Strip {
     this.box.setAttribute("role", "group");
     this.box.addEventListener("pointerdown", (event) => this.press(event));
     this.box.addEventListener("keydown", (event) => this.key(event));
-    this.moves = (/** @type {PointerEvent} */ event) => this.drag(event);
-    this.ends = (/** @type {PointerEvent} */ event) => this.drop(event);
-    addEventListener("pointermove", this.moves);
-    addEventListener("pointerup", this.ends);
-    addEventListener("pointercancel", this.ends);
-  }
-
-  destroy() {
-    removeEventListener("pointermove", this.moves);
-    removeEventListener("pointerup", this.ends);
-    removeEventListener("pointercancel", this.ends);
+    const { signal } = view.labLeaves;
+    addEventListener("pointermove", (event) => this.drag(event), { signal });
+    for (const name of /** @type {const} */ (["pointerup", "pointercancel"]))
+      addEventListener(name, (event) => this.drop(event), { signal });
   }
 
   // The words that may move
@@ -60,7 +53,7 @@ export class Strip {
       site.query === (view.value("stack") === "decoder" ? "target" : "source") || view.header.stacks.length === 1;
     box.classList.toggle("gone", lab.mode === "drop");
     box.classList.toggle("long", !this.canDrag);
-    box.classList.toggle("many", this.canDrag && (labels.length > MOST_EVEN || view.projector));
+    box.classList.toggle("many", this.canDrag && (labels.length > MOST_EVEN || view.isProjected));
     box.setAttribute("aria-label", this.canDrag ? words.strip : words.strip_long);
     box.title = this.canDrag ? words.strip : words.strip_long;
     this.at = Math.min(this.at, at.length - 1);
@@ -170,7 +163,7 @@ export class Strip {
     const { labels } = this.lab.side;
     const places = this.lab.places ?? labels.map((_, word) => word);
     this.lab.move(swapped(places, a, b));
-    this.view.say(fill(words.said_swap, { a: labels[a], b: labels[b] }));
+    this.view.announce(fill(words.said_swap, { a: labels[a], b: labels[b] }));
   }
 
   // The arrow keys choose; with Alt the word changes places with its neighbour. Enter chooses, as a click does.

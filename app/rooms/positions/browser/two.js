@@ -34,17 +34,14 @@ export class Two {
   curveBox = null;
   typed = ""; // in the box for another feature
   isTradeOpen = true;
+  hasHeads = false;
 
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
     this.host = view.host;
     this.heat = new Heat(view);
-    this.drags = new Drags(view.host, (name, event) => this.drag(name, event));
-  }
-
-  destroy() {
-    this.drags.destroy();
+    new Drags(view, (name, event) => this.drag(name, event));
   }
 
   // ------------------------------------------------------------------ what is known
@@ -57,8 +54,12 @@ export class Two {
     return this.kind === this.view.header.position;
   }
 
+  get hasTable() {
+    return this.isOwn && (this.kind === "learned" || this.kind === "sinusoidal");
+  }
+
   get known() {
-    return this.view.get("positions/known", {}, readKnown);
+    return this.view.ask("positions/known", {}, readKnown);
   }
 
   get stack() {
@@ -73,7 +74,7 @@ export class Two {
   }
 
   get rows() {
-    const found = this.view.get(
+    const found = this.view.ask(
       "positions/rows",
       { stack: this.view.value("stack"), first: this.first, rows: WINDOW },
       readRows,
@@ -88,7 +89,7 @@ export class Two {
     if (!rows) return null;
     if (at >= rows.first && at < rows.first + rows.rows)
       return rows.values.subarray((at - rows.first) * rows.columns, (at - rows.first + 1) * rows.columns);
-    const one = this.view.get("positions/rows", { stack: this.view.value("stack"), first: at, rows: 1 }, readRows);
+    const one = this.view.ask("positions/rows", { stack: this.view.value("stack"), first: at, rows: 1 }, readRows);
     return one && !one.refused ? one.values : null;
   }
 
@@ -167,10 +168,7 @@ export class Two {
     const periods = this.stack?.periods ?? [];
     const box = add(host, "div", "box elsewhere");
     add(box, "p").textContent = words.rotary_none;
-    const go = el("button", "quiet", words.labs.clock);
-    go.type = "button";
-    go.addEventListener("click", () => view.choose({ lab: "clock" }));
-    add(box, "p").append(go);
+    view.button(add(box, "p"), words.labs.clock, () => view.choose({ lab: "clock" }));
     const title = add(host, "h2");
     title.append(el("b", "", words.periods), ` ${words.periods_note}`);
     const [width, height, left] = [
@@ -235,8 +233,8 @@ export class Two {
     add(end, "h2").append(el("b", "", words.end));
     const stack = this.stack;
     if (!stack) return;
-    ends(view, end, stack);
-    if (!view.projector) trade(view, host, stack, this.isTradeOpen, (isOpen) => (this.isTradeOpen = isOpen));
+    ends(end, stack);
+    if (!view.isProjected) trade(view, host, stack, this.isTradeOpen, (isOpen) => (this.isTradeOpen = isOpen));
   }
 
   /** @param {HTMLElement} host @param {string} note @param {string} [named] */
@@ -351,7 +349,6 @@ export class Two {
         signed(between),
       );
     }
-    view.root.dataset.cosine = between === null ? "" : String(between);
   }
 
   /** @param {HTMLElement} host */
@@ -519,7 +516,7 @@ export class Two {
       this.typed = "";
       const feature = Number(input.value);
       if (input.value === "" || !Number.isInteger(feature) || feature < 0 || feature > most)
-        return view.say(fill(words.feature_help, { most }));
+        return view.announce(fill(words.feature_help, { most }));
       view.choose({ features: [...new Set([...features, feature])].sort((a, b) => a - b).join(",") });
     });
     return form;
@@ -559,7 +556,25 @@ export class Two {
     this.view.choose({ [name]: String(clamp(Math.round(at), rows.first, last)) });
   }
 
+  // Up and down move one row, left and right the other
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    if (!this.hasTable) return false;
+    const [i, j] = this.ij;
+    if (down) this.hold("i", i + down);
+    else this.hold("j", j + right);
+    return true;
+  }
+
   // ------------------------------------------------------------------ words
+
+  status() {
+    const stack = this.hasTable && this.rows ? this.stack : null;
+    return {
+      cosine: stack && this.view.value("alike") !== "distance" ? (this.alike(...this.ij) ?? "") : "",
+      closest: stack?.closest?.[2] ?? "",
+    };
+  }
 
   fact() {
     const { view, kind } = this;
@@ -620,7 +635,6 @@ export class Two {
   foot() {
     const { view } = this;
     const { header } = view;
-    const isTable = this.isOwn && (this.kind === "learned" || this.kind === "sinusoidal");
     const proof = !this.isOwn
       ? ""
       : this.kind === "learned"
@@ -629,7 +643,7 @@ export class Two {
           ? words.foot_sinusoidal
           : "";
     const shape = fill(words.foot_table, { model: header.model, n: number(header.n_ctx), d: number(header.d_model) });
-    return { proof: this.known ? proof : "", facts: isTable ? shape : this.isOwn ? header.model : "" };
+    return { proof: this.known ? proof : "", facts: this.hasTable ? shape : this.isOwn ? header.model : "" };
   }
 
   tools() {
@@ -727,7 +741,7 @@ export class Two {
       features: `[${this.features.join(", ")}]`,
       number: view.header.stacks.indexOf(view.value("stack")),
     };
-    if (this.isOwn && (kind === "learned" || kind === "sinusoidal")) return fill(words.snippet_two, what);
+    if (this.hasTable) return fill(words.snippet_two, what);
     if (this.isOwn && kind !== "rotary") return fill(words.snippet_rule, what);
     return kind === "alibi" || kind === "relative" ? words.snippet_paper : fill(words.snippet_rotary, what);
   }

@@ -1,6 +1,6 @@
 // Records that the browser files of Positions share.
 
-import type { RoomSelection } from "../../../kit/browser/selection.js";
+import type { StageHeader } from "../../../kit/browser/types.js";
 
 export interface Side {
   labels: string[];
@@ -20,9 +20,7 @@ export interface Site {
 }
 
 /** What Python sends (app/rooms/positions/message.py). */
-export interface Header {
-  link: Record<string, string>;
-  key: string;
+export interface Header extends StageHeader {
   model: string;
   kind: "encoder" | "decoder" | "encoder-decoder";
   position: string;
@@ -36,7 +34,6 @@ export interface Header {
   windowed: boolean[] | null;
   homes: Record<string, [model: string, text: string]>;
   about: { name: string; caption: string; load: string; trace: string };
-  chosen: import("../../../kit/browser/selection.js").FromPython;
 }
 
 /** What another order of the words did. */
@@ -111,45 +108,47 @@ export interface Table {
 /** A part of a sentence: text, or text that is set off with a class. */
 export type Said = Node[];
 
-/** What each lab does for the view. */
+/** What each lab does for the room. */
 export interface Lab {
+  /** Whether what it shows is of a head, which can be found by its numbers. */
+  readonly hasHeads: boolean;
   draw(): void;
   fact(): Said;
   foot(): { proof: string; facts: string };
   tables(): Table[];
   snippet(): string;
   tools(): HTMLElement[];
-  key?(event: KeyboardEvent): boolean;
-  destroy?(): void;
+  status(): Record<string, unknown>;
+  arrow(down: number, right: number): boolean;
 }
 
-/** What the labs know of the view. */
+/** What the labs know of the room. */
 export interface Shown {
-  theme: "light" | "dark" | undefined;
-  root: HTMLElement;
+  scheme: "light" | "dark";
   host: HTMLElement;
   header: Header;
-  chosen: RoomSelection;
+  labLeaves: AbortController; // aborted when another lab takes the place of this one, or the room is left
   unit: number; // CSS pixels for one of the design's
   width: number; // of the lab, in CSS pixels
   room: number; // the height that a projected page has for it, in CSS pixels; else Infinity
   below(node: Element): number; // of that, what is left under a part that is drawn already
   narrow: boolean;
-  projector: boolean;
+  isProjected: boolean;
   palette: Record<string, any>;
   ramp: Ramp;
   ahead: Ramp;
   value(name: string): string;
   number(name: string, otherwise?: number): number;
   choose(changes: Record<string, string>): void;
-  redraw(): void;
-  get<Answer>(
+  invalidate(what: "answer"): void;
+  ask<Answer>(
     path: string,
     params: Record<string, string | number>,
     read: (bytes: Uint8Array) => Answer,
     of?: string,
   ): (Answer & { refused?: string }) | null;
-  say(text: string): void;
+  button(parent: HTMLElement | null, text: string, act: () => void, help?: string): HTMLButtonElement;
+  announce(text: string): void;
   tip(event: PointerEvent | null, nodes?: Node[]): void;
   site(): Site;
   side(name: "source" | "target"): Side;

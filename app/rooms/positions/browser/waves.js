@@ -20,12 +20,10 @@ export class Waves {
   constructor(view) {
     this.view = view;
     this.host = view.host;
-    this.drags = new Drags(view.host, (_, event) => this.drag(event));
+    new Drags(view, (_, event) => this.drag(event));
   }
 
-  destroy() {
-    this.drags.destroy();
-  }
+  hasHeads = false;
 
   get t() {
     return Math.min(this.view.number("t", 7), N - 1);
@@ -46,7 +44,6 @@ export class Waves {
     main.classList.toggle("narrow", view.narrow);
     this.digits(add(main, "section"));
     this.steps(add(main, "section"));
-    view.root.dataset.step = String(stepLength(this.width));
   }
 
   /** @param {HTMLElement} host */
@@ -55,7 +52,7 @@ export class Waves {
     const { unit } = view;
     const title = add(host, "h2");
     title.append(el("b", "", words.digits), ` ${words.digits_note}`);
-    const most = (view.projector ? 84 : 72) * unit;
+    const most = (view.isProjected ? 84 : 72) * unit;
     const tall = Math.max(20 * unit, Math.min(most, (view.below(title) - 74 * unit) / DIGITS - 14 * unit));
     const [width, left] = [view.narrow ? view.width : view.width - (400 + 40) * unit, 86 * unit];
     const step = (width - left - 20 * unit) / (N - 1);
@@ -194,6 +191,16 @@ export class Waves {
     this.view.choose({
       t: String(clamp(Math.round((event.clientX - frame.left - this.line.left) / this.line.step), 0, N - 1)),
     });
+  }
+
+  /** @param {number} _ @param {number} right */
+  arrow(_, right) {
+    if (right) this.view.choose({ t: String(clamp(this.t + right, 0, N - 1)) });
+    return right !== 0;
+  }
+
+  status() {
+    return { step: stepLength(this.width) };
   }
 
   fact() {
