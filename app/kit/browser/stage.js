@@ -53,13 +53,8 @@ export class Stage {
   draw(_) {}
 
   /**
-<<<<<<< HEAD
-   * The state of the screen, as data attributes of the room: for tests, and for readers of the page. A room whose picture is
-   * not there yet says null of `painted`. @returns {Record<string, unknown>}
-=======
-   * What is on the screen, as data attributes of the room: for tests, and for whoever reads the page. What is undefined is not said;
-   * a room whose picture comes later says so of `painted`. @returns {Record<string, unknown>}
->>>>>>> st1
+   * The state of the screen, as data attributes of the room: for tests, and for readers of the page. Undefined says nothing, null takes
+   * an attribute away, as a room whose picture is not there yet does with `painted`. @returns {Record<string, unknown>}
    */
   status() {
     return {};
@@ -183,11 +178,7 @@ export class Stage {
     sized.observe(root);
     document.fonts.ready.then(() => this.invalidate("size"));
     addEventListener("resize", () => this.invalidate("size"), { signal });
-<<<<<<< HEAD
     // A focused part of the room comes before the page's own keys; where nothing is focused, those of the page come first.
-=======
-    // What has the focus in the room comes before the page's own keys; where nothing has it, those of the page come first.
->>>>>>> st1
     root.addEventListener("keydown", (e) => this.#key(e), { signal });
     document.addEventListener("keydown", (e) => e.composedPath()[0] === document.body && this.#key(e), { signal });
     root.addEventListener("pointerdown", (e) => this.#press(e), { signal });
@@ -292,13 +283,8 @@ export class Stage {
   show(status) {
     const { dataset } = this.root;
     for (const [name, value] of Object.entries(status)) {
-<<<<<<< HEAD
       if (value === null) delete dataset[name];
-      else if (dataset[name] !== String(value)) dataset[name] = String(value);
-=======
-      const text = String(value);
-      if (value !== undefined && this.root.dataset[name] !== text) this.root.dataset[name] = text;
->>>>>>> st1
+      else if (value !== undefined && dataset[name] !== String(value)) dataset[name] = String(value);
     }
   }
 
@@ -334,12 +320,8 @@ export class Stage {
   /** @param {PointerEvent} event */
   #press(event) {
     if (event.button || event.ctrlKey) return; // a menu opens, and may keep the release for itself
-<<<<<<< HEAD
-    if (/** @type {Element} */ (event.composedPath()[0]).closest("button, a")) this.pressed = performance.now();
-=======
     const { pressable } = /** @type {typeof Stage} */ (this.constructor);
     if (/** @type {Element} */ (event.composedPath()[0]).closest(pressable)) this.pressed = performance.now();
->>>>>>> st1
   }
 
   #release() {

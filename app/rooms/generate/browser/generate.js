@@ -105,11 +105,8 @@ class Generate extends Stage {
 
   /** @param {{isNew: boolean, byLink: boolean}} news */
   received({ isNew, byLink }) {
-    const { key, changed } = this.header;
-    const isFirst = !this.asks.writing;
+    const { key } = this.header;
     if (isNew || byLink) this.asks.stop();
-    if ((isNew && !isFirst && !byLink) || (changed && !classroom.follows))
-      this.selection.choose({ path: "", other: "", f: "" }); // words after another text
     if (isNew) {
       this.asks.begin(key);
       this.say("");

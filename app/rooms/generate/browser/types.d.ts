@@ -17,7 +17,6 @@ export interface Header extends StageHeader {
   ran: string;
   link: Record<string, string>; // to the text and its model
   about: { caption: string; snippet: string; name: string };
-  changed?: boolean; // another text than at the last visit, and a link that says nothing of it
 }
 
 /** One token that was read. */
