@@ -268,11 +268,12 @@ export class Stage {
     });
   }
 
-  /** Say this in data attributes. @param {Record<string, unknown>} status */
+  /** Say this in data attributes; null takes one away. @param {Record<string, unknown>} status */
   show(status) {
+    const { dataset } = this.root;
     for (const [name, value] of Object.entries(status)) {
-      const text = String(value);
-      if (this.root.dataset[name] !== text) this.root.dataset[name] = text;
+      if (value === null) delete dataset[name];
+      else if (dataset[name] !== String(value)) dataset[name] = String(value);
     }
   }
 
