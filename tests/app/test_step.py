@@ -264,7 +264,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     root.locator(".pic").focus()
     page.keyboard.press("ArrowRight")
     screen.wait(cell="2.11")
-    expect(root.locator(".unseen[aria-live]")).to_contain_text(f"is {fixed(values['attn.z'][1, 11].item(), 3)}:")
+    expect(root.locator(".unseen[role=status]")).to_contain_text(f"is {fixed(values['attn.z'][1, 11].item(), 3)}:")
     # a number whose terms the server works out
     go(screen, "wo")
     screen.until("root.dataset.total")
@@ -313,7 +313,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     expect(root.locator(".big")).to_contain_text("it adds 6.24 to")
     # another token, another layer: another walk
     root.locator(".tok[data-i='2']").click()
-    root.get_by_label("layer").select_option("0")
+    root.get_by_label("layer", exact=True).select_option("0")
     screen.wait(query="2", layer="0")
     other = walk(run_of("minilm", ANIMAL), "encoder", 0, 2).values
     assert f"it adds {other['attn.out'].norm().item():.2f} to" in big(screen)
@@ -355,7 +355,7 @@ def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(sc
 def test_a_copied_link_brings_back_what_was_changed_and_where(screen: Screen) -> None:
     screen.open("?view=step&at=mask")
     go(screen, "scale")
-    slider = screen.root.locator(".stage input[type=range]")
+    slider = screen.root.locator(".panel input[type=range]")
     slider.press("ArrowRight")  # one press is seen
     expect(screen.root.locator(".big")).to_contain_text("divided by 5.94 it takes")
     slider.press("ArrowLeft")  # and the way back ends at the model's own

@@ -43,9 +43,9 @@ export class BatchPage {
       ["d_model", 4],
     ]);
     view.big.replaceChildren(...sentence(words.batch_says, {}));
-    const box = host.getBoundingClientRect();
+    const box = this.small.room();
     const narrow = box.width < 760;
-    const r = (view.rem ?? 16) / 15.55;
+    const r = view.rem / 15.55;
     const cell = narrow ? Math.min(42, (box.width - 10) / 7) : Math.min(42 * r, box.width * 0.042);
     const tall = Math.min(25 * r, narrow ? 26 : (box.height - 60 * r) / 9.5);
     const size = Math.min(13 * r, tall * 0.55, cell * 0.32);
@@ -102,7 +102,7 @@ export class BatchPage {
     if (narrow) host.style.minHeight = `${y3 + 330}px`;
     const facts = el("span", "facts");
     facts.append(el("span", "mute", words.small_torch));
-    feet(view, facts, 0, 1);
+    feet(view, [], facts, 0, 1);
   }
 
   /** @param {Spot} spot @returns {From} */

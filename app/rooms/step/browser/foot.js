@@ -1,11 +1,11 @@
 // What stands below the picture: where to go, what is proven of the numbers, what was changed, and the change as a run of its own.
 
-import { el, fill, quoted, scientific } from "../../../kit/browser/dom.js";
+import { el, fill, quoted, scientific, setText } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { fixed } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
-/** @typedef {import("./step.js").View} View */
+/** @typedef {import("./step.js").StepThrough} View */
 /** @typedef {import("./types.js").Run} Run */
 export const ATTENTION = ["qkv", "heads", "turn", "scores", "scale", "mask", "softmax", "z", "join", "wo"];
 
@@ -18,40 +18,36 @@ export function drawFoot(view, on, at) {
   const live = changed && ["scale", "mask", "softmax", "z"].includes(kind);
   const after = changed && !live && at > steps.findIndex((step) => step.kind === "z");
   const act = view.values.act !== "own" && (kind === "act" || kind === "product");
+  /** @type {string[]} */
+  const proofs = [];
   const facts = el("span", "facts");
   /** @param {string} className @param {string} text */
   const say = (className, text) => facts.append(el("span", className, text));
-  /** @param {string} text @param {() => void} work @param {string} [title] */
-  const button = (text, work, title = "") => {
-    const node = el("button", "quiet", text);
-    Object.assign(node, { type: "button", title });
-    node.addEventListener("click", work);
-    facts.append(node);
-    return node;
-  };
   if (ATTENTION.includes(kind) && Math.abs(on.at.weights.reduce((a, b) => a + b, 0) - 1) < 1e-5)
-    say("ok", words.ok_rows);
+    proofs.push(words.ok_rows);
   if (live || act) {
     say("changed", act ? words.changed_act : words.changed);
-    if (live && !view.offline)
-      button(
-        words.run_it,
-        () => runIt(view, view.shown ?? on),
-        fill(words.run_it_help, { what: editWords(on) }),
-      ).classList.add("run");
-    button(words.put_back, () => view.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
+    if (live && !view.isOffline)
+      view
+        .button(
+          facts,
+          words.run_it,
+          () => runIt(view, view.shown ?? on),
+          fill(words.run_it_help, { what: editWords(on) }),
+        )
+        .classList.add("run");
+    view.button(facts, words.put_back, () => view.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
   } else {
     if (ATTENTION.includes(kind) && on.site) {
-      const proof = view.remote.get("proof", { record: on.site.record }, read);
-      if (proof && !proof.refused)
-        say(
-          proof.fused_error === null ? "mute" : "ok",
-          proof.fused_error === null ? words.not_fused : fill(words.ok_fused, { error: scientific(proof.fused_error) }),
-        );
+      const proof = view.ask("proof", { record: on.site.record }, read);
+      if (proof && !proof.refused) {
+        if (proof.fused_error === null) say("mute", words.not_fused);
+        else proofs.push(fill(words.ok_fused, { error: scientific(proof.fused_error) }));
+      }
     }
     if (view.values.edits) {
       say("changed", words.run_done);
-      if (!view.offline) button(words.run_leave, () => view.choose({ edits: "" }));
+      if (!view.isOffline) view.button(facts, words.run_leave, () => view.choose({ edits: "" }));
     }
     if (after) say("changed", words.from_here);
     else if (!run.edits.length)
@@ -60,41 +56,16 @@ export function drawFoot(view, on, at) {
         fill(words.run_facts, { n: on.labels.length, ms: fixed(run.ms, 0), device: run.device, dtype: run.dtype }),
       );
   }
-  feet(view, facts, at, steps.length);
+  feet(view, proofs, facts, at, steps.length);
 }
 
-// Back and Next, what there is to say, and the files
-/** @param {View} view @param {HTMLElement} facts @param {number} at @param {number} n */
-export function feet(view, facts, at, n) {
-  const feet = FEET.get(view.footer) ?? makeFeet(view);
-  feet.back.disabled = at <= 0;
-  feet.next.disabled = at >= n - 1;
-  // Facts that are the same stay: an answer that comes meanwhile takes no button away from under a click.
-  if (feet.facts.isEqualNode(facts)) return;
-  feet.facts.replaceWith(facts);
-  feet.facts = facts;
-}
-
-/** @typedef {{back: HTMLButtonElement, next: HTMLButtonElement, facts: HTMLElement}} Feet */
-/** @type {WeakMap<HTMLElement, Feet>} */
-const FEET = new WeakMap();
-
-/** @param {View} view @returns {Feet} */
-function makeFeet(view) {
-  const [back, next] = [el("button", "go", words.back), el("button", "go next", words.next)];
-  back.type = next.type = "button";
-  back.addEventListener("click", () => view.turn(-1));
-  next.addEventListener("click", () => view.turn(1));
-  const right = el("span", "right");
-  const ramp = el("span", "ramp");
-  ramp.title = words.legend;
-  right.append("−", ramp, "+", ...view.share.actions(), view.files.box, view.projector.button);
-  view.share.isOffline = view.offline;
-  const facts = el("span", "facts");
-  view.footer.replaceChildren(back, next, facts, right);
-  const feet = { back, next, facts };
-  FEET.set(view.footer, feet);
-  return feet;
+// Back and Next, what is proven, and what else there is to say
+/** @param {View} view @param {string[]} proofs @param {HTMLElement} facts @param {number} at @param {number} n */
+export function feet(view, proofs, facts, at, n) {
+  view.ends.back.disabled = at <= 0;
+  view.ends.next.disabled = at >= n - 1;
+  setText(view.proof, proofs.join("   "));
+  if (!view.facts.isEqualNode(facts)) view.facts.replaceChildren(...facts.childNodes);
 }
 
 // The change as a run of its own, from this layer to the end

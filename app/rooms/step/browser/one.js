@@ -68,12 +68,12 @@ export class OnePage {
 
   /** @param {number} row @param {number} column @param {number} value */
   set(row, column, value) {
-    const { chosen, values } = this.small.view;
+    const { selection, values } = this.small.view;
     const changed = new Map(
       values.x ? values.x.split(",").map((one) => /** @type {[string, string]} */ (one.split(":"))) : [],
     );
     changed.set(`${row}-${column}`, String(Math.round(clamp(value, -9, 9) * 100) / 100 || 0)); // no -0
-    chosen.choose({
+    selection.choose({
       x: [...changed]
         .map((one) => one.join(":"))
         .sort()
@@ -90,7 +90,7 @@ export class OnePage {
       grid.options.value = (r, c) => values[r][c];
       grid.draw();
     }
-    this.small.view.root.dataset.small = this.x ? "changed" : "own";
+    this.small.view.show(this.small.status());
     this.sentence(all);
     this.foot(all);
     this.small.look(this.small.spot ?? this.opens());
@@ -116,20 +116,18 @@ export class OnePage {
 
   /** @param {One} all */
   foot(all) {
+    const { view, data } = this.small;
     const facts = el("span", "facts");
-    const { one } = this.small.data;
-    facts.append(el("span", "ok", words.ok_rows));
+    const proofs = [words.ok_rows];
     if (this.x) {
-      const back = el("button", "quiet", words.small_back);
-      back.type = "button";
-      back.addEventListener("click", () => this.small.view.choose({ x: "" }));
-      facts.append(el("span", "changed", words.small_changed), back);
+      add(facts, "span", "changed").textContent = words.small_changed;
+      view.button(facts, words.small_back, () => view.choose({ x: "" }));
     } else {
-      const error = Math.max(...all.output.flatMap((row, r) => row.map((v, c) => Math.abs(v - one.output[r][c]))));
-      facts.append(el("span", "ok", fill(words.small_fused, { error: scientific(error) })));
+      const error = Math.max(...all.output.flatMap((row, r) => row.map((v, c) => Math.abs(v - data.one.output[r][c]))));
+      proofs.push(fill(words.small_fused, { error: scientific(error) }));
     }
-    facts.append(el("span", "mute", words.small_at_once));
-    feet(this.small.view, facts, this.small.at, STEPS.length);
+    add(facts, "span", "mute").textContent = words.small_at_once;
+    feet(view, proofs, facts, this.small.at, STEPS.length);
   }
 
   draw() {
@@ -137,7 +135,7 @@ export class OnePage {
     this.small.opening = !view.values.cell;
     const all = this.program();
     const at = this.small.at;
-    const rem = view.rem ?? 16;
+    const { rem } = view;
     const r = rem / 15.55;
     const i0 = this.small.token;
     // the program is the rail
@@ -169,7 +167,7 @@ export class OnePage {
       which,
     );
     this.sentence(all);
-    const box = host.getBoundingClientRect();
+    const box = this.small.room();
     const abreast = (box.width - 152 * r) / 16; // four matrices of four numbers beside each other, with their wires
     const narrow = abreast < LEAST * r;
     const cell = Math.min(46 * r, narrow ? (box.width - 30) / 8 : abreast);

@@ -45,9 +45,9 @@ export class ReshapePage {
       ["d_model", 8],
     ]);
     view.big.replaceChildren(...sentence(words.reshape_says, {}));
-    const box = host.getBoundingClientRect();
+    const box = this.small.room();
     const narrow = box.width < 760;
-    const r = (view.rem ?? 16) / 15.55;
+    const r = view.rem / 15.55;
     const tall = narrow ? 18 : Math.max(8, Math.min(15.6 * r, (box.height - 120 * r) / 16)); // sixteen rows of numbers, and what is written above and below them
     const left = 34 * r;
     const wide = (box.width - left) / 24;
@@ -111,7 +111,7 @@ export class ReshapePage {
     } else host.style.minHeight = `${tops[2] + end + 20}px`;
     const facts = el("span", "facts");
     facts.append(el("span", "mute", words.small_torch));
-    feet(view, facts, 0, 1);
+    feet(view, [], facts, 0, 1);
   }
 
   /** @param {Spot} spot @returns {From} */

@@ -5,7 +5,7 @@ import { whole } from "../../../kit/browser/selection.js";
 import { read } from "./foot.js";
 import { ledgerRows } from "./ledger.js";
 
-/** @typedef {import("./step.js").View} View */
+/** @typedef {import("./step.js").StepThrough} View */
 /** @typedef {import("./types.js").Step} Step */
 /** @typedef {import("./types.js").Run} Run */
 /** @typedef {import("./types.js").Cell} Cell */
@@ -59,9 +59,9 @@ export function shownOf(view, walk, step) {
     k: [quoted(keyLabels[key]), "k"],
     model: run.model,
     reasons: header.reasons,
-    guesses: step.kind === "next" ? view.remote.get("step/guesses", { query: header.query }, read) : null,
+    guesses: step.kind === "next" ? view.ask("step/guesses", { query: header.query }, read) : null,
     paint: view.paint,
-    rem: view.rem ?? 16,
+    rem: view.rem,
     perLayer: sublayers.length,
     sublayers,
     ledgerRows: ledgerRows(at.weights, site.site === "attn" ? header.query : null, key),
@@ -77,7 +77,7 @@ export function shownOf(view, walk, step) {
     choose: (changes) => view.choose(changes),
     toggle: (k) => view.toggle(k, keyLabels),
     terms: (name, index) =>
-      view.remote.get(
+      view.ask(
         "step/terms",
         { stack: header.stack, layer: header.layer, query: header.query, step: name, index: index.join(".") },
         read,

@@ -3,7 +3,6 @@
 import { add, choice, clamp, el, fill, worded } from "../../../kit/browser/dom.js";
 import { BatchPage } from "./batch.js";
 import { WORDS as words } from "./constants.js";
-import { drawFrom } from "./from.js";
 import { Grid } from "./grid.js";
 import { OnePage, STEPS } from "./one.js";
 import { indexOf, ReshapePage } from "./reshape.js";
@@ -25,7 +24,7 @@ export class Small {
   /** @type {Spot | undefined} The number that is looked at */
   now;
 
-  /** @param {import("./step.js").View} view */
+  /** @param {import("./step.js").StepThrough} view */
   constructor(view) {
     this.view = view;
     /** @type {Record<string, import("./types.js").SmallPage>} */
@@ -56,9 +55,9 @@ export class Small {
     return clamp(row || 0, 0, 2);
   }
 
-  /** @param {number} at */
+  /** @param {number} at @returns {boolean | void} */
   go(at) {
-    if (this.page !== "one") return;
+    if (this.page !== "one") return false;
     this.spot = null;
     // with the token that is followed: a page without one opens at its end, whatever step the link leaves out
     this.view.choose({ at: STEPS[clamp(at, 0, STEPS.length - 1)], cell: this.view.values.cell || "0.0" });
@@ -70,7 +69,6 @@ export class Small {
     this.data = data;
     if (page !== this.page) this.spot = null;
     this.page = page;
-    view.rem = parseFloat(getComputedStyle(view.root).fontSize) || 16;
     view.rail.leave();
     view.walk = null;
     view.drawn = view.asks = "";
@@ -85,22 +83,28 @@ export class Small {
     this.shown.draw();
     const name = worded(PAGES, page);
     view.pic.setAttribute("aria-label", fill(words.picture, { name }));
-    view.pic.onkeydown = (event) => this.key(event);
     if (view.values.show === "table") {
       view.pic.replaceChildren();
       view.pic.classList.add("tabled");
       drawTable(view.pic, this.numbers(), name);
     }
-    Object.assign(view.root.dataset, {
-      at: page === "one" ? STEPS[this.at] : "",
-      painted: "1",
-      run: view.remote.key,
-      small: this.shown.x ? "changed" : "own",
-    });
     this.look(this.spot ?? this.shown.opens());
   }
 
+  status() {
+    return {
+      at: this.page === "one" ? STEPS[this.at] : "",
+      run: this.view.key,
+      small: this.shown.x ? "changed" : "own",
+    };
+  }
+
   // ------------------------------------------------------------------ parts of a page
+
+  // The room that there is, once all that stands above it is written
+  room() {
+    return (this.view.box = this.host.getBoundingClientRect());
+  }
 
   /** @param {string} title @param {string} facts @param {[axis: string, n: number][]} axes @param {Node[]} more */
   head(title, facts, axes, ...more) {
@@ -120,7 +124,7 @@ export class Small {
       el("b", "", title),
       el("span", "", facts),
       ...more,
-      ...(this.view.projector.on ? [] : [show]),
+      ...(this.view.isProjected ? [] : [show]),
       sizes,
     );
   }
@@ -175,40 +179,40 @@ export class Small {
   look(spot) {
     const from = this.shown.from(spot);
     this.now = spot;
-    this.view.said = drawFrom(this.view.fromBox, from);
-    this.view.root.dataset.cell = spot.join(".");
-    this.view.root.dataset.total = from.total === undefined ? "" : String(from.total);
+    this.view.sum(from, spot);
   }
 
   // Arrows go from number to number; Tab from matrix to matrix is the page's own.
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const by = /** @type {Record<string, [number, number]>} */ ({
-      ArrowLeft: [0, -1],
-      ArrowRight: [0, 1],
-      ArrowUp: [-1, 0],
-      ArrowDown: [1, 0],
-    })[event.key];
-    if (event.target !== this.view.pic || !this.now || event.ctrlKey || event.metaKey || event.altKey) return;
+  /** @param {number} down @param {number} right */
+  move(down, right) {
+    if (!this.now) return false;
     const names = Object.keys(this.grids);
     let [name, row, column] = this.now;
-    if (by) {
-      const { rows, columns } = this.grids[name].options;
-      [row, column] = [row + by[0], column + by[1]];
-      if (column < 0 || column >= columns) {
-        name = names[clamp(names.indexOf(name) + by[1], 0, names.length - 1)];
-        column = by[1] > 0 ? 0 : this.grids[name].options.columns - 1;
-        row = Math.min(row, this.grids[name].options.rows - 1);
-      }
-      row = clamp(row, 0, (name === this.now[0] ? rows : this.grids[name].options.rows) - 1);
-    } else if ((event.key === "+" || event.key === "-") && name === "x")
-      this.shown.change?.(row, column, event.key === "+" ? 0.1 : -0.1);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-    this.spot = [name, row, column];
-    this.look(this.spot);
-    this.view.live.textContent = this.view.said ?? "";
+    const { rows, columns } = this.grids[name].options;
+    [row, column] = [row + down, column + right];
+    if (column < 0 || column >= columns) {
+      name = names[clamp(names.indexOf(name) + right, 0, names.length - 1)];
+      column = right > 0 ? 0 : this.grids[name].options.columns - 1;
+      row = Math.min(row, this.grids[name].options.rows - 1);
+    }
+    row = clamp(row, 0, (name === this.now[0] ? rows : this.grids[name].options.rows) - 1);
+    this.take([name, row, column]);
+  }
+
+  // The number of x that is looked at, a little more or less
+  /** @param {number} by */
+  change(by) {
+    const { view, now } = this;
+    if (view.opened === "run" || view.focused !== view.pic || now?.[0] !== "x") return false;
+    this.shown.change?.(now[1], now[2], by);
+    this.take(now);
+  }
+
+  /** @param {Spot} spot */
+  take(spot) {
+    this.spot = spot;
+    this.look(spot);
+    this.view.announce(this.view.said);
   }
 
   // ------------------------------------------------------------------ as a table

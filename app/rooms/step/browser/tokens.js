@@ -4,7 +4,7 @@ import { cover } from "../../../kit/browser/cover.js";
 import { add, el, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
-/** @typedef {import("./step.js").View} View */
+/** @typedef {import("./step.js").StepThrough} View */
 /** @typedef {import("./types.js").Run} Run */
 
 export class Tokens {

@@ -1,5 +1,7 @@
 // Records that the modules of Step through share.
 
+import type { StageHeader } from "../../../kit/browser/types.js";
+
 export interface Palette {
   background: string;
   panel: string;
@@ -144,6 +146,12 @@ export interface Guesses {
   guesses: Guess[];
   words: [word: string, p: number][];
   refused?: string;
+}
+
+/** What Python sends: the run, if there is one, and what files say of themselves. */
+export interface Header extends StageHeader {
+  run: Run | null;
+  about: { caption: string; name: string; code: string[] };
 }
 
 /** What the browser knows of a run before it asks for a walk. */

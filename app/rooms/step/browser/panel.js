@@ -12,14 +12,14 @@ import { count, fixed } from "./sums.js";
 import { drawTable } from "./table.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
-/** @typedef {import("./step.js").View} View */
+/** @typedef {import("./step.js").StepThrough} View */
 const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
 const NEAR = 0.02; // of the model's own divisor: a hand that comes as near as this means that one
 const BY_KEY = 0.05; // of it, that an arrow key moves: a hundredth would never leave its neighbourhood
 const MLP = ["gate", "up", "act", "product", "down"];
 
 /** @param {View} view @param {Shown} on @param {number} at */
-export function drawStage(view, on, at) {
+export function drawPanel(view, on, at) {
   const { step } = on;
   tell(view, on, at);
   const name = nameOf(step, on.header);
@@ -32,11 +32,11 @@ export function drawStage(view, on, at) {
   const table = view.values.show === "table";
   view.pic.classList.toggle("tabled", table);
   view.box = on.box = table ? undefined : view.pic.getBoundingClientRect();
-  view.picture = (LEDGER.includes(step.kind) ? ledger : step.kind === "next" ? guessPicture : PICTURES[step.kind])(
+  view.stepPicture = (LEDGER.includes(step.kind) ? ledger : step.kind === "next" ? guessPicture : PICTURES[step.kind])(
     table ? el("div") : view.pic,
     on,
   );
-  if (table) drawTable(view.pic, view.picture.numbers(), name);
+  if (table) drawTable(view.pic, view.stepPicture.numbers(), name);
 }
 
 // What stands above the picture: where it is and what can be changed there, and the sentence, equation and code
@@ -56,7 +56,7 @@ export function tell(view, on, at) {
           : fill(words.where_layer, { layer: header.layer });
   // A slider that is held must stay the element that it is.
   const asks = JSON.stringify([
-    view.remote.key,
+    view.key,
     header.stack,
     header.layer,
     header.query,
@@ -64,7 +64,7 @@ export function tell(view, on, at) {
     view.values.show,
     view.values.act,
     view.values.norm,
-    view.projector.on,
+    view.isProjected,
   ]);
   if (asks !== view.asks) {
     const sizes = el("span", "sh");
@@ -113,7 +113,11 @@ function controls(view, { step, header, at, site, walk }) {
       value.textContent = fixed(divisor);
       if (Math.abs(Number(input.value) / divisor - 1) > 0.02) input.value = String(divisor);
     };
-    const take = () => view.choose({ divide: Math.abs(Number(input.value) / base - 1) < NEAR ? "" : input.value });
+    const take = () => {
+      const isOwn = Math.abs(Number(input.value) / base - 1) < NEAR;
+      now = isOwn ? base : Number(input.value); // two keys may come before it is drawn
+      view.choose({ divide: isOwn ? "" : input.value });
+    };
     input.addEventListener("input", take);
     input.addEventListener("keydown", (event) => {
       const [down, right] = arrow(event) ?? [0, 0];
@@ -153,7 +157,7 @@ function controls(view, { step, header, at, site, walk }) {
       ),
     );
   }
-  if (view.projector.on) return box;
+  if (view.isProjected) return box;
   box.append(
     choice(
       words.as,
