@@ -5,7 +5,7 @@ import { clamp, fill, short } from "../../kit/browser/dom.js";
 import { across, isMirrored } from "./direction.js";
 import { everyLine, linesOf } from "./edges.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
-import { levelsOfRoots } from "./scale.js";
+import { levelsOfRoots } from "../../kit/browser/picture/scale.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 
 /** @typedef {import("./types.js").View} View */
@@ -227,7 +227,7 @@ export function headsFigure(view, style, about) {
  * @param {Site} site
  * @param {Style} style
  * @param {"linear" | "log"} scale
- * @param {import("./scale.js").Ends} ends
+ * @param {import("../../kit/browser/picture/scale.js").Ends} ends
  * @param {boolean} isBack
  * @param {number} left
  * @param {number} top

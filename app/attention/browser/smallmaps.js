@@ -1,7 +1,7 @@
 // The small pictures of heads, drawn side by side once and copied from there.
 
 import { across, isMirrored } from "./direction.js";
-import { levelsOfRoots } from "./scale.js";
+import { levelsOfRoots } from "../../kit/browser/picture/scale.js";
 
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {{canvas: HTMLCanvasElement, rows: number, columns: number, from: number}} Atlas */
