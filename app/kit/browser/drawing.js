@@ -201,7 +201,10 @@ class Box {
     from.forEach((node, i) => {
       const style = getComputedStyle(node);
       for (const name of PAINT)
-        if (node.hasAttribute(name) || name === "fill") to[i].setAttribute(name, style.getPropertyValue(name));
+        if (node.hasAttribute(name) || name === "fill") {
+          const value = style.getPropertyValue(name);
+          to[i].setAttribute(name, value.startsWith("color(") ? (plain(value)?.[0] ?? "none") : value);
+        }
       if (node.localName === "text") set(to[i], { "font-size": style.fontSize, "font-weight": style.fontWeight });
     });
     copy.removeAttribute("class");

@@ -27,6 +27,7 @@ import { svg } from "./svg.js";
  * @property {number} [size] of that type
  * @property {Names} [rowNames]
  * @property {Names} [columnNames]
+ * @property {number} [most] cells that are shapes of their own; more are one image
  * @property {Shape[]} [more] what else belongs to it
  * @property {Frame[]} [frames]
  */
@@ -78,7 +79,7 @@ export function shapesOf(map) {
       }),
     );
   });
-  const isImage = rows * columns > MANY && !size;
+  const isImage = rows * columns > (map.most ?? MANY) && !size;
   if (isImage) {
     const canvas = pixels(rows, columns, (at) => {
       const [row, column] = [Math.floor(at / columns), at % columns];

@@ -2,6 +2,7 @@
 
 import { fill } from "../../../kit/browser/dom.js";
 import { Pen, same } from "../../../kit/browser/pen.js";
+import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { common } from "./paths.js";
@@ -151,7 +152,7 @@ export class Columns {
     /** @type {Element | null} */
     let at = this.bars.firstElementChild;
     for (const { node } of inSight) {
-      const group = before.get(node) ?? free.shift() ?? document.createElementNS("http://www.w3.org/2000/svg", "g");
+      const group = before.get(node) ?? free.shift() ?? svg("g");
       this.groups.set(node, group);
       if (group === at) at = at.nextElementSibling;
       else this.bars.insertBefore(group, at);

@@ -3,7 +3,8 @@
 import { clamp, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
-import { Grid, canvas, cut, draw, hatch } from "./maps.js";
+import { Grid, canvas, cut, hatch } from "./maps.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 import { elsewhere, table } from "./tables.js";
 
 const FUTURE = 1;

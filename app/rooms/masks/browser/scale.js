@@ -3,7 +3,8 @@
 import { choice, clamp, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
-import { canvas, draw } from "./maps.js";
+import { canvas } from "./maps.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 import { entropy, weigh } from "./rules.js";
 import { named } from "./sheet.js";
 import { table } from "./tables.js";

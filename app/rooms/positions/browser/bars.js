@@ -2,7 +2,11 @@
 
 import { add, el, fill, share } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { picture, put } from "./draw.js";
+import { Pen } from "../../../kit/browser/pen.js";
+import { upright } from "../../../kit/browser/picture/bars.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
+import { drawShapes } from "../../../kit/browser/scene.js";
+import { picture } from "./draw.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 
@@ -29,33 +33,14 @@ export function bars(view, host, change, head, now) {
   });
   const svg = picture(host, width, height + 34 * unit, label);
   for (const value of [0, 0.5, 1])
-    put(svg, "path", { d: `M${8 * unit} ${y(value)}H${width - 8 * unit}`, stroke: "var(--line)" });
-  after.forEach((value, i) => {
-    if (!Number.isNaN(value))
-      put(svg, "rect", {
-        x: x(i) - 4.5 * unit,
-        y: y(value),
-        width: 9 * unit,
-        height: Math.max(1, y(0) - y(value)),
-        fill: "var(--bar)",
-        rx: 1.5,
-      });
-  });
-  before.forEach((value, i) => {
-    if (!Number.isNaN(value))
-      put(svg, "rect", {
-        x: x(i) - 6.5 * unit,
-        y: y(value),
-        width: 13 * unit,
-        height: Math.max(1, y(0) - y(value)),
-        fill: "none",
-        stroke: "var(--mute)",
-        "stroke-width": 1.3,
-        rx: 2,
-      });
-  });
+    draw(svg, "path", { d: `M${8 * unit} ${y(value)}H${width - 8 * unit}`, stroke: "var(--line)" });
+  const both = { x, base: y(0), high: (/** @type {number} */ value) => y(0) - y(value) };
+  drawShapes(new Pen(draw(svg, "g")), [
+    ...upright({ ...both, values: after, wide: 9 * unit, fill: () => view.palette.ramp[3], radius: 1.5 }),
+    ...upright({ ...both, values: before, wide: 13 * unit, stroke: view.palette.mute, radius: 2 }),
+  ]);
   const isRight = peak > reach + 2;
-  put(
+  draw(
     svg,
     "text",
     {
@@ -72,7 +57,7 @@ export function bars(view, host, change, head, now) {
     [reach, "middle"],
     [size - 1, "end"],
   ])) {
-    put(
+    draw(
       svg,
       "text",
       {

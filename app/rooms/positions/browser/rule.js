@@ -2,7 +2,9 @@
 
 import { add, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { diverging, path, picture, put, signed, ticks, whole } from "./draw.js";
+import { ticks, rising } from "../../../kit/browser/picture/scale.js";
+import { draw, path } from "../../../kit/browser/picture/svg.js";
+import { picture, signed, whole } from "./draw.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 
@@ -35,12 +37,12 @@ function axes(view, host, reach, low, high, label, of = 1) {
   const y = (/** @type {number} */ value) => 16 * unit + height * (1 - (value - low) / (high - low || 1));
   const svg = picture(host, width, height + 60 * unit, label);
   for (const value of ticks(low, high)) {
-    put(svg, "path", {
+    draw(svg, "path", {
       d: `M${left} ${y(value)}H${width - right}`,
       stroke: "var(--line)",
       "stroke-width": value ? 1 : 1.6,
     });
-    put(
+    draw(
       svg,
       "text",
       { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
@@ -48,7 +50,7 @@ function axes(view, host, reach, low, high, label, of = 1) {
     );
   }
   for (const value of [-reach, -reach / 2, 0, reach / 2, reach])
-    put(
+    draw(
       svg,
       "text",
       { x: x(value), y: height + 40 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
@@ -75,8 +77,8 @@ function lines(view, host, bias, kind, isOwn, of) {
   const { svg, x, y, width, right } = axes(view, host, reach, low, high, label, of);
   let below = -Infinity;
   bias.forEach((row, head) => {
-    const colour = diverging(view, 0.95 - (0.6 * head) / bias.length);
-    put(svg, "path", {
+    const { fill: colour } = rising(view.palette)(0.95 - (0.6 * head) / bias.length);
+    draw(svg, "path", {
       d: path(row.map((value, i) => [x(i - reach), y(value)])),
       fill: "none",
       stroke: colour,
@@ -86,7 +88,7 @@ function lines(view, host, bias, kind, isOwn, of) {
     const at = y(row[row.length - 1]);
     if (view.narrow || Math.abs(at - below) < 14 * unit) return;
     below = at;
-    put(
+    draw(
       svg,
       "text",
       { x: width - right + 8 * unit, y: at + 5 * unit, class: "mt", "font-size": 13 * unit },
@@ -107,7 +109,7 @@ function steps(view, host, buckets) {
   const most = Math.max(...buckets);
   const { svg, x, y } = axes(view, host, reach, 0, most, fill(words.buckets_label, { n: most + 1, reach }));
   buckets.forEach((bucket, i) =>
-    put(svg, "rect", {
+    draw(svg, "rect", {
       x: x(i - reach) - 4 * unit,
       y: y(bucket) - 2.5 * unit,
       width: 8 * unit,

@@ -4,7 +4,9 @@
 import { add, choice, clamp, el, fill, number, phrase, worded } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
-import { Drags, grip, handle, path, picture, put, signed, ticks } from "./draw.js";
+import { ticks } from "../../../kit/browser/picture/scale.js";
+import { draw, path } from "../../../kit/browser/picture/svg.js";
+import { Drags, grip, handle, picture, signed } from "./draw.js";
 import { ends, trade } from "./ends.js";
 import { Heat, WINDOW } from "./heat.js";
 import { cosine, lessAlike } from "./numbers.js";
@@ -187,8 +189,8 @@ export class Two {
       fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }),
     );
     for (let power = low; power <= high; power++) {
-      put(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
-      put(
+      draw(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
+      draw(
         svg,
         "text",
         { x: left - 8 * unit, y: y(power) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
@@ -197,7 +199,7 @@ export class Two {
     }
     const step = (width - left) / Math.max(1, periods.length);
     periods.forEach((period, i) =>
-      put(svg, "rect", {
+      draw(svg, "rect", {
         x: left + (i + 0.15) * step,
         y: y(Math.log10(period)),
         width: step * 0.7,
@@ -206,7 +208,7 @@ export class Two {
       }),
     );
     for (const i of ticks(0, periods.length - 1, 8))
-      put(
+      draw(
         svg,
         "text",
         {
@@ -290,22 +292,22 @@ export class Two {
     this.curve = { left, step };
     this.curveBox = svg;
     for (const value of [0, 0.5, 1]) {
-      put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      put(
+      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
+      draw(
         svg,
         "text",
         { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
         String(value),
       );
     }
-    put(svg, "path", {
+    draw(svg, "path", {
       d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])),
       fill: "none",
       stroke: "var(--bar)",
       "stroke-width": 2.2,
     });
     for (const at of ticks(rows.first, last, 4))
-      put(
+      draw(
         svg,
         "text",
         { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
@@ -318,7 +320,7 @@ export class Two {
       ["i", i, "var(--query)", 1],
     ])) {
       if (!inside(at) || value === null) continue;
-      put(svg, "path", {
+      draw(svg, "path", {
         d: `M${x(at)} ${y(value)}V${y(low)}`,
         stroke: colour,
         "stroke-width": 1.5,
@@ -334,11 +336,11 @@ export class Two {
         move: move(name),
       });
       grip(group, x(at), y(value), 44);
-      put(group, "circle", { cx: x(at), cy: y(value), r: 7 * unit, fill: colour });
+      draw(group, "circle", { cx: x(at), cy: y(value), r: 7 * unit, fill: colour });
     }
     if (between !== null && inside(j)) {
       const isRight = j > rows.first + rows.rows * 0.8;
-      put(
+      draw(
         svg,
         "text",
         {
@@ -372,22 +374,22 @@ export class Two {
       fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }),
     );
     for (const value of [0, 0.5, 1]) {
-      put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      put(
+      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
+      draw(
         svg,
         "text",
         { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
         String(value),
       );
     }
-    put(svg, "path", {
+    draw(svg, "path", {
       d: path(alike.map((value, at) => [x(at), y(value)])),
       fill: "none",
       stroke: "var(--bar)",
       "stroke-width": 2.2,
     });
     for (const at of ticks(0, alike.length - 1, 4))
-      put(
+      draw(
         svg,
         "text",
         { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
@@ -438,12 +440,12 @@ export class Two {
     );
     const unitText = most < 1 ? 2 : 0;
     for (const v of [-most, 0, most]) {
-      put(svg, "path", {
+      draw(svg, "path", {
         d: `M${left} ${y(v)}H${width - 30 * unit}`,
         stroke: "var(--line)",
         "stroke-width": v ? 1 : 1.6,
       });
-      put(
+      draw(
         svg,
         "text",
         { x: left - 8 * unit, y: y(v) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
@@ -451,14 +453,14 @@ export class Two {
       );
     }
     features.forEach((feature, at) => {
-      put(svg, "path", {
+      draw(svg, "path", {
         d: path(Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))])),
         fill: "none",
         stroke: this.colour(at),
         "stroke-width": 2,
         "stroke-dasharray": DASHES[at],
       });
-      put(
+      draw(
         svg,
         "text",
         {
@@ -476,7 +478,7 @@ export class Two {
       [this.ij[1], "var(--key)"],
     ])) {
       if (at >= rows.first && at < rows.first + rows.rows)
-        put(svg, "path", {
+        draw(svg, "path", {
           d: `M${x(at - rows.first)} ${6 * unit}V${height + 12 * unit}`,
           stroke: colour,
           "stroke-width": 1.5,
@@ -484,7 +486,7 @@ export class Two {
         });
     }
     for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4))
-      put(
+      draw(
         svg,
         "text",
         { x: x(at - rows.first), y: height + 30 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },

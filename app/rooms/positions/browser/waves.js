@@ -2,7 +2,8 @@
 
 import { add, clamp, el, fill, phrase, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { Drags, grip, handle, path, picture, put } from "./draw.js";
+import { draw, path } from "../../../kit/browser/picture/svg.js";
+import { Drags, grip, handle, picture } from "./draw.js";
 import { flips, stepLength, wave } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -67,13 +68,13 @@ export class Waves {
     this.box = svg;
     for (let digit = 0; digit < DIGITS; digit++) {
       const y = (/** @type {number} */ value) => 14 * unit + digit * (tall + 14 * unit) + tall * (1 - value);
-      put(
+      draw(
         svg,
         "text",
         { x: 0, y: y(0.5) - 2 * unit, class: "b", "font-size": 13.5 * unit },
         fill(words.digit, { digit }),
       );
-      put(
+      draw(
         svg,
         "text",
         { x: 0, y: y(0.5) + 15 * unit, class: "mt", "font-size": 12.5 * unit },
@@ -87,14 +88,14 @@ export class Waves {
             [x(p + 0.5), y((p >> digit) & 1)],
           ]),
       ).flat();
-      put(svg, "path", { d: path(square), fill: "none", stroke: "var(--hatch)", "stroke-width": 2 });
+      draw(svg, "path", { d: path(square), fill: "none", stroke: "var(--hatch)", "stroke-width": 2 });
       const soft = Array.from(
         { length: 161 },
         (_, i) => /** @type {[number, number]} */ ([x(-0.5 + i / 10), y(wave(digit, -0.5 + i / 10))]),
       );
-      put(svg, "path", { d: path(soft), fill: "none", stroke: "var(--proof)", "stroke-width": 2.4 });
-      put(svg, "circle", { cx: x(t), cy: y((t >> digit) & 1), r: 5.5 * unit, fill: "var(--ink)" });
-      put(svg, "circle", { cx: x(t), cy: y(wave(digit, t)), r: 5.5 * unit, fill: "var(--proof)" });
+      draw(svg, "path", { d: path(soft), fill: "none", stroke: "var(--proof)", "stroke-width": 2.4 });
+      draw(svg, "circle", { cx: x(t), cy: y((t >> digit) & 1), r: 5.5 * unit, fill: "var(--ink)" });
+      draw(svg, "circle", { cx: x(t), cy: y(wave(digit, t)), r: 5.5 * unit, fill: "var(--proof)" });
     }
     const group = handle(svg, {
       name: "t",
@@ -105,17 +106,17 @@ export class Waves {
       text: fill(words.t_value, { t, binary: binary(t) }),
       move: (to) => view.choose({ t: String(to) }),
     });
-    put(group, "path", {
+    draw(group, "path", {
       d: `M${x(t)} ${4 * unit}V${bottom}`,
       stroke: "var(--query)",
       "stroke-width": 1.6,
       "stroke-dasharray": "3 3",
     });
-    put(group, "rect", { x: x(t) - 12 * unit, y: 0, width: 24 * unit, height: bottom, fill: "transparent" });
+    draw(group, "rect", { x: x(t) - 12 * unit, y: 0, width: 24 * unit, height: bottom, fill: "transparent" });
     grip(group, x(t), bottom + 4 * unit, 44);
-    put(group, "circle", { cx: x(t), cy: bottom + 4 * unit, r: 8 * unit, fill: "var(--query)" });
+    draw(group, "circle", { cx: x(t), cy: bottom + 4 * unit, r: 8 * unit, fill: "var(--query)" });
     for (let p = 0; p < N; p++)
-      put(
+      draw(
         svg,
         "text",
         {
@@ -163,7 +164,7 @@ export class Waves {
     svg.setAttribute("role", "img");
     for (let p = 0; p < N - 1; p++) {
       const tall = (height * value(p)) / most;
-      put(svg, "rect", {
+      draw(svg, "rect", {
         x: x(p) - 8 * unit,
         y: 6 * unit + height - tall,
         width: 16 * unit,
@@ -171,14 +172,14 @@ export class Waves {
         rx: 2,
         fill: p === t ? "var(--query)" : colour,
       });
-      put(
+      draw(
         svg,
         "text",
         { x: x(p), y: height + 24 * unit, "text-anchor": "middle", class: "mt", "font-size": 12 * unit },
         String(p),
       );
       if (named)
-        put(
+        draw(
           svg,
           "text",
           { x: x(p), y: 2 * unit + height - tall, "text-anchor": "middle", class: "b", "font-size": 12.5 * unit },
