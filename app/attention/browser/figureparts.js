@@ -23,7 +23,7 @@ const FACT = 16;
 export function heading(shapes, width, style, about) {
   const { palette, font } = style;
   let y = MARGIN + TITLE / 2;
-  for (const line of wrapped(about.title, width - 2 * MARGIN, TITLE, font)) {
+  for (const line of wrapped(about.title, width - 2 * MARGIN, TITLE, font, 650)) {
     shapes.push(text(MARGIN, y, [[line, palette.ink, 650]], TITLE));
     y += TITLE * 1.3;
   }

@@ -225,6 +225,7 @@ class Box {
         const size = parseFloat(style.fontSize);
         const [fill, opacity] = plain(style.color) ?? [style.color, 1];
         const said = cut(string, parent, at);
+        if (!said) continue;
         const { x, y, height } = this.boxOf(at);
         make(
           this.place,
@@ -314,7 +315,8 @@ function cut(string, element, at) {
     if (room >= at.width - 0.5) continue;
     if (room <= 0) return "";
     const letters = Array.from(string);
-    return letters.slice(0, Math.max(0, Math.floor((letters.length * room) / at.width) - 1)).join("") + "…";
+    const fits = Math.floor((letters.length * room) / at.width) - 1;
+    return fits > 0 ? letters.slice(0, fits).join("") + "…" : "";
   }
   return string;
 }
@@ -329,7 +331,7 @@ export function svg({ group, width: wide, height }, about, colours) {
   const width = Math.max(wide, NARROWEST);
   const font = `${getComputedStyle(document.body).fontFamily}, ${FALLBACK}`;
   const caption = wrapped(about.caption, width, SMALL, font);
-  const title = wrapped(about.title, width, 20, font);
+  const title = wrapped(about.title, width, 20, font, 650);
   const top = MARGIN + title.length * 26;
   const size = { width: width + 2 * MARGIN, height: top + height + caption.length * SMALL * 1.4 + 2 * MARGIN };
   const doc = document.implementation.createDocument(SVG, "svg", null);

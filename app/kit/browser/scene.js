@@ -247,15 +247,15 @@ export function widthOf(string, size, font, weight) {
 }
 
 // Lines of at most `width`, broken at spaces, and inside a word only where it alone is longer
-/** @param {string} string @param {number} width @param {number} size @param {string} font */
-export function wrapped(string, width, size, font) {
+/** @param {string} string @param {number} width @param {number} size @param {string} font @param {number} [weight] */
+export function wrapped(string, width, size, font, weight) {
   /** @type {string[]} */
   const lines = [];
   let line = "";
   const pieces = string.split(/(?<= )/);
   while (pieces.length) {
     const piece = /** @type {string} */ (pieces.shift());
-    if (widthOf((line + piece).trimEnd(), size, font) <= width) line += piece;
+    if (widthOf((line + piece).trimEnd(), size, font, weight) <= width) line += piece;
     else if (line) {
       lines.push(line.trimEnd());
       line = "";
@@ -263,7 +263,8 @@ export function wrapped(string, width, size, font) {
     } else {
       const letters = Array.from(piece);
       let fits = letters.length - 1;
-      while (fits > 1 && widthOf(letters.slice(0, fits).join(""), size, font) > width) fits = Math.floor(fits * 0.9);
+      while (fits > 1 && widthOf(letters.slice(0, fits).join(""), size, font, weight) > width)
+        fits = Math.floor(fits * 0.9);
       lines.push(letters.slice(0, Math.max(1, fits)).join(""));
       if (letters.length > fits && fits >= 1) pieces.unshift(letters.slice(Math.max(1, fits)).join(""));
     }
