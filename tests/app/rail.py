@@ -41,7 +41,7 @@ SAYS = {
     "5.1": "10.7 %",
     "5.2": "10.7 %",
     "5.3": "Step 600: loss",
-    "5.4": "it writes 0 of 48",
+    "5.4": "it gets 0 of 48",
     "5.5": "Step 600: loss",
     "5.6": "Read again now",
     "5.7": "2 · 12 layers",

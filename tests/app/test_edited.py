@@ -22,7 +22,7 @@ from scripts import dev
 
 registry.rooms()  # a module that nobody knows is looked for among all that there are
 PLACE = "copy/browser"
-DOM, KEYS, FILES = (f"{PLACE}/{name}.js" for name in ("dom", "keys", "files"))
+DOM, KEYS, FILES = (f"{PLACE}/{name}.js" for name in ("dom", "shortcuts", "files"))
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ def test_what_is_asked_is_covered_until_somebody_looks(visit: Screen):
     rail(page).get_by_role("button", name="Look", exact=True).click()
     expect(covered).to_have_count(0)
     expect(view(page).locator(".big")).to_contain_text("68 %")
-    expect(rail(page).locator(".answer")).to_contain_text("You said street: 5.0 %, rank 4 of 16.")
+    expect(rail(page).locator(".answer")).to_contain_text("You chose street: 5.0 %, rank 4 of 16.")
     expect(rail(page).locator(".answer")).to_contain_text("animal")
     expect(rail(page)).to_have_attribute("data-right", "false")
     page.wait_for_url("**seen=1**")
@@ -311,6 +311,6 @@ def test_a_finished_lesson_is_a_page_that_asks_nobody_for_anything(visit: Screen
         rail(page).get_by_role("button", name="Save the lesson").click()
     text = Path(saved.value.path()).read_text(encoding="utf-8")
     assert saved.value.suggested_filename == "headlight-1-attention.html"
-    assert "You said street: 5.0 %, rank 4 of 16." in text and text.count("<h2>") == 8
+    assert "You chose street: 5.0 %, rank 4 of 16." in text and text.count("<h2>") == 8
     assert 'src="data:image/png;base64,' in text
     assert not re.findall(r'(?:src|href)="(?!data:)', text) and "<script" not in text

@@ -319,7 +319,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     # by keys: the word at place 3 goes on by one, and the head to the right is shown
     room.root.locator("[data-slot='3']").focus()
     room.page.keyboard.press("Alt+ArrowRight")
-    room.says("The words stand in another order")
+    room.says("The words are in another order")
     expect(room.root.locator("[data-slot='4']")).to_have_attribute("data-word", "3")
     room.root.locator(".grid").focus()
     room.page.keyboard.press("ArrowRight")
@@ -416,7 +416,7 @@ def test_clocks_and_a_decoders_order(room: Room) -> None:
     assert room.number("score") == pytest.approx(king.attention[1].scores(0, 11, 10).item(), abs=1e-4)
     assert room.number("shift") < 1e-4
     score = f"{king.attention[1].scores(0, 11, 10).item():.2f}"
-    everywhere(room.root, lambda: room.says(f"at 1 it is {score}"))
+    everywhere(room.root, lambda: room.says(f"at distance 1 the score is {score}"))
     room.press(WORDS["move_both"])
     room.says("Both words moved on by 20, and every hand turned.", "so is the score: 7.251")
     room.link("m=31", "n=30")
@@ -477,7 +477,7 @@ def test_a_projected_lab_fits_with_its_buttons(room: Room) -> None:
     room.root.locator(".acts").get_by_role("button", name="Export").click()
     assert box_of(room.root.get_by_role("dialog"))["y"] > 0  # it opens downwards, where there is room
     room.open(projector="true", lab="clock", model="Storyteller", text=KING)
-    room.says("only the distance counts: at 1 it is 7.25")
+    room.says("only the distance counts: at distance 1 the score is 7.25")
     fits("clock")
     room.open(projector="true", lab="two", model="Storyteller", text=KING)
     fits("two")

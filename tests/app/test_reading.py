@@ -177,7 +177,7 @@ def test_a_long_text_is_folded_and_its_strongest_key_is_on_the_screen(screen: Sc
     assert int(row.argmax()) in keys and 30 in keys
     assert len(keys) + sum(-int(key) for key, *_ in columns if key < 0) == len(row)
     note = screen.root.locator(".map > .note").inner_text()
-    folded = float(re.search(r"hold <?([\d.]+) %", note).group(1))  # type: ignore[union-attr]
+    folded = float(re.search(r"\(<?([\d.]+) % of this row\)", note).group(1))  # type: ignore[union-attr]
     assert folded / 100 + row[keys].sum().item() == pytest.approx(1, abs=2e-3)
     assert f"{len(row) - len(keys)} of {len(row)} columns are folded" in note
     box = screen.root.locator(".matrix").bounding_box()

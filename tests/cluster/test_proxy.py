@@ -279,7 +279,7 @@ def test_two_browsers_meet_in_a_class_through_the_proxy(behind: Behind, chromium
         phone.page.locator(".follow .words").get_by_role("button", name="class", exact=True).click()
         over.locator(".said em", has_text="1").wait_for()
         teacher.page.keyboard.press("r")
-        phone.page.locator(".follow .result", has_text="You said class").wait_for()
+        phone.page.locator(".follow .result", has_text="You chose class").wait_for()
         phone.page.get_by_role("button", name=str(said["look_around"])).click()
         phone.painted()
         over.get_by_role("button", name=str(said["end"])).click()

@@ -39,17 +39,17 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # What nothing is drawn with, or what draws only with a server or in a page of its own; the reason beside each.
 UNDRAWN = {
-    "chosen": "keeps what is chosen",
     "classroom": "tells a class what is shown",
     "csv": "writes a file",
-    "keys": "asks what a key may do",
+    "fetcher": "fetches",
     "messages": "packs and unpacks",
     "mount": "keeps a view on its place",
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",
     "progress": "keeps which steps were looked at",
-    "remote": "fetches",
     "save": "saves and copies",
+    "selection": "keeps what is chosen",
+    "shortcuts": "asks what a key may do",
     "standalone": "writes a file",
 }
 # "DejaVu Sans" is what `make test` installs with a browser; of another font the pictures would say nothing.

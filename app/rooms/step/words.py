@@ -136,7 +136,7 @@ SAYS = {
     "softmax": "{q} gives {w} of its attention to {k}. The {n} weights add up to 1.",
     "z": "Each value by its weight, added *down the column*: what head {h} brings to {q}, {w} from {k}.",
     "join": "The {H} heads’ {d} numbers are laid end to end: {H} × {d} = {wide}. Head {h} has {first} to {last}.",
-    "wo": "Each head writes a vector, and W_O adds them up. Head {h}’s has length {a}, rank {rank} of {H} by length.",
+    "wo": "Each head writes a vector, and W_O adds them up. Head {h}’s has length {a}, rank {rank} of {H}.",
     "add_attn": "Attention does not replace {q}: it adds {a} to a vector of length {x}. Together: {s}.",
     "add_cross_attn": "Cross-attention adds {a} to a vector of length {x}. Together: {s}.",
     "add_mlp": "The MLP adds {a} to a vector of length {x}. Together: {s}.",
@@ -150,7 +150,7 @@ SAYS = {
     "next": "{q} came in as itself and leaves as a guess: {w}, {p}.",
     "next_since": "{q} came in as itself and leaves as a guess: {w}, {p}. The best since layer {l}’s {sublayer}.",
     "next_waiting": "{q} came in as itself and leaves as a guess.",
-    "result": "One vector for each of {n} tokens. {model} predicts no words; their mean is the vector of the text.",
+    "result": "{n} vectors, one a token. {model} predicts no words; their mean is the vector of the text.",
     "result_encoder": "One vector for each of {n} tokens. The decoder reads them in its cross-attention.",
 }
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
