@@ -495,7 +495,7 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     settled(page, pick="decoder.0.6")
     expect(fact).to_have_text("Silence layer 0 head 6 and Em falls from 90 % to 67 %.")
     page.wait_for_url(lambda url: "layer=0" in url and "head=6" in url)
-    page.keyboard.press("l")
+    page.keyboard.press("s")
     settled(page, sweep="looks", pick="13.13", rows="104")
     expect(fact).to_contain_text("If Aunt may not look at itself, Em falls from 90 % to 0.7 %.")
     page.keyboard.press("u")

@@ -2,7 +2,7 @@
 
 import { columns, shares } from "./votes.js";
 import { counted, share } from "../../kit/browser/dom.js";
-import { draw, svg } from "../../kit/browser/picture/svg.js";
+import { draw, svg, write } from "../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
 const WIDTH = 1100;
@@ -22,17 +22,11 @@ export function figure({ labels, counts, weights, at, fact }, colours) {
   const wide = WIDTH / which.length;
   const base = 56 + HIGH;
   const all = counts.reduce((sum, n) => sum + n, 0);
-  draw(group, "text", { x: 0, y: 16, "font-size": 16, fill: colours.room }, counted(words.legend_room, all));
-  draw(group, "text", { x: 300, y: 16, "font-size": 16, fill: colours.head }, words.legend_head);
+  write(group, 0, 16, counted(words.legend_room, all), { size: 16, fill: colours.room });
+  write(group, 300, 16, words.legend_head, { size: 16, fill: colours.head });
   which.forEach((token, i) => {
     const middle = (i + 0.5) * wide;
-    if (token < 0)
-      return draw(
-        group,
-        "text",
-        { x: middle, y: base + 26, "font-size": 18, "text-anchor": "middle", fill: colours.mute },
-        "…",
-      );
+    if (token < 0) return write(group, middle, base + 26, "…", { size: 18, anchor: "middle", fill: colours.mute });
     const pair = /** @type {const} */ ([
       [votes[token], colours.room, -BAR - 1],
       [weights[token], colours.head, 1],
@@ -42,35 +36,21 @@ export function figure({ labels, counts, weights, at, fact }, colours) {
       const height = (value / top) * HIGH;
       draw(group, "rect", { x: middle + x, y: base - height, width: BAR, height, rx: 3, fill });
       if (value >= 0.015)
-        draw(
-          group,
-          "text",
-          {
-            x: middle + x + BAR / 2,
-            y: base - height - 6,
-            "font-size": 14,
-            "font-weight": 650,
-            "text-anchor": "middle",
-            fill,
-          },
-          share(value).replace(" %", ""),
-        );
+        write(group, middle + x + BAR / 2, base - height - 6, share(value).replace(" %", ""), {
+          size: 14,
+          "font-weight": 650,
+          anchor: "middle",
+          fill,
+        });
     }
     const size = Math.min(18, (1.6 * wide) / Math.max(2, labels[token].length));
-    draw(
-      group,
-      "text",
-      {
-        x: middle,
-        y: base + 26,
-        "font-size": size,
-        "text-anchor": "middle",
-        fill: token === at ? colours.room : colours.ink,
-      },
-      labels[token],
-    );
+    write(group, middle, base + 26, labels[token], {
+      size,
+      anchor: "middle",
+      fill: token === at ? colours.room : colours.ink,
+    });
   });
   draw(group, "line", { x1: 0, x2: WIDTH, y1: base, y2: base, stroke: colours.room, "stroke-width": 2 });
-  draw(group, "text", { x: 0, y: base + 66, "font-size": 19, fill: colours.ink }, fact);
+  write(group, 0, base + 66, fact, { size: 19, fill: colours.ink });
   return { group, width: WIDTH, height: base + 84 };
 }

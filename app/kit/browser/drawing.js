@@ -208,6 +208,7 @@ class Box {
       if (node.localName === "text") set(to[i], { "font-size": style.fontSize, "font-weight": style.fontWeight });
     });
     copy.removeAttribute("class");
+    for (const node of copy.querySelectorAll(".only-here")) node.remove();
     set(copy, { ...this.boxOf(at), overflow: "visible", opacity: faded < 1 ? faded : undefined });
     this.place.append(copy);
   }

@@ -533,7 +533,11 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
   name(words.branches, y + 15);
   const others = row();
   if (!scene.others.length)
-    others.draw("text", { x: GUTTER, y: y + 5, "font-size": 12.8, fill: "var(--mute)" }, { text: words.no_branches });
+    others.draw(
+      "text",
+      { class: "only-here", x: GUTTER, y: y + 5, "font-size": 12.8, fill: "var(--mute)" },
+      { text: words.no_branches },
+    );
   scene.others.forEach((path, r) => {
     const depth = common(path, scene.path);
     const place = inSight.findIndex(({ at }) => at === depth);

@@ -1,7 +1,7 @@
 // Maps as SVG: a rectangle for each cell, labels around them, patterns for what is hidden, a frame around the row that is looked at.
 
 import { rising, signed } from "../../../kit/browser/picture/scale.js";
-import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
+import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { PALETTES } from "./constants.js";
 
 const SLANT = -58; // degrees of the labels above a map
@@ -133,19 +133,12 @@ export class Grid {
     this.names = named
       ? rows.map((label, q) => {
           if (q % every) return null;
-          const name = draw(
-            this.side,
-            "text",
-            {
-              x: x - 8,
-              y: y + (q + 0.5) * cell + 4.5,
-              "text-anchor": "end",
-              "font-size": size,
-              fill: palette.ink,
-              class: act ? "name" : "",
-            },
-            cut(label),
-          );
+          const name = write(this.side, x - 8, y + (q + 0.5) * cell + 4.5, cut(label), {
+            anchor: "end",
+            size,
+            fill: palette.ink,
+            class: act ? "name" : "",
+          });
           if (act) name.addEventListener("click", () => act(q));
           return name;
         })
@@ -257,7 +250,7 @@ export const apartBy = (wide, least, heading, room) =>
 // An arrow with a word above it
 /** @param {Element} svg @param {number} x @param {number} y @param {number} width @param {string} word @param {any} palette */
 export function arrow(svg, x, y, width, word, palette) {
-  draw(svg, "text", { x: x + width / 2, y: y - 8, "text-anchor": "middle", "font-size": 13, fill: palette.mute }, word);
+  write(svg, x + width / 2, y - 8, word, { anchor: "middle", size: 13, fill: palette.mute });
   draw(svg, "path", { d: `M${x} ${y}H${x + width - 5}`, stroke: palette.mute, "stroke-width": 1.6, fill: "none" });
   draw(svg, "path", {
     d: `M${x + width - 8} ${y - 4}L${x + width} ${y}L${x + width - 8} ${y + 4}z`,

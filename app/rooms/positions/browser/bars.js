@@ -4,7 +4,7 @@ import { add, el, fill, share } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { upright } from "../../../kit/browser/picture/bars.js";
-import { draw } from "../../../kit/browser/picture/svg.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { drawShapes } from "../../../kit/browser/scene.js";
 import { picture } from "./draw.js";
 
@@ -40,35 +40,21 @@ export function bars(view, host, change, head, now) {
     ...upright({ ...both, values: before, wide: 13 * unit, stroke: view.palette.mute, radius: 2 }),
   ]);
   const isRight = peak > reach + 2;
-  draw(
-    svg,
-    "text",
-    {
-      x: x(peak) + (isRight ? -10 : 11) * unit,
-      y: y(before[peak] || 0) + 11 * unit,
-      "text-anchor": isRight ? "end" : "start",
-      class: "b",
-      "font-size": 13.5 * unit,
-    },
-    share(before[peak] || 0),
-  );
+  write(svg, x(peak) + (isRight ? -10 : 11) * unit, y(before[peak] || 0) + 11 * unit, share(before[peak] || 0), {
+    anchor: isRight ? "end" : "start",
+    class: "b",
+    size: 13.5 * unit,
+  });
   for (const [i, anchor] of /** @type {[number, string][]} */ ([
     [0, "start"],
     [reach, "middle"],
     [size - 1, "end"],
   ])) {
-    draw(
-      svg,
-      "text",
-      {
-        x: x(i) + (i ? (i === reach ? 0 : 8) : -8) * unit,
-        y: height + 26 * unit,
-        "text-anchor": anchor,
-        class: "mt",
-        "font-size": 12.5 * unit,
-      },
-      where(i - reach),
-    );
+    write(svg, x(i) + (i ? (i === reach ? 0 : 8) : -8) * unit, height + 26 * unit, where(i - reach), {
+      anchor,
+      class: "mt",
+      size: 12.5 * unit,
+    });
   }
   const legend = add(host, "p", "legend");
   legend.append(el("i", "was"), ` ${words.legend_trained} `, el("i", "now"), ` ${now.toLowerCase()}`);

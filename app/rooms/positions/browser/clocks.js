@@ -3,7 +3,7 @@
 import { add, clamp, el, fill, number, phrase, quoted, scientific, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { ticks, signed as bySign } from "../../../kit/browser/picture/scale.js";
-import { draw, path } from "../../../kit/browser/picture/svg.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
 import { Drags, grip, handle, picture, signed, whole } from "./draw.js";
 import { highest, pairs, score, shares, straight } from "./numbers.js";
 
@@ -169,12 +169,7 @@ export class Clocks {
       "stroke-linecap": "round",
     });
     for (const place of ticks(0, last, view.narrow ? 4 : 8))
-      draw(
-        svg,
-        "text",
-        { x: x(place), y: 64 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(place),
-      );
+      write(svg, x(place), 64 * unit, String(place), { anchor: "middle", class: "mt", size: 13 * unit });
     const bar = handle(svg, {
       name: "both",
       label: words.both,
@@ -210,17 +205,12 @@ export class Clocks {
       draw(group, "circle", { cx: x(place), cy: 34 * unit, r: 11 * unit, fill: colour });
       const isLeft = place < other || (place === other && name === "n");
       const anchor = !close ? "middle" : isLeft ? "end" : "start";
-      draw(
+      write(
         group,
-        "text",
-        {
-          x: clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width),
-          y: 13 * unit,
-          "text-anchor": anchor,
-          class: kind,
-          "font-size": 13.5 * unit,
-        },
+        clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width),
+        13 * unit,
         fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : place.toFixed(1) }),
+        { anchor, class: kind, size: 13.5 * unit },
       );
     }
     view.root.dataset.score = String(score(clock, m - n));
@@ -299,25 +289,17 @@ export class Clocks {
         "stroke-linecap": "round",
       });
       draw(svg, "circle", { cx: x, cy: y, r: 2.5, fill: "var(--ink)" });
-      draw(
-        svg,
-        "text",
-        {
-          x,
-          y: y + radius + 18 * unit,
-          "text-anchor": "middle",
-          class: added[i] >= 0 ? "b plus" : "b minus",
-          "font-size": size,
-        },
-        `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`,
-      );
+      write(svg, x, y + radius + 18 * unit, `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`, {
+        anchor: "middle",
+        class: added[i] >= 0 ? "b plus" : "b minus",
+        size,
+      });
       const period = (2 * Math.PI) / hand.theta;
-      draw(
-        svg,
-        "text",
-        { x, y: y + radius + 34 * unit, "text-anchor": "middle", class: "mt", "font-size": size * 0.9 },
-        period < 20 ? period.toFixed(1) : number(period),
-      );
+      write(svg, x, y + radius + 34 * unit, period < 20 ? period.toFixed(1) : number(period), {
+        anchor: "middle",
+        class: "mt",
+        size: size * 0.9,
+      });
     });
     const rest = clock.q.length - 2 * hands.length;
     add(host, "p", "note").textContent =
@@ -369,12 +351,7 @@ export class Clocks {
     }
     for (const value of ticks(least, most)) {
       draw(svg, "path", { d: `M${left} ${y(value)}H${width}`, stroke: "var(--line)" });
-      draw(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-        whole(value),
-      );
+      write(svg, left - 8 * unit, y(value) + 4 * unit, whole(value), { anchor: "end", class: "mt", size: 13 * unit });
     }
     if (isCausal) {
       draw(svg, "rect", {
@@ -385,12 +362,7 @@ export class Clocks {
         fill: "url(#future)",
         opacity: 0.5,
       });
-      draw(
-        svg,
-        "text",
-        { x: (left + x(0)) / 2, y: 28 * unit, "text-anchor": "middle", class: "mt", "font-size": 12.5 * unit },
-        words.future,
-      );
+      write(svg, (left + x(0)) / 2, 28 * unit, words.future, { anchor: "middle", class: "mt", size: 12.5 * unit });
     }
     draw(svg, "path", {
       d: path(points.map((at, i) => [x(at), y(scores[i])])),
@@ -406,12 +378,7 @@ export class Clocks {
     });
     draw(svg, "circle", { cx: x(distance), cy: y(now), r: 7 * unit, fill: "var(--proof)" });
     for (const value of ticks(low, high))
-      draw(
-        svg,
-        "text",
-        { x: x(value), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        whole(value),
-      );
+      write(svg, x(value), height + 32 * unit, whole(value), { anchor: "middle", class: "mt", size: 13 * unit });
     const says = add(host, "p", "now");
     says.append(
       el("span", "a", fill(words.distance_is, { distance: whole(Number(distance.toFixed(1))) })),

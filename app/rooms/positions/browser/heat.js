@@ -4,7 +4,7 @@ import { add, clamp, el, fill, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
 import { signed as bySign } from "../../../kit/browser/picture/scale.js";
-import { draw } from "../../../kit/browser/picture/svg.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { picture, signed } from "./draw.js";
 import { bound, furthest } from "./numbers.js";
 
@@ -76,41 +76,26 @@ export class Heat {
         height: 22 * unit,
         fill: "transparent",
       });
-      draw(
-        group,
-        "text",
-        {
-          x: left - 8 * unit,
-          y: (row + 0.5) * step + 4.5 * unit,
-          "text-anchor": "end",
-          class: kind,
-          "font-size": 13.5 * unit,
-        },
-        String(at),
-      );
+      write(group, left - 8 * unit, (row + 0.5) * step + 4.5 * unit, String(at), {
+        anchor: "end",
+        class: kind,
+        size: 13.5 * unit,
+      });
     }
     for (const row of [0, rows.rows - 1]) {
       if (Math.min(Math.abs(row + rows.first - i), Math.abs(row + rows.first - j)) > 3)
-        draw(
-          svg,
-          "text",
-          {
-            x: left - 8 * unit,
-            y: (row + 0.5) * step + 4.5 * unit,
-            "text-anchor": "end",
-            class: "mt",
-            "font-size": 13.5 * unit,
-          },
-          String(row + rows.first),
-        );
+        write(svg, left - 8 * unit, (row + 0.5) * step + 4.5 * unit, String(row + rows.first), {
+          anchor: "end",
+          class: "mt",
+          size: 13.5 * unit,
+        });
     }
-    draw(svg, "text", { x: left, y: height + 18 * unit, class: "mt", "font-size": 13 * unit }, "0");
-    draw(
-      svg,
-      "text",
-      { x: left + width, y: height + 18 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-      String(rows.columns - 1),
-    );
+    write(svg, left, height + 18 * unit, "0", { class: "mt", size: 13 * unit });
+    write(svg, left + width, height + 18 * unit, String(rows.columns - 1), {
+      anchor: "end",
+      class: "mt",
+      size: 13 * unit,
+    });
     box.onpointermove = (event) => {
       const at = this.under(event, rows);
       view.tip(

@@ -5,7 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { shapesOf } from "../../../kit/browser/picture/heatmap.js";
 import { rising } from "../../../kit/browser/picture/scale.js";
-import { draw } from "../../../kit/browser/picture/svg.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { paintShapes } from "../../../kit/browser/scene.js";
 import { picture } from "./draw.js";
 
@@ -144,31 +144,17 @@ export class Maps {
     if (!isNamed) {
       const every = (/** @type {number} */ cell) => 10 ** Math.ceil(Math.log10((28 * unit) / cell));
       for (let k = 0; k < keys.length; k += every(across))
-        draw(
-          svg,
-          "text",
-          {
-            x: x0 + (k + 0.5) * across,
-            y: top - 6 * unit,
-            "text-anchor": "middle",
-            class: "kt",
-            "font-size": 12 * unit,
-          },
-          String(k),
-        );
+        write(svg, x0 + (k + 0.5) * across, top - 6 * unit, String(k), {
+          anchor: "middle",
+          class: "kt",
+          size: 12 * unit,
+        });
       for (let q = 0; names && q < queries.length; q += every(down))
-        draw(
-          svg,
-          "text",
-          {
-            x: x0 - 6 * unit,
-            y: top + (q + 0.5) * down + 4 * unit,
-            "text-anchor": "end",
-            class: "mt",
-            "font-size": 12 * unit,
-          },
-          String(q),
-        );
+        write(svg, x0 - 6 * unit, top + (q + 0.5) * down + 4 * unit, String(q), {
+          anchor: "end",
+          class: "mt",
+          size: 12 * unit,
+        });
       return;
     }
     keys.forEach((label, k) =>
@@ -185,18 +171,11 @@ export class Maps {
     );
     if (!names) return;
     queries.forEach((label, q) =>
-      draw(
-        svg,
-        "text",
-        {
-          class: q === query ? "qt b" : "",
-          x: x0 - 8 * unit,
-          y: top + (q + 0.5) * down + size(down) * 0.35,
-          "text-anchor": "end",
-          "font-size": size(down),
-        },
-        cut(label, 8),
-      ),
+      write(svg, x0 - 8 * unit, top + (q + 0.5) * down + size(down) * 0.35, cut(label, 8), {
+        class: q === query ? "qt b" : "",
+        anchor: "end",
+        size: size(down),
+      }),
     );
   }
 

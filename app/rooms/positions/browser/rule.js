@@ -3,7 +3,7 @@
 import { add, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { ticks, rising } from "../../../kit/browser/picture/scale.js";
-import { draw, path } from "../../../kit/browser/picture/svg.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
 import { picture, signed, whole } from "./draw.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -42,20 +42,14 @@ function axes(view, host, reach, low, high, label, of = 1) {
       stroke: "var(--line)",
       "stroke-width": value ? 1 : 1.6,
     });
-    draw(
-      svg,
-      "text",
-      { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-      whole(value),
-    );
+    write(svg, left - 8 * unit, y(value) + 4 * unit, whole(value), { anchor: "end", class: "mt", size: 13 * unit });
   }
   for (const value of [-reach, -reach / 2, 0, reach / 2, reach])
-    draw(
-      svg,
-      "text",
-      { x: x(value), y: height + 40 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-      value ? whole(value) : words.key_query,
-    );
+    write(svg, x(value), height + 40 * unit, value ? whole(value) : words.key_query, {
+      anchor: "middle",
+      class: "mt",
+      size: 13 * unit,
+    });
   return { svg, x, y, width, right };
 }
 
@@ -88,13 +82,14 @@ function lines(view, host, bias, kind, isOwn, of) {
     const at = y(row[row.length - 1]);
     if (view.narrow || Math.abs(at - below) < 14 * unit) return;
     below = at;
-    draw(
+    write(
       svg,
-      "text",
-      { x: width - right + 8 * unit, y: at + 5 * unit, class: "mt", "font-size": 13 * unit },
+      width - right + 8 * unit,
+      at + 5 * unit,
       kind === "alibi"
         ? fill(words.slope, { head, slope: Math.round(-reach / row[row.length - 1]) })
         : fill(words.head_n, { head }),
+      { class: "mt", size: 13 * unit },
     );
   });
 }

@@ -5,7 +5,7 @@ import { add, choice, clamp, el, fill, number, phrase, worded } from "../../../k
 import { unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { ticks } from "../../../kit/browser/picture/scale.js";
-import { draw, path } from "../../../kit/browser/picture/svg.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
 import { Drags, grip, handle, picture, signed } from "./draw.js";
 import { ends, trade } from "./ends.js";
 import { Heat, WINDOW } from "./heat.js";
@@ -190,12 +190,11 @@ export class Two {
     );
     for (let power = low; power <= high; power++) {
       draw(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
-      draw(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(power) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
-        number(10 ** power),
-      );
+      write(svg, left - 8 * unit, y(power) + 4 * unit, number(10 ** power), {
+        anchor: "end",
+        class: "mt",
+        size: 12.5 * unit,
+      });
     }
     const step = (width - left) / Math.max(1, periods.length);
     periods.forEach((period, i) =>
@@ -208,18 +207,11 @@ export class Two {
       }),
     );
     for (const i of ticks(0, periods.length - 1, 8))
-      draw(
-        svg,
-        "text",
-        {
-          x: left + (i + 0.5) * step,
-          y: height + 28 * unit,
-          "text-anchor": "middle",
-          class: "mt",
-          "font-size": 12.5 * unit,
-        },
-        String(i),
-      );
+      write(svg, left + (i + 0.5) * step, height + 28 * unit, String(i), {
+        anchor: "middle",
+        class: "mt",
+        size: 12.5 * unit,
+      });
   }
 
   draws() {
@@ -293,12 +285,11 @@ export class Two {
     this.curveBox = svg;
     for (const value of [0, 0.5, 1]) {
       draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      draw(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-        String(value),
-      );
+      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
+        anchor: "end",
+        class: "mt",
+        size: 13 * unit,
+      });
     }
     draw(svg, "path", {
       d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])),
@@ -307,12 +298,7 @@ export class Two {
       "stroke-width": 2.2,
     });
     for (const at of ticks(rows.first, last, 4))
-      draw(
-        svg,
-        "text",
-        { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(at),
-      );
+      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
     const inside = (/** @type {number} */ at) => at >= rows.first && at <= last;
     const move = (/** @type {string} */ name) => (/** @type {number} */ value) => this.hold(name, value);
     for (const [name, at, colour, value] of /** @type {[string, number, string, number | null][]} */ ([
@@ -340,18 +326,11 @@ export class Two {
     }
     if (between !== null && inside(j)) {
       const isRight = j > rows.first + rows.rows * 0.8;
-      draw(
-        svg,
-        "text",
-        {
-          x: x(j) + (isRight ? -12 : 12) * unit,
-          y: y(between) - 8 * unit,
-          "text-anchor": isRight ? "end" : "start",
-          class: "kt b",
-          "font-size": 14 * unit,
-        },
-        signed(between),
-      );
+      write(svg, x(j) + (isRight ? -12 : 12) * unit, y(between) - 8 * unit, signed(between), {
+        anchor: isRight ? "end" : "start",
+        class: "kt b",
+        size: 14 * unit,
+      });
     }
     view.root.dataset.cosine = between === null ? "" : String(between);
   }
@@ -375,12 +354,11 @@ export class Two {
     );
     for (const value of [0, 0.5, 1]) {
       draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      draw(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-        String(value),
-      );
+      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
+        anchor: "end",
+        class: "mt",
+        size: 13 * unit,
+      });
     }
     draw(svg, "path", {
       d: path(alike.map((value, at) => [x(at), y(value)])),
@@ -389,12 +367,7 @@ export class Two {
       "stroke-width": 2.2,
     });
     for (const at of ticks(0, alike.length - 1, 4))
-      draw(
-        svg,
-        "text",
-        { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(at),
-      );
+      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -445,12 +418,11 @@ export class Two {
         stroke: "var(--line)",
         "stroke-width": v ? 1 : 1.6,
       });
-      draw(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(v) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
-        v ? signed(v, unitText) : "0",
-      );
+      write(svg, left - 8 * unit, y(v) + 4 * unit, v ? signed(v, unitText) : "0", {
+        anchor: "end",
+        class: "mt",
+        size: 12.5 * unit,
+      });
     }
     features.forEach((feature, at) => {
       draw(svg, "path", {
@@ -460,18 +432,11 @@ export class Two {
         "stroke-width": 2,
         "stroke-dasharray": DASHES[at],
       });
-      draw(
-        svg,
-        "text",
-        {
-          x: width - 26 * unit,
-          y: y(value(rows.rows - 1, feature)) + 4 * unit,
-          class: "b",
-          "font-size": 12.5 * unit,
-          style: `fill: ${this.colour(at)}`,
-        },
-        String(feature),
-      );
+      write(svg, width - 26 * unit, y(value(rows.rows - 1, feature)) + 4 * unit, String(feature), {
+        class: "b",
+        size: 12.5 * unit,
+        style: `fill: ${this.colour(at)}`,
+      });
     });
     for (const [at, colour] of /** @type {[number, string][]} */ ([
       [this.ij[0], "var(--query)"],
@@ -486,12 +451,11 @@ export class Two {
         });
     }
     for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4))
-      draw(
-        svg,
-        "text",
-        { x: x(at - rows.first), y: height + 30 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(at),
-      );
+      write(svg, x(at - rows.first), height + 30 * unit, String(at), {
+        anchor: "middle",
+        class: "mt",
+        size: 13 * unit,
+      });
   }
 
   /** @param {number} at */

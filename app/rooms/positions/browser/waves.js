@@ -2,7 +2,7 @@
 
 import { add, clamp, el, fill, phrase, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { draw, path } from "../../../kit/browser/picture/svg.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
 import { Drags, grip, handle, picture } from "./draw.js";
 import { flips, stepLength, wave } from "./numbers.js";
 
@@ -68,18 +68,11 @@ export class Waves {
     this.box = svg;
     for (let digit = 0; digit < DIGITS; digit++) {
       const y = (/** @type {number} */ value) => 14 * unit + digit * (tall + 14 * unit) + tall * (1 - value);
-      draw(
-        svg,
-        "text",
-        { x: 0, y: y(0.5) - 2 * unit, class: "b", "font-size": 13.5 * unit },
-        fill(words.digit, { digit }),
-      );
-      draw(
-        svg,
-        "text",
-        { x: 0, y: y(0.5) + 15 * unit, class: "mt", "font-size": 12.5 * unit },
-        fill(words.period, { n: 2 ** (digit + 1) }),
-      );
+      write(svg, 0, y(0.5) - 2 * unit, fill(words.digit, { digit }), { class: "b", size: 13.5 * unit });
+      write(svg, 0, y(0.5) + 15 * unit, fill(words.period, { n: 2 ** (digit + 1) }), {
+        class: "mt",
+        size: 12.5 * unit,
+      });
       const square = Array.from(
         { length: N },
         (_, p) =>
@@ -116,18 +109,11 @@ export class Waves {
     grip(group, x(t), bottom + 4 * unit, 44);
     draw(group, "circle", { cx: x(t), cy: bottom + 4 * unit, r: 8 * unit, fill: "var(--query)" });
     for (let p = 0; p < N; p++)
-      draw(
-        svg,
-        "text",
-        {
-          x: x(p),
-          y: bottom + 30 * unit,
-          "text-anchor": "middle",
-          class: p === t ? "qt b" : "mt",
-          "font-size": 13 * unit,
-        },
-        String(p),
-      );
+      write(svg, x(p), bottom + 30 * unit, String(p), {
+        anchor: "middle",
+        class: p === t ? "qt b" : "mt",
+        size: 13 * unit,
+      });
     const legend = add(host, "p", "legend");
     legend.append(el("i", "square"), ` ${words.legend_digit} `, el("i", "soft"), ` ${words.legend_wave}`);
   }
@@ -172,19 +158,13 @@ export class Waves {
         rx: 2,
         fill: p === t ? "var(--query)" : colour,
       });
-      draw(
-        svg,
-        "text",
-        { x: x(p), y: height + 24 * unit, "text-anchor": "middle", class: "mt", "font-size": 12 * unit },
-        String(p),
-      );
+      write(svg, x(p), height + 24 * unit, String(p), { anchor: "middle", class: "mt", size: 12 * unit });
       if (named)
-        draw(
-          svg,
-          "text",
-          { x: x(p), y: 2 * unit + height - tall, "text-anchor": "middle", class: "b", "font-size": 12.5 * unit },
-          String(value(p)),
-        );
+        write(svg, x(p), 2 * unit + height - tall, String(value(p)), {
+          anchor: "middle",
+          class: "b",
+          size: 12.5 * unit,
+        });
     }
   }
 

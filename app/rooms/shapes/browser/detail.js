@@ -253,12 +253,12 @@ export class Detail {
     const digits = (x) => Number(x.toPrecision(3)).toString().replace("-", "−");
     add(caption, "small").textContent = fill(words.values_range, { low: digits(found.low), high: digits(found.high) });
     if (found.low < 0) {
-      const { ramp, ahead } = view.palette; // 0 is in the middle, and as faint as the page
+      // 0 is in the middle, and as faint as the page
       const scale = add(caption, "small", "scale");
       scale.append("−", add(scale, "i"), "0", add(scale, "i"), "+");
       const [below, above] = scale.querySelectorAll("i");
-      below.style.background = `linear-gradient(270deg, ${ahead.join(", ")})`;
-      above.style.background = `linear-gradient(90deg, ${ramp.join(", ")})`;
+      below.style.background = "var(--ahead)";
+      above.style.background = "var(--ramp)";
     }
     if (found.rows < found.all_rows || found.columns < found.all_columns) {
       add(caption, "small").textContent = fill(words.values_part, {

@@ -5,7 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { asked, columnsOf, Sheet } from "./sheet.js";
 import { fixed, length } from "./sums.js";
-import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
+import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
@@ -41,17 +41,12 @@ export function turn(host, on) {
       stroke: paint.css("query"),
       "stroke-width": 3.5,
     });
-    draw(
+    write(
       svg,
-      "text",
-      {
-        x: cx,
-        y: cy + radius + 12 * sheet.r,
-        "text-anchor": "middle",
-        "font-size": 11 * sheet.r,
-        fill: paint.css("mute"),
-      },
+      cx,
+      cy + radius + 12 * sheet.r,
       fill(words.turn_pair, { i, j: i + pairs, r: fixed(angle, angle >= 0.1 ? 2 : 4) }),
+      { anchor: "middle", size: 11 * sheet.r, fill: paint.css("mute") },
     );
   }
   host.append(svg);

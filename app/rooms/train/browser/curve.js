@@ -2,7 +2,7 @@
 
 import { clamp, fill } from "../../../kit/browser/dom.js";
 import { linear, logarithmic } from "../../../kit/browser/picture/scale.js";
-import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
+import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
 const LEFT = 2.9; // em, as wide as "0.001"
@@ -145,32 +145,14 @@ export class Curve {
         y2: this.y(tick),
         stroke: palette.line,
       });
-      draw(
-        svg,
-        "text",
-        {
-          x: this.left - 6,
-          y: this.y(tick) + size * 0.35,
-          "text-anchor": "end",
-          "font-size": size,
-          fill: palette.mute,
-        },
-        String(tick),
-      );
+      write(svg, this.left - 6, this.y(tick) + size * 0.35, String(tick), { anchor: "end", size, fill: palette.mute });
     }
     for (let step = 0; step <= steps; step += steps / 6)
-      draw(
-        svg,
-        "text",
-        {
-          x: this.x(step),
-          y: this.height - 6,
-          "text-anchor": step ? (step === steps ? "end" : "middle") : "start",
-          "font-size": size,
-          fill: palette.mute,
-        },
-        String(Math.round(step)),
-      );
+      write(svg, this.x(step), this.height - 6, String(Math.round(step)), {
+        anchor: step ? (step === steps ? "end" : "middle") : "start",
+        size,
+        fill: palette.mute,
+      });
     draw(svg, "line", {
       x1: this.left,
       x2: this.width - RIGHT,
@@ -179,17 +161,12 @@ export class Curve {
       stroke: palette.mute,
       "stroke-dasharray": "2 4",
     });
-    draw(
+    write(
       svg,
-      "text",
-      {
-        x: this.width - RIGHT,
-        y: this.y(guess.loss) + size * 1.2,
-        "text-anchor": "end",
-        "font-size": size,
-        fill: palette.mute,
-      },
+      this.width - RIGHT,
+      this.y(guess.loss) + size * 1.2,
       fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }),
+      { anchor: "end", size, fill: palette.mute },
     );
     for (const line of lines) {
       let path = "";
