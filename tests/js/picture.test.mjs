@@ -74,6 +74,28 @@ test("a point is in a cell, or beside the map", () => {
     assert.equal(cellAt(map(), x, y), null);
 });
 
+test("a text that is written to the left has its first column at the right", () => {
+  const back = map({ mirrored: true, masked: (row, column) => row === 0 && column > 0 });
+  assert.deepEqual(
+    [cellAt(back, 10, 20), cellAt(back, 33, 27)],
+    [
+      [0, 2],
+      [1, 0],
+    ],
+  );
+  const shapes = shapesOf({ ...back, frames: [{ row: 0, column: 0, colour: "orange" }] });
+  assert.deepEqual(
+    shapes.map(({ shape, x, w }) => [shape, x, w]),
+    [
+      ["rect", 26, 8],
+      ["hatch", 10, 16],
+      ["rect", 26, 8],
+      ["rect", 18, 8],
+      ["frame", 26, 8],
+    ],
+  );
+});
+
 test("a map is its cells, what is written in them, its names and its frames, in this order", () => {
   const shapes = shapesOf(
     map({

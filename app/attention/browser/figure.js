@@ -121,11 +121,8 @@ function cells(shapes, view, tile, { colour }, left, top, cell) {
   const levels = view.map.levels(tile);
   const [q0, q1, k0, k1] = tile.area;
   const wide = (cell * (k1 - k0)) / tile.columns;
-  const isBack = isMirrored(view.picture, view.site);
   const down = (cell * (q1 - q0)) / tile.rows;
   const gap = wide > 12 ? 1 : wide > 5 ? 0.5 : 0;
-  /** @param {number} row @param {number} column */
-  const at = (row, column) => row * tile.columns + across(column, tile.columns, isBack);
   const tones = colour.css.map((fill, i) => ({ fill, ink: colour.ink[i], packed: colour.packed[i] }));
   shapes.push(
     ...shapesOf({
@@ -137,8 +134,9 @@ function cells(shapes, view, tile, { colour }, left, top, cell) {
       h: down,
       gap,
       most: RECTS,
-      tone: (row, column) => tones[levels[at(row, column)]],
-      masked: (row, column) => Boolean(tile.masked?.[at(row, column)]),
+      mirrored: isMirrored(view.picture, view.site),
+      tone: (row, column) => tones[levels[row * tile.columns + column]],
+      masked: (row, column) => Boolean(tile.masked?.[row * tile.columns + column]),
     }),
   );
 }

@@ -30,6 +30,7 @@ export function chart(host) {
 // on the page nothing is left but a gap.
 /** @param {HTMLElement[]} boxes */
 export function rows(boxes) {
+  gradients = 0;
   const group = element("g");
   const shown = boxes
     .map((box) => ({ box, frame: box.getBoundingClientRect() }))
@@ -63,7 +64,7 @@ function plain(colour) {
   return a > 0.004 ? [`rgb(${channels.join(", ")})`, a] : null;
 }
 
-let gradients = 0; // of all drawings, for their names
+let gradients = 0; // of a drawing, for their names
 
 // One box of the page, drawn into a group; how far right and down anything of it goes
 class Box {

@@ -36,6 +36,11 @@ export class Pen {
     return node;
   }
 
+  /** A line of text. y: what its letters stand on; size: of the type. @param {number} x @param {number} y @param {string} text @param {Attributes} how */
+  write(x, y, text, { size, anchor, ...more }) {
+    return this.draw("text", { x, y, "font-size": size, "text-anchor": anchor, ...more }, { text });
+  }
+
   /** What was drawn here before and is not drawn now goes. */
   end() {
     for (let node = this.next; node; node = this.next) {

@@ -74,11 +74,10 @@ export function hatching(pen, stroke) {
   });
 }
 
-let ramps = 0; // of all drawings, for their names
-
 // Shapes as SVG, over those that were drawn there before
 /** @param {Pen} pen @param {import("./types.js").Shape[]} shapes */
 export function drawShapes(pen, shapes) {
+  let ramps = 0;
   for (const s of shapes) {
     const { x, y, w, h, rx } = /** @type {Box & {rx?: number}} */ (s);
     const box = { x, y, width: w, height: h, rx };

@@ -18,6 +18,7 @@ import { svg } from "./svg.js";
  * @property {number} y
  * @property {number} w from one cell to the next
  * @property {number} h
+ * @property {boolean} [mirrored] whether the first column is at the right, as the first word is of a text written that way
  * @property {number} [gap] between two cells
  * @property {number} [radius] of the corners of a cell
  * @property {(row: number, column: number) => Tone | null} tone null is a number that is not known: see empty
@@ -38,18 +39,23 @@ export const MANY = 1500; // cells; with more a map is a canvas, whose every cha
 // The cell at a point; null beside the map
 /** @param {Heatmap} map @param {number} x @param {number} y @returns {[row: number, column: number] | null} */
 export function cellAt(map, x, y) {
-  const [row, column] = [Math.floor((y - map.y) / map.h), Math.floor((x - map.x) / map.w)];
-  return row >= 0 && column >= 0 && row < map.rows && column < map.columns ? [row, column] : null;
+  const [row, place] = [Math.floor((y - map.y) / map.h), Math.floor((x - map.x) / map.w)];
+  return row >= 0 && place >= 0 && row < map.rows && place < map.columns ? [row, across(map, place)] : null;
 }
+
+// Where a column is, counted from the left; and which column is there
+/** @param {{columns: number, mirrored?: boolean}} map @param {number} column */
+const across = ({ columns, mirrored }, column) => (mirrored ? columns - 1 - column : column);
 
 /** @param {Heatmap} map @param {Frame} frame @returns {Shape} */
 function framed({ x, y, w, h, ...map }, { row, column, rows = 1, columns = 1, colour, width = 2, out = 0, radius }) {
-  const [across, down] = [column === undefined ? map.columns : columns, row === undefined ? map.rows : rows];
+  const [wide, down] = [column === undefined ? map.columns : columns, row === undefined ? map.rows : rows];
+  const first = column === undefined ? 0 : Math.min(across(map, column), across(map, column + wide - 1));
   return {
     shape: "frame",
-    x: x + (column ?? 0) * w - out,
+    x: x + first * w - out,
     y: y + (row ?? 0) * h - out,
-    w: across * w + 2 * out,
+    w: wide * w + 2 * out,
     h: down * h + 2 * out,
     stroke: colour,
     width,
@@ -71,7 +77,7 @@ export function shapesOf(map) {
   columnNames?.list.forEach((name, column) => {
     if (name === null) return;
     const { colour, away = 5, lean = 0 } = columnNames;
-    const at = lean ? x + (column + 0.6) * w : x + (column + 0.5) * w;
+    const at = x + (across(map, column) + (lean ? 0.6 : 0.5)) * w;
     shapes.push(
       text(at, y - away - (lean ? 0 : columnNames.size * 0.35), [[name, colour]], columnNames.size, {
         anchor: lean ? "start" : "middle",
@@ -82,7 +88,7 @@ export function shapesOf(map) {
   const isImage = rows * columns > (map.most ?? MANY) && !size;
   if (isImage) {
     const canvas = pixels(rows, columns, (at) => {
-      const [row, column] = [Math.floor(at / columns), at % columns];
+      const [row, column] = [Math.floor(at / columns), across(map, at % columns)];
       return map.masked?.(row, column) ? 0 : (map.tone(row, column)?.packed ?? 0);
     });
     shapes.push({ shape: "image", canvas, x, y, w: w * columns, h: h * rows });
@@ -92,18 +98,20 @@ export function shapesOf(map) {
       if (map.masked?.(row, column)) {
         const from = column;
         while (column + 1 < columns && map.masked(row, column + 1)) column++;
-        shapes.push({ shape: "hatch", x: x + from * w, y: y + row * h, w: (column - from + 1) * w - gap, h: h - gap });
+        const first = Math.min(across(map, from), across(map, column));
+        shapes.push({ shape: "hatch", x: x + first * w, y: y + row * h, w: (column - from + 1) * w - gap, h: h - gap });
         continue;
       }
       if (isImage) continue;
       const tone = map.tone(row, column);
-      const box = { x: x + column * w + gap / 2, y: y + row * h + gap / 2, w: w - gap, h: h - gap };
+      const left = x + across(map, column) * w;
+      const box = { x: left + gap / 2, y: y + row * h + gap / 2, w: w - gap, h: h - gap };
       if (tone) shapes.push({ shape: "rect", ...box, fill: tone.fill, rx: radius });
       else if (map.empty) shapes.push({ shape: "frame", ...box, stroke: map.empty, width: 1, rx: radius });
       const said = tone && size ? label?.(row, column) : null;
       if (said)
         shapes.push(
-          text(x + (column + 0.5) * w, y + (row + 0.5) * h, [[said[0], tone?.ink ?? "", said[1]]], size, {
+          text(left + w / 2, y + (row + 0.5) * h, [[said[0], tone?.ink ?? "", said[1]]], size, {
             anchor: "middle",
           }),
         );

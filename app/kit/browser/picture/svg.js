@@ -38,6 +38,6 @@ export function draw(parent, tag, attributes, text) {
 export const path = (points) => `M${points.map(([x, y]) => `${x.toFixed(2)} ${y.toFixed(2)}`).join("L")}`;
 
 // A line of text. y: what its letters stand on; size: of the type; anchor: "start", "middle" or "end"
-/** @param {Element} parent @param {number | string} x @param {number} y @param {string} text @param {Attributes} how */
+/** @param {Element} parent @param {number | string} x @param {number | string} y @param {string} text @param {Attributes} how */
 export const write = (parent, x, y, text, { size, anchor, ...more }) =>
   draw(parent, "text", { x, y, "font-size": size, "text-anchor": anchor, ...more }, text);
