@@ -136,7 +136,7 @@ class Box {
           "stop-opacity": opacity,
         });
       });
-      make(place, "rect", { ...this.boxOf(at), rx, fill: `url(#${id})`, opacity: faded });
+      make(place, "rect", { ...part(this.boxOf(at), style), rx, fill: `url(#${id})`, opacity: faded });
     }
     /** @param {string} colour @param {number} wide @param {number} out how far outside the box its middle is @param {string} kind */
     const framed = (colour, wide, out, kind) => {
@@ -253,6 +253,17 @@ class Box {
       }
     }
   }
+}
+
+// The part of a box that its background image takes: all of it, or one tile
+/** @param {{x: number, y: number, width: number, height: number}} box @param {CSSStyleDeclaration} style */
+function part({ x, y, width, height }, { backgroundSize, backgroundPosition }) {
+  const of = (/** @type {string | undefined} */ text, /** @type {number} */ whole) =>
+    text?.endsWith("%") ? (parseFloat(text) * whole) / 100 : text?.endsWith("px") ? parseFloat(text) : whole;
+  const [wide, high] = backgroundSize.split(" ");
+  const [left, top] = backgroundPosition.split(" ");
+  const [w, h] = [of(wide, width), of(high ?? wide, height)];
+  return { x: x + of(left, width - w), y: y + of(top, height - h), width: w, height: h };
 }
 
 // The opacity of an element, and of all that it stands in
