@@ -1,4 +1,4 @@
-"""What leaves the page as a picture is what was on it; and in every room blue is positive, purple negative."""
+"""A saved picture is the one that was on the screen; and in every room blue is positive, purple negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What every picture for taking away has: title and fact on top, the scale of its colours, and its caption below.
+// Common parts of every picture for taking away: title and fact on top, the scale of its colours, and its caption below.
 
 import { WORDS as words } from "./constants.js";
 import { fill, worded } from "../../kit/browser/dom.js";

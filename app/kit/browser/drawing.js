@@ -1,4 +1,4 @@
-// What is on the page as a drawing: a Plotly chart, or boxes of text with their pictures, where they stand. SVG with real text, or PNG.
+// The page as a drawing: a Plotly chart, or boxes of text with their pictures, where they stand. SVG with real text, or PNG.
 
 import { FOR_POINTERS, layersOf } from "../../streamlit_edge/browser/page.js";
 import { pictureOf } from "./picture/canvas.js";
@@ -98,7 +98,7 @@ class Box {
     this.texts(box);
   }
 
-  // Where something stands in the drawing, which it makes as large as it needs
+  // The place of something in the drawing, which grows as far as it goes
   /** @param {DOMRect} at */
   boxOf(at) {
     const { frame } = this;
@@ -107,7 +107,7 @@ class Box {
     return { x: at.left - frame.left, y: at.top - frame.top, width: at.width, height: at.height };
   }
 
-  // What is behind and around an element: its colour or gradient, its borders, and a line inside or outside of it
+  // Ground and frame of an element: its colour or gradient, its borders, and a line inside or outside of it
   /** @param {CSSStyleDeclaration} style @param {DOMRect} at @param {number} faded @param {boolean} isFocused */
   ground(style, at, faded, isFocused) {
     const { place } = this;
@@ -266,7 +266,7 @@ function part({ x, y, width, height }, { backgroundSize, backgroundPosition }) {
   return { x: x + of(left, width - w), y: y + of(top, height - h), width: w, height: h };
 }
 
-// The opacity of an element, and of all that it stands in
+// The opacity of an element together with that of its ancestors
 /** @param {Element} element */
 function fading(element) {
   let found = 1;
@@ -315,7 +315,7 @@ function lines(node) {
   return found;
 }
 
-// What the page cuts off with an ellipsis is cut off here as well.
+// Text that the page cuts off with an ellipsis is cut off here as well.
 /** @param {string} string @param {Element} element @param {DOMRect} at */
 function cut(string, element, at) {
   for (

@@ -41,7 +41,7 @@ export class Pen {
     return this.draw("text", { x, y, "font-size": size, "text-anchor": anchor, ...more }, { text });
   }
 
-  /** What was drawn here before and is not drawn now goes. */
+  /** Shapes of before that were not drawn again go. */
   end() {
     for (let node = this.next; node; node = this.next) {
       this.next = node.nextElementSibling;

@@ -62,7 +62,7 @@ export function svg(scene, about) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(doc)}\n`;
 }
 
-// What hatched shapes of this drawing are filled with
+// The pattern of the hatched shapes of this drawing
 /** @param {Pen} pen @param {string} stroke */
 export function hatching(pen, stroke) {
   const inside = new Pen(pen.draw("defs", {}));

@@ -12,7 +12,7 @@ export function paintOn(canvas, width, height, paint) {
   paint(fit(canvas, width, height));
 }
 
-// What is on a canvas as the address of a picture: painted once more where it is known how, with so many pixels for each of the screen
+// A canvas as the address of a picture: painted once more if possible, with so many pixels for each of the screen
 /** @param {HTMLCanvasElement} canvas @param {number} scale */
 export function pictureOf(canvas, scale) {
   const known = PAINTED.get(canvas);

@@ -122,7 +122,7 @@ export function shapesOf(map) {
 
 // A map on the screen. A new frame alone moves no cell.
 export class HeatmapView {
-  /** @type {Heatmap | null} What is drawn */
+  /** @type {Heatmap | null} Now drawn */
   map = null;
   /** @type {SVGSVGElement | HTMLCanvasElement | null} */
   node = null;

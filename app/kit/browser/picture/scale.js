@@ -5,7 +5,7 @@ import { clamp } from "../dom.js";
 
 export const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
 
-/** @typedef {{low: number, high: number}} Ends What the colours at both ends of a scale stand for */
+/** @typedef {{low: number, high: number}} Ends The numbers whose colours are the ends of a scale */
 /** @typedef {{fill: string, ink: string, packed: number}} Tone A colour, and black or white to be read on it */
 /** @typedef {(t: number) => Tone} Scale */
 /** @typedef {{readonly ramp: string[], readonly ahead: string[]}} Ramps */
@@ -15,7 +15,7 @@ export const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of 
 /** @param {number} low @param {number} high @param {number} from @param {number} to @returns {(x: number) => number} */
 export const linear = (low, high, from, to) => (x) => from + ((x - low) / (high - low)) * (to - from);
 
-// Numbers below `low`, of which there may be no logarithm, stand where it does.
+// Numbers below `low`, which may have no logarithm, have its place.
 /** @param {number} low @param {number} high @param {number} from @param {number} to @returns {(x: number) => number} */
 export function logarithmic(low, high, from, to) {
   const place = linear(Math.log(low), Math.log(high), from, to);

@@ -32,7 +32,7 @@ export function pictureOf() {
   return small.toDataURL("image/png");
 }
 
-// Of a room that draws with SVG: what its largest drawing stands in
+// Of a room that draws with SVG: the part of it around its largest drawing
 function drawingOf() {
   const size = (/** @type {Element} */ one) => one.getBoundingClientRect().width * one.getBoundingClientRect().height;
   const [found] = within(room(), "svg")

@@ -1,4 +1,4 @@
-// What a head gives to each distance, as trained and now: by the places that the words have in each.
+// Attention of a head by distance, as trained and now: by the places that the words have in each.
 
 import { add, el, fill, share } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";

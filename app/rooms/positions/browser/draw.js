@@ -57,12 +57,12 @@ export function handle(parent, { name, label, value, low, high, text, move }) {
   return group;
 }
 
-// What a finger can hold, over what is seen
+// An area that a finger can hold, over what is seen
 /** @param {Element} parent @param {number} x @param {number} y @param {number} size */
 export const grip = (parent, x, y, size) =>
   draw(parent, "rect", { x: x - size / 2, y: y - size / 2, width: size, height: size, fill: "transparent" });
 
-// What the pointer drags, wherever it goes until it is let go: move(name of data-drag, event, the event that began it)
+// The thing that the pointer drags, wherever it goes until it is let go: move(name of data-drag, event, the event that began it)
 export class Drags {
   /** @type {{name: string, began: PointerEvent} | null} */
   held = null;

@@ -17,7 +17,7 @@ export function paintOf(palette) {
   };
 }
 
-// What is no finite number has the colour of 0.
+// Infinite numbers have the colour of 0.
 /** @param {Paint} paint @param {number} value @param {number} limit */
 const toneOf = (paint, value, limit) => paint.scale(Number.isFinite(value) ? value / limit : 0);
 

@@ -131,7 +131,7 @@ export class Curve {
     });
   }
 
-  // What the slider leaves as it is: axes, the loss of a guess, and the lines
+  // The part that the slider leaves as it is: axes, the loss of a guess, and the lines
   /** @param {Line[]} lines @param {{n: number, loss: number}} guess @param {Record<string, any>} palette */
   ground(lines, guess, palette) {
     const { steps } = this;
