@@ -178,3 +178,14 @@ def test_numbers_get_the_colours_of_a_sign_in_one_place():
     for path in (ROOT / "app").rglob("*.js"):
         if path.relative_to(ROOT).as_posix() not in allowed:
             assert not re.search(r"colours\([\w.]*ahead\)|ahead\)?\.(?:css|packed)", path.read_text("utf-8")), path
+
+
+def test_elements_of_svg_are_made_in_one_place():
+    """The two rooms make only the element that all of theirs is drawn into."""
+    rooms = {"app/rooms/shapes/browser/shapes.js", "app/rooms/generate/browser/generate.js"}
+    makers = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "app").rglob("*.js")
+        if "w3.org/2000/svg" in path.read_text("utf-8")
+    }
+    assert makers - rooms == {"app/kit/browser/picture/svg.js"}
