@@ -422,7 +422,7 @@ def test_clocks_and_a_decoders_order(room: Room) -> None:
     room.link("m=31", "n=30")
     room.root.locator("[role=slider][data-drag=m]").focus()
     room.page.keyboard.press("ArrowRight")
-    room.says("at 2 it is")
+    room.says("at distance 2 the score is")
     code, rows = room.csv(WORDS["score_by"])
     scores = {int(row[0]): float(row[1]) for row in rows[1:]}
     assert max(range(31), key=lambda at: scores[at]) == 1 and room.number("score") == pytest.approx(scores[2], abs=1e-6)
